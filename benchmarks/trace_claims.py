@@ -73,7 +73,7 @@ def searched(path: Path, forks: Any) -> str:
         kept.mkdir()
         search = Search([str(program.path)], str(kept), progress=Progress(8, out=io.StringIO()),
                         launcher=Forked(program, kept, forks))  # fmt: skip
-        return text.of_search(search.search())
+        return text.search_text(search.search())
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def compare(pairs: list[tuple[Path, Path]]) -> tuple[int, int]:
     found = [trace_diff.compare([str(one) for one in pair]) for pair in pairs]
     for one in found:
         if one.result != "same":
-            print(text.of_difference(one))
+            print(text.diff_text(one))
     records = len(load(str(pairs[0][0] / "trace-0.tfdt")).records)
     return sum(one.result != "same" for one in found), records
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy
 
-from tfdeterminism.trace.schema.format import EVENT, definition
+from tfdeterminism.trace.schema.format import RECORD_DTYPE, definition
 from tfdeterminism.trace.schema.writer import Writer
 
 HEADER = {
@@ -40,7 +40,7 @@ def write_trace(
     base = numpy.arange(ops, dtype="<u8") * numpy.uint64(0x9E3779B97F4A7C15)
     spoiled = numpy.zeros(ops, bool)
     for step in range(steps):
-        block = numpy.zeros(ops, EVENT)
+        block = numpy.zeros(ops, RECORD_DTYPE)
         block["digest"] = base + numpy.uint64(step + 1)
         block["key"] = numpy.arange(ops)
         block["step"] = step

@@ -27,8 +27,8 @@ from typing import Any
 
 from forks import TRACE, Forks, Job
 
-from tfdeterminism.trace.schema.format import BadTrace
-from tfdeterminism.trace.search.launcher import Failed, Launcher
+from tfdeterminism.trace.schema.format import TraceFormatError
+from tfdeterminism.trace.search.launcher import Launcher, ProgramFailedError
 from tfdeterminism.trace.search.progress import Progress
 from tfdeterminism.trace.search.search import Search
 
@@ -130,7 +130,7 @@ class Forked(Launcher):
     def replay(self, path: str, times: int) -> Any:
         (ran,) = self._forks.run([Job([*TRACE, "replay", path, "--repeats", str(times)], alone=True)])
         if ran.returncode not in (0, 1):
-            raise Failed(ran.stderr.strip().splitlines()[0], "")
+            raise ProgramFailedError(ran.stderr.strip().splitlines()[0], "")
         return json.loads(ran.stdout.strip().splitlines()[-1])
 
 
@@ -146,5 +146,5 @@ def faults(program: Program, forks: Forks, folder: Path, runs: int = 5) -> list[
     """Locate the causes in a program; returns the differences from the expected answer."""
     try:
         return program.faults(located(program, forks, folder, runs))
-    except (Failed, BadTrace) as error:
+    except (ProgramFailedError, TraceFormatError) as error:
         return [f"failed: {error.cause.splitlines()[0]}"]

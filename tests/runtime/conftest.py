@@ -14,7 +14,7 @@ from forks import Forks
 from traces import Hand
 
 from tfdeterminism.trace.causes import trace_diff
-from tfdeterminism.trace.causes.trace_diff import Difference
+from tfdeterminism.trace.causes.trace_diff import TraceDiff
 
 Build = Callable[[Hand, int], object]  # (trace, number of the run) -> records
 
@@ -46,10 +46,10 @@ def make(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def compare(make: Callable[..., Path]) -> Callable[..., Difference]:
+def compare(make: Callable[..., Path]) -> Callable[..., TraceDiff]:
     """compare(build): of run 0 and run 1 of what build writes."""
 
-    def compared(build: Build, **header: Any) -> Difference:
+    def compared(build: Build, **header: Any) -> TraceDiff:
         return trace_diff.compare([str(make(build, run, **header)) for run in (0, 1)])
 
     return compared

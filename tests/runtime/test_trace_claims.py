@@ -23,7 +23,7 @@ from tfdeterminism.trace.capture import pool_tasks
 from tfdeterminism.trace.capture.files import Files
 from tfdeterminism.trace.capture.steps import Steps
 from tfdeterminism.trace.causes import trace_diff
-from tfdeterminism.trace.causes.trace_diff import Difference
+from tfdeterminism.trace.causes.trace_diff import TraceDiff
 from tfdeterminism.trace.report import text
 from tfdeterminism.trace.search import hash_seeds, run_ends
 
@@ -78,12 +78,12 @@ def test_each_run_with_a_seed_of_hashes_has_to_agree(odd: tuple[int, ...], decid
         seeds.append(seed)
         return f"{seed}!" if len(seeds) - 1 in odd else seed
 
-    trial = hash_seeds.Hashes(record, lambda folders: folders[0] != folders[1])
+    trial = hash_seeds.HashSeedTrial(record, lambda folders: folders[0] != folders[1])
     trial.tried()
     assert (trial.decides, seeds) == (decided, ["0", "0", "1", "0", "1", "1", "0"])
 
 
-def test_the_same_values_in_another_order_accuse_no_hash(compare: Callable[..., Difference]) -> None:
+def test_the_same_values_in_another_order_accuse_no_hash(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         for number, value in enumerate(([1, 2, 3], [2, 3, 1])[run]):
             hand.record(hand.eager(f"train.py:5#{number}", "Square", line=5), value)
@@ -193,7 +193,7 @@ def test_a_race_is_said_where_the_replay_differed(tmp_path: Path, distinct: int,
 
 
 def test_two_traces_alone_show_no_race_and_unwritten_memory_is_none(
-    compare: Callable[..., Difference],
+    compare: Callable[..., TraceDiff],
 ) -> None:
     def build(hand: Hand, run: int) -> None:
         empty = hand.eager("train.py:3#0", "aten.empty.memory_format", attrs={"uninitialized": True}, device="cpu")
@@ -210,7 +210,7 @@ def test_two_traces_alone_show_no_race_and_unwritten_memory_is_none(
 
 
 @pytest.mark.parametrize(("device", "cuda"), [("cpu", False), ("cuda:0", True)])
-def test_advice_for_cuda_is_given_on_cuda(compare: Callable[..., Difference], device: str, cuda: bool) -> None:
+def test_advice_for_cuda_is_given_on_cuda(compare: Callable[..., TraceDiff], device: str, cuda: bool) -> None:
     found = compare(lambda hand, run: hand.record(hand.op("x", "aten.index_put_.default", device=device), run),
                     framework="torch", version="2.13.0")  # fmt: skip
     lines = found.culprits[0]["lines"]
@@ -243,7 +243,7 @@ def test_steps_do_not_hang_on_the_timing_of_threads() -> None:
     """What a thread does is of the step in which it was begun; no gradient or optimizer of its ends one."""
     steps = Steps(threading.RLock(), None, lambda: None)
     recording: Any = type("Recording", (), {"recorder": type("Recorder", (), {"steps": steps})})
-    watched, seen = pool_tasks.Tasks(recording), []
+    watched, seen = pool_tasks.PoolTasks(recording), []
     watched.open()
     try:
         for number in range(3):
@@ -341,7 +341,7 @@ def test_what_a_stranger_writes_of_files_is_passed_by(tmp_path: Path) -> None:
         paths.append(str(hand.end(files=files)))
     assert trace_diff.compare(paths).culprits[0]["class"] == "Python feed"
     assert json.dumps(trace_diff.compare(paths).as_json())
-    assert "Python feed" in text.of_difference(trace_diff.compare(paths))
+    assert "Python feed" in text.diff_text(trace_diff.compare(paths))
 
 
 TOLD = ("t_cached_first", "t_np_file", "t_threads_grad", "t_tmp_names")  # python benchmarks/trace_claims.py ENV for all

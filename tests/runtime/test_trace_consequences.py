@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from traces import Hand
 
-from tfdeterminism.trace.causes.trace_diff import Difference
+from tfdeterminism.trace.causes.trace_diff import TraceDiff
 
 
-def test_a_value_that_chooses_the_branch_is_the_cause(compare: Callable[..., Difference]) -> None:
+def test_a_value_that_chooses_the_branch_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
     """What a call gets is recorded when it has ended, behind all that it has done."""
 
     def build(hand: Hand, run: int) -> None:
@@ -26,7 +26,7 @@ def test_a_value_that_chooses_the_branch_is_the_cause(compare: Callable[..., Dif
     assert [(one["op_type"], one["class"], one["line"]) for one in found.culprits] == [("Python", "Python feed", 3)]
 
 
-def test_a_branch_that_nothing_chose_is_a_structure(compare: Callable[..., Difference]) -> None:
+def test_a_branch_that_nothing_chose_is_a_structure(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         other = hand.eager("train.py:3#0", "Python", kind="feed", line=3)
         used = hand.eager("train.py:5#0", "Sum", (other,), line=5)
@@ -41,7 +41,7 @@ def test_a_branch_that_nothing_chose_is_a_structure(compare: Callable[..., Diffe
 @pytest.mark.parametrize("beside", [True, False])
 @pytest.mark.parametrize("used", ["fetched", "computed with", "written"])
 def test_a_read_that_races_with_a_write_is_no_cause_beside_another_if_it_is_only_fetched(
-    compare: Callable[..., Difference], beside: bool, used: str
+    compare: Callable[..., TraceDiff], beside: bool, used: str
 ) -> None:
     """A session's run fetches a counter, and raises it: nothing that is trained depends on which came first."""
 
@@ -76,7 +76,7 @@ def test_a_read_that_races_with_a_write_is_no_cause_beside_another_if_it_is_only
      ("nobody", [("AssignVariableOp", "order only")])],
 )  # fmt: skip
 def test_a_read_that_no_open_write_explains(
-    compare: Callable[..., Difference], by: str, expected: list[tuple[str, str]]
+    compare: Callable[..., TraceDiff], by: str, expected: list[tuple[str, str]]
 ) -> None:
     """What the write that comes before or after writes differs, or it comes of the read, or its order is not open."""
 
@@ -96,7 +96,7 @@ def test_a_read_that_no_open_write_explains(
 
 
 @pytest.mark.parametrize("restored", [True, False])
-def test_what_is_overwritten_before_it_is_read_is_no_cause(compare: Callable[..., Difference], restored: bool) -> None:
+def test_what_is_overwritten_before_it_is_read_is_no_cause(compare: Callable[..., TraceDiff], restored: bool) -> None:
     """Weights that begin by chance, and then come from a checkpoint."""
 
     def build(hand: Hand, run: int) -> None:

@@ -80,7 +80,7 @@ class Programs:
         for number in range(2):  # not side by side: the second run of a program follows its first
             self._record([self._job(name, number) for name in self.names])
 
-    def difference(self, name: str) -> trace_diff.Difference:
+    def difference(self, name: str) -> trace_diff.TraceDiff:
         """Of the first two runs; of a race, of the first and the first other that differs."""
         first, count = str(self._folder / name / "0"), 2
         found = trace_diff.compare([first, str(self._folder / name / "1")])
@@ -119,7 +119,7 @@ def test_each_culprit_is_named(recorded: Programs) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def faults(name: str, found: trace_diff.Difference) -> list[str]:
+def faults(name: str, found: trace_diff.TraceDiff) -> list[str]:
     """What is not as expected of a program's runs."""
     wanted = expected(name)
     results = {"structure"} if any(one.kind == "structure" for one in wanted) else {"diverged"} if wanted else {"same"}

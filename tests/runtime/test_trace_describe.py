@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from traces import Hand
 
-from tfdeterminism.trace.causes.trace_diff import Difference
+from tfdeterminism.trace.causes.trace_diff import TraceDiff
 from tfdeterminism.trace.report import text
 
 
-def test_an_argument_from_python_is_shown_where_the_call_is(compare: Callable[..., Difference]) -> None:
+def test_an_argument_from_python_is_shown_where_the_call_is(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         argument = hand.op("x", "Placeholder", kind="argument", file=None, line=0)
         call = hand.eager("train.py:9#0", "PartitionedCall", (), kind="call", calls=[["train_step", 0]], line=9)
@@ -22,7 +22,7 @@ def test_an_argument_from_python_is_shown_where_the_call_is(compare: Callable[..
     assert (culprit["class"], culprit["file"], culprit["line"]) == ("Python feed", "train.py", 9)
 
 
-def test_a_gradient_names_its_forward_op_and_line(compare: Callable[..., Difference]) -> None:
+def test_a_gradient_names_its_forward_op_and_line(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         crops = hand.op("CropAndResize", "CropAndResize", line=30)
         gradient = hand.op(
@@ -37,7 +37,7 @@ def test_a_gradient_names_its_forward_op_and_line(compare: Callable[..., Differe
     assert culprit["source"] == "crop-and-resize-backprop"
 
 
-def test_the_forward_op_of_an_eager_gradient(compare: Callable[..., Difference]) -> None:
+def test_the_forward_op_of_an_eager_gradient(compare: Callable[..., TraceDiff]) -> None:
     """No graph names it: it has the type that the gradient's type names, and an input in common."""
 
     def build(hand: Hand, run: int) -> None:
@@ -64,7 +64,7 @@ def test_the_forward_op_of_an_eager_gradient(compare: Callable[..., Difference])
         ("MatMul", None),
     ],
 )
-def test_what_a_gradient_is_named_after(compare: Callable[..., Difference], gradient: str, forward: str | None) -> None:
+def test_what_a_gradient_is_named_after(compare: Callable[..., TraceDiff], gradient: str, forward: str | None) -> None:
     def build(hand: Hand, run: int) -> None:
         data = hand.eager("train.py:2#0", "Python", kind="feed")
         hand.eager("train.py:3#0", forward or "Add", (data,))
@@ -74,7 +74,7 @@ def test_what_a_gradient_is_named_after(compare: Callable[..., Difference], grad
     assert compare(build).culprits[0]["forward_op"] == forward
 
 
-def test_the_pipeline_is_named_by_the_line_of_its_map(compare: Callable[..., Difference]) -> None:
+def test_the_pipeline_is_named_by_the_line_of_its_map(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         mapped = hand.eager("train.py:4#0", "ParallelMapDatasetV2", recorded=False, line=4)
         iterator = hand.eager("train.py:6#0", "MakeIterator", (mapped,), recorded=False, line=6)
@@ -97,7 +97,7 @@ def test_the_pipeline_is_named_by_the_line_of_its_map(compare: Callable[..., Dif
     ],
 )
 def test_the_solution_is_the_one_of_this_version_and_device(
-    compare: Callable[..., Difference], version: str, device: str, solution: str | None
+    compare: Callable[..., TraceDiff], version: str, device: str, solution: str | None
 ) -> None:
     def build(hand: Hand, run: int) -> None:
         hand.record(hand.op("grad", "CropAndResizeGradImage", device=f"/device:{device}:0"), run)
@@ -109,7 +109,7 @@ def test_the_solution_is_the_one_of_this_version_and_device(
         assert "TEOD makes the program stop" in culprit["advice"]
 
 
-def test_weights_alone_name_no_op(compare: Callable[..., Difference]) -> None:
+def test_weights_alone_name_no_op(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         weight = hand.op("dense/kernel", "weight", function="", kind="weight", file=None, line=0)
         for step in range(4):
@@ -119,7 +119,7 @@ def test_weights_alone_name_no_op(compare: Callable[..., Difference]) -> None:
     assert (found.first_step, found.culprits[0]["class"]) == (3, "not known at this level")
 
 
-def test_what_feeds_a_pipeline_is_its_cause_alone(compare: Callable[..., Difference]) -> None:
+def test_what_feeds_a_pipeline_is_its_cause_alone(compare: Callable[..., TraceDiff]) -> None:
     """An array goes into a dataset, over which an iterator goes."""
 
     def build(hand: Hand, run: int) -> None:
@@ -133,7 +133,7 @@ def test_what_feeds_a_pipeline_is_its_cause_alone(compare: Callable[..., Differe
     assert [one["op_type"] for one in compare(build).culprits] == ["Python"]
 
 
-def test_the_clock_is_not_told_to_take_a_seed(compare: Callable[..., Difference]) -> None:
+def test_the_clock_is_not_told_to_take_a_seed(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         hand.record(hand.op("Timestamp", "Timestamp", kind="stateful"), run)
 
@@ -142,7 +142,7 @@ def test_the_clock_is_not_told_to_take_a_seed(compare: Callable[..., Difference]
     assert "clock" in culprit["lines"][0]
 
 
-def test_see_below_has_something_below(compare: Callable[..., Difference]) -> None:
+def test_see_below_has_something_below(compare: Callable[..., TraceDiff]) -> None:
     """A layer that differs, of which no op is known: nothing can be advised."""
 
     def build(hand: Hand, run: int) -> None:
@@ -150,11 +150,11 @@ def test_see_below_has_something_below(compare: Callable[..., Difference]) -> No
 
     found = compare(build)
     assert found.culprits[0]["lines"] == []
-    assert "see below" not in text.of_difference(found)
+    assert "see below" not in text.diff_text(found)
 
 
 def test_a_value_that_leads_nowhere_is_no_cause_beside_one_that_does(
-    compare: Callable[..., Difference],
+    compare: Callable[..., TraceDiff],
 ) -> None:
     """The clock is compared with something large; noise goes into a weight two steps later."""
 
@@ -172,7 +172,7 @@ def test_a_value_that_leads_nowhere_is_no_cause_beside_one_that_does(
     assert [(one["op_type"], one["step"]) for one in compare(build).culprits] == [("PyFunc", 2)]
 
 
-def test_a_value_that_is_kept_for_a_later_step_is_the_cause(compare: Callable[..., Difference]) -> None:
+def test_a_value_that_is_kept_for_a_later_step_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
     """Noise of the first step goes into nothing before the third."""
 
     def build(hand: Hand, run: int) -> None:
@@ -187,7 +187,7 @@ def test_a_value_that_is_kept_for_a_later_step_is_the_cause(compare: Callable[..
     assert [one["op_type"] for one in compare(build).culprits] == ["RandomUniform"]
 
 
-def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., Difference]) -> None:
+def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., TraceDiff]) -> None:
     """A variable, a tensor of an earlier step: it is said to record from an earlier step."""
 
     def build(hand: Hand, run: int) -> None:
@@ -202,7 +202,7 @@ def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., 
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_a_state_that_first_feeds_nothing_is_no_culprit(compare: Callable[..., Difference], later: bool) -> None:
+def test_a_state_that_first_feeds_nothing_is_no_culprit(compare: Callable[..., TraceDiff], later: bool) -> None:
     """What comes of it is the same in the first step; if later one differs, it is because of it."""
 
     def build(hand: Hand, run: int) -> None:
@@ -217,17 +217,17 @@ def test_a_state_that_first_feeds_nothing_is_no_culprit(compare: Callable[..., D
     assert any("record from an earlier step" in note for note in found.notes)
 
 
-def test_what_the_graph_leaves_open_is_shown_beside(compare: Callable[..., Difference]) -> None:
+def test_what_the_graph_leaves_open_is_shown_beside(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), 1)
         hand.record(hand.op("noise", "PyFunc", kind="feed"), run)
 
     found = compare(build)
     assert [one["op_type"] for one in found.culprits] == ["PyFunc"]
-    assert "left open: RandomUniform (train.py:7): in any order" in text.of_difference(found)
+    assert "left open: RandomUniform (train.py:7): in any order" in text.diff_text(found)
 
 
-def test_a_reference_that_is_written_while_it_is_read(compare: Callable[..., Difference]) -> None:
+def test_a_reference_that_is_written_while_it_is_read(compare: Callable[..., TraceDiff]) -> None:
     """The product gets the variable's memory, and in it what another update puts there meanwhile."""
 
     def build(hand: Hand, run: int) -> None:
@@ -242,7 +242,7 @@ def test_a_reference_that_is_written_while_it_is_read(compare: Callable[..., Dif
     assert (culprit["op_type"], culprit["class"]) == ("Mul", "unordered access")
 
 
-def test_replicas_of_one_line_are_one_cause(compare: Callable[..., Difference]) -> None:
+def test_replicas_of_one_line_are_one_cause(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         for replica in range(2):
             hand.record(hand.op(f"replica_{replica}/PyFunc", "PyFunc", kind="feed", line=7, replica=replica), run)

@@ -14,12 +14,12 @@ from synthetic import write_trace
 from traces import Hand
 
 from tfdeterminism.trace.causes import trace_diff
-from tfdeterminism.trace.causes.trace_diff import Difference
+from tfdeterminism.trace.causes.trace_diff import TraceDiff
 from tfdeterminism.trace.commands import diff
 from tfdeterminism.trace.report import text
 
 
-def names(found: Difference) -> list[str]:
+def names(found: TraceDiff) -> list[str]:
     return [culprit["op_name"] for culprit in found.culprits]
 
 
@@ -46,7 +46,7 @@ def test_the_first_op_whose_inputs_agree_is_named(tmp_path: Path, capsys: pytest
         "same", "culprit", "differs"]  # fmt: skip
 
 
-def test_records_in_another_order_are_the_same(compare: Callable[..., Difference]) -> None:
+def test_records_in_another_order_are_the_same(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         keys = [hand.op(f"op{number}") for number in range(6)]
         for step in range(3):
@@ -84,7 +84,7 @@ def test_any_interleaving_names_the_same_culprit(data: st.DataObject, tmp_path_f
     assert found.first_step == 1
 
 
-def test_a_string_is_a_cause_only_of_numbers_that_differ(compare: Callable[..., Difference]) -> None:
+def test_a_string_is_a_cause_only_of_numbers_that_differ(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int, number: int) -> None:
         name = hand.eager("train.py:1#0", "Python", kind="feed", dtype="string")
         path = hand.op("path", "StringJoin", (name,), dtype="string")
@@ -99,7 +99,7 @@ def test_a_string_is_a_cause_only_of_numbers_that_differ(compare: Callable[..., 
     assert (found.result, [culprit["op_type"] for culprit in found.culprits]) == ("diverged", ["Python"])
 
 
-def test_a_key_that_only_one_run_has_is_structure(compare: Callable[..., Difference]) -> None:
+def test_a_key_that_only_one_run_has_is_structure(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         product = hand.op("MatMul")
         extra = hand.op("Softplus", "Softplus", (product,), line=77) if run else product
@@ -116,7 +116,7 @@ def test_a_key_that_only_one_run_has_is_structure(compare: Callable[..., Differe
     assert trace_diff.CODES[found.result] == 1
 
 
-def test_a_value_that_decides_the_structure_comes_first(compare: Callable[..., Difference]) -> None:
+def test_a_value_that_decides_the_structure_comes_first(compare: Callable[..., TraceDiff]) -> None:
     """The predicate differs, so another branch is taken: the branch is a consequence."""
 
     def build(hand: Hand, run: int) -> None:
@@ -130,7 +130,7 @@ def test_a_value_that_decides_the_structure_comes_first(compare: Callable[..., D
     assert names(found)[0] == "PyFunc"
 
 
-def test_reads_of_a_variable_are_no_causes(compare: Callable[..., Difference]) -> None:
+def test_reads_of_a_variable_are_no_causes(compare: Callable[..., TraceDiff]) -> None:
     """After a difference was written, every read of the variable differs: one cause, not twenty."""
 
     def build(hand: Hand, run: int) -> None:
@@ -152,7 +152,7 @@ def test_reads_of_a_variable_are_no_causes(compare: Callable[..., Difference]) -
     assert found.culprits[0]["solution"] == "TEOD"
 
 
-def test_a_write_that_races_is_the_cause(compare: Callable[..., Difference]) -> None:
+def test_a_write_that_races_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
     """All that a scatter gets agrees; what is read afterwards differs."""
 
     def build(hand: Hand, run: int) -> None:
@@ -172,7 +172,7 @@ def test_a_write_that_races_is_the_cause(compare: Callable[..., Difference]) -> 
     assert (found.culprits[0]["step"], found.culprits[0]["source"]) == (1, "resource-scatter-ops")
 
 
-def test_a_read_by_indices_follows_from_them(compare: Callable[..., Difference]) -> None:
+def test_a_read_by_indices_follows_from_them(compare: Callable[..., TraceDiff]) -> None:
     """A gather reads a variable too: other indices give other rows of the same variable."""
 
     def build(hand: Hand, run: int) -> None:
@@ -186,7 +186,7 @@ def test_a_read_by_indices_follows_from_them(compare: Callable[..., Difference])
     assert names(compare(build)) == ["numbers"]
 
 
-def test_iterations_that_overtake_each_other_are_the_same(compare: Callable[..., Difference]) -> None:
+def test_iterations_that_overtake_each_other_are_the_same(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         turn = hand.op("while/Mul", "Mul", function="body")
         total = hand.op("Sum", "Sum", (turn,))
@@ -196,10 +196,10 @@ def test_iterations_that_overtake_each_other_are_the_same(compare: Callable[...,
 
     found = compare(build)
     assert (found.result, found.reordered) == ("same", 1)
-    assert "another order, values equal" in text.of_difference(found)
+    assert "another order, values equal" in text.diff_text(found)
 
 
-def test_an_order_that_python_decides_is_a_cause(compare: Callable[..., Difference]) -> None:
+def test_an_order_that_python_decides_is_a_cause(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         total = None
         for number, value in enumerate(([1.0, 2e16, 3.0], [2e16, 3.0, 1.0])[run]):
@@ -215,7 +215,7 @@ def test_an_order_that_python_decides_is_a_cause(compare: Callable[..., Differen
     assert found.culprits[0]["source"] is None, "hashes need not be what decides it"
 
 
-def test_a_cause_inside_a_loop(compare: Callable[..., Difference]) -> None:
+def test_a_cause_inside_a_loop(compare: Callable[..., TraceDiff]) -> None:
     """Noise in the second turn spoils the state of the third: the state's ops are no causes."""
 
     def build(hand: Hand, run: int) -> None:
@@ -236,7 +236,7 @@ def test_a_cause_inside_a_loop(compare: Callable[..., Difference]) -> None:
     assert found.culprits[0]["class"] == "Python feed"
 
 
-def test_an_argument_follows_from_the_call(compare: Callable[..., Difference]) -> None:
+def test_an_argument_follows_from_the_call(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         noise = hand.eager("train.py:3#0", "RandomUniform", kind="random", line=3)
         argument = hand.op("x", "Placeholder", kind="argument", file=None, line=0)
@@ -250,7 +250,7 @@ def test_an_argument_follows_from_the_call(compare: Callable[..., Difference]) -
     assert (found.culprits[0]["class"], found.culprits[0]["source"]) == ("seed or state", "random-op-without-seed")
 
 
-def test_ops_that_take_from_a_pipeline_in_one_line_are_one_cause(compare: Callable[..., Difference]) -> None:
+def test_ops_that_take_from_a_pipeline_in_one_line_are_one_cause(compare: Callable[..., TraceDiff]) -> None:
     """Keras in TensorFlow 2.0 looks at the first element with another op than it takes the rest with."""
 
     def build(hand: Hand, run: int) -> None:
@@ -262,7 +262,7 @@ def test_ops_that_take_from_a_pipeline_in_one_line_are_one_cause(compare: Callab
     assert [one["op_type"] for one in compare(build).culprits] == ["IteratorGetNextSync"]
 
 
-def test_independent_causes_are_listed_the_first_first(compare: Callable[..., Difference]) -> None:
+def test_independent_causes_are_listed_the_first_first(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         first = hand.op("PyFunc", "PyFunc", kind="feed")
         second = hand.op("Timestamp", "Timestamp", kind="stateful")

@@ -30,7 +30,7 @@ def drawn(seed: int, size: int) -> bytearray:
 
 
 def of(data: bytes | bytearray) -> int:
-    return digest.of_bytes(bytes(data))
+    return digest.digest_bytes(bytes(data))
 
 
 @MANY
@@ -68,13 +68,13 @@ def test_length_and_place_show(seed: int, size: int, more: int, by: int) -> None
 def test_no_two_signs_cancel_out(kind: str, value: float) -> None:
     array = numpy.full(digest.SMALL, value, kind)
     pairs = list(itertools.combinations([0, 1, 2, 3, 64, 65, 4096, 8190, 8191], 2))
-    assert len({digest.of_array(array), *(flipped(array, *pair) for pair in pairs)}) == len(pairs) + 1
+    assert len({digest.digest_array(array), *(flipped(array, *pair) for pair in pairs)}) == len(pairs) + 1
 
 
 def flipped(array: NDArray[numpy.floating], *places: int) -> int:
     changed = array.copy()
     changed[list(places)] *= -1.0
-    return digest.of_array(changed)
+    return digest.digest_array(changed)
 
 
 def test_many_sums_of_sparse_changes_are_all_different() -> None:
@@ -91,7 +91,7 @@ def test_many_sums_of_sparse_changes_are_all_different() -> None:
 
 def test_no_two_bits_can_cancel_out() -> None:
     """Proven for all places: their numbers are odd, and the low halves of them and of their negatives all differ."""
-    numbers = digest._drawn(digest._BLOCK)
+    numbers = digest._splitmix64_weights(digest._BLOCK)
     low = numbers.astype(numpy.uint32)
     assert (len(numbers), set((numbers & numpy.uint64(1)).tolist())) == (digest._BLOCK, {1})
     assert len(numpy.unique(numpy.concatenate([low, ~low + numpy.uint32(1)]))) == 2 * len(low)
@@ -102,7 +102,7 @@ def test_no_two_bits_can_cancel_out() -> None:
 def test_where_it_lies_in_memory_does_not_matter(seed: int, by: int, size: int) -> None:
     data = bytes(drawn(seed, size))
     room = numpy.frombuffer(bytes(by) + data, numpy.uint8)
-    assert digest.of_bytes(room[by:]) == of(data)
+    assert digest.digest_bytes(room[by:]) == of(data)
 
 
 @pytest.mark.parametrize("value", [0, 1])
@@ -110,13 +110,13 @@ def test_where_it_lies_in_memory_does_not_matter(seed: int, by: int, size: int) 
 def test_signs_of_whole_rows_do_not_cancel_out(kind: str, value: int) -> None:
     """Highest bits alone change, very many of them, and as many in each row and column."""
     rows = numpy.full((128, 256), value, kind)
-    found = {digest.of_array(rows)}
+    found = {digest.digest_array(rows)}
     for count in range(2, 128, 2):
         for axis in (0, 1):
             changed = rows.copy()
             chosen = changed.swapaxes(0, axis).view(f"u{rows.itemsize}")[:count]
             chosen ^= chosen.dtype.type(1 << (8 * rows.itemsize - 1))
-            found.add(digest.of_array(changed))
+            found.add(digest.digest_array(changed))
     assert len(found) == 1 + 2 * 63
 
 
@@ -127,7 +127,7 @@ def test_types_rows_and_unsound_numbers_show() -> None:
     other = unsound.copy()
     other.view(numpy.uint64)[77] ^= numpy.uint64(1)
     every = [*zeros, -zeros[0], rows, rows[::-1], rows.T, numpy.roll(rows, 1, 1), unsound, other]
-    assert len({digest.of_array(one) for one in every}) == len(every)
+    assert len({digest.digest_array(one) for one in every}) == len(every)
 
 
 @pytest.mark.tensorflow

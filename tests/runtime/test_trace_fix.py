@@ -19,8 +19,8 @@ from tfdeterminism.trace.causes import advice
 from tfdeterminism.trace.faults import Fault
 from tfdeterminism.trace.report import text
 from tfdeterminism.trace.search import fixes
-from tfdeterminism.trace.search.fix_trial import Trial
-from tfdeterminism.trace.search.launcher import Failed
+from tfdeterminism.trace.search.fix_trial import FixTrial
+from tfdeterminism.trace.search.launcher import ProgramFailedError
 from tfdeterminism.trace.search.search import _digests_of
 
 TFDET = ("-m", "tfdeterminism.trace", "run", "--level", "none")
@@ -44,14 +44,14 @@ def culprit(solution: str | None, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_applied_from_outside(given: list[dict[str, Any]], applied: list[str], by_hand: int) -> None:
-    found, rest = fixes.of(given)
+    found, rest = fixes.automatic_fixes(given)
     assert ([one.key for one in found], len(rest)) == (applied, by_hand)
 
 
 def test_every_solution_of_the_matrix_is_known_or_the_programs_own() -> None:
     """A new solution must be sorted: here, or among those that need a change of the program."""
     by_hand, of_pytorch = {"ETC", "ONEWORKER", "ORDERED", "SEQUENTIAL"}, {"UDA"}  # the file speaks of TensorFlow alone
-    assert set(advice._content()["solutions"]) | of_pytorch == set(remedies.REMEDIES) | by_hand
+    assert set(advice._content()["solutions"]) | of_pytorch == set(remedies.AUTOMATIC_FIXES) | by_hand
 
 
 def trial(digests: Callable[[bool, int], object], culprits: list[dict[str, Any]], runs: int = 3) -> Any:
@@ -63,7 +63,7 @@ def trial(digests: Callable[[bool, int], object], culprits: list[dict[str, Any]]
         now[0] += 2 + fixed
         return digests(fixed, turn)
 
-    return Trial(record, lambda options, environment: [0, 0, 1], runs, clock=lambda: now[0]).of(culprits)
+    return FixTrial(record, lambda options, environment: [0, 0, 1], runs, clock=lambda: now[0]).of(culprits)
 
 
 def test_advice_that_helps() -> None:
@@ -86,7 +86,7 @@ def test_advice_that_does_not_help() -> None:
 def test_advice_with_which_the_program_fails() -> None:
     def digests(fixed: bool, turn: int) -> object:
         if fixed:
-            raise Failed("the program ended with exit code 1 in run 9", "")
+            raise ProgramFailedError("the program ended with exit code 1 in run 9", "")
         return turn
 
     fix = trial(digests, [culprit("TEOD")])
@@ -126,7 +126,7 @@ def test_the_search_tries_its_advice(tmp_path: Path) -> None:
     found = search.search()
     assert (found.result, found.code, found.as_json()["fix"]["result"]) == ("diverged", 5, "repeats")
     assert [level for level, _ in search.asked][-6:] == ["none"] * 6
-    assert "Fix:\n  applied from outside: the seeds" in text.of_search(found)
+    assert "Fix:\n  applied from outside: the seeds" in text.search_text(found)
 
 
 def test_where_nothing_differs_there_is_nothing_to_try(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_cut_at_any_byte_it_is_a_prefix(path: Path) -> None:
         path.write_bytes(data[:size])
         try:
             trace = load(str(path))
-        except trace_format.BadTrace:
+        except trace_format.TraceFormatError:
             assert readable == 0
             continue
         readable += 1
@@ -51,7 +51,7 @@ def test_one_changed_byte_is_noticed(path: Path) -> None:
         path.write_bytes(data[:at] + bytes([data[at] ^ 64]) + data[at + 1 :])
         try:
             trace = load(str(path))
-        except trace_format.BadTrace:
+        except trace_format.TraceFormatError:
             continue
         assert trace.damage is not None
         assert trace.records.tobytes() == whole.records[: len(trace.records)].tobytes()
@@ -70,7 +70,7 @@ def test_one_changed_byte_is_noticed(path: Path) -> None:
 )
 def test_foreign_and_newer_files_are_refused_with_advice(tmp_path: Path, data: bytes, says: str) -> None:
     (tmp_path / "x.tfdt").write_bytes(data)
-    with pytest.raises(trace_format.BadTrace, match=says) as raised:
+    with pytest.raises(trace_format.TraceFormatError, match=says) as raised:
         load(str(tmp_path / "x.tfdt"))
     assert raised.value.advice
 
@@ -87,7 +87,7 @@ def test_no_file_is_written_over(path: Path) -> None:
         Writer(str(path), {})
 
 
-@pytest.mark.parametrize("of", [digest.of_array, digest.weighted_sum])
+@pytest.mark.parametrize("of", [digest.digest_array, digest.weighted_sum])
 def test_every_mutation_changes_the_digest(of) -> None:
     random = numpy.random.default_rng(0)
     for kind in ("f2", "f4", "f8", "i1", "i4", "u8", "c8", "?"):
@@ -111,4 +111,4 @@ def test_every_mutation_changes_the_digest(of) -> None:
 
 def test_strings_are_not_run_together() -> None:
     values = [["ab", "c"], ["a", "bc"], ["abc"], ["abc", ""]]
-    assert len({digest.of_array(numpy.array(one, object)) for one in values}) == 4
+    assert len({digest.digest_array(numpy.array(one, object)) for one in values}) == 4

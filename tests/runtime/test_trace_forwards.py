@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from forks import Forks, traced
 
-from tfdeterminism.trace.align.table import Pair, Run
-from tfdeterminism.trace.causes.forward_ops import Forwards
+from tfdeterminism.trace.align.table import AlignedPair, TraceTable
+from tfdeterminism.trace.causes.forward_ops import ForwardOps
 
 PROGRAM = Path(__file__).resolve().parent / "recorded" / "gradients.py"
 
@@ -26,8 +26,8 @@ def test_each_gradient_knows_its_forward_op(forks: Callable[[str], Forks], tmp_p
     """Though TensorFlow keeps nothing of an op whose gradient needs nothing of it, and adds up rows far from it."""
     (done,) = forks(key).run([traced(tmp_path / "A", PROGRAM, how)])
     assert done.returncode == 0, done.stderr[-3000:]
-    runs = [Run(str(tmp_path / "A" / "trace-0.tfdt")) for _ in "AB"]
-    forwards = Forwards(Pair(*runs))
+    runs = [TraceTable(str(tmp_path / "A" / "trace-0.tfdt")) for _ in "AB"]
+    forwards = ForwardOps(AlignedPair(*runs))
     for op in ("BiasAddGrad", "UnsortedSegmentSum"):
         found = [one for one in map(runs[0].definition, runs[0].ids()) if one["op"] == op]
         lines = {(forwards.of(one, 0) or one)["line"] for one in found}

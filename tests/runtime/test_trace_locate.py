@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from traces import Hand
 
-from tfdeterminism.trace.search.launcher import NothingRecorded
+from tfdeterminism.trace.search.launcher import NothingRecordedError
 from tfdeterminism.trace.search.progress import Progress
 from tfdeterminism.trace.search.search import Search
 
@@ -125,7 +125,7 @@ def test_a_level_at_which_there_is_nothing_is_passed_by(tmp_path: Path, empty: t
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         if level in empty:
-            raise NothingRecorded("no TensorFlow op was seen", "is it a TensorFlow program?")
+            raise NothingRecordedError("no TensorFlow op was seen", "is it a TensorFlow program?")
         whole(hand, level, run, environment)
 
     search = Scripted(tmp_path, script)
@@ -228,7 +228,7 @@ def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         if level == "unordered":
-            raise NothingRecorded("no graph", "")
+            raise NothingRecordedError("no graph", "")
         hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
         key = hand.op(level, level, kind=level.rstrip("s")) if level in ("weights", "layers") else hand.op("race")
         for step in range(*(hand.steps or (0, 9))):  # type: ignore[attr-defined]

@@ -20,7 +20,7 @@ from tfdet.base.errors import DataError
 from tfdet.engines import locate
 from tfdet.publish import locate_page
 from tfdeterminism.trace.commands import diff
-from tfdeterminism.trace.schema.format import PREFIX
+from tfdeterminism.trace.schema.format import FILE_PREFIX
 
 COUNT = int(os.environ.get("TRACE_MUTANTS", "200"))
 ODD: list[Any] = [
@@ -62,7 +62,7 @@ def _program(hand: Hand, run: int) -> None:
 
 
 def _blocks(data: bytes) -> list[tuple[bytes, bytes]]:
-    found, place = [], PREFIX.size
+    found, place = [], FILE_PREFIX.size
     while place < len(data):
         tag, size, _ = struct.unpack_from("<4sII", data, place)
         found.append((tag, data[place + 12 : place + 12 + size]))
@@ -113,7 +113,7 @@ def _mutant(data: bytes, chance: random.Random) -> bytes:
     blocks[at] = (tag, payload)
     if chance.random() < 0.2:
         chance.shuffle(blocks)
-    return _joined(data[: PREFIX.size], blocks)
+    return _joined(data[: FILE_PREFIX.size], blocks)
 
 
 def test_no_mutant_is_a_traceback(

@@ -13,7 +13,7 @@ from forks import TRACE, Forks, Job, traced
 from traces import Hand
 
 from tfdeterminism.trace.causes import trace_diff
-from tfdeterminism.trace.schema.format import BadTrace
+from tfdeterminism.trace.schema.format import TraceFormatError
 from tfdeterminism.trace.schema.reader import load
 
 PROGRAMS = Path(__file__).resolve().parent / "processes"
@@ -90,19 +90,19 @@ def test_a_worker_that_only_one_run_has_is_refused(tmp_path: Path) -> None:
             hand = process(tmp_path / str(run), name, None)
             hand.record(hand.op("a"), 1)
             hand.end()
-    with pytest.raises(BadTrace, match="worker1"):
+    with pytest.raises(TraceFormatError, match="worker1"):
         trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
 
 
 def test_what_is_captured_is_of_one_process(tmp_path: Path) -> None:
     """The culprit's key says whose it is, and only that process keeps its inputs."""
     from tfdeterminism.trace.capture import input_capture
-    from tfdeterminism.trace.capture.identity import Identity
+    from tfdeterminism.trace.capture.identity import ProcessIdentity
     from tfdeterminism.trace.capture.recording import Recording
 
     wanted = input_capture.parse(json.dumps({"node": "a", "rank": "0.fork-1"}))
-    mine = Recording(str(tmp_path), capture=wanted, identity=Identity("0", "0", "0", "fork-1"))
-    other = Recording(str(tmp_path), capture=wanted, identity=Identity("0", "0", "0", "fork-2"))
+    mine = Recording(str(tmp_path), capture=wanted, identity=ProcessIdentity("0", "0", "0", "fork-1"))
+    other = Recording(str(tmp_path), capture=wanted, identity=ProcessIdentity("0", "0", "0", "fork-2"))
     assert (mine.captures(), other.captures()) == (True, False)
 
 
@@ -116,7 +116,7 @@ class Runs:
         self.folders = [folder / name for name in "AB"]
         self.ran = forks.run([traced(one, PROGRAMS / program, *arguments, **options) for one in self.folders])
 
-    def diff(self) -> trace_diff.Difference:
+    def diff(self) -> trace_diff.TraceDiff:
         assert [one.returncode for one in self.ran] == [0, 0], self.ran[0].stderr[-3000:]
         return trace_diff.compare([str(one) for one in self.folders])
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from traces import Hand
 
 from tfdeterminism.trace.causes import trace_diff
-from tfdeterminism.trace.causes.trace_diff import Difference
+from tfdeterminism.trace.causes.trace_diff import TraceDiff
 from tfdeterminism.trace.commands import diff
 from tfdeterminism.trace.report import text
 from tfdeterminism.trace.schema import format as trace_format
@@ -31,7 +31,7 @@ def _two_steps(hand: Hand, run: int) -> None:
 
 def test_values_that_were_digested_otherwise_are_not_compared(make: Callable[..., Path]) -> None:
     runs = [str(make(_one, 0, probe="SHA-1")), str(make(_one, 1))]
-    with pytest.raises(trace_format.BadTrace, match="traces of different digests: SHA-1 and by hand"):
+    with pytest.raises(trace_format.TraceFormatError, match="traces of different digests: SHA-1 and by hand"):
         trace_diff.compare(runs)
 
 
@@ -41,7 +41,7 @@ def test_a_killed_run_is_not_the_same(make: Callable[..., Path]) -> None:
         found = trace_diff.compare([str(make(_two_steps, run, end=not run)) for run in runs])
         assert (found.result, found.culprits, found.compared) == ("structure", [], 1)
         assert "to step 0, where it was killed" in (found.reach or "")
-        assert "all agree" in text.of_difference(found)
+        assert "all agree" in text.diff_text(found)
 
 
 def test_what_a_killed_run_did_otherwise_before_is_named(make: Callable[..., Path]) -> None:
@@ -93,7 +93,7 @@ def test_final_weights_that_differ_are_never_the_same(tmp_path: Path) -> None:
             paths.append(str(hand.end(weights=f"{run:016x}")))
         found = trace_diff.compare(paths)
         assert (found.result, found.culprits) == ("diverged", [])
-        assert "final weights" in text.of_difference(found)
+        assert "final weights" in text.diff_text(found)
 
 
 def test_a_run_that_ended_early_differs_in_structure(make: Callable[..., Path]) -> None:
@@ -212,8 +212,8 @@ def test_definitions_of_strangers(field: str, value: object, tmp_path_factory: p
             hand.record(key, digest)
         paths.append(str(hand.end()))
     try:
-        assert text.of_difference(trace_diff.compare(paths))
-    except trace_format.BadTrace as error:
+        assert text.diff_text(trace_diff.compare(paths))
+    except trace_format.TraceFormatError as error:
         assert error.advice
 
 
@@ -270,13 +270,13 @@ def test_a_complaint_about_a_file_steers_no_terminal(
     _is_refused(diff.main(runs), capsys, "2.?0?[2J")
 
 
-def test_a_large_step_and_a_name_that_steers_a_terminal(compare: Callable[..., Difference]) -> None:
+def test_a_large_step_and_a_name_that_steers_a_terminal(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         hand.record(hand.op("bad\x1b[2Jname\r\n"), run, 4_000_000_000)
 
     found = compare(build)
     assert found.first_step == 4_000_000_000
-    assert not set(text.of_difference(found)) & set("\x1b\r")
+    assert not set(text.diff_text(found)) & set("\x1b\r")
 
 
 def test_runs_of_other_numbers_of_processes(

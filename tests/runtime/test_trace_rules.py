@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from traces import Hand
 
-from tfdeterminism.trace.align.table import Pair, Run
+from tfdeterminism.trace.align.table import AlignedPair, TraceTable
 from tfdeterminism.trace.causes import dismissals, rules
 from tfdeterminism.trace.causes.cause_facts import CauseFacts, PairFacts
 from tfdeterminism.trace.causes.find_causes import PairAnalysis
@@ -108,13 +108,13 @@ FOUND: dict[str, Build] = {
 }  # fmt: skip
 
 
-def pair_of(folder: Path, build: Build) -> Pair:
+def pair_of(folder: Path, build: Build) -> AlignedPair:
     runs = []
     for run in (0, 1):
         hand = Hand(folder / f"{run}.tfdt", cwd="/w")
         end = build(hand, run) or {}
-        runs.append(Run(str(hand.end(**end))))
-    return Pair(*runs)
+        runs.append(TraceTable(str(hand.end(**end))))
+    return AlignedPair(*runs)
 
 
 def name_of(rule: Any) -> str:

@@ -12,7 +12,7 @@ import pytest
 from test_trace_locate import Scripted
 from traces import Hand
 
-from tfdeterminism.trace.search.launcher import Failed, Unused
+from tfdeterminism.trace.search.launcher import DeviceUnusedError, ProgramFailedError
 from tfdeterminism.trace.search.progress import Progress
 from tfdeterminism.trace.search.schedules import Schedules
 from tfdeterminism.trace.search.search import Search
@@ -79,7 +79,7 @@ def test_a_program_that_runs_nothing_on_the_virtual_gpu_says_nothing_of_it(
         if "VGPU_REPORT" in environment and launches is not None:
             Path(environment["VGPU_REPORT"]).write_text(launches)
         if number > 1:
-            raise Failed("the second run", "")
+            raise ProgramFailedError("the second run", "")
         folder = Path(options[options.index("--out") + 1])
         folder.mkdir()
         Hand(folder / "trace-0.tfdt", level="none").end()
@@ -87,7 +87,7 @@ def test_a_program_that_runs_nothing_on_the_virtual_gpu_says_nothing_of_it(
     launcher: Any = SimpleNamespace(stood_in=(), record=record)
     search = Search(["train.py"], str(tmp_path), schedules=Schedules("VGPU_SCHEDULE", ["serial", "reverse"]),
                     launcher=launcher, progress=Progress(8, out=io.StringIO()))  # fmt: skip
-    with pytest.raises(Failed) as error:
+    with pytest.raises(ProgramFailedError) as error:
         search.search()
-    assert isinstance(error.value, Unused) is not seen
+    assert isinstance(error.value, DeviceUnusedError) is not seen
     assert ["VGPU_REPORT" in one for one in asked] == [True, False][: 1 + seen]

@@ -25,7 +25,7 @@ def recorder() -> Iterator[Any]:
     made = SimpleNamespace(
         active=True, eager=EagerKeys(lock, Definitions(lock, backends.Backend())), steps=SimpleNamespace(number=0)
     )
-    watched = pool_tasks.Tasks(SimpleNamespace(recorder=made))
+    watched = pool_tasks.PoolTasks(SimpleNamespace(recorder=made))
     modules = {"concurrent.futures.thread": concurrent.futures.thread, "multiprocessing.pool": multiprocessing.pool}
     for name, watch in watched.wanted().items():
         watch(modules[name])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from traces import Hand
 
 from tfdeterminism.trace.causes import trace_diff
-from tfdeterminism.trace.causes.trace_diff import Difference
+from tfdeterminism.trace.causes.trace_diff import TraceDiff
 
 
 def loops(hand: Hand, turns: Sequence[int], decides: Sequence[object] = (), **fields: str) -> None:
@@ -31,7 +31,7 @@ def loops(hand: Hand, turns: Sequence[int], decides: Sequence[object] = (), **fi
 
 
 @pytest.mark.parametrize("turns", [([2, 3, 2], [3, 2, 2]), ([1, 4, 2], [2, 1, 4]), ([3, 1], [2, 3])])
-def test_other_turns_are_structure(compare: Callable[..., Difference], turns: tuple[list[int], ...]) -> None:
+def test_other_turns_are_structure(compare: Callable[..., TraceDiff], turns: tuple[list[int], ...]) -> None:
     found = compare(lambda hand, run: loops(hand, turns[run]))
     assert [(one["op_type"], one["class"], one["line"], one["step"]) for one in found.culprits] == [
         ("Tanh", "structure", 5, 0)]  # fmt: skip
@@ -43,25 +43,25 @@ def test_other_turns_are_structure(compare: Callable[..., Difference], turns: tu
     [(([2, 4, 3], [2, 3, 4]), ("A", 1, 0)), (([4, 2, 3, 4], [4, 2, 4, 3]), ("B", 2, 1))],
 )
 def test_the_turn_that_one_run_has_is_counted(
-    compare: Callable[..., Difference], turns: tuple[list[int], ...], expected: tuple[str, int, int]
+    compare: Callable[..., TraceDiff], turns: tuple[list[int], ...], expected: tuple[str, int, int]
 ) -> None:
     (culprit,) = compare(lambda hand, run: loops(hand, turns[run])).culprits
     assert culprit["op_name"] == "Tanh@train.py:5#3"
     assert (culprit["run"], culprit["step"], culprit["occurrence"]) == expected
 
 
-def test_turns_that_both_have_alike_are_the_same(compare: Callable[..., Difference]) -> None:
+def test_turns_that_both_have_alike_are_the_same(compare: Callable[..., TraceDiff]) -> None:
     assert compare(lambda hand, run: loops(hand, [3, 1, 4, 1, 5])).result == "same"
 
 
-def test_the_value_that_decides_how_often_is_the_cause(compare: Callable[..., Difference]) -> None:
+def test_the_value_that_decides_how_often_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
     turns = [3, 2, 4], [3, 4, 2]
     found = compare(lambda hand, run: loops(hand, turns[run], decides=turns[run]))
     (culprit,) = found.culprits
     assert (culprit["op_type"], culprit["class"], culprit["step"]) == ("RandomUniform", "seed or state", 1)
 
 
-def test_what_is_alike_in_other_steps_is_the_same(compare: Callable[..., Difference]) -> None:
+def test_what_is_alike_in_other_steps_is_the_same(compare: Callable[..., TraceDiff]) -> None:
     """Another thread ends the steps: where they end is chance."""
 
     def build(hand: Hand, run: int) -> None:
@@ -74,7 +74,7 @@ def test_what_is_alike_in_other_steps_is_the_same(compare: Callable[..., Differe
     assert compare(build).result == "same"
 
 
-def test_threads_make_steps_chance(compare: Callable[..., Difference]) -> None:
+def test_threads_make_steps_chance(compare: Callable[..., TraceDiff]) -> None:
     """What a thread of the program does stands in the step that is just under way: only how often it did it counts."""
 
     def build(hand: Hand, run: int) -> None:
@@ -90,7 +90,7 @@ def test_threads_make_steps_chance(compare: Callable[..., Difference]) -> None:
     assert [(one["op_type"], one["class"]) for one in found.culprits] == [("PyFunc", "Python feed")]
 
 
-def test_what_feeds_a_queue_has_no_step(compare: Callable[..., Difference]) -> None:
+def test_what_feeds_a_queue_has_no_step(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         row = hand.op("row", "Square", function="session", attrs={"prefetch": True})
         for number, step in enumerate(([0, 0, 1, 2, 2], [0, 1, 1, 1])[run]):
@@ -145,20 +145,20 @@ def two_in_one_step(hand: Hand, turns: Sequence[int], noise: object = None) -> N
 
 @pytest.mark.parametrize("turns", [([2, 4], [4, 4]), ([2, 3], [3, 2]), ([3, 1, 1], [3, 2, 4]), ([3, 2], [3])])
 def test_other_turns_within_a_step_are_structure(
-    compare: Callable[..., Difference], turns: tuple[list[int], ...]
+    compare: Callable[..., TraceDiff], turns: tuple[list[int], ...]
 ) -> None:
     found = compare(lambda hand, run: two_in_one_step(hand, turns[run]))
     assert [(one["op_type"], one["class"], one["line"]) for one in found.culprits] == [("Tanh", "structure", 5)]
     assert found.culprits[0]["why"].endswith("has it") or "goes on without" in found.culprits[0]["why"]
 
 
-def test_noise_before_other_turns_is_their_cause(compare: Callable[..., Difference]) -> None:
+def test_noise_before_other_turns_is_their_cause(compare: Callable[..., TraceDiff]) -> None:
     found = compare(lambda hand, run: two_in_one_step(hand, ([2, 4], [4, 4])[run], noise=run))
     assert [one["op_type"] for one in found.culprits] == ["RandomUniform"]
 
 
 @pytest.mark.parametrize("matters", [False, True])
-def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., Difference], matters: bool) -> None:
+def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., TraceDiff], matters: bool) -> None:
     """Python goes through a set: lines come in another order, and what differs comes after them."""
 
     def build(hand: Hand, run: int) -> None:
@@ -173,7 +173,7 @@ def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., D
     assert [(one["op_type"], one["class"]) for one in found.culprits] == expected
 
 
-def test_a_number_that_python_is_told_decides(compare: Callable[..., Difference]) -> None:
+def test_a_number_that_python_is_told_decides(compare: Callable[..., TraceDiff]) -> None:
     """The noise is compared with something: it leads nowhere in step 0, and in step 1 to another turn."""
 
     def build(hand: Hand, run: int) -> None:

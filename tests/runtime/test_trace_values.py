@@ -14,21 +14,22 @@ from traces import Hand
 
 from tfdeterminism.trace.align import value_difference
 from tfdeterminism.trace.causes import trace_diff
-from tfdeterminism.trace.causes.trace_diff import Difference
+from tfdeterminism.trace.causes.trace_diff import TraceDiff
 from tfdeterminism.trace.report import text, value_text
 from tfdeterminism.trace.schema import tensor_values
 from tfdeterminism.trace.schema.reader import Reader
 
 HERE = Path(__file__).resolve().parent
-Compare = Callable[..., Difference]
+Compare = Callable[..., TraceDiff]
 
 
-def value(array: Any, dtype: str | None = None, **head: Any) -> tensor_values.Value:
+def value(array: Any, dtype: str | None = None, **head: Any) -> tensor_values.TensorSample:
     array = numpy.asarray(array)
-    flat = tensor_values.stored(array, dtype or array.dtype.name)
-    nan, inf, first = tensor_values.unsound(flat, dtype or array.dtype.name)
-    return tensor_values.Value({"dtype": dtype or array.dtype.name, "shape": list(array.shape), "stride": 1, "nan": nan,
-                         "elements": array.size, "inf": inf, "first": first, **head}, flat)  # fmt: skip
+    flat = tensor_values.to_stored(array, dtype or array.dtype.name)
+    nan, inf, first = tensor_values.count_nonfinite(flat, dtype or array.dtype.name)
+    return tensor_values.TensorSample(
+        {"dtype": dtype or array.dtype.name, "shape": list(array.shape), "stride": 1, "nan": nan,
+         "elements": array.size, "inf": inf, "first": first, **head}, flat)  # fmt: skip
 
 
 def bfloat16(array: Any) -> Any:
@@ -44,19 +45,19 @@ def test_ulps_are_steps_to_the_next_float(dtype: Any) -> None:
         other = start.copy()
         for _ in range(count):
             other[3] = numpy.nextafter(other[3], dtype(1))
-        said = value_difference.of(value(start), value(other))
+        said = value_difference.measure(value(start), value(other))
         assert (said["ulps"], said["differing"], said["compared"]) == (count, 1, 6)
         assert said["absolute"] == abs(float(other[3]))
     below = numpy.nextafter(numpy.nextafter(dtype(0), dtype(-1)), dtype(-1))
-    assert value_difference.of(value([below]), value([numpy.nextafter(dtype(0), dtype(1))]))["ulps"] == 3
-    assert value_difference.of(value([dtype(-1)]), value([dtype(1)]))["ulps"] == 2 * int(
+    assert value_difference.measure(value([below]), value([numpy.nextafter(dtype(0), dtype(1))]))["ulps"] == 3
+    assert value_difference.measure(value([dtype(-1)]), value([dtype(1)]))["ulps"] == 2 * int(
         dtype(1).view(f"u{dtype().itemsize}")
     )
 
 
 def test_ulps_of_bfloat16() -> None:
     one = bfloat16([1.0, -3.0])
-    said = value_difference.of(value(one, "bfloat16"), value(one + numpy.uint16([2, 1]), "bfloat16"))
+    said = value_difference.measure(value(one, "bfloat16"), value(one + numpy.uint16([2, 1]), "bfloat16"))
     assert (said["ulps"], said["absolute"], said["differing"]) == (2, 2**-6, 2)
     assert said["pair"] == [1.0, 1.0 + 2**-6] or said["pair"] == [-3.0, -3.0 - 2**-6]
 
@@ -72,7 +73,7 @@ def test_ulps_of_bfloat16() -> None:
     ],
 )
 def test_what_is_no_float_has_no_ulps(left: Any, right: Any, absolute: object) -> None:
-    said = value_difference.of(value(left), value(right))
+    said = value_difference.measure(value(left), value(right))
     assert (said["absolute"], said["ulps"], said["differing"]) == (absolute, None, 1)
     json.dumps(said, allow_nan=False)
 
@@ -80,24 +81,24 @@ def test_what_is_no_float_has_no_ulps(left: Any, right: Any, absolute: object) -
 def test_what_is_not_finite_is_counted_and_not_measured() -> None:
     left = numpy.float32([1, numpy.nan, 3, numpy.inf, 5])
     right = numpy.float32([1.5, 2, 3, -numpy.inf, numpy.nan])
-    said = value_difference.of(value(left), value(right))
+    said = value_difference.measure(value(left), value(right))
     assert (said["differing"], said["absolute"], said["place"], said["pair"]) == (4, 0.5, [0], [1.0, 1.5])
     assert said["nonfinite"] == [{"nan": 1, "inf": 1, "first": 1}, {"nan": 1, "inf": 1, "first": 3}]
-    alone = value_difference.of(value(numpy.float32([numpy.nan])), value(numpy.float32([7])))
+    alone = value_difference.measure(value(numpy.float32([numpy.nan])), value(numpy.float32([7])))
     assert (alone["absolute"], alone["ulps"], alone["pair"]) == (None, None, ["nan", 7.0])
     json.dumps([said, alone], allow_nan=False)
 
 
 def test_odd_values() -> None:
     """Minus zero, the largest numbers, nothing at all, other shapes, one payload of NaN and another."""
-    zero = value_difference.of(value(numpy.float32([0.0])), value(numpy.float32([-0.0])))
+    zero = value_difference.measure(value(numpy.float32([0.0])), value(numpy.float32([-0.0])))
     assert (zero["differing"], zero["absolute"], zero["ulps"]) == (1, 0.0, 0)
-    large = value_difference.of(value(numpy.float64([1e308])), value(numpy.float64([-1e308])))
+    large = value_difference.measure(value(numpy.float64([1e308])), value(numpy.float64([-1e308])))
     assert large["absolute"] == numpy.finfo(float).max
-    assert value_difference.of(value(numpy.zeros((0, 3))), value(numpy.zeros((0, 3))))["differing"] == 0
-    assert value_difference.of(value(numpy.zeros(2)), value(numpy.zeros(3)))["shapes"] == [[2], [3]]
+    assert value_difference.measure(value(numpy.zeros((0, 3))), value(numpy.zeros((0, 3))))["differing"] == 0
+    assert value_difference.measure(value(numpy.zeros(2)), value(numpy.zeros(3)))["shapes"] == [[2], [3]]
     payload = numpy.uint32([0x7FC00000, 0x7FC00001]).view(numpy.float32)
-    assert value_difference.of(value(payload[:1]), value(payload[1:]))["differing"] == 1
+    assert value_difference.measure(value(payload[:1]), value(payload[1:]))["differing"] == 1
     json.dumps([zero, large], allow_nan=False)
 
 
@@ -127,11 +128,11 @@ def test_forged_values_are_damage(changes: dict[str, Any], tmp_path: Path) -> No
     head = {"kind": "op", "name": "x", "key": 0, "order": 0, "role": "path", "step": 0, "occurrence": 0,
             "dtype": "float32", "shape": [2, 2], "stride": 1, "nan": 0, "inf": 0, "first": None}  # fmt: skip
     kept = numpy.zeros(4, numpy.float32)
-    assert tensor_values.unpacked(tensor_values.packed(head, kept)) is not None
-    assert tensor_values.unpacked(tensor_values.packed({**head, **changes}, kept)) is None
+    assert tensor_values.unpack(tensor_values.pack(head, kept)) is not None
+    assert tensor_values.unpack(tensor_values.pack({**head, **changes}, kept)) is None
     hand = Hand(tmp_path / "forged.tfdt")
     hand.op("x")
-    hand._writer.value(tensor_values.packed({**head, **changes}, kept))
+    hand._writer.value(tensor_values.pack({**head, **changes}, kept))
     reader = Reader(str(hand.end()))
     assert [kind for kind, _ in reader] == ["definitions"]
     assert "damaged" in str(reader.damage)
@@ -206,7 +207,7 @@ def test_how_the_difference_grows(compare: Compare) -> None:
 
 
 def test_values_in_words(compare: Compare) -> None:
-    said = text.of_difference(compare(grown))
+    said = text.diff_text(compare(grown))
     for line in (
         "By how much:",
         "culprit  RandomUniform at step 1: 1 of 2 elements differ, by at most 1 (8,388,608 ulps, relative 0.5)",
@@ -219,7 +220,7 @@ def test_values_in_words(compare: Compare) -> None:
 def test_runs_without_values_say_nothing_of_them(compare: Compare) -> None:
     found = compare(lambda hand, run: hand.record(hand.op("noise", "RandomUniform", kind="random"), run))
     assert found.values is None
-    assert value_text.lines(found.values) == []
+    assert value_text.report_lines(found.values) == []
     assert found.as_json()["path"][0]["role"] == "culprit"
 
 

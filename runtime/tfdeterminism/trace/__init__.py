@@ -18,7 +18,7 @@ def record(out, level="ops", steps=None, capture=None, xla=None, values=None):
     level: "none" (digest of the final weights alone), "weights", "layers", "unordered" (the ops alone whose
     order the graphs leave open) or "ops"; steps: (first, end) or None; capture: an op whose inputs are
     kept, see capture/inputs.py; values: list of outputs whose values are kept, with those of losses and
-    weights, see capture/values.py. Raises BadUsage.
+    weights, see capture/values.py. Raises UsageError.
     """
     from .capture.recording import Recording
     return Recording(out, level, steps, capture, xla, values)
@@ -26,8 +26,8 @@ def record(out, level="ops", steps=None, capture=None, xla=None, values=None):
 
 def step():
     """Say that a training step ends here. Without it the optimizer's updates say so."""
-    from .capture.recording import step_all
-    step_all()
+    from .capture.recording import end_step_everywhere
+    end_step_everywhere()
 
 
 def callback(out, level="ops", steps=None):

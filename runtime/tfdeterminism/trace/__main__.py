@@ -41,14 +41,14 @@ def _command(name, arguments):
     from . import command_line, errors
     try:
         getattr(command_line, name)(arguments)  # help and wrong usage end here, whatever this Python lacks
-    except errors.BadUsage as error:
-        errors.say(str(error))
-        return errors.USAGE
+    except errors.UsageError as error:
+        errors.log(str(error))
+        return errors.EXIT_USAGE
     try:
         import numpy  # noqa: F401  (what every command begins with)
     except ImportError:
-        errors.say("this Python has no NumPy: call the one that has your TensorFlow")
-        return errors.USAGE
+        errors.log("this Python has no NumPy: call the one that has your TensorFlow")
+        return errors.EXIT_USAGE
     return importlib.import_module("{}.{}".format(__package__, _COMMANDS[name][0])).main
 
 

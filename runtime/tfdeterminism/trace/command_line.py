@@ -5,15 +5,15 @@ import errno
 import sys
 
 from . import errors
-from .remedies import REMEDIES
+from .remedies import AUTOMATIC_FIXES
 from .untrusted import sanitize_line
 
 LEVELS = ("none", "weights", "layers", "unordered", "ops")
 
 
-def complain(cause, advice, code=errors.USAGE):
+def complain(cause, advice, code=errors.EXIT_USAGE):
     """Two lines on standard error; gives the exit code."""
-    said = "{}{}\n  {}".format(errors.SAID, cause, advice)  # of a stranger's file, it may be
+    said = "{}{}\n  {}".format(errors.LOG_PREFIX, cause, advice)  # of a stranger's file, it may be
     sys.stderr.write("".join(sanitize_line(line) + "\n" for line in said.split("\n")))
     return code
 
@@ -25,15 +25,15 @@ def from_system(error, path):
             "free some space" if full else "name another folder, or change its permissions")
 
 
-class _OneLine(argparse.ArgumentParser):
+class _OneLineErrorParser(argparse.ArgumentParser):
     """One line for wrong usage."""
 
     def error(self, message):
-        raise errors.BadUsage(message, "see --help")
+        raise errors.UsageError(message, "see --help")
 
 
 def run(argv):
-    parser = _OneLine(prog="python -m tfdeterminism.trace run",
+    parser = _OneLineErrorParser(prog="python -m tfdeterminism.trace run",
                      usage="%(prog)s --out FOLDER [options] -- PROGRAM [ARGUMENTS...]")
     parser.add_argument("--out", required=True, help="a new folder for the trace")
     parser.add_argument("--level", choices=LEVELS, default="ops",
@@ -59,7 +59,7 @@ def run(argv):
 
 def _remedies(text):
     names = text.split(",")
-    unknown = [one for one in names if one not in REMEDIES or not REMEDIES[one].call]
+    unknown = [one for one in names if one not in AUTOMATIC_FIXES or not AUTOMATIC_FIXES[one].call]
     if unknown:
         raise argparse.ArgumentTypeError("{}: no solution that can be applied by a call".format(", ".join(unknown)))
     return names
@@ -82,7 +82,7 @@ class _TwoLines(argparse.ArgumentParser):
 
     def error(self, message):
         complain(message, "see --help")
-        sys.exit(errors.USAGE)
+        sys.exit(errors.EXIT_USAGE)
 
 
 def diff(argv):
@@ -94,18 +94,18 @@ def diff(argv):
 
 def locate(argv):
     parser = _TwoLines(prog="python -m tfdeterminism.trace locate", description="Name the culprit of a program.")
-    parser.add_argument("--max-runs", type=_several, default=5, help="runs at most at each level (default 5)")
+    parser.add_argument("--max-runs", type=_parse_run_count, default=5, help="runs at most at each level (default 5)")
     parser.add_argument("--keep-traces", metavar="FOLDER", help="keep the traces there")
     parser.add_argument("--fix", action="store_true",
                         help="then run it with the advice applied: does it repeat itself, and how long does it take?")
-    parser.add_argument("--vary-env", type=_varied, metavar="NAME=VALUE,VALUE...",
+    parser.add_argument("--vary-env", type=_parse_vary, metavar="NAME=VALUE,VALUE...",
                         help="an environment variable that each run gets with the next of these values")
     parser.add_argument("--json", action="store_true", help="for machines")
     parser.add_argument("program", nargs=argparse.REMAINDER, help="-- train.py ARGS")
     return parser.parse_args(argv)
 
 
-def _varied(text):
+def _parse_vary(text):
     """(name, values) of "NAME=VALUE,VALUE"."""
     name, _, values = text.partition("=")
     if not name or "," not in values:
@@ -113,7 +113,7 @@ def _varied(text):
     return name, values.split(",")
 
 
-def _several(text):
+def _parse_run_count(text):
     if not text.isdigit() or int(text) < 2:
         raise argparse.ArgumentTypeError("{} is no number of runs: two at least".format(text))
     return int(text)

@@ -3,31 +3,31 @@
 import sys
 
 MODULE = "tfdeterminism.trace"  # what Python's -m calls us
-SAID = MODULE + ": "  # begins what is ours in a program's output
+LOG_PREFIX = MODULE + ": "  # begins what is ours in a program's output
 
 # Exit codes: those of tfdet, and those that a trace alone has (docs/reference/exit-codes.md).
-SAME = 0            # no difference was found
-DIFFERS = 1         # two runs differ, in a value or in what they execute
-USAGE = 2           # wrong command line, an output folder in use, a program that is not there, a file that is no trace
-FAILED = 3          # the program failed, or the system refused something
-UNUSED = 4          # the virtual GPU was asked for, and the program ran nothing there
-FIXED = 5           # two runs differ, and what --fix applied makes the program repeat itself
-NOTHING = 6         # the program ran, and no op was seen
-INCOMPLETE = 7      # the program ran, and its trace could not be written to the end
-INTERRUPTED = 130   # Ctrl-C
+EXIT_SAME = 0            # no difference was found
+EXIT_DIFFERS = 1         # two runs differ, in a value or in what they execute
+EXIT_USAGE = 2           # wrong command line, an output folder in use, no such program, not a trace
+EXIT_FAILED = 3          # the program failed, or the system refused something
+EXIT_UNUSED = 4          # the virtual GPU was asked for, and the program ran nothing there
+EXIT_FIXED = 5           # two runs differ, and what --fix applied makes the program repeat itself
+EXIT_NOTHING_RECORDED = 6  # the program ran, and no op was seen
+EXIT_INCOMPLETE = 7      # the program ran, and its trace could not be written to the end
+EXIT_INTERRUPTED = 130   # Ctrl-C
 
 
-class BadUsage(Exception):
+class UsageError(Exception):
     """cause, advice: one line each."""
 
     def __init__(self, cause, advice):
         Exception.__init__(self, "{}: {}".format(cause, advice))
 
 
-def say(text):
+def log(text):
     """One line on standard error that cannot be taken for the program's own."""
     try:
-        sys.stderr.write(SAID + text + "\n")
+        sys.stderr.write(LOG_PREFIX + text + "\n")
         sys.stderr.flush()
     except (IOError, OSError, ValueError, AttributeError):  # the program closed it
         pass

@@ -1,7 +1,7 @@
 """Solutions that can be applied to a program from outside: by its environment, or by calls before its first op."""
 
 
-class Remedy(object):
+class AutomaticFix(object):
     """A solution as it is applied from outside. environment: variables to set; call: is there something to call in the
     program's process, see capture/apply_fixes.py?"""
 
@@ -13,19 +13,20 @@ class Remedy(object):
 
 
 _ONE_THREAD = [("TF_NUM_INTRAOP_THREADS", "1"), ("TF_NUM_INTEROP_THREADS", "1"), ("OMP_NUM_THREADS", "1")]
-EVERY = [
-    Remedy("TCD", "TF_CUDNN_DETERMINISTIC=1", [("TF_CUDNN_DETERMINISTIC", "1")]),
-    Remedy("TDO", "TF_DETERMINISTIC_OPS=1", [("TF_DETERMINISTIC_OPS", "1")]),
-    Remedy("TDO-FE", "TF_DETERMINISTIC_OPS=1 TF_CUDNN_USE_FRONTEND=1", [("TF_DETERMINISTIC_OPS", "1"),
+ORDERED_FIXES = [
+    AutomaticFix("TCD", "TF_CUDNN_DETERMINISTIC=1", [("TF_CUDNN_DETERMINISTIC", "1")]),
+    AutomaticFix("TDO", "TF_DETERMINISTIC_OPS=1", [("TF_DETERMINISTIC_OPS", "1")]),
+    AutomaticFix("TDO-FE", "TF_DETERMINISTIC_OPS=1 TF_CUDNN_USE_FRONTEND=1", [("TF_DETERMINISTIC_OPS", "1"),
                                                                      ("TF_CUDNN_USE_FRONTEND", "1")]),
-    Remedy("HVD", "HOROVOD_FUSION_THRESHOLD=0", [("HOROVOD_FUSION_THRESHOLD", "0")]),
-    Remedy("PYHASH", "PYTHONHASHSEED=0", [("PYTHONHASHSEED", "0")]),
-    Remedy("CPU1", " ".join(name + "=" + value for name, value in _ONE_THREAD), _ONE_THREAD),
-    Remedy("TDP", "tfdeterminism.patch()", call=True),
-    Remedy("TEOD", "tf.config.experimental.enable_op_determinism(), and seeds", call=True),
-    Remedy("ED", "tfdeterminism.enable_determinism(), and seeds", call=True),
-    Remedy("UDA", "torch.use_deterministic_algorithms(True)", [("CUBLAS_WORKSPACE_CONFIG", ":4096:8")], call=True),
-    Remedy("SEED", "the seeds of Python, NumPy and the framework", call=True),
-    Remedy("KSEED", "tf.keras.utils.set_random_seed(1)", call=True),
+    AutomaticFix("HVD", "HOROVOD_FUSION_THRESHOLD=0", [("HOROVOD_FUSION_THRESHOLD", "0")]),
+    AutomaticFix("PYHASH", "PYTHONHASHSEED=0", [("PYTHONHASHSEED", "0")]),
+    AutomaticFix("CPU1", " ".join(name + "=" + value for name, value in _ONE_THREAD), _ONE_THREAD),
+    AutomaticFix("TDP", "tfdeterminism.patch()", call=True),
+    AutomaticFix("TEOD", "tf.config.experimental.enable_op_determinism(), and seeds", call=True),
+    AutomaticFix("ED", "tfdeterminism.enable_determinism(), and seeds", call=True),
+    AutomaticFix("UDA", "torch.use_deterministic_algorithms(True)", [("CUBLAS_WORKSPACE_CONFIG", ":4096:8")],
+                 call=True),
+    AutomaticFix("SEED", "the seeds of Python, NumPy and the framework", call=True),
+    AutomaticFix("KSEED", "tf.keras.utils.set_random_seed(1)", call=True),
 ]
-REMEDIES = {one.key: one for one in EVERY}
+AUTOMATIC_FIXES = {one.key: one for one in ORDERED_FIXES}

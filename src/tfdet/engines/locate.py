@@ -307,13 +307,13 @@ def parse_result(text: bytes) -> LocateResult:
 def compare(traces: Sequence[str]) -> LocateResult:
     """Traces that were recorded before, on whatever machine."""
     from tfdeterminism.trace.causes import trace_diff
-    from tfdeterminism.trace.schema.format import BadTrace
+    from tfdeterminism.trace.schema.format import TraceFormatError
 
     if len(traces) < 2:
         raise UsageError("fewer than two traces given", "Pass two or more: tfdet locate --traces A B")
     try:
         return LocateResult.model_validate(trace_diff.compare(list(traces)).as_json(), strict=False)
-    except BadTrace as error:
+    except TraceFormatError as error:
         raise DataError(error.cause, error.advice) from None
     except MemoryError:
         raise RunFailedError("not enough memory for these traces", "Record fewer steps: run --steps 0:20") from None

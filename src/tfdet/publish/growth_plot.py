@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfdet.engines.locate import Growth, Point
-from tfdeterminism.trace.report.value_text import number
+from tfdeterminism.trace.report.value_text import format_number
 
 WIDTH, HEIGHT = 960.0, 250.0
 _LEFT, _RIGHT, _TOP, _ZERO = 74.0, 942.0, 14.0, 214.0  # of the area; _ZERO: where "equal" lies, below the least decade
@@ -83,6 +83,6 @@ def _label(name: str, point: Point) -> str:
     if not point.differing:
         return f"step {point.step}: {name} equal"
     return (
-        f"step {point.step}: {name} differs by {number(point.absolute)} ({point.ulps:,} ulps), "
+        f"step {point.step}: {name} differs by {format_number(point.absolute)} ({point.ulps:,} ulps), "
         f"{point.differing:,} of {point.compared:,} elements, most in {point.name}"
     )

@@ -27,7 +27,7 @@ def html(found: LocateResult) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_finalize
     )
     engine.filters["label"] = label
-    engine.filters["magnitude"] = value_text.number
+    engine.filters["magnitude"] = value_text.format_number
     engine.filters["digits"] = lambda value: f"{value:.8g}" if isinstance(value, float) else value
     template = engine.from_string((files("tfdet.publish") / "templates" / "locate.html.j2").read_text("utf-8"))
     plot = growth_plot.plot(found.values.growth) if found.values else None

@@ -328,7 +328,7 @@ def cause_report(found: LocateResult) -> list[RenderableType]:
             table.add(Text("" if number else "change", style="dim"), Text(line, style="green"))
         parts += [Text(), table]
     if found.values:
-        parts += [Text(line) for line in ["", *value_text.lines(found.values.model_dump())]]
+        parts += [Text(line) for line in ["", *value_text.report_lines(found.values.model_dump())]]
     if found.fix:
         style = "green" if found.fix.result == "repeats" else "yellow"
         parts += [

@@ -134,7 +134,7 @@ def test_a_trace(folder: Path, trace: bytes, data: st.DataObject) -> None:
     try:
         load(str(path))
         said = locate.compare([str(path), str(other)])
-    except (trace_format.BadTrace, DataError) as error:
+    except (trace_format.TraceFormatError, DataError) as error:
         assert str(path) in str(error) or "different" in str(error)
         return
     terminal_views.cause_report(said)
@@ -155,7 +155,7 @@ def test_kept_inputs(folder: Path, data: st.DataObject) -> None:
     path.write_bytes(data.draw(st.one_of(st.just(content.getvalue()), damaged(content.getvalue()))))
     try:
         replay.replay(str(path), 2)
-    except (errors.BadUsage, trace_format.BadTrace) as error:
+    except (errors.UsageError, trace_format.TraceFormatError) as error:
         assert str(path) in str(error)
 
 
@@ -163,7 +163,7 @@ def test_kept_inputs(folder: Path, data: st.DataObject) -> None:
 @given(text=documents([{"function": "", "trace": 0, "node": "a", "occurrence": 0, "rank": None}]))
 def test_what_trace_is_asked_for(text: bytes) -> None:
     for read in (value_recorder.parse, input_capture.parse):
-        with contextlib.suppress(errors.BadUsage):
+        with contextlib.suppress(errors.UsageError):
             read(text.decode("utf-8", "replace"))
 
 

@@ -7,7 +7,7 @@ is in one run of step 0, and in the other, which turned twice there, of step 1.
 import numpy
 
 
-def apart(pair):
+def unaligned_groups(pair):
     """The groups (ascending) that both runs have in other steps, and not with the same values all along: what does the
     same is the same, whenever it does it. None where threads of the program make it chance in which step it is."""
     absent = [order == _missing(order) for order in pair.order]
@@ -21,13 +21,13 @@ def apart(pair):
     return numpy.setdiff1d(found, ahead)
 
 
-def lay_again(pair, groups):
+def realign(pair, groups):
     """(first, [places of the first run's slots, of the second's]): a table in which those groups are brought together
     by step, and where each slot of the one before goes. What only the second run has in a step is behind the rest."""
     every = numpy.arange(len(pair))
     group = pair.groups_of(every)
     mine = [every[numpy.isin(group, groups) & (order != _missing(order))] for order in pair.order]
-    partner = _partners(*[(group[slots], pair.step[side][slots]) for side, slots in enumerate(mine)])
+    partner = _match_records(*[(group[slots], pair.step[side][slots]) for side, slots in enumerate(mine)])
     alone = mine[1][partner < 0]
     more = numpy.bincount(group[alone], minlength=len(pair.keys))
     sizes = numpy.diff(pair.first)
@@ -39,7 +39,7 @@ def lay_again(pair, groups):
     return first, places
 
 
-def _partners(left, right):
+def _match_records(left, right):
     """For each record of the right the one of the left that is the same in its step, as an index, or -1.
 
     left, right: (groups, steps) of records, by group and in the order in which they were made.

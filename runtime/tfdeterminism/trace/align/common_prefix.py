@@ -5,7 +5,7 @@ import numpy
 from .table import MISSING
 
 
-class Reach(object):
+class CommonPrefix(object):
     """steps: for each run the first step that it did not come through. limit: the same of both together.
 
     uneven: did one end sooner, or was one cut short? Then what is in one run only from `limit` on is no difference.
@@ -13,7 +13,7 @@ class Reach(object):
 
     def __init__(self, pair):
         self._pair = pair
-        self.steps = [_through(pair, side) for side in (0, 1)]
+        self.steps = [_completed_steps(pair, side) for side in (0, 1)]
         self.limit = min(self.steps)
         window = pair.runs[0].header.get("steps")
         whole = all(run.whole for run in pair.runs)
@@ -33,11 +33,11 @@ class Reach(object):
 
     def words(self):
         """"A to step 15, where it was killed; B to step 1,000, its end"."""
-        return "; ".join("{} to step {:,}, {}".format(name, end, _how(run))
+        return "; ".join("{} to step {:,}, {}".format(name, end, _end_reason(run))
                          for name, end, run in zip("AB", self.steps, self._pair.runs))
 
 
-def _through(pair, side):
+def _completed_steps(pair, side):
     """A step that was begun is not one that was come through, as far as is known."""
     run = pair.runs[side]
     steps = pair.step[side][pair.order[side] != MISSING]
@@ -45,7 +45,7 @@ def _through(pair, side):
     return max(last, run.end.get("steps") or 0) if run.whole else last
 
 
-def _how(run):
+def _end_reason(run):
     if run.damage:
         return "where the file is " + run.damage
     if not run.end:

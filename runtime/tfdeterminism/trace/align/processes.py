@@ -2,9 +2,9 @@
 
 import numpy
 
-from ..schema.format import BadTrace, key_of, trace_files
+from ..schema.format import TraceFormatError, key_of, trace_files
 from ..schema.reader import Reader
-from .table import Run, portable
+from .table import TraceTable, portable_key
 
 
 class Processes(object):
@@ -22,26 +22,26 @@ class Processes(object):
         return [name for name in self.files if parent is not None and self.parents[name] == parent]
 
 
-def of_folders(folders):
-    """The Processes of each. Raises BadTrace where they are not those of the same program."""
+def processes_of(folders):
+    """The Processes of each. Raises TraceFormatError where they are not those of the same program."""
     found = [Processes(folder) for folder in folders]
     for one in found[1:]:
-        lacking = apart(found[0], one)
+        lacking = unmatched(found[0], one)
         strangers = [name for name in lacking if (one if name in one.files else found[0]).parents[name] is None]
         if strangers or not set(found[0].files) & set(one.files):
-            raise BadTrace("{} and {} do not have the same processes: {}".format(
+            raise TraceFormatError("{} and {} do not have the same processes: {}".format(
                 found[0].folder, one.folder, ", ".join(strangers or lacking)), "compare runs of as many processes")
     return found
 
 
-def apart(left, right):
+def unmatched(left, right):
     """Names of processes that only one of two has."""
     return sorted(set(left.files) ^ set(right.files))
 
 
-def only_shared_out(left, right, parent):
+def only_redistributed(left, right, parent):
     """Did the children of this process do the same things together, though maybe not the same one?"""
-    sides = [[Run(one.files[name]) for name in one.children(parent)] for one in (left, right)]
+    sides = [[TraceTable(one.files[name]) for name in one.children(parent)] for one in (left, right)]
     weights = [sorted((run.end or {}).get("weights") or "" for run in runs) for runs in sides]
     if [one for one in weights[0] if one] != [one for one in weights[1] if one]:
         return False
@@ -52,7 +52,7 @@ def _all_records(runs):
     """Every record of some runs as one number, sorted: who made it, and when, does not count."""
     found = [numpy.empty(0, numpy.uint64)]
     for run in runs:
-        names = numpy.array([hash(portable(key_of(run.definition(number)))) & 0xffffffffffffffff
+        names = numpy.array([hash(portable_key(key_of(run.definition(number)))) & 0xffffffffffffffff
                              for number in run.ids()], numpy.uint64)
         with numpy.errstate(over="ignore"):
             found.append(names[run.key] * numpy.uint64(0x9e3779b97f4a7c15) ^ run.value)

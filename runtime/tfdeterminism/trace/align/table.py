@@ -24,11 +24,11 @@ _GENERATED = re.compile(r"(__autograph_generated_file|\btmp)[a-z0-9_]{8}\.py\b")
 _SHAPE_WEIGHT = numpy.uint64(0x9e3779b97f4a7c15)  # odd: no shape is lost
 
 
-class Run(object):
+class TraceTable(object):
     """One trace: header, keys (hashable, by id), columns of its records in file order, and its ends.
 
     key, occurrence, step (u4) and value (u8: digest and shape together); notes, captures, end, damage
-    as in `reader.Trace`; values: list of values.Value.
+    as in `reader.Trace`; values: list of value_recorder.TensorSample.
     """
 
     def __init__(self, path):
@@ -54,8 +54,8 @@ class Run(object):
         frames = all(isinstance(frame, list) and [type(part) for part in frame] == [str, int, str]
                      for frame in one["stack"] + one["forward_stack"])
         if not (words and calls and frames and all(0 <= number < known for number in one["inputs"])):
-            raise trace_format.BadTrace("{} has a definition that makes no sense: id {}".format(self.path, one["id"]),
-                                        "record it again")
+            raise trace_format.TraceFormatError(
+                "{} has a definition that makes no sense: id {}".format(self.path, one["id"]), "record it again")
 
     @property
     def whole(self):
@@ -133,10 +133,10 @@ class Run(object):
 
 def _records_within(path):
     """No file holds more records than this. Pages that stay untouched cost nothing."""
-    return os.path.getsize(path) // trace_format.EVENT.itemsize
+    return os.path.getsize(path) // trace_format.RECORD_DTYPE.itemsize
 
 
-class Pair(object):
+class AlignedPair(object):
     """Two runs in one table.
 
     keys: what each group of slots is (`format.key_of`). first: where a group's slots begin, with one
@@ -157,9 +157,9 @@ class Pair(object):
         for run, group in zip(self.runs, self.group):
             self._lay(run, group)
             run.forget()
-        groups = by_step.apart(self)
+        groups = by_step.unaligned_groups(self)
         if len(groups):
-            self._lay_again(*by_step.lay_again(self, groups))
+            self._lay_again(*by_step.realign(self, groups))
 
     def __len__(self):
         return int(self.first[-1])
@@ -200,7 +200,7 @@ class Pair(object):
             column[place] = source
             getattr(self, name).append(column)
         if numpy.count_nonzero(self.order[-1] != MISSING) != run.count:  # two records in one place
-            raise _miscounted(run)
+            raise _bad_occurrences_error(run)
 
     def _lay_again(self, first, places):
         """first: as it will be; places: for each run where its slots go."""
@@ -219,14 +219,14 @@ def _groups(runs):
     for run in runs:
         mine, seen = [], {}
         for number in run.ids():
-            key = portable(trace_format.key_of(run.definition(number)))
+            key = portable_key(trace_format.key_of(run.definition(number)))
             seen[key] = seen.get(key, -1) + 1
             mine.append(numbers.setdefault((key, seen[key]), len(numbers)))
         by_run.append(numpy.array(mine, numpy.int64))
     return [key for (key, _), _ in sorted(numbers.items(), key=lambda item: item[1])], by_run
 
 
-def portable(key):
+def portable_key(key):
     """A key without what names a run and no program: the folder of a file, a file that AutoGraph made."""
     return tuple(_FOLDER.sub("@", _GENERATED.sub("autograph.py", part)) if isinstance(part, str) else part
                  for part in key)
@@ -242,11 +242,11 @@ def _counts(run, group, size):
     """How many records each group has in a run."""
     by_id = numpy.bincount(run.key, minlength=len(group))
     if (run.occurrence >= by_id[run.key]).any():
-        raise _miscounted(run)
+        raise _bad_occurrences_error(run)
     counts = numpy.zeros(size, numpy.int64)
     counts[group] = by_id
     return counts
 
 
-def _miscounted(run):
-    return trace_format.BadTrace("{} counts its records wrongly".format(run.path), "record it again")
+def _bad_occurrences_error(run):
+    return trace_format.TraceFormatError("{} counts its records wrongly".format(run.path), "record it again")

@@ -7,8 +7,9 @@ from ..schema.tensor_values import COMPLEX, FLOATS, as_numbers
 _WIDTH = {"bfloat16": "<u2", "float16": "<u2", "float32": "<u4", "float64": "<u8"}
 
 
-def of(left, right):
-    """The fields of two values.Value that say how much they differ; None for numbers that the type does not have.
+def measure(left, right):
+    """The fields of two tensor_values.TensorSample that say how much they differ; None for numbers that the type does
+    not have.
 
     compared: of how many elements; differing: of these; absolute, relative, ulps: the largest of each, over what is
     finite in both; place, pair: where the largest absolute difference is (or the first element that differs), and both
@@ -32,14 +33,14 @@ def _largest(kept, places, head):
     dtype = head["dtype"]
     numbers = [as_numbers(one, dtype) for one in kept]
     if dtype == "bool":
-        return _at(0, places, head, [one.astype(bool) for one in numbers])
+        return _element_at(0, places, head, [one.astype(bool) for one in numbers])
     if dtype not in FLOATS + COMPLEX:
-        apart = _apart(*numbers)
+        apart = _integer_distances(*numbers)
         at = int(numpy.argmax(apart))
-        return dict(_at(at, places, head, numbers), absolute=int(apart[at]))
+        return dict(_element_at(at, places, head, numbers), absolute=int(apart[at]))
     finite = numpy.flatnonzero(numpy.isfinite(numbers[0]) & numpy.isfinite(numbers[1]))
     if not len(finite):
-        return _at(0, places, head, numbers)
+        return _element_at(0, places, head, numbers)
     wide = [one[finite].astype("c16" if dtype in COMPLEX else "f8") for one in numbers]
     with numpy.errstate(all="ignore"):
         apart = numpy.minimum(numpy.abs(wide[0] - wide[1]), numpy.finfo("f8").max)
@@ -47,11 +48,11 @@ def _largest(kept, places, head):
         relative = numpy.where(size > 0, numpy.minimum(apart / numpy.where(size > 0, size, 1), 2), 0)
     at = int(numpy.argmax(apart))
     ulps = None if dtype in COMPLEX else int(_ulps([one[finite] for one in kept], _WIDTH[dtype]).max())
-    return dict(_at(int(finite[at]), places, head, numbers), absolute=float(apart[at]), relative=float(relative.max()),
-                ulps=ulps)
+    return dict(_element_at(int(finite[at]), places, head, numbers), absolute=float(apart[at]),
+                relative=float(relative.max()), ulps=ulps)
 
 
-def _apart(left, right):
+def _integer_distances(left, right):
     """The differences of integers of any type, exactly, as uint64."""
     low, high = (one.astype("u8") for one in (numpy.minimum(left, right), numpy.maximum(left, right)))
     return high - low  # modulo 2^64: right for signed ones too
@@ -62,16 +63,16 @@ def _ulps(floats, width):
     sign = numpy.uint64(1 << (8 * numpy.dtype(width).itemsize - 1))
     bits = [one.view(width).astype("u8") for one in floats]
     keys = [numpy.where(one >= sign, sign - (one - sign), sign + one) for one in bits]
-    return _apart(*keys)
+    return _integer_distances(*keys)
 
 
-def _at(number, places, head, numbers):
+def _element_at(number, places, head, numbers):
     place = int(places[number]) * head["stride"]
     return {"place": [int(one) for one in numpy.unravel_index(place, head["shape"])] if head["shape"] else [],
-            "pair": [_plain(one[number]) for one in numbers]}
+            "pair": [_json_number(one[number]) for one in numbers]}
 
 
-def _plain(number):
+def _json_number(number):
     """As JSON has it: NaN and infinities, which it has not, as words."""
     if isinstance(number, numpy.bool_):
         return bool(number)

@@ -6,7 +6,7 @@ _LISTED = 80  # tensors
 _GROWTH = 400  # steps of the picture
 
 
-def of(pair):
+def compare_values(pair):
     """The dict that `diff --json` gives as "values", or None where the runs share none.
 
     tensors: each that `--record-values` named, the culprit first, at the first step at which it differs. growth: of
@@ -22,7 +22,7 @@ def of(pair):
             "nonfinite": [_first_nonfinite(run) for run in pair.runs]}
 
 
-def joined(near, far):
+def merge_growth(near, far):
     """What runs about the culprit say, `near`, with the growth that whole runs show, `far` or None."""
     if far is None or not any(far["growth"].values()):
         return near
@@ -32,7 +32,7 @@ def joined(near, far):
 
 
 def _named(pair, side):
-    """{what it is: values.Value} of a run; what it is: the same in both."""
+    """{what it is: tensor_values.TensorSample} of a run; what it is: the same in both."""
     found = {}
     for value in pair.runs[side].values:
         head = value.head
@@ -52,7 +52,7 @@ def _tensors(pair, both):
 
 def _tensor(pair, group, values):
     """Of one op's output: the first of its values that differ, else the first."""
-    amounts = [value_difference.of(*one) for one in values]
+    amounts = [value_difference.measure(*one) for one in values]
     differing = [number for number, one in enumerate(amounts) if one["differing"] or one["shapes"]]
     at = differing[0] if differing else 0
     head = values[at][0].head
@@ -67,7 +67,7 @@ def _growth(both, kind):
     steps = {}
     for (found, name, step, _), values in both:
         if found == kind:
-            steps.setdefault(step, []).append((name, value_difference.of(*values)))
+            steps.setdefault(step, []).append((name, value_difference.measure(*values)))
     points = [_point(step, steps[step]) for step in sorted(steps)]
     every = -(-len(points) // _GROWTH) or 1
     return points[::every] + ([points[-1]] if points[::every][-1:] != points[-1:] else [])

@@ -8,7 +8,7 @@ import random
 import numpy
 
 from .. import backends
-from .import_hook import AfterImport
+from .import_hook import ImportHook
 
 _SEED = 1
 _SEEDING_SOLUTIONS = ("SEED", "KSEED", "TEOD", "ED")
@@ -20,7 +20,7 @@ def apply(names):
         random.seed(_SEED)
         numpy.random.seed(_SEED)
     if names:
-        imports = AfterImport()
+        imports = ImportHook()
         imports.open()
         imports.add({name: _apply_to(backends.find(name), names) for name in backends.entries()})
 

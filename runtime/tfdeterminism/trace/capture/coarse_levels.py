@@ -1,7 +1,7 @@
 """What the coarse levels record: weights, losses and outputs of layers, which are values of no op."""
 
 
-class Coarse(object):
+class CoarseRecorder(object):
     """Gives each such value an id of its own, once."""
 
     def __init__(self, recorder):

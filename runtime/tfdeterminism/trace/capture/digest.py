@@ -32,7 +32,7 @@ _local = threading.local()
 _weights = []  # an array of a number for each place of a block, when it is made
 
 
-def of_bytes(data, kind=""):
+def digest_bytes(data, kind=""):
     """data: bytes, or what is contiguous and has a buffer; kind: the name of its elements' type, which counts, too."""
     size = len(data) if isinstance(data, bytes) else memoryview(data).nbytes
     if size < SMALL:
@@ -45,7 +45,7 @@ def of_bytes(data, kind=""):
     return int.from_bytes(hashlib.sha1(kind.encode("ascii") + said).digest()[:8], "little")
 
 
-def of_array(array):
+def digest_array(array):
     """array: NumPy, of any type; strings are hashed with their lengths."""
     array = numpy.asarray(array)
     if array.dtype.kind in "OUS":
@@ -54,14 +54,14 @@ def of_array(array):
             text = item if isinstance(item, bytes) else str(item).encode("utf-8", "surrogateescape")
             parts.update(struct.pack("<Q", len(text)) + text)
         return struct.unpack("<Q", parts.digest()[:8])[0]
-    return of_bytes(array.tobytes() if array.nbytes < SMALL else
+    return digest_bytes(array.tobytes() if array.nbytes < SMALL else
                     numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8), array.dtype.str)
 
 
 def _sums(words):
     """Of each block of words: of each word times the number of its place."""
     if not _weights:
-        _weights.append(_drawn(_BLOCK))
+        _weights.append(_splitmix64_weights(_BLOCK))
     if not hasattr(_local, "room"):
         _local.room = numpy.empty(_BLOCK, numpy.uint64)
     weights, folded, sums = _weights[0], _local.room, []
@@ -75,7 +75,7 @@ def _sums(words):
     return sums
 
 
-def _drawn(count):
+def _splitmix64_weights(count):
     """Odd numbers of 64 bits that look drawn, splitmix64 of 1, 2, 3 and so on; but none whose low half is that of one
     before, or of its negative."""
     mixed = numpy.arange(1, 2 * count + 1, dtype=numpy.uint64) * _FACTOR
@@ -88,7 +88,7 @@ def _drawn(count):
     return mixed[numpy.sort(first)[:count]]
 
 
-def of_shape(shape):
+def digest_shape(shape):
     """CRC-32 of a shape (sequence of integers), never 0; 0 stands for unknown (None)."""
     if shape is None:
         return 0
@@ -102,10 +102,10 @@ def of_shape(shape):
     return found
 
 
-def of_parts(parts):
+def digest_parts(parts):
     """One digest, as 16 hex digits, of {name: digest}."""
     text = "".join("{}={:016x};".format(name, parts[name]) for name in sorted(parts))
-    return "{:016x}".format(of_bytes(text.encode("utf-8")))
+    return "{:016x}".format(digest_bytes(text.encode("utf-8")))
 
 
 def weighted_sum(array):

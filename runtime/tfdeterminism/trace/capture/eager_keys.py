@@ -5,7 +5,7 @@ import collections
 from . import pool_tasks
 
 # Which thread and replica it is, and which call of a Python function by a graph: "" and 0 for none.
-Who = collections.namedtuple("Who", "thread replica function trace")
+CallerIdentity = collections.namedtuple("CallerIdentity", "thread replica function trace")
 
 _FED_LIMIT = 64    # ids that are named as what feeds one
 _NTH_LIMIT = 4096  # ops of one line and type in one step that get keys of their own
@@ -23,8 +23,8 @@ class EagerKeys(object):
         self._nth = {}
 
     def key(self, op, stack, output, who, inputs, nth, more=None, **fields):
-        """The id of an op's output: by type, the user's line, and how many such came in this step. who: a Who; more():
-        more fields, which are asked for once."""
+        """The id of an op's output: by type, the user's line, and how many such came in this step. who: a
+        CallerIdentity; more(): more fields, which are asked for once."""
         return self.at(op, tuple(stack[0][:2]) if stack else (), output, who, inputs, nth, lambda: stack, more, fields)
 
     def at(self, op, place, output, who, inputs, nth, stack, more=None, fields=None):

@@ -77,7 +77,7 @@ class Files(object):
             self._local.busy = False
 
     def _note(self, path, flags):
-        stack = user_frames.of_caller()
+        stack = user_frames.stack_of_caller()
         if not stack or path.endswith(_CODE) or path.startswith(_SYSTEM) or not user_frames.is_user(path):
             return
         if os.path.dirname(path) == self._folder and path.endswith(_TRACES):

@@ -9,7 +9,7 @@ _MAIN = "MainProcess"
 _SPECIAL = re.compile(r"[^\w.+-]+")
 
 
-class Identity(object):
+class ProcessIdentity(object):
     """Of this process. The first of a program has no parent.
 
     parent: its parent's name; base: what the names of multiprocessing's processes are put behind, which are told
@@ -53,14 +53,14 @@ class Identity(object):
         return _process_name() != self._process
 
     def of_child(self, role=None):
-        """The arguments of an Identity of a child of this process."""
+        """The arguments of a ProcessIdentity of a child of this process."""
         name = self.name
         base = self._base if self.parent is not None and self._is_multiprocessings() else name
         return {"parent": name, "base": base, "above": rank(), "role": role}
 
     def forked(self, number):
-        """The Identity of a fork of this process, asked in the parent."""
-        return Identity(process=_process_name(), **self.of_child("fork-{}".format(number)))
+        """The ProcessIdentity of a fork of this process, asked in the parent."""
+        return ProcessIdentity(process=_process_name(), **self.of_child("fork-{}".format(number)))
 
 
 def rank():

@@ -8,7 +8,7 @@ import importlib.util
 import sys
 
 
-class AfterImport(object):
+class ImportHook(object):
     """A finder in sys.meta_path from open() to close(). wanted: {module name: function(module)}."""
 
     def __init__(self):

@@ -17,18 +17,18 @@ _NAMES = ("function", "trace", "node")
 
 
 def parse(text):
-    """{"function", "trace", "node", "occurrence", "rank"} from JSON on a command line. Raises BadUsage."""
+    """{"function", "trace", "node", "occurrence", "rank"} from JSON on a command line. Raises UsageError."""
     try:
         wanted = untrusted.parse_json(text)
         return {"function": str(wanted.get("function", "")), "trace": int(wanted.get("trace", 0)),
                 "node": str(wanted["node"]), "occurrence": int(wanted.get("occurrence", 0)),
                 "rank": wanted.get("rank")}
     except (ValueError, OverflowError, KeyError, TypeError, AttributeError):
-        raise errors.BadUsage("--capture-inputs {}: not an op".format(text),
+        raise errors.UsageError("--capture-inputs {}: not an op".format(text),
                               'give JSON: {"function": "", "trace": 0, "node": "...", "occurrence": 0}')
 
 
-class Capture(object):
+class InputCapture(object):
     """wanted: as parse() gives it."""
 
     def __init__(self, recorder, wanted):
@@ -56,8 +56,8 @@ class Capture(object):
 
     def _write(self, key, meta, values):
         name = "capture-{}.npz".format(key)
-        arrays = {"input_{}".format(number): flat(value) for number, value in enumerate(values)}
-        arrays.update(("lengths_{}".format(number), lengths(value)) for number, value in enumerate(values)
+        arrays = {"input_{}".format(number): as_bytes(value) for number, value in enumerate(values)}
+        arrays.update(("lengths_{}".format(number), string_lengths(value)) for number, value in enumerate(values)
                       if value.dtype.kind in "OSU")
         arrays["meta"] = numpy.frombuffer(json.dumps(meta).encode("utf-8"), numpy.uint8)
         try:
@@ -66,19 +66,19 @@ class Capture(object):
             with open(os.path.join(self._recorder.folder, name), "wb") as target:
                 target.write(buffer.getvalue())
         except (IOError, OSError) as error:
-            errors.say("the inputs of {} cannot be kept: {}".format(self._wanted["node"], error.strerror))
+            errors.log("the inputs of {} cannot be kept: {}".format(self._wanted["node"], error.strerror))
             return
         self._recorder.captured(key, self._wanted["occurrence"], self._recorder.steps.number, name)
 
 
-def flat(value):
+def as_bytes(value):
     """The bytes of an array as uint8."""
     if value.dtype.kind in "OSU":
         return numpy.frombuffer(b"".join(_items(value)), numpy.uint8)
     return numpy.frombuffer(numpy.ascontiguousarray(value).tobytes(), numpy.uint8)
 
 
-def lengths(value):
+def string_lengths(value):
     """The lengths of an array's strings."""
     return numpy.array([len(one) for one in _items(value)], numpy.int64)
 

@@ -1,7 +1,7 @@
 """The trace of a process that may have nothing to tell: no file before there is something."""
 
 
-class LateWriter(object):
+class LazyWriter(object):
     """As a writer.Writer. make(): the Writer; before(): what the file begins with, [(method, arguments), ...]."""
 
     def __init__(self, make, before=list):

@@ -31,6 +31,6 @@ class Loaded(object):
         if isinstance(found, numpy.ndarray) and not isinstance(found, numpy.memmap) and len(self.known) < _MOST \
                 and found.nbytes <= _LARGEST and found.dtype.kind in "biufc":
             plain = numpy.ascontiguousarray(found)
-            self.known.add(digest.of_array(plain))
-            self.known.add(digest.of_bytes(plain.reshape(-1).view(numpy.uint8), plain.dtype.name))
+            self.known.add(digest.digest_array(plain))
+            self.known.add(digest.digest_bytes(plain.reshape(-1).view(numpy.uint8), plain.dtype.name))
         return found

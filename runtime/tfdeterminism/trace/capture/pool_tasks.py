@@ -13,7 +13,7 @@ from .. import backends
 class _Local(threading.local):
     """What no thread has set is of each."""
 
-    task = None  # type: Task | None
+    task = None  # type: PoolTask | None
     is_known = False
 
 
@@ -21,7 +21,7 @@ _local = _Local()
 _FRAMEWORKS = frozenset(backends.packages())
 
 
-class Task(object):
+class PoolTask(object):
     """label: its name; step: in which it was begun; counts: how often what was done in it; state: what else is known
     of it."""
 
@@ -31,12 +31,12 @@ class Task(object):
 
 
 def current():
-    """The Task that this thread does, or None: the main one, and a framework's own, have none."""
+    """The PoolTask that this thread does, or None: the main one, and a framework's own, have none."""
     if not _local.is_known:
         _local.is_known = True
         thread = threading.current_thread()
         if hasattr(thread, "_tfdet_step"):
-            _local.task = Task(thread.name, thread._tfdet_step)
+            _local.task = PoolTask(thread.name, thread._tfdet_step)
     return _local.task
 
 
@@ -62,7 +62,7 @@ def _task(begun, function):
         return function
 
     def run(*args, **kwargs):
-        before, _local.task = current(), Task(*begun)
+        before, _local.task = current(), PoolTask(*begun)
         try:
             return function(*args, **kwargs)
         finally:
@@ -71,7 +71,7 @@ def _task(begun, function):
     return run
 
 
-class Tasks(object):
+class PoolTasks(object):
     """recording: a recording.Recording, whose recorder counts the tasks of a step."""
 
     def __init__(self, recording):

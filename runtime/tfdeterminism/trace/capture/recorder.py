@@ -8,12 +8,12 @@ import time
 import numpy
 
 from .. import errors
-from ..schema.format import EVENT
+from ..schema.format import RECORD_DTYPE
 from .definitions import Definitions
 from .eager_keys import EagerKeys
-from .source_lines import Sources
+from .source_lines import SourceLines
 from .steps import Steps
-from .value_recorder import Values
+from .value_recorder import ValueRecorder
 
 _EAGER_BUFFER = 256  # records; what a killed program may lose
 _TICK = 0.02         # seconds; as exactly is known when something was recorded, to compare processes
@@ -36,12 +36,12 @@ class Recorder(object):
         self.steps = Steps(self._lock, window, self._step_ended)
         self.definitions = Definitions(self._lock, backend)
         self.eager = EagerKeys(self._lock, self.definitions)
-        self.values = None if values is None else Values(self, values, self._lock)
+        self.values = None if values is None else ValueRecorder(self, values, self._lock)
         self._pid = os.getpid()
         self._loaded = loaded
         self.inherited = 0  # ids below this are of what the parent of a fork has made
         self._writer = writer
-        self._sources = Sources()
+        self._sources = SourceLines()
         self._buffer = []  # four numbers of each record
         self._since = self._marked = 0.0  # when the first record of the buffer came, and what was said last of time
         self._occurrences = numpy.zeros(1024, numpy.uint32)  # by key
@@ -71,7 +71,7 @@ class Recorder(object):
                 return
             self._flush_buffer()
             self._since = time.time()
-            records = numpy.zeros(len(keys), EVENT)
+            records = numpy.zeros(len(keys), RECORD_DTYPE)
             records["key"] = keys
             records["digest"] = digests
             records["step"] = self.steps.number
@@ -112,7 +112,7 @@ class Recorder(object):
                 self._flush_buffer()
 
     def definitions_so_far(self):
-        """What a fork's file has to begin with, as late_writer.LateWriter takes it."""
+        """What a fork's file has to begin with, as lazy_writer.LazyWriter takes it."""
         return self._writer.definitions()
 
     def forked(self, writer):
@@ -184,7 +184,7 @@ class Recorder(object):
         if self._buffer:
             columns = numpy.array(self._buffer, numpy.uint64).reshape(-1, 4).T
             self._buffer = []
-            records = numpy.zeros(columns.shape[1], EVENT)
+            records = numpy.zeros(columns.shape[1], RECORD_DTYPE)
             for name, column in zip(("digest", "key", "step", "shape"), columns):
                 records[name] = column
             self._make_room()
@@ -227,4 +227,4 @@ class Recorder(object):
         """Nothing more is recorded; said once."""
         self.active = False
         self.error = reason
-        errors.say("{}; the program goes on, and its trace ends at step {}".format(reason, self.steps.number))
+        errors.log("{}; the program goes on, and its trace ends at step {}".format(reason, self.steps.number))

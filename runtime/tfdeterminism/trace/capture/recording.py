@@ -15,11 +15,11 @@ from ..schema.writer import Writer
 from . import digest
 from .child_processes import Children
 from .files import Files
-from .identity import Identity
-from .import_hook import AfterImport
-from .lazy_writer import LateWriter
+from .identity import ProcessIdentity
+from .import_hook import ImportHook
+from .lazy_writer import LazyWriter
 from .loaded import Loaded
-from .pool_tasks import Tasks
+from .pool_tasks import PoolTasks
 from .recorder import Recorder
 
 _ENVIRONMENT = ("TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_AUTOTUNE", "TF_ENABLE_ONEDNN_OPTS",
@@ -29,13 +29,13 @@ _ENVIRONMENT = ("TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_
 _current = []
 
 
-def step_all():
+def end_step_everywhere():
     """A training step ends in whatever is being recorded."""
     for recording in _current:
         recording.step()
 
 
-def is_on():
+def is_recording():
     """Is something being recorded?"""
     return bool(_current)
 
@@ -43,21 +43,21 @@ def is_on():
 class Recording(object):
     """One process's trace. start() and stop(), or a `with` statement.
 
-    identity: the identity.Identity of a child, whose file is made when it has something to tell; else a new one.
+    identity: the identity.ProcessIdentity of a child, whose file is made when it has something to tell; else a new one.
     with_children: are the processes that it starts recorded as well? apply: what these apply, see the remedy module.
     """
 
     def __init__(self, out, level="ops", steps=None, capture=None, xla=None, values=None, identity=None,
                  with_children=False, apply=()):
         if level not in LEVELS:
-            raise errors.BadUsage("no such level: {}".format(level), "choose one of " + ", ".join(LEVELS))
+            raise errors.UsageError("no such level: {}".format(level), "choose one of " + ", ".join(LEVELS))
         self._level = level
         self._steps = steps
         self.capture = capture
         self._values = [] if level == "weights" and values is None else values
         self._apply = list(apply)
         self.xla = level == "none" and xla is not False
-        self._imports = AfterImport()
+        self._imports = ImportHook()
         self._wrappers = None
         self._closers = []
         self._at_exit = []
@@ -66,10 +66,10 @@ class Recording(object):
         self.recorder = None  # type: Recorder | None
         self._framework = None  # the name of its module
         self.labels = None
-        self.identity = identity or Identity()
+        self.identity = identity or ProcessIdentity()
         self._is_child = identity is not None
         self._out = os.path.abspath(out)
-        self._tasks = Tasks(self)
+        self._tasks = PoolTasks(self)
         self._files = Files(lambda: 0 if self.recorder is None else self.recorder.definitions.count, self._out)
         self._loaded = Loaded()
         self._children = Children(self) if with_children or self._is_child else None
@@ -86,7 +86,7 @@ class Recording(object):
     def start(self):
         """Begin now if a framework is there, or else as soon as the program has imported one."""
         if _current:
-            raise errors.BadUsage("a trace is being recorded already", "end it first; traces do not nest")
+            raise errors.UsageError("a trace is being recorded already", "end it first; traces do not nest")
         _current.append(self)
         for one in (self._tasks, self._files, self._loaded, self._imports):
             one.open()
@@ -122,7 +122,7 @@ class Recording(object):
         weights = self.labels.all_final() if self.labels is not None else {}
         for function in self._at_exit:
             function(weights)
-        self.recorder.end(clean, exit_status, digest.of_parts(weights) if weights else None,
+        self.recorder.end(clean, exit_status, digest.digest_parts(weights) if weights else None,
                           {label: "{:016x}".format(value) for label, value in weights.items()},
                           self._files.told())
         for close in self._closers:
@@ -161,7 +161,7 @@ class Recording(object):
         self.identity, self._is_child = identity, True
         self._files.forked()
         if self.recorder is not None:
-            self.recorder.forked(LateWriter(self._new_writer, self.recorder.definitions_so_far()))
+            self.recorder.forked(LazyWriter(self._new_writer, self.recorder.definitions_so_far()))
         if self.labels is not None:
             self.labels.forked()
 
@@ -175,20 +175,21 @@ class Recording(object):
         if self._is_child:
             return None  # it ends as it would without us
         if self.recorder is not None and self.recorder.error:
-            return errors.INCOMPLETE, None  # said when it happened
+            return errors.EXIT_INCOMPLETE, None  # said when it happened
         silent = self.recorder is None or not self.recorder.has_seen_ops()
         if self._level != "none" and silent and not self._others_tell():
-            return errors.NOTHING, "the program ran no {} op; there is nothing to compare".format(backends.labels())
+            return errors.EXIT_NOTHING_RECORDED, "the program ran no {} op; there is nothing to compare".format(
+                backends.labels())
         return None
 
     def _new_recorder(self):
         # type: () -> Recorder
         try:
-            writer = LateWriter(self._new_writer) if self._is_child else self._new_writer()
+            writer = LazyWriter(self._new_writer) if self._is_child else self._new_writer()
             return Recorder(writer, self._out, backends.find(self._framework), self._level, self._steps, self._values,
                             self._loaded.known)
         except (IOError, OSError) as error:
-            raise errors.BadUsage("{}: {}".format(self._path(), error.strerror), "name another folder with --out")
+            raise errors.UsageError("{}: {}".format(self._path(), error.strerror), "name another folder with --out")
 
     def _new_writer(self):
         """The file of this process."""
@@ -223,8 +224,8 @@ class Recording(object):
         self._framework = framework.__name__
         try:
             self.recorder = self._new_recorder()
-        except errors.BadUsage as error:
-            errors.say("{}; the program goes on untraced".format(error))
+        except errors.UsageError as error:
+            errors.log("{}; the program goes on untraced".format(error))
             _current.remove(self)
             return
         try:
@@ -263,13 +264,13 @@ def _version(module):
 
 
 def _check_new(out, path):
-    """Make the folder. Raises BadUsage."""
+    """Make the folder. Raises UsageError."""
     try:
         if not os.path.isdir(out):
             os.makedirs(out)
     except OSError as error:
-        raise errors.BadUsage("{} cannot be made: {}".format(out, error.strerror), "name another folder with --out")
+        raise errors.UsageError("{} cannot be made: {}".format(out, error.strerror), "name another folder with --out")
     if os.path.exists(path):
-        raise errors.BadUsage("{} holds a trace already".format(out), "name a new folder with --out, or remove it")
+        raise errors.UsageError("{} holds a trace already".format(out), "name a new folder with --out, or remove it")
     if not os.access(out, os.W_OK):
-        raise errors.BadUsage("{} cannot be written".format(out), "name another folder with --out")
+        raise errors.UsageError("{} cannot be written".format(out), "name another folder with --out")

@@ -19,29 +19,29 @@ def main(argv):
     arguments = command_line.replay(argv)
     try:
         found = replay(arguments.file, arguments.repeats)
-    except (errors.BadUsage, trace_format.BadTrace) as error:
-        errors.say(str(error))
-        return errors.USAGE
+    except (errors.UsageError, trace_format.TraceFormatError) as error:
+        errors.log(str(error))
+        return errors.EXIT_USAGE
     print(json.dumps(found, sort_keys=True))
     return 1 if max(found["distinct"] or [1]) > 1 else 0
 
 
 def replay(path, times):
-    """How many different results `times` runs of the op gave. Imports its framework. Raises BadUsage."""
+    """How many different results `times` runs of the op gave. Imports its framework. Raises UsageError."""
     meta, arrays = load(path)
     if not _is_named(path, meta["op"]):
-        raise errors.BadUsage("{}: no trace beside it names it with this op".format(path),
+        raise errors.UsageError("{}: no trace beside it names it with this op".format(path),
                               "leave it in the folder in which --capture-inputs wrote it")
     try:
         backend = backends.find(meta.get("framework", ""))
         if not backend.is_pure(meta["op"]):
-            raise errors.BadUsage("{} is not run alone: it may do more than compute numbers from numbers".format(
+            raise errors.UsageError("{} is not run alone: it may do more than compute numbers from numbers".format(
                 meta["op"]), "compare two traces instead")
         results = backend.replay(meta, arrays, times)
-    except errors.BadUsage:
+    except errors.UsageError:
         raise
     except Exception as error:  # whatever the framework raises for an op that it cannot run alone
-        raise errors.BadUsage("{} cannot be run alone: {}".format(meta["op"], str(error).splitlines()[0]),
+        raise errors.UsageError("{} cannot be run alone: {}".format(meta["op"], str(error).splitlines()[0]),
                               "compare two traces instead")
     return {"op": meta["op"], "times": times, "distinct": [len(set(one)) for one in results],
             "digests": [["{:016x}".format(value) for value in one] for one in results]}
@@ -57,7 +57,7 @@ def load(path):
             arrays = [_array(kept, meta, number) for number in range(len(meta["dtypes"]))]
         return meta, arrays
     except Exception as error:  # of zipfile, zlib and NumPy each raises others for a damaged archive
-        raise errors.BadUsage("{} holds no inputs: {}".format(path, error), "record them with --capture-inputs")
+        raise errors.UsageError("{} holds no inputs: {}".format(path, error), "record them with --capture-inputs")
 
 
 def _is_named(path, op):

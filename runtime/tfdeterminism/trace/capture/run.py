@@ -20,8 +20,8 @@ from .recording import Recording
 def main(argv):
     try:
         arguments = command_line.run(argv)
-        program = _Module(arguments.arguments) if arguments.program == "-m" \
-            else _Script(arguments.program, arguments.arguments)
+        program = _ModuleProgram(arguments.arguments) if arguments.program == "-m" \
+            else _ScriptProgram(arguments.program, arguments.arguments)
         recording = Recording(arguments.out, arguments.level, arguments.steps,
                               arguments.capture and input_capture.parse(arguments.capture), arguments.xla,
                               value_recorder.parse(arguments.values) if arguments.values is not None else None,
@@ -29,13 +29,13 @@ def main(argv):
         sys.argv[:] = program.argv  # before a trace begins, which tells of them
         recording.start()
         apply_fixes.apply(arguments.apply)
-    except errors.BadUsage as error:
-        errors.say(str(error))
-        return errors.USAGE
+    except errors.UsageError as error:
+        errors.log(str(error))
+        return errors.EXIT_USAGE
     return _execute(program, recording)
 
 
-class _Script(object):
+class _ScriptProgram(object):
     """`python PATH ARGUMENTS`. As the module below: what a program is; BadUsage where there is none."""
 
     spec = None
@@ -47,24 +47,24 @@ class _Script(object):
         self.imports_from = os.path.dirname(os.path.realpath(path))
 
 
-class _Module(object):
+class _ModuleProgram(object):
     """`python -m MODULE ARGUMENTS`."""
 
     def __init__(self, arguments):
         if not arguments:
-            raise errors.BadUsage("-m names no module", "-- -m PACKAGE.MODULE ARGUMENTS")
+            raise errors.UsageError("-m names no module", "-- -m PACKAGE.MODULE ARGUMENTS")
         sys.path[0] = self.imports_from = os.getcwd()
         try:
-            spec, self.code = _found(arguments[0])
+            spec, self.code = _find_module(arguments[0])
         except (ImportError, AttributeError, ValueError, SyntaxError) as error:
-            raise errors.BadUsage("{}: {}".format(arguments[0], error), "run it without tracing first")
+            raise errors.UsageError("{}: {}".format(arguments[0], error), "run it without tracing first")
         if self.code is None:
-            raise errors.BadUsage("there is no module {} to run".format(arguments[0]), "name the program after --")
+            raise errors.UsageError("there is no module {} to run".format(arguments[0]), "name the program after --")
         self.spec, self.file = spec, spec.origin
         self.argv = [spec.origin] + arguments[1:]
 
 
-def _found(name):
+def _find_module(name):
     """(spec, code) of what `-m NAME` runs; None for what there is not."""
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
@@ -86,7 +86,7 @@ def _execute(program, recording):
         module.__loader__ = program.spec.loader
     sys.modules["__main__"] = module
     sys.path[0] = program.imports_from
-    end = _End(recording)
+    end = _ExitHandler(recording)
     atexit.register(end)  # after what the program registers, and after its threads
     try:
         exec(program.code, module.__dict__)
@@ -97,14 +97,14 @@ def _execute(program, recording):
             raise
     except BaseException as error:
         end.clean, end.status = False, 130 if isinstance(error, KeyboardInterrupt) else 1
-        _without_us(error)
+        _hide_tool_frames(error)
         sys.excepthook(type(error), error, error.__traceback__)
         return end.status
     complaint = recording.complaint()
     if complaint:
         code, text = complaint
         if text:
-            errors.say(text)
+            errors.log(text)
         return code
     return 0
 
@@ -114,32 +114,32 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _WRAPS = os.path.join(os.path.dirname(_OURS), "wrap.py")
 
 
-def _without_us(error):
+def _hide_tool_frames(error):
     """The stack, and those of the errors behind it, as the program alone would have had them."""
     seen = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        error.__traceback__ = _theirs(error.__traceback__)
+        error.__traceback__ = _user_traceback(error.__traceback__)
         error = error.__cause__ or error.__context__
 
 
-def _theirs(traceback):
-    while traceback is not None and _is_ours(traceback):
+def _user_traceback(traceback):
+    while traceback is not None and _is_tool_frame(traceback):
         traceback = traceback.tb_next
     last = traceback
     while last is not None and sys.version_info >= (3, 7):  # before, the links are fixed
-        while last.tb_next is not None and _is_ours(last.tb_next):
+        while last.tb_next is not None and _is_tool_frame(last.tb_next):
             last.tb_next = last.tb_next.tb_next
         last = last.tb_next
     return traceback
 
 
-def _is_ours(traceback):
+def _is_tool_frame(traceback):
     path = traceback.tb_frame.f_code.co_filename
     return path.startswith(_OURS + os.sep) or path == _WRAPS
 
 
-class _End(object):
+class _ExitHandler(object):
     """Ends the trace when the process ends."""
 
     def __init__(self, recording):
@@ -150,8 +150,8 @@ class _End(object):
     def __call__(self):
         try:
             self._recording.stop(self.clean, self.status)
-        except errors.BadUsage as error:
-            errors.say(str(error))
+        except errors.UsageError as error:
+            errors.log(str(error))
 
 
 def _status(code):
@@ -170,6 +170,6 @@ def _compiled(path):
             text = io.TextIOWrapper(source, encoding).read()
         return compile(text, path, "exec", dont_inherit=True)
     except (IOError, OSError) as error:
-        raise errors.BadUsage("{}: {}".format(path, error.strerror), "name the program after --")
+        raise errors.UsageError("{}: {}".format(path, error.strerror), "name the program after --")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise errors.BadUsage("{} is no Python program: {}".format(path, error), "run it without tracing first")
+        raise errors.UsageError("{} is no Python program: {}".format(path, error), "run it without tracing first")

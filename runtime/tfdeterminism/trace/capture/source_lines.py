@@ -4,10 +4,10 @@ import io
 
 _AROUND = 2
 _LARGEST = 1 << 22  # bytes of a file that is read
-_WIDEST = 160
+_MAX_LINE_LENGTH = 160
 
 
-class Sources(object):
+class SourceLines(object):
     """Each line once."""
 
     def __init__(self):
@@ -37,4 +37,4 @@ def _read(path):
             text = source.read(_LARGEST).decode("utf-8", "replace")
     except (IOError, OSError):
         return {}
-    return {number: line.rstrip()[:_WIDEST] for number, line in enumerate(text.splitlines(), 1)}
+    return {number: line.rstrip()[:_MAX_LINE_LENGTH] for number, line in enumerate(text.splitlines(), 1)}

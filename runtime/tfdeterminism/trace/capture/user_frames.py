@@ -18,7 +18,7 @@ _KNOWN_LIMIT = 1 << 16  # codes and stacks that are known
 _known = {}
 _folders = {}
 _codes = {}   # id of a code: (the code, which keeps its id, is it the user's)
-_others = set()  # ids of the codes that are not: asked first
+_library_codes = set()  # ids of the codes that are not: asked first
 _stacks = {}  # (id of a code, place in it, ...) of the user's frames: what of_caller() gives
 _places = {}  # (id of a code, place in it): what place_of_caller() gives
 
@@ -27,7 +27,7 @@ def is_user(path):
     """Is it a file of the user's program, not of Python, TensorFlow, an installed package or ours?"""
     known = _known.get(path)
     if known is None:
-        known = _known[path] = not path.startswith(_foreign()) and not _generated(path)
+        known = _known[path] = not path.startswith(_library_folders()) and not _generated(path)
     return known
 
 
@@ -36,7 +36,7 @@ def _generated(path):
             or path == "<string>")
 
 
-def _foreign():
+def _library_folders():
     """Folders of what is not the program's, by which of the packages have been imported so far."""
     files = tuple(getattr(sys.modules.get(name), "__file__", None) for name in _PACKAGES)
     if files not in _folders:
@@ -46,7 +46,7 @@ def _foreign():
     return _folders[files]
 
 
-def of_op(op):
+def stack_of_op(op):
     """[[file, line, function], ...] of the user, innermost first: where a graph op was created."""
     try:
         traceback = op.traceback
@@ -61,7 +61,7 @@ def of_op(op):
 
 def in_keras():
     """Is it Keras that the user's innermost line has called?"""
-    for frame in outward(sys._getframe(1)):
+    for frame in outer_frames(sys._getframe(1)):
         path = frame.f_code.co_filename
         if is_user(path):
             break
@@ -70,13 +70,13 @@ def in_keras():
     return False
 
 
-def of_caller():
+def stack_of_caller():
     """The same for the caller's own stack; not to be changed, as who asks from there again gets the same list."""
     frame = sys._getframe(1)  # type: FrameType | None
     frames, place = [], []
     while frame is not None:  # asked of each op: few calls, and a line's number is long looked for
         code = frame.f_code
-        if id(code) not in _others and _is_users(code):
+        if id(code) not in _library_codes and _is_users(code):
             place += id(code), frame.f_lasti
             frames.append(frame)
             if len(frames) == DEPTH:
@@ -93,7 +93,7 @@ def place_of_caller():
     frame = sys._getframe(1)  # type: FrameType | None
     while frame is not None:
         code = frame.f_code
-        if id(code) not in _others and _is_users(code):
+        if id(code) not in _library_codes and _is_users(code):
             found = _places.get((id(code), frame.f_lasti))
             if found is None:
                 found = _places[id(code), frame.f_lasti] = code.co_filename, frame.f_lineno
@@ -106,15 +106,15 @@ def _is_users(code):
     found = _codes.get(id(code))
     if found is None:
         if len(_codes) > _KNOWN_LIMIT or len(_stacks) > _KNOWN_LIMIT:
-            for known in (_stacks, _places, _others, _codes):  # the last keeps the ids that the others believe in
+            for known in (_stacks, _places, _library_codes, _codes):  # the last keeps the others' ids
                 known.clear()
         found = _codes[id(code)] = code, is_user(code.co_filename)
         if not found[1]:
-            _others.add(id(code))
+            _library_codes.add(id(code))
     return found[1]
 
 
-def outward(frame):
+def outer_frames(frame):
     """The frame, the one that called it, and so on."""
     while frame is not None:
         yield frame

@@ -23,7 +23,7 @@ _NAMES = ("function", "trace", "node")
 
 def parse(text):
     """The list of wanted outputs, of JSON: a list of them, what `diff --json` printed, or the name of a file that holds
-    either. Raises BadUsage."""
+    either. Raises UsageError."""
     try:
         if os.path.exists(text):
             with untrusted.open_regular(text) as source:
@@ -33,7 +33,7 @@ def parse(text):
             wanted = wanted["path"]
         return [_wanted(one, order) for order, one in enumerate(wanted)]
     except (IOError, OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError):
-        raise errors.BadUsage("--record-values {}: no list of tensors".format(text[:80]),
+        raise errors.UsageError("--record-values {}: no list of tensors".format(text[:80]),
                               "give what `diff --json` printed, or []: losses and weights alone")
 
 
@@ -43,7 +43,7 @@ def _wanted(one, order):
             "output": int(one.get("output", 0)), "order": order, "role": role if role in form.ROLES else "path"}
 
 
-class Values(object):
+class ValueRecorder(object):
     """wanted: as parse() gives it; lock: the recorder's, as what ends a step holds it and keeps values. Thread-safe."""
 
     def __init__(self, recorder, wanted, lock):
@@ -107,7 +107,7 @@ class Values(object):
 
     def _keep(self, head, array, limit, step):
         array = numpy.asarray(array)
-        if form.is_kept(array.dtype.name) and array.ndim <= form.DIMENSIONS:
+        if form.is_kept(array.dtype.name) and array.ndim <= form.MAX_DIMENSIONS:
             with self._lock:
                 self._write(head, array, limit, step)
 
@@ -115,16 +115,16 @@ class Values(object):
         dtype = array.dtype.name
         if self._left <= 0:
             return
-        flat = form.stored(array, dtype)
+        flat = form.to_stored(array, dtype)
         stride = _stride(flat.size, limit)
         kept = numpy.ascontiguousarray(flat[::stride])
-        nan, inf, first = form.unsound(flat, dtype)
+        nan, inf, first = form.count_nonfinite(flat, dtype)
         name = (head["kind"], head["key"], head["name"])
         before = self._counts.get(name, (step, -1))
         occurrence = before[1] + 1 if before[0] == step else 0
         self._counts[name] = step, occurrence
         self._left -= kept.nbytes
-        self._recorder.keep(form.packed(dict(
+        self._recorder.keep(form.pack(dict(
             head, step=step, occurrence=occurrence, dtype=dtype, shape=[int(size) for size in array.shape],
             stride=stride, nan=nan, inf=inf, first=first), kept))
         if self._left <= 0:

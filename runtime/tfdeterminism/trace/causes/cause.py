@@ -8,7 +8,7 @@ _NUMBER = re.compile(r"#\d+$")
 _TASK = re.compile(r"task [\d.]+ of ")
 
 
-class Root(object):
+class Cause(object):
     """A cause. group, slot: its record (slot None: it has none of its own, a write); side: the run
     whose definition it is; kind: a CauseKind."""
 
@@ -43,13 +43,13 @@ def without_count(node):
     return _NUMBER.sub("", node) if "@" in node else node
 
 
-def line_of(definition):
+def line_key(definition):
     """What eager records of one line of the program share."""
     return (definition["thread"], definition["replica"], definition["function"], definition["trace"],
             _NUMBER.sub("", definition["node"]), definition["output"])
 
 
-def place(root):
+def program_location(root):
     """Several outputs of one op, or turns of one line, are one cause."""
     one = root.definition
     return (one["function"], one["trace"], _NUMBER.sub("", one["node"]), one["replica"], one["thread"])

@@ -2,31 +2,31 @@
 
 from ..schema import traits
 from . import files_read
-from .def_use import Flow
-from .forward_ops import Forwards
-from .variable_writes import gets_one_of, written_in_any_order
+from .def_use import DefUseGraph
+from .forward_ops import ForwardOps
+from .variable_writes import reads_any_of, unordered_variables
 
 _MAX_HOPS = 10  # ops between a seed from Python and what draws with it
 
 
 class PairFacts(object):
-    """What is found out once for two runs. pair: an align.table.Pair."""
+    """What is found out once for two runs. pair: an align.table.AlignedPair."""
 
     def __init__(self, pair):
         self.pair = pair
-        self.forwards = Forwards(pair)
-        self.files = files_read.Unlike(pair)
+        self.forwards = ForwardOps(pair)
+        self.files = files_read.ChangedFiles(pair)
         self._flows = {}
 
     def flow(self, side):
-        """The Flow of one run."""
+        """The DefUseGraph of one run."""
         if side not in self._flows:
-            self._flows[side] = Flow(self.pair.runs[side])
+            self._flows[side] = DefUseGraph(self.pair.runs[side])
         return self._flows[side]
 
 
 class CauseFacts(object):
-    """Of one cause. cause: a cause.Root; definition: of its op; run: the one whose definition it is."""
+    """Of one cause. cause: a cause.Cause; definition: of its op; run: the one whose definition it is."""
 
     def __init__(self, shared, cause):
         self.cause, self.definition = cause, cause.definition
@@ -51,7 +51,7 @@ class CauseFacts(object):
 
     def reads_unordered_variable(self):
         """Does it get a variable that another op writes, before or after?"""
-        return gets_one_of(self.definition, self.run, written_in_any_order(self.run))
+        return reads_any_of(self.definition, self.run, unordered_variables(self.run))
 
     def upstream(self):
         """What feeds it and has no records, such as the stages of a pipeline behind an iterator: nearest first."""

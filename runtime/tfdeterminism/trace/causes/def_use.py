@@ -3,12 +3,12 @@
 from ..schema import traits
 
 
-def copies(one):
+def is_copy(one):
     """Is what it gives but what it got, in another place or another process?"""
     return traits.COPIES in one["traits"]
 
 
-def hands_on(one):
+def may_forward(one):
     """May a value go on from here though no record of it differs? It may be written by what is called."""
     return not one["recorded"] or one["kind"] in ("write", "call") or calls_python(one)
 
@@ -18,12 +18,12 @@ def calls_python(one):
     return one["kind"] == "feed" and bool(one["calls"])
 
 
-def tells_python(one):
+def returns_python_number(one):
     """Is it an op that gives Python a number, and no tensor?"""
     return one["kind"] == "op" and one["output"] >= 0 and not one["dtype"]
 
 
-class Flow(object):
+class DefUseGraph(object):
     """Where the values of one run go."""
 
     def __init__(self, run):

@@ -14,7 +14,7 @@ _DIFFERS_TEXT = "its inputs agree, its output differs"
 
 
 class Describer(object):
-    """Of the causes of one pair. pair: an align.table.Pair, whose first header says for whom advice is given."""
+    """Of the causes of one pair. pair: an align.table.AlignedPair, whose first header says for whom advice is given."""
 
     def __init__(self, pair):
         self._pair = pair

@@ -8,7 +8,7 @@ from ..schema.reader import Reader
 _LISTED = 4
 
 
-class Opened(object):
+class FileRead(object):
     """One file of one run. reads: digest of what lay there when it was first read, or None; by: frames of who read it;
     changed: when it was last written then; writes: frames of who wrote it, or None; own: before it was read?; defined:
     how many ops were known when it was read; temporary: does it lie where temporary files do?"""
@@ -35,27 +35,28 @@ def _frames(said):
     return [(str(file), int(line), str(function)) for file, line, function in said or ()]
 
 
-def of_end(end):
-    """The Opened of the end of a trace, None for a trace that was cut off. What a stranger wrote there is passed by."""
+def reads_of(end):
+    """The FileRead of the end of a trace, None for a trace that was cut off. What a stranger wrote there is passed
+    by."""
     found = []
     for said in (end or {}).get("files") or ():
         try:
-            found.append(Opened(said))
+            found.append(FileRead(said))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             continue
     return found
 
 
-class Unlike(object):
-    """Which files two runs have read otherwise, and whether a value comes from one. pair: an align.Pair."""
+class ChangedFiles(object):
+    """Which files two runs have read otherwise, and whether a value comes from one. pair: a table.AlignedPair."""
 
     def __init__(self, pair):
         self._pair = pair
-        self._files = unlike([run.end for run in pair.runs])
+        self._files = changed_files([run.end for run in pair.runs])
 
     def source(self, root):
-        """The Opened that this value from Python was read from: it is what was read, or the line that made it has read
-        the file. None where nothing tells."""
+        """The FileRead that this value from Python was read from: it is what was read, or the line that made it has
+        read the file. None where nothing tells."""
         before = self.before(root)
         line = tuple(root.definition["stack"][0][:2]) if root.definition["stack"] else None
         by_line = [one for one in before if line in [frame[:2] for frame in one.by]]
@@ -69,9 +70,9 @@ class Unlike(object):
         return one.words(self._pair.runs[side].header.get("cwd"))
 
 
-def unlike(ends):
+def changed_files(ends):
     """For each of two runs what it has read that the other has read otherwise, or not at all."""
-    sides = [_named([one for one in of_end(end) if one.reads is not None]) for end in ends]
+    sides = [_named([one for one in reads_of(end) if one.reads is not None]) for end in ends]
     return [[one for name, one in mine.items() if _differs(one, theirs.get(name))]
             for mine, theirs in (sides, sides[::-1])]
 
@@ -108,7 +109,7 @@ def left_behind(first, later):
 
 
 def _of_folder(folder):
-    """(when it began, the Opened of all its processes, its folder)."""
+    """(when it began, the FileRead of all its processes, its folder)."""
     files, starts, cwd = [], [], None
     for path in trace_files(folder).values():
         reader = Reader(path)
@@ -116,7 +117,7 @@ def _of_folder(folder):
             end = next((value for kind, value in reader if kind == "end"), None)
         finally:
             reader.close()
-        files += of_end(end)
+        files += reads_of(end)
         starts.append(float(reader.header.get("started") or 0))
         cwd = cwd or reader.header.get("cwd")
     return min(starts or [0.0]), files, cwd

@@ -4,13 +4,13 @@ import collections
 
 import numpy
 
-from ..align.common_prefix import Reach
+from ..align.common_prefix import CommonPrefix
 from ..align.table import MISSING
 from ..faults import CauseKind
 from ..schema import traits
 from . import dismissals, path_mismatch
-from .cause import Root, in_graph
-from .def_use import hands_on
+from .cause import Cause, in_graph
+from .def_use import may_forward
 from .step_facts import PairFlows, StepFacts
 from .suspects import Suspects
 
@@ -31,7 +31,7 @@ class PairAnalysis(object):
         self.roots = []
         self.first_step = self.before = None
         self.dismissed = collections.Counter()
-        self.reach = Reach(pair)
+        self.reach = CommonPrefix(pair)
         self.differs, missing = _differences(pair)
         self.reach.narrow(self.differs, missing)
         self.missing_slots = numpy.flatnonzero(missing)
@@ -50,7 +50,7 @@ class PairAnalysis(object):
 
     def steps(self):
         """(step, records, differing or missing) of each step that has records."""
-        step, _ = _places(self.pair)
+        step, _ = _positions(self.pair)
         numbers, place = numpy.unique(step, return_inverse=True)  # a step's number may be large
         bad = self.differs.copy()
         bad[self.missing_slots] = True
@@ -60,7 +60,7 @@ class PairAnalysis(object):
 
     def front(self, step):
         """Slots of a step in the order of the run that has them."""
-        steps, order = _places(self.pair)
+        steps, order = _positions(self.pair)
         slots = numpy.flatnonzero(steps == step)
         return slots[numpy.argsort(order[slots], kind="mergesort")]
 
@@ -133,11 +133,12 @@ class PairAnalysis(object):
     def _structural(self):
         """The first record that one run lacks, as [cause], or [], and flags of what differs by its value: nothing does
         any more behind where the runs part."""
-        found, unlike = _lacking(self.pair, self.missing_slots), self.differs.copy()
+        found, unlike = _first_missing(self.pair, self.missing_slots), self.differs.copy()
         unlike[self.missing_slots] = True
-        steps, _ = _places(self.pair)
+        steps, _ = _positions(self.pair)
         looked_at = sorted({int(steps[unlike].min())} | {root.step for root in found}) if unlike.any() else []
-        parted = next(filter(None, (path_mismatch.of(self.pair, step, unlike) for step in looked_at)), None)
+        found_at = (path_mismatch.find_path_mismatch(self.pair, step, unlike) for step in looked_at)
+        parted = next(filter(None, found_at), None)
         if parted is None or any(root.step < parted.root.step or root.step == parted.root.step
                                  and root.order < parted.orders[root.side] for root in found):
             return found, self.differs
@@ -149,7 +150,7 @@ class PairAnalysis(object):
             return False
         facts = StepFacts(self._flows, root.step, (), True)
         body = [other.definition["function"], other.definition["trace"]]
-        reached = facts.flow().behind(root.definition, lambda one: hands_on(one) or facts.differs_now(one))
+        reached = facts.flow().behind(root.definition, lambda one: may_forward(one) or facts.differs_now(one))
         return any(body in one["calls"] for one in reached)
 
 
@@ -167,15 +168,15 @@ def _differences(pair):
     missing = have[0] != have[1]
     slots = numpy.flatnonzero(missing)
     groups = pair.groups_of(slots)
-    ahead = [group for group in numpy.unique(groups).tolist() if _runs_ahead(pair, group)]
+    ahead = [group for group in numpy.unique(groups).tolist() if _is_prefetch(pair, group)]
     missing[slots[numpy.isin(groups, ahead)]] = False
-    for group, edge in _edges(pair):
+    for group, edge in _boundary_reads(pair):
         missing[pair.slots(group)] = False  # when a variable that nobody needs is gone is chance
         differs[pair.slots(group)] &= edge
     return differs, missing
 
 
-def _edges(pair):
+def _boundary_reads(pair):
     """(group, does it tell something?) of what is read at the edges of what is recorded. Where a variable is but given
     its value, that it has become another says nothing of what was recorded."""
     edges, changed, given = [], set(), {}
@@ -191,13 +192,13 @@ def _edges(pair):
     return [(group, one["attrs"]["boundary"] == "begin" or one["variable"] in changed) for group, one in edges]
 
 
-def _runs_ahead(pair, group):
+def _is_prefetch(pair, group):
     """Is it chance how often this was recorded? Both runs must know it."""
     return min(int(pair.ids[side][group]) for side in (0, 1)) >= 0 \
         and bool(pair.definition(group)[1]["attrs"].get("prefetch"))
 
 
-def _places(pair):
+def _positions(pair):
     """(step, order) of each slot, by the run that has it, the first where both do."""
     absent = pair.order[0] == MISSING
     return numpy.where(absent, pair.step[1], pair.step[0]), numpy.where(absent, pair.order[1], pair.order[0])
@@ -218,7 +219,7 @@ def _by_step(pair, differs):
         first = end
 
 
-def _lacking(pair, slots):
+def _first_missing(pair, slots):
     """The first record that one run lacks, as [cause], or []: of its step the one that was defined first."""
     found = []
     for side in (0, 1):
@@ -233,6 +234,6 @@ def _lacking(pair, slots):
         slot, group = int(mine[turn]), int(groups[turn])
         order, number = int(pair.order[side][slot]), int(pair.ids[side][group])
         definition = pair.runs[side].definition(number, order)
-        cause = Root(CauseKind.STRUCTURE, side, definition, step, order, group, slot)
+        cause = Cause(CauseKind.STRUCTURE, side, definition, step, order, group, slot)
         found.append(((step, not alone[turn], number), cause))
     return [root for _, root in sorted(found, key=lambda one: one[0])[:1]]

@@ -5,7 +5,7 @@ import collections
 from ..schema import traits
 
 
-class Forwards(object):
+class ForwardOps(object):
     """Of the definitions of a pair of runs."""
 
     def __init__(self, pair):
@@ -23,7 +23,7 @@ class Forwards(object):
         told = self._of_rows(definition, run) or definition
         found = [one for mine, one in self._by_node.get(told["forward"], ()) if mine == side] if told["forward"] else []
         mine = [one for one in found if one["function"] == definition["function"]]
-        return (mine or found or _unrecorded(told) or _by_inputs(definition, run) or [None])[0]
+        return (mine or found or _unrecorded_forward(told) or _by_inputs(definition, run) or [None])[0]
 
     def _of_rows(self, definition, run):
         """The rows of a sparse gradient are added up by whoever needs it whole, in the gradient of an op before, in an
@@ -31,7 +31,7 @@ class Forwards(object):
         this one, or None."""
         if traits.SUMS_ROWS not in definition["traits"]:
             return None
-        given = [_givers(number, run) for number in definition["inputs"]]
+        given = [_gradient_producers(number, run) for number in definition["inputs"]]
         count = collections.Counter(name for names in given for name in names)
         both = [name for name in count if count[name] > 1]
         if not both or definition["forward"] in both:
@@ -40,7 +40,7 @@ class Forwards(object):
         return next(names[first] for names in given if first in names)
 
 
-def _givers(number, run):
+def _gradient_producers(number, run):
     """{name of a forward op: a definition of its gradient} of those that have given this."""
     walk, seen, found = [number], set(), {}
     while walk:
@@ -56,7 +56,7 @@ def _givers(number, run):
     return found
 
 
-def _unrecorded(told):
+def _unrecorded_forward(told):
     """The forward op where nobody needs its value, so that it never ran: what its gradient's op knows of it."""
     if not told["forward"] or not told["forward_stack"]:
         return []

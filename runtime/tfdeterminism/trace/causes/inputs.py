@@ -13,8 +13,8 @@ from .cause import in_graph
 Sources = collections.namedtuple("Sources", "recorded bodies arguments before")
 
 
-class Feeds(object):
-    """pair: an align.Pair; step: at which all is asked."""
+class InputGraph(object):
+    """pair: a table.AlignedPair; step: at which all is asked."""
 
     def __init__(self, pair, step):
         self._pair, self._step = pair, step

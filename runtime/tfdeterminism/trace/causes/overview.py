@@ -14,7 +14,7 @@ def steps(verdict):
             for at in range(0, len(found), width)]
 
 
-def front(verdict):
+def first_difference_window(verdict):
     """Records of the first differing step around the root, in the order of the run that has them."""
     if verdict.first_step is None:
         return []

@@ -12,13 +12,13 @@ import numpy
 from ..align.table import MISSING
 from ..faults import CauseKind
 from ..schema.format import PYTHON
-from .cause import Root
+from .cause import Cause
 
 _WINDOW = 256  # records that are looked at behind where they part
 _NUMBER = re.compile(r"#\d+$")
 
 
-class Parting(object):
+class PathMismatch(object):
     """orders: for each run the place of its first record that the other has not there, MISSING where it has none left;
     root: the cause that this is, the record that is too many."""
 
@@ -31,22 +31,22 @@ class Parting(object):
         return numpy.logical_or(*[(order >= at) & (order != MISSING) for order, at in zip(pair.order, self.orders)])
 
 
-def of(pair, step, unlike):
-    """The Parting of this step, or None. Of the main thread alone: what threads do is in no order, and where there are
-    some it is chance of which step a record is. unlike: a flag for each slot, does it differ or is it missing? What is
-    done in another order, and is alike in it, is no parting."""
+def find_path_mismatch(pair, step, unlike):
+    """The PathMismatch of this step, or None. Of the main thread alone: what threads do is in no order, and where
+    there are some it is chance of which step a record is. unlike: a flag for each slot, does it differ or is it
+    missing? What is done in another order, and is alike in it, is no parting."""
     if any(key[0] for key in pair.keys):
         return None
     lines = _lines(pair)
     runs = [_sequence(pair, side, step, lines) for side in (0, 1)]
     names = [lines[pair.groups_of(slots)] for slots in runs]
-    at = _first_apart(names, [unlike[slots] for slots in runs])
+    at = _first_difference(names, [unlike[slots] for slots in runs])
     if at is None:
         return None
     orders = [int(pair.order[side][slots[at]]) if at < len(slots) else int(MISSING)
               for side, slots in enumerate(runs)]
-    side = _has_more(names, at)
-    return Parting(orders, _root(pair, side, step, runs[side], at))
+    side = _longer_run(names, at)
+    return PathMismatch(orders, _root(pair, side, step, runs[side], at))
 
 
 def _lines(pair):
@@ -66,7 +66,7 @@ def _sequence(pair, side, step, lines):
     return slots[numpy.argsort(pair.order[side][slots], kind="mergesort")]
 
 
-def _first_apart(names, unlike):
+def _first_difference(names, unlike):
     """Where two sequences go apart for good, or None; unlike: flags of their records."""
     length = min(len(one) for one in names)
     candidates = numpy.flatnonzero(names[0][:length] != names[1][:length]).tolist()
@@ -93,18 +93,18 @@ def _end_of_block(names, start):
     return None
 
 
-def _has_more(names, at):
+def _longer_run(names, at):
     """The run that does something more before it does what the other goes on with; where both may be said, the one that
     repeats what was done last: a loop."""
     rest = [one[at:at + _WINDOW].tolist() for one in names]
     if not all(rest):
         return int(not rest[0])
-    edits = [_edits(rest[0][1:], rest[1]), _edits(rest[0], rest[1][1:])]
+    edits = [_edit_distance(rest[0][1:], rest[1]), _edit_distance(rest[0], rest[1][1:])]
     last = [int(numpy.flatnonzero(names[0][:at] == one[0])[-1:].sum()) for one in rest]
     return int((edits[1], -last[1]) < (edits[0], -last[0]))
 
 
-def _edits(left, right):
+def _edit_distance(left, right):
     """How many have to be put in and taken out to make the one of the other."""
     before = list(range(len(right) + 1))
     for one in left:
@@ -123,4 +123,4 @@ def _root(pair, side, step, slots, at):
                 and found["line"] == definitions[0]["line"]), 0)
     slot = int(slots[at + one])
     order, group = int(pair.order[side][slot]), int(pair.groups_of(slot))
-    return Root(CauseKind.STRUCTURE, side, definitions[one], step, order, group, slot)
+    return Cause(CauseKind.STRUCTURE, side, definitions[one], step, order, group, slot)

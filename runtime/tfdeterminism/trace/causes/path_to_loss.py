@@ -3,13 +3,13 @@
 import collections
 
 from ..faults import CauseKind
-from .def_use import Flow, hands_on
+from .def_use import DefUseGraph, may_forward
 
-_LONGEST = 48  # tensors of a way that are named; of a longer one the ends
-_VISITED = 200000
+_MAX_PATH = 48  # tensors of a way that are named; of a longer one the ends
+_MAX_VISITED = 200000
 
 
-def of(pair, root):
+def find_path(pair, root):
     """The definitions on the shortest way from a cause to a loss that differs: [] where it leads to none.
 
     Beyond a write into a variable the way leads through the next step. Where no loss is recorded, it ends at the
@@ -17,22 +17,22 @@ def of(pair, root):
     """
     if root.kind is CauseKind.STRUCTURE or root.definition["output"] < 0:
         return []
-    came_from, end = _walk(pair, root)
+    came_from, end = _shortest_path(pair, root)
     way = []
     while end is not None:
         way.append(end)
         end = came_from[end["id"]]
     way = [one for one in reversed(way[:-1]) if one["recorded"] and one["kind"] not in ("write", "call")]
-    half = _LONGEST // 2
-    return way if len(way) <= _LONGEST else way[:half] + way[-half:]
+    half = _MAX_PATH // 2
+    return way if len(way) <= _MAX_PATH else way[:half] + way[-half:]
 
 
-def _walk(pair, root):
+def _shortest_path(pair, root):
     """(the definition before each, by id; where the way ends)."""
-    flow, inside = Flow(pair.runs[root.side]), _Bodies(pair.runs[root.side])
+    flow, inside = DefUseGraph(pair.runs[root.side]), _Bodies(pair.runs[root.side])
     came_from, written, end = {root.definition["id"]: None}, set(), root.definition
     walk = collections.deque([root.definition])
-    while walk and len(came_from) < _VISITED:
+    while walk and len(came_from) < _MAX_VISITED:
         one = walk.popleft()
         if one["attrs"].get("loss"):
             return came_from, one
@@ -42,7 +42,7 @@ def _walk(pair, root):
         consumers = flow.of(one)
         for found in consumers or inside.calls_of(one):
             later = one["id"] in written
-            if found["id"] in came_from or not (later or _carries(pair, root.side, found)):
+            if found["id"] in came_from or not (later or _differs_along(pair, root.side, found)):
                 continue
             if later:
                 written.add(found["id"])
@@ -51,8 +51,8 @@ def _walk(pair, root):
     return came_from, end
 
 
-def _carries(pair, side, one):
-    return hands_on(one) or pair.ever_differs(one["id"], side)
+def _differs_along(pair, side, one):
+    return may_forward(one) or pair.ever_differs(one["id"], side)
 
 
 class _Bodies(object):

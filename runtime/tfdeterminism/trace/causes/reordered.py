@@ -3,11 +3,11 @@
 import numpy
 
 from ..align.table import MISSING
-from .cause import in_graph, line_of
+from .cause import in_graph, line_key
 
 
 class Reordered(object):
-    """Asked of keys; eager: of all keys of a line. feeds: the feeds.Feeds of the step."""
+    """Asked of keys; eager: of all keys of a line. feeds: the inputs.InputGraph of the step."""
 
     def __init__(self, pair, feeds):
         self._pair, self._feeds = pair, feeds
@@ -16,7 +16,7 @@ class Reordered(object):
     def __call__(self, group, definition):
         """Are the values of this key (eager: of this line) the same in this step, in another order?"""
         inside = in_graph(definition)
-        line = group if inside else line_of(definition)
+        line = group if inside else line_key(definition)
         if line not in self._known:
             self._known[line] = self._permuted([group] if inside else self._same_line(line))
         return self._known[line]
@@ -27,7 +27,7 @@ class Reordered(object):
             for group in range(len(self._pair.keys)):
                 _, one = self._pair.definition(group)
                 if not in_graph(one):
-                    self._lines.setdefault(line_of(one), []).append(group)
+                    self._lines.setdefault(line_key(one), []).append(group)
         return self._lines[line]
 
     def _permuted(self, groups):

@@ -2,29 +2,29 @@
 
 import numpy
 
-from .def_use import Flow
-from .variable_writes import written_in_any_order
+from .def_use import DefUseGraph
+from .variable_writes import unordered_variables
 
 
 class PairFlows(object):
-    """The flows of two runs, made when they are first asked for. pair: an align.table.Pair; differs: a flag for each
-    slot."""
+    """The flows of two runs, made when they are first asked for. pair: an align.table.AlignedPair; differs: a flag
+    for each slot."""
 
     def __init__(self, pair, differs):
         self.pair, self.differs = pair, differs
         self._flows, self._unordered = {}, None
 
     def flow(self, side):
-        """The Flow of one run."""
+        """The DefUseGraph of one run."""
         if side not in self._flows:
-            self._flows[side] = Flow(self.pair.runs[side])
+            self._flows[side] = DefUseGraph(self.pair.runs[side])
         return self._flows[side]
 
     @property
     def unordered_variables(self):
         """Those of the first run of which a graph leaves open whether a write comes before other uses, or after."""
         if self._unordered is None:
-            self._unordered = written_in_any_order(self.pair.runs[0])
+            self._unordered = unordered_variables(self.pair.runs[0])
         return self._unordered
 
 
@@ -37,7 +37,7 @@ class StepFacts(object):
         self._shared = shared
 
     def flow(self, side=0):
-        """The Flow of one run."""
+        """The DefUseGraph of one run."""
         return self._shared.flow(side)
 
     @property

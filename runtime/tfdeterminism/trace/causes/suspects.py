@@ -17,14 +17,14 @@ from ..align.table import MISSING
 from ..faults import CauseKind
 from ..schema import traits
 from ..schema.format import PYTHON
-from .cause import Root, in_graph, is_of_task, place
+from .cause import Cause, in_graph, is_of_task, program_location
 from .def_use import calls_python
-from .inputs import Feeds
+from .inputs import InputGraph
 from .reordered import Reordered
-from .variable_writes import Writes
+from .variable_writes import VariableWrites
 
-RECORDS_LOOKED_AT = 200000  # of the differing ones of a step
-_AS_THEY_END = "it takes what tasks of a pool give as they end, and which of them is first is chance"
+MAX_CANDIDATES = 200000  # of the differing ones of a step
+_COMPLETION_ORDER_TEXT = "it takes what tasks of a pool give as they end, and which of them is first is chance"
 
 
 class Suspects(object):
@@ -32,10 +32,10 @@ class Suspects(object):
 
     def __init__(self, pair, differs, step, slots):
         self._pair, self._differs = pair, differs
-        self._slots = slots[numpy.argsort(pair.order[0][slots], kind="mergesort")][:RECORDS_LOOKED_AT]
+        self._slots = slots[numpy.argsort(pair.order[0][slots], kind="mergesort")][:MAX_CANDIDATES]
         self._groups = pair.groups_of(self._slots)
-        self._feeds = Feeds(pair, step)
-        self._writes = Writes(pair, differs, self._feeds)
+        self._feeds = InputGraph(pair, step)
+        self._writes = VariableWrites(pair, differs, self._feeds)
         self._reordered = Reordered(pair, self._feeds)
         self._calls = _calls(pair.runs[0])
         self._bodies = self._differing_bodies()
@@ -47,9 +47,9 @@ class Suspects(object):
             root = self._cause(slot, group)
             if root is None:
                 continue
-            if place(root) in seen:
+            if program_location(root) in seen:
                 continue
-            seen.add(place(root))
+            seen.add(program_location(root))
             (reordered if root.kind is CauseKind.ORDER else found).append(root)
         if not found and not reordered:
             slot, group = int(self._slots[0]), int(self._groups[0])
@@ -87,7 +87,7 @@ class Suspects(object):
         if explained == "order" and not in_graph(definition):
             return None
         if self._takes_as_they_end(group, definition):
-            return self._root(CauseKind.UNORDERED, slot, group, _AS_THEY_END)
+            return self._root(CauseKind.UNORDERED, slot, group, _COMPLETION_ORDER_TEXT)
         return self._seen_outside(definition) or self._root(CauseKind.VALUE, slot, group)
 
     def _takes_as_they_end(self, group, definition):
@@ -196,7 +196,7 @@ class Suspects(object):
         if open_by:
             definition = dict(definition, attrs=dict(definition["attrs"], unordered=open_by))
         step = int(self._pair.step[0][slot])
-        return Root(kind, side, definition, step, self._feeds.order(slot), group, slot)
+        return Cause(kind, side, definition, step, self._feeds.order(slot), group, slot)
 
 
 def _calls(run):

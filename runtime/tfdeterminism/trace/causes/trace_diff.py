@@ -6,25 +6,25 @@ import os
 
 from .. import backends, errors
 from ..align import processes, value_report
-from ..align.table import Pair, Run
+from ..align.table import AlignedPair, TraceTable
 from ..faults import CauseKind, Fault
 from ..schema import format as trace_format
 from ..schema import traits
 from . import dismissals, overview, path_to_loss
-from .cause import Root, in_graph, place
+from .cause import Cause, in_graph, program_location
 from .describe import Describer
 from .find_causes import PairAnalysis
 
-CODES = {"same": errors.SAME, "diverged": errors.DIFFERS, "structure": errors.DIFFERS}
+CODES = {"same": errors.EXIT_SAME, "diverged": errors.EXIT_DIFFERS, "structure": errors.EXIT_DIFFERS}
 _SUSPECTS = 8
-_TICK = 0.05  # seconds; what came from Python may have come from another process just before
+_CLOCK_RESOLUTION = 0.05  # seconds; what came from Python may have come from another process just before
 
 
-class NoRecords(trace_format.BadTrace):
+class NoRecordsError(trace_format.TraceFormatError):
     """There is nothing to compare at this level."""
 
 
-class Difference(object):
+class TraceDiff(object):
     """What two traces of one process say. result, first_step, culprits (list of dicts, the root first), notes (lines);
     differing, missing, compared: numbers of records; reach: how far each went, where they part in that, or None;
     open: what the graphs leave the order of open, which no record needs to show; steps, front: for the picture; path:
@@ -32,17 +32,17 @@ class Difference(object):
     moment: seconds from the start of the run to the first cause, 0 for one process alone."""
 
     def __init__(self, left, right, rank="0", starts=(None, None)):
-        runs = [Run(path) for path in (left, right)]
+        runs = [TraceTable(path) for path in (left, right)]
         _check(runs)
         for run in runs:
             if not run.count and run.header.get("level") != "none":
-                raise NoRecords("{} has no records".format(run.path), _why_empty(run))
+                raise NoRecordsError("{} has no records".format(run.path), _why_empty(run))
         self.rank = rank
         self.headers = [run.header for run in runs]
         self.steps_recorded = runs[0].header.get("steps")
         self.notes = _notes(runs)
         self.weights = [run.end.get("weights") if run.end else None for run in runs]
-        pair = Pair(*runs)
+        pair = AlignedPair(*runs)
         verdict = PairAnalysis(pair)
         describer = Describer(pair)
         self.result = verdict.result
@@ -62,16 +62,16 @@ class Difference(object):
                 unused))
         self.is_received = bool(verdict.roots) and traits.RECEIVES in verdict.roots[0].definition["traits"]
         self._tell_of(verdict)
-        self.culprits = _lines_once([dict(describer.describe(root), rank=rank, key=_key_of(root))
+        self.culprits = _deduplicate_lines([dict(describer.describe(root), rank=rank, key=_key_of(root))
                                      for root in verdict.roots])
         for culprit in self.culprits:
             culprit["snippet"] = runs["AB".index(culprit["run"])].snippet(culprit["file"], culprit["line"])
         self.path = _path(pair, verdict.roots)
-        self.values = value_report.of(pair)
+        self.values = value_report.compare_values(pair)
         self.moment = _moment(verdict, starts)
-        self.open = _open_lines(runs[0])
+        self.open = _unordered_lines(runs[0])
         self.steps = overview.steps(verdict)
-        self.front = overview.front(verdict)
+        self.front = overview.first_difference_window(verdict)
 
     def _tell_of(self, verdict):
         """What is no culprit and makes the runs differ nevertheless."""
@@ -118,18 +118,18 @@ class Difference(object):
 
 
 def compare(folders):
-    """The Difference of two or more traces (files or folders with one for each process).
+    """The TraceDiff of two or more traces (files or folders with one for each process).
 
     The first is compared with each other, and where that names no culprit those too. Of what names one the earliest
-    speaks for all. Raises BadTrace.
+    speaks for all. Raises TraceFormatError.
     """
-    runs = processes.of_folders(folders)
+    runs = processes.processes_of(folders)
     found = _pairs(itertools.product(runs[:1], runs[1:]))
     if not any(one.culprits for one in found):
         found += _pairs(itertools.combinations(runs[1:], 2))
-    found.sort(key=lambda one: (not CODES[one.result], not one.culprits, _when(one)))
+    found.sort(key=lambda one: (not CODES[one.result], not one.culprits, _sort_key(one)))
     first = found[0]
-    first.notes += _of_others(found)
+    first.notes += _other_process_notes(found)
     if first.result == "same":
         first.compared = sum(one.compared for one in found)
     if len(found) > 1:
@@ -138,14 +138,14 @@ def compare(folders):
     return first
 
 
-def _when(difference):
+def _sort_key(difference):
     """Sorts the Differences of one run's processes: the first cause first."""
     first = (difference.culprits or [{}])[0]
-    waits = _TICK if first.get("class") in (Fault.HOST_VALUE.value, Fault.FILE.value) else 0.0
+    waits = _CLOCK_RESOLUTION if first.get("class") in (Fault.HOST_VALUE.value, Fault.FILE.value) else 0.0
     return (difference.is_received, difference.moment + waits, difference.first_step or 0)
 
 
-def _of_others(found):
+def _other_process_notes(found):
     """What there is to say of the other processes."""
     lines = []
     for one in sorted(found, key=lambda one: one.rank):
@@ -164,19 +164,19 @@ def _from_where(difference):
 
 def suspects(folders, step):
     """The culprits that could be, of two runs whose records agree: what their graphs leave the order open of."""
-    left, right = processes.of_folders(folders)
+    left, right = processes.processes_of(folders)
     found = [one for name in left.files if name in right.files
              for one in _suspects_in(left.files[name], right.files[name], name, step)]
-    return _lines_once(found)[:_SUSPECTS]
+    return _deduplicate_lines(found)[:_SUSPECTS]
 
 
 def _suspects_in(left, right, rank, step):
-    runs = [Run(left), Run(right)]
-    pair = Pair(*runs)
+    runs = [TraceTable(left), TraceTable(right)]
+    pair = AlignedPair(*runs)
     describer, found = Describer(pair), {}
-    for one in itertools.chain(_left_open(runs[0]), _threads_apart(runs[0])):
-        root = Root(CauseKind.UNORDERED, 0, one, step, 0, int(pair.group[0][one["id"]]))
-        found.setdefault(place(root), dict(describer.describe(root), rank=rank, key=_key_of(root)))
+    for one in itertools.chain(_unordered_ops(runs[0]), _unsynchronized_writes(runs[0])):
+        root = Cause(CauseKind.UNORDERED, 0, one, step, 0, int(pair.group[0][one["id"]]))
+        found.setdefault(program_location(root), dict(describer.describe(root), rank=rank, key=_key_of(root)))
     for culprit in found.values():
         culprit["snippet"] = runs[0].snippet(culprit["file"], culprit["line"])
     return list(found.values())
@@ -190,18 +190,18 @@ def _moment(verdict, starts):
     return 0.0 if at is None else at - starts[side]
 
 
-def _left_open(run):
+def _unordered_ops(run):
     """What the recorder read off the graphs."""
     return [one for one in map(run.definition, run.ids()) if one["attrs"].get("unordered")]
 
 
-def _open_lines(run):
+def _unordered_lines(run):
     """A line of the program once."""
-    found = {(one["op"], one["file"], one["line"]): one["attrs"]["unordered"] for one in _left_open(run)}
+    found = {(one["op"], one["file"], one["line"]): one["attrs"]["unordered"] for one in _unordered_ops(run)}
     return [{"op": op, "file": path, "line": line, "why": why} for (op, path, line), why in found.items()][:_SUSPECTS]
 
 
-def _threads_apart(run):
+def _unsynchronized_writes(run):
     """Writes of one variable by several threads, op by op."""
     writes = {}
     for one in map(run.definition, run.ids()):
@@ -213,39 +213,39 @@ def _threads_apart(run):
 
 
 def _pairs(pairs):
-    return [one for left, right in pairs for one in _of_processes(left, right)]
+    return [one for left, right in pairs for one in _diff_processes(left, right)]
 
 
-def _of_processes(left, right):
+def _diff_processes(left, right):
     """The Differences of two runs, one for each process. A process without a record is none to compare."""
-    found, empty = [], NoRecords("nothing to compare", "record it again")
+    found, empty = [], NoRecordsError("nothing to compare", "record it again")
     for name in sorted(set(left.files) & set(right.files)):
         try:
-            found.append(Difference(left.files[name], right.files[name], name, (left.start, right.start)))
-        except NoRecords as error:
+            found.append(TraceDiff(left.files[name], right.files[name], name, (left.start, right.start)))
+        except NoRecordsError as error:
             empty = error
     if not found:
         raise empty
     for parent in {right.parents.get(name) or left.parents.get(name) for name in set(left.files) | set(right.files)}:
-        _settle_children(found, left, right, parent)
+        _match_children(found, left, right, parent)
     return found
 
 
-def _settle_children(found, left, right, parent):
+def _match_children(found, left, right, parent):
     """Of the children of one process: who did what may be chance, and one that only one run has is a difference."""
     family = set(left.children(parent)) | set(right.children(parent))
-    lacking = family & set(processes.apart(left, right))
+    lacking = family & set(processes.unmatched(left, right))
     mine = [one for one in found if one.rank in family and one.result != "same"]
     if not mine and not lacking:
         return
-    if len(family) > 1 and processes.only_shared_out(left, right, parent):
+    if len(family) > 1 and processes.only_redistributed(left, right, parent):
         for one in mine:
             one.become_same("who of the processes did what was shared out otherwise; together they did the same")
     elif lacking:
         found[0].lack(sorted(lacking))
 
 
-def _lines_once(culprits):
+def _deduplicate_lines(culprits):
     """One line of the program is one cause, however many replicas and turns it has, and ops that take from a pipeline:
     what Keras looks at first another op takes."""
     seen, found = set(), []
@@ -267,14 +267,14 @@ def _key_of(root):
 def _path(pair, roots):
     """What `run --record-values` takes: outputs of the causes, and those on the path from the first to the loss."""
     culprits = [root.definition for root in roots[:_SUSPECTS] if root.definition["output"] >= 0]
-    way = [one for one in path_to_loss.of(pair, roots[0]) if one not in culprits] if roots else []
+    way = [one for one in path_to_loss.find_path(pair, roots[0]) if one not in culprits] if roots else []
     found = [dict(_named(one), role="culprit") for one in culprits]
     found += [dict(_named(one), role="loss" if one["attrs"].get("loss") else "path") for one in way]
     return found
 
 
 def _named(one):
-    return dict(_key_of(Root(None, 0, one, 0, 0, 0)), op=one["op"], file=one["file"], line=one["line"])
+    return dict(_key_of(Cause(None, 0, one, 0, 0, 0)), op=one["op"], file=one["file"], line=one["line"])
 
 
 def _check(runs):
@@ -291,11 +291,11 @@ def _check(runs):
             ("levels", [h.get("level") for h in (left, right)], "record both with the same --level"),
             ("steps", [h.get("steps") for h in (left, right)], "record both with the same --steps")):
         if values[0] != values[1]:
-            raise trace_format.BadTrace("these are traces of different {}: {} and {}".format(
-                what, _short(values[0]), _short(values[1])), remedy)
+            raise trace_format.TraceFormatError("these are traces of different {}: {} and {}".format(
+                what, _shorten(values[0]), _shorten(values[1])), remedy)
 
 
-def _short(value):
+def _shorten(value):
     return value if isinstance(value, str) else json.dumps(value)
 
 

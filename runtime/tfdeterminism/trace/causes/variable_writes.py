@@ -8,26 +8,26 @@ from .cause import in_graph
 Write = collections.namedtuple("Write", "order group slot")
 
 
-def leaves_open(definition):
+def is_unordered_write(definition):
     """Does a graph put this write, whose result is no chance, before other uses of its variable or after them?"""
     return traits.ORDER_DEPENDENT in definition["traits"] and bool(definition["attrs"].get("unordered")) \
         and in_graph(definition)
 
 
-def written_in_any_order(run):
+def unordered_variables(run):
     """The variables of which a graph leaves open whether a write comes before other uses, or after."""
     return {one["variable"] for one in map(run.definition, run.ids())
             if one["kind"] == "write" and one["attrs"].get("unordered")}
 
 
-def gets_one_of(definition, run, variables):
+def reads_any_of(definition, run, variables):
     """Does it get one of these variables? A reference is read when it is used."""
     return any(one["kind"] == "read" and one["variable"] in variables
                for one in map(run.definition, definition["inputs"]))
 
 
-class Writes(object):
-    """feeds: the feeds.Feeds of the step; differs: a flag for each slot."""
+class VariableWrites(object):
+    """feeds: the inputs.InputGraph of the step; differs: a flag for each slot."""
 
     def __init__(self, pair, differs, feeds):
         self._run, self._differs, self._feeds = pair.runs[0], differs, feeds
@@ -66,7 +66,7 @@ class Writes(object):
         for group in self._writing(definition) if in_graph(definition) else ():
             slots = range(*self._feeds.range(group))
             one = self._feeds.definition(slots[0], group)[1] if slots else None
-            if one and leaves_open(one):
+            if one and is_unordered_write(one):
                 write = Write(self._feeds.order(slots[0]), group, slots[0])
                 inside = (one["function"], one["trace"]) != body
                 if not (self.tainted(write) if inside else self._behind(definition, one)):

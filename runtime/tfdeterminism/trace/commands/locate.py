@@ -17,8 +17,8 @@ import tempfile
 
 from .. import command_line, errors, untrusted
 from ..report import text
-from ..schema.format import BadTrace
-from ..search.launcher import Failed, Unused
+from ..schema.format import TraceFormatError
+from ..search.launcher import DeviceUnusedError, ProgramFailedError
 from ..search.schedules import Schedules
 from ..search.search import Search
 
@@ -43,19 +43,19 @@ def main(arguments=None, out=None):
                            fix=options.fix).search()
         finally:
             signal.signal(signal.SIGTERM, previous)
-    except Unused as error:
-        return command_line.complain(error.cause, error.advice, errors.UNUSED)
-    except (Failed, BadTrace) as error:
-        return command_line.complain(error.cause, error.advice, errors.FAILED)
+    except DeviceUnusedError as error:
+        return command_line.complain(error.cause, error.advice, errors.EXIT_UNUSED)
+    except (ProgramFailedError, TraceFormatError) as error:
+        return command_line.complain(error.cause, error.advice, errors.EXIT_FAILED)
     except (IOError, OSError) as error:
         cause, advice = command_line.from_system(error, folder)
-        return command_line.complain(cause, advice, errors.FAILED)
+        return command_line.complain(cause, advice, errors.EXIT_FAILED)
     except KeyboardInterrupt:
-        return command_line.complain("stopped", "no run is left behind", errors.INTERRUPTED)
+        return command_line.complain("stopped", "no run is left behind", errors.EXIT_INTERRUPTED)
     finally:
         if made:
             shutil.rmtree(made, ignore_errors=True)
-    out.write((untrusted.to_json(found.as_json()) if options.json else text.of_search(found)) + "\n")
+    out.write((untrusted.to_json(found.as_json()) if options.json else text.search_text(found)) + "\n")
     return found.code
 
 

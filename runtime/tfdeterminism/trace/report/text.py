@@ -4,12 +4,12 @@ from ..untrusted import sanitize_line
 from . import value_text
 
 
-def of_difference(difference):
+def diff_text(difference):
     """The report for people."""
     lines = [_headline(difference)]
     for number, culprit in enumerate(difference.culprits):
         lines += [""] + _culprit_lines(culprit, number, len(difference.culprits))
-    lines += _spaced(value_text.lines(difference.values))
+    lines += _with_blank_lines(value_text.report_lines(difference.values))
     lines += [""] if difference.open else []
     lines += ["left open: {op} ({file}:{line}): {why}".format(**one) for one in difference.open]
     if difference.notes:
@@ -18,15 +18,15 @@ def of_difference(difference):
     return "\n".join(sanitize_line(line) for line in lines)
 
 
-def of_search(found):
+def search_text(found):
     """The verdict for people, with what it rests on."""
     lines = []
     if found.hidden:
         for number, culprit in enumerate(found.culprits):
             lines += _culprit_lines(culprit, number, len(found.culprits), "Suspect") + [""]
     elif found.difference:
-        lines += of_difference(found.difference).split("\n") + [""]
-    lines += _spaced(value_text.lines(found.values))[1:] + [""] if found.values else []
+        lines += diff_text(found.difference).split("\n") + [""]
+    lines += _with_blank_lines(value_text.report_lines(found.values))[1:] + [""] if found.values else []
     lines += ["Verdict: " + found.verdict()] + ["  " + line for line in found.findings]
     if found.culprits and found.culprits[0]["lines"]:
         lines.append("Change:")
@@ -36,7 +36,7 @@ def of_search(found):
     return "\n".join(sanitize_line(line) for line in lines)
 
 
-def _spaced(lines):
+def _with_blank_lines(lines):
     return [""] + lines if lines else []
 
 

@@ -1,7 +1,7 @@
 """How much differs, in words and in few columns."""
 
 
-def lines(values):
+def report_lines(values):
     """The lines about `Difference.values`: [] where nothing was kept, or nothing of it differs."""
     if values is None:
         return []
@@ -11,7 +11,7 @@ def lines(values):
     return ["By how much:"] + ["  " + line for line in found] if found else []
 
 
-def of(one):
+def summary_text(one):
     """"4,012 of 4,096 elements differ, by at most 0.00066 (63,127,299 ulps, relative 0.99)" of a tensor."""
     if one["shapes"]:
         return "the shapes differ: {} and {}".format(*one["shapes"])
@@ -22,23 +22,23 @@ def of(one):
         return "all {} elements agree".format(total) if one["elements"] > 1 else "it agrees"
     said = "{:,} of {} elements differ".format(one["differing"], total) if one["elements"] > 1 else "it differs"
     if one["absolute"] is not None:
-        said += ", by at most {}{}".format(number(one["absolute"]), _beside(one))
-    return said + "".join(_bad(name, bad) for name, bad in zip("AB", one["nonfinite"]))
+        said += ", by at most {}{}".format(format_number(one["absolute"]), _nonfinite_note(one))
+    return said + "".join(_nonfinite_text(name, bad) for name, bad in zip("AB", one["nonfinite"]))
 
 
-def number(value):
+def format_number(value):
     """Few digits: 0.00066, 1.2e-07, 12."""
     return "{:,}".format(value) if isinstance(value, int) else "{:.3g}".format(value)
 
 
-def _beside(one):
+def _nonfinite_note(one):
     beside = [] if one["ulps"] is None else ["{:,} ulp{}".format(one["ulps"], "s" * (one["ulps"] != 1))]
     if one["relative"] is not None:
         beside.append("relative {:.2g}".format(one["relative"]))
     return " ({})".format(", ".join(beside)) if beside else ""
 
 
-def _bad(run, bad):
+def _nonfinite_text(run, bad):
     if bad is None:
         return ""
     found = ["{:,} {}".format(bad[key], word) for key, word in (("nan", "NaN"), ("inf", "infinite")) if bad[key]]
@@ -47,7 +47,7 @@ def _bad(run, bad):
 
 def _tensor(one):
     where = {"culprit": "culprit", "loss": "loss"}.get(one["role"], "then")
-    return "{:7}  {} at step {}: {}".format(where, one["op"], one["step"], of(one))
+    return "{:7}  {} at step {}: {}".format(where, one["op"], one["step"], summary_text(one))
 
 
 def _grows(points):
@@ -58,12 +58,12 @@ def _series(kind, points):
     """First, some between, last."""
     count = len(points)
     shown = sorted({0, count // 3, 2 * count // 3, count - 1}) if count > 4 else range(count)
-    told = ", ".join("step {} {}".format(points[at]["step"], number(points[at]["absolute"])) for at in shown)
+    told = ", ".join("step {} {}".format(points[at]["step"], format_number(points[at]["absolute"])) for at in shown)
     worst = max(points, key=lambda point: point["absolute"])
     part = points[-1]["compared"], points[-1]["elements"]
     sample = ", in a sample of {:,} of {:,} elements".format(*part) if part[0] < part[1] else ""
     return "{:7}  by step: {}; at most {} ({:,} ulps) at step {}{}".format(
-        kind, told, number(worst["absolute"]), worst["ulps"], worst["step"], sample)
+        kind, told, format_number(worst["absolute"]), worst["ulps"], worst["step"], sample)
 
 
 def _nonfinite(both):

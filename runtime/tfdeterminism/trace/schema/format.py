@@ -72,17 +72,17 @@ MAGIC = b"\x89TFDT\r\n\x1a"
 SCHEMA = 2
 PYTHON = "Python"  # the op of a value that no op has made: Python did
 EXTENSION = ".tfdt"
-EVENT = numpy.dtype([("digest", "<u8"),      # of the value's bytes and their number
+RECORD_DTYPE = numpy.dtype([("digest", "<u8"),      # of the value's bytes and their number
                      ("key", "<u4"),         # id of its definition
                      ("step", "<u4"),        # training step, from 0
                      ("occurrence", "<u4"),  # how many records of this key came before in the run
                      ("shape", "<u4")])      # CRC-32 of the shape, 0 if not known
 
-PREFIX = struct.Struct("<8sII")
-BLOCK = struct.Struct("<4sII")
+FILE_PREFIX = struct.Struct("<8sII")
+BLOCK_HEADER = struct.Struct("<4sII")
 
 
-class BadTrace(Exception):
+class TraceFormatError(Exception):
     """Not a trace that this version can read. cause, advice: one line each."""
 
     def __init__(self, cause, advice):
@@ -116,10 +116,10 @@ def trace_files(folder):
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:
-        raise BadTrace("{} cannot be read: {}".format(folder, error.strerror), "name the folder given to --out")
+        raise TraceFormatError("{} cannot be read: {}".format(folder, error.strerror), "name the folder given to --out")
     found = {name[len("trace-"):-len(EXTENSION)]: os.path.join(folder, name) for name in names
              if name.startswith("trace-") and name.endswith(EXTENSION)}
     if not found:
-        raise BadTrace("{} holds no trace".format(folder), "record one: python -m tfdeterminism.trace run --out "
-                       "{} -- train.py".format(folder))
+        raise TraceFormatError("{} holds no trace".format(folder),
+                               "record one: python -m tfdeterminism.trace run --out {} -- train.py".format(folder))
     return found

@@ -8,7 +8,7 @@ import numpy
 
 from .. import untrusted
 from . import tensor_values, traits
-from .format import BLOCK, EVENT, MAGIC, PREFIX, SCHEMA, BadTrace
+from .format import BLOCK_HEADER, FILE_PREFIX, MAGIC, RECORD_DTYPE, SCHEMA, TraceFormatError
 
 if TYPE_CHECKING:  # for type comments alone
     from typing import Any  # noqa: F401
@@ -21,7 +21,7 @@ _FIELDS = {"id": int, "function": str, "trace": int, "node": str, "op": str, "ou
            "device": str, "line": int, "stack": list, "forward_stack": list, "inputs": list, "kind": str,
            "calls": list, "traits": list, "attrs": dict, "replica": int, "thread": str, "recorded": bool}
 _WORD, _WHOLE, _NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
-_SAYS = {b"HEAD": {"framework": _WORD, "version": _WORD, "numpy": _WORD, "python": _WORD, "argv": [str],
+_VALIDATORS = {b"HEAD": {"framework": _WORD, "version": _WORD, "numpy": _WORD, "python": _WORD, "argv": [str],
                    "probe": _WORD, "cwd": _WORD, "level": _WORD,
                    "steps": [int], "devices": [str], "xla": _WORD, "environment": {}, "rank": _WORD, "pid": _WHOLE,
                    "parent": _WORD, "started": _NUMBER},
@@ -36,10 +36,10 @@ class Reader(object):
     """One pass over a file in bounded memory.
 
     header: the HEAD block. ``for kind, value in reader`` yields ("definitions", list), ("records",
-    array of EVENT), ("note", dict), ("capture", dict), ("source", dict), ("value", values.Value),
+    array of EVENT), ("note", dict), ("capture", dict), ("source", dict), ("value", value_recorder.TensorSample),
     ("time", dict), ("end", dict), in file order. After the
     pass: complete (a DONE block was read), damage (None, or words and offset where it stops being
-    readable). Raises BadTrace for a file that is no trace, newer, or without a whole header.
+    readable). Raises TraceFormatError for a file that is no trace, newer, or without a whole header.
     """
 
     def __init__(self, path):
@@ -51,17 +51,18 @@ class Reader(object):
             self._file = untrusted.open_regular(path, 1 << 18)
             self._size = os.fstat(self._file.fileno()).st_size
         except (IOError, OSError) as error:
-            raise BadTrace("{} cannot be read: {}".format(path, error.strerror),
+            raise TraceFormatError("{} cannot be read: {}".format(path, error.strerror),
                            "name a file that `trace run --out` wrote")
         self._prefix()
         first = self._next()
         if first is None or first[0] != b"HEAD":
-            raise BadTrace("{} ends before its header".format(path), "record it again: the program was killed at once")
+            raise TraceFormatError("{} ends before its header".format(path),
+                                   "record it again: the program was killed at once")
         self.header = self._parsed(first[1], dict)
         if self.header is None:
-            raise BadTrace("{} has an unreadable header".format(path), "record it again")
-        if not _plain(b"HEAD", self.header):
-            raise BadTrace("{} has a header that makes no sense".format(path), "record it again")
+            raise TraceFormatError("{} has an unreadable header".format(path), "record it again")
+        if not _is_valid_block(b"HEAD", self.header):
+            raise TraceFormatError("{} has a header that makes no sense".format(path), "record it again")
 
     def __iter__(self):
         for tag, payload in iter(self._next, None):
@@ -73,7 +74,7 @@ class Reader(object):
                 value = self._value(payload)
             elif tag in _JSON_BLOCKS:
                 value = self._parsed(payload, dict)
-                if value is not None and not _plain(tag, value):
+                if value is not None and not _is_valid_block(tag, value):
                     value = self._stop("damaged", self._file.tell())
             else:
                 continue  # of a later minor revision: nothing we need
@@ -91,18 +92,19 @@ class Reader(object):
         return self._file.tell()
 
     def _prefix(self):
-        data = self._file.read(PREFIX.size)
+        data = self._file.read(FILE_PREFIX.size)
         if not MAGIC.startswith(data[:len(MAGIC)]) or not data:
-            raise BadTrace("{} is not a trace".format(self.path), "name a .tfdt file that `trace run --out` wrote")
-        if len(data) < PREFIX.size:
-            raise BadTrace("{} ends before its header".format(self.path),
+            raise TraceFormatError("{} is not a trace".format(self.path),
+                                   "name a .tfdt file that `trace run --out` wrote")
+        if len(data) < FILE_PREFIX.size:
+            raise TraceFormatError("{} ends before its header".format(self.path),
                            "record it again: the program was killed at once")
-        version = PREFIX.unpack(data)[1]
+        version = FILE_PREFIX.unpack(data)[1]
         if version > SCHEMA:
-            raise BadTrace("{} has schema version {}, this reads up to {}".format(self.path, version, SCHEMA),
+            raise TraceFormatError("{} has schema version {}, this reads up to {}".format(self.path, version, SCHEMA),
                            "read it with the tfdeterminism that wrote it, or a newer one")
         if version < SCHEMA:
-            raise BadTrace("{} has schema version {}, this reads {}".format(self.path, version, SCHEMA),
+            raise TraceFormatError("{} has schema version {}, this reads {}".format(self.path, version, SCHEMA),
                            "record it again")
 
     def _next(self):
@@ -110,15 +112,15 @@ class Reader(object):
         if self.damage:
             return None
         offset = self._file.tell()
-        head = self._file.read(BLOCK.size)
+        head = self._file.read(BLOCK_HEADER.size)
         if not head:
             return None
-        if len(head) < BLOCK.size:
+        if len(head) < BLOCK_HEADER.size:
             return self._stop("cut off", offset)
-        tag, length, crc = BLOCK.unpack(head)
-        if length > self._size - offset - BLOCK.size and tag in _NAMES and length <= _BLOCK_LIMIT:
+        tag, length, crc = BLOCK_HEADER.unpack(head)
+        if length > self._size - offset - BLOCK_HEADER.size and tag in _NAMES and length <= _BLOCK_LIMIT:
             return self._stop("cut off", offset)
-        if length > _BLOCK_LIMIT or length > self._size - offset - BLOCK.size:
+        if length > _BLOCK_LIMIT or length > self._size - offset - BLOCK_HEADER.size:
             return self._stop("damaged", offset)
         payload = self._file.read(length)
         if zlib.crc32(payload, zlib.crc32(head[:8])) & 0xffffffff != crc:
@@ -143,21 +145,22 @@ class Reader(object):
         except zlib.error:
             return self._stop("damaged", self._file.tell())
         found = self._parsed(text, list)
-        if found is None or not all(_sound(one, self._defined + number) for number, one in enumerate(found)):
+        if found is None or not all(_is_valid_definition(one, self._defined + number)
+                                    for number, one in enumerate(found)):
             return self._stop("damaged", self._file.tell())
         self._defined = max([self._defined] + [one["id"] + 1 for one in found])
         return found
 
     def _value(self, payload):
-        value = tensor_values.unpacked(payload)
+        value = tensor_values.unpack(payload)
         if value is None or (value.head["key"] or 0) >= max(self._defined, 1):
             return self._stop("damaged", self._file.tell())
         return value
 
     def _records(self, payload):
-        if len(payload) % EVENT.itemsize:
+        if len(payload) % RECORD_DTYPE.itemsize:
             return self._stop("damaged", self._file.tell())
-        records = numpy.frombuffer(payload, EVENT)
+        records = numpy.frombuffer(payload, RECORD_DTYPE)
         if len(records) and records["key"].max() >= self._defined:
             return self._stop("damaged", self._file.tell())
         return records
@@ -176,17 +179,17 @@ def definitions_until(path, end):
         reader.close()
 
 
-def _plain(tag, value):
+def _is_valid_block(tag, value):
     # type: (bytes, Any) -> bool
     """Is each field of a block of the type that a recorder writes?"""
     if tag == b"SRCS":
         return all(isinstance(lines, dict) and all(number.isdigit() and isinstance(text, str)
                                                    for number, text in lines.items()) for lines in value.values())
-    return all(_is(value.get(name), wanted) for name, wanted in _SAYS[tag].items()) \
+    return all(_has_type(value.get(name), wanted) for name, wanted in _VALIDATORS[tag].items()) \
         and (tag != b"HEAD" or len(value.get("steps") or (0, 0)) == 2)
 
 
-def _is(value, wanted):
+def _has_type(value, wanted):
     """wanted: a type or several; [type] for a list of it, or nothing; {} for an object of words, or nothing."""
     if value is None and isinstance(wanted, (list, dict)):
         return True
@@ -197,7 +200,7 @@ def _is(value, wanted):
     return isinstance(value, wanted)
 
 
-def _sound(definition, limit):
+def _is_valid_definition(definition, limit):
     """Is it a definition whose id follows those before? limit: the highest id that it may have."""
     return (isinstance(definition, dict) and isinstance(definition.get("id"), int) and 0 <= definition["id"] <= limit
             and all(isinstance(definition.get(name), kind) for name, kind in _FIELDS.items())
@@ -220,10 +223,10 @@ class Trace(object):
 
 
 def load(path):
-    """The whole file; 24 bytes of memory a record. Raises BadTrace."""
+    """The whole file; 24 bytes of memory a record. Raises TraceFormatError."""
     reader = Reader(path)
     definitions, notes, captures, end = {}, [], [], None
-    records = numpy.empty(reader._size // EVENT.itemsize, EVENT)  # untouched pages cost nothing
+    records = numpy.empty(reader._size // RECORD_DTYPE.itemsize, RECORD_DTYPE)  # untouched pages cost nothing
     count = 0
     try:
         for kind, value in reader:

@@ -30,11 +30,11 @@ _STORED = {"bool": "|u1", "bfloat16": "<u2", "float16": "<f2", "float32": "<f4",
            "complex128": "<c16", "int8": "|i1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "uint8": "|u1",
            "uint16": "<u2", "uint32": "<u4", "uint64": "<u8"}
 _LENGTH = struct.Struct("<I")
-DIMENSIONS = 32  # that any NumPy has
-_LARGEST = 1 << 40  # elements of a tensor
+MAX_DIMENSIONS = 32  # that any NumPy has
+_MAX_ELEMENTS = 1 << 40  # elements of a tensor
 
 
-class Value(object):
+class TensorSample(object):
     """head: the dict above, with elements (of the whole tensor); kept: array of what was kept, as it is stored."""
 
     def __init__(self, head, kept):
@@ -51,7 +51,7 @@ def is_kept(dtype):
     return dtype in _STORED
 
 
-def stored(array, dtype):
+def to_stored(array, dtype):
     """A NumPy array of TensorFlow's type as flat elements as they are stored."""
     flat = numpy.ascontiguousarray(array).reshape(-1)
     return flat.view(_STORED[dtype]) if dtype in ("bool", "bfloat16") else flat.astype(_STORED[dtype], copy=False)
@@ -64,7 +64,7 @@ def as_numbers(kept, dtype):
     return kept
 
 
-def unsound(flat, dtype):
+def count_nonfinite(flat, dtype):
     """(NaNs, infinities, place of the first of either or None) of stored elements."""
     if dtype not in FLOATS + COMPLEX:
         return 0, 0, None
@@ -76,14 +76,14 @@ def unsound(flat, dtype):
     return nan, int(numbers.size - numpy.count_nonzero(finite)) - nan, int(numpy.argmin(finite))
 
 
-def packed(head, kept):
+def pack(head, kept):
     """The payload of a block."""
     text = json.dumps(head, sort_keys=True, separators=(",", ":")).encode("utf-8")
     return _LENGTH.pack(len(text)) + text + kept.tobytes()
 
 
-def unpacked(payload):
-    """The Value in a payload, or None for what no recorder writes."""
+def unpack(payload):
+    """The TensorSample in a payload, or None for what no recorder writes."""
     if len(payload) < _LENGTH.size:
         return None
     end = _LENGTH.size + _LENGTH.unpack_from(payload)[0]
@@ -91,27 +91,27 @@ def unpacked(payload):
         head = untrusted.parse_json(payload[_LENGTH.size:end])
     except ValueError:
         return None
-    if not isinstance(head, dict) or not _sound(head):
+    if not isinstance(head, dict) or not _is_valid(head):
         return None
     head["elements"] = _elements(head["shape"])
     width = numpy.dtype(_STORED[head["dtype"]]).itemsize
     if len(payload) - end != width * -(-head["elements"] // head["stride"]):
         return None
-    return Value(head, numpy.frombuffer(payload, _STORED[head["dtype"]], offset=end))
+    return TensorSample(head, numpy.frombuffer(payload, _STORED[head["dtype"]], offset=end))
 
 
-def _sound(head):
+def _is_valid(head):
     """Is each field what a recorder writes?"""
     if not all(type(head.get(name)) is kind for name, kind in _FIELDS.items()) or head["dtype"] not in _STORED:
         return False
     counts = [head[name] for name in ("step", "occurrence", "order", "nan", "inf")] + head["shape"]
     counts += [head[name] for name in ("key", "first") if head.get(name) is not None]
-    if not all(type(one) is int and 0 <= one < _LARGEST for one in counts) or len(head["shape"]) > DIMENSIONS:
+    if not all(type(one) is int and 0 <= one < _MAX_ELEMENTS for one in counts) or len(head["shape"]) > MAX_DIMENSIONS:
         return False
     named = head["kind"] in KINDS and head["role"] in ROLES and (head.get("key") is None) == (head["kind"] != "op")
     elements = _elements(head["shape"])
     inside = head["nan"] + head["inf"] <= elements and (head.get("first") is None) == (not head["nan"] + head["inf"])
-    inside = inside and elements < _LARGEST and (head.get("first") or 0) < max(elements, 1)
+    inside = inside and elements < _MAX_ELEMENTS and (head.get("first") or 0) < max(elements, 1)
     return named and inside and head["stride"] >= 1
 
 

@@ -5,10 +5,10 @@ import os
 import struct
 import zlib
 
-from .format import EVENT, MAGIC, PREFIX, SCHEMA
+from .format import FILE_PREFIX, MAGIC, RECORD_DTYPE, SCHEMA
 from .reader import definitions_until
 
-_RECORDS_LIMIT = (1 << 20) // EVENT.itemsize  # a block of at most 1 MiB
+_RECORDS_LIMIT = (1 << 20) // RECORD_DTYPE.itemsize  # a block of at most 1 MiB
 
 
 class Writer(object):
@@ -18,7 +18,7 @@ class Writer(object):
         self.path = path
         self.records = 0
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
-        self._append(PREFIX.pack(MAGIC, SCHEMA, 0))
+        self._append(FILE_PREFIX.pack(MAGIC, SCHEMA, 0))
         self._block(b"HEAD", _json(dict(header, schema=SCHEMA)))
 
     def define(self, definitions):

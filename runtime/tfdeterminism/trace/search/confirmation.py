@@ -9,16 +9,16 @@ from ..align import value_report
 from ..causes import advice, trace_diff
 from ..causes.cause import without_count
 from ..faults import Fault
-from ..schema.format import BadTrace
+from ..schema.format import TraceFormatError
 from . import hash_seeds
-from .launcher import Failed
+from .launcher import ProgramFailedError
 from .result import at_line
 
 REPLAYS = 30
 
 
 class Confirmation(object):
-    """Of the first culprit of a Difference. found: the located.Located, told what is seen; folder: where traces go;
+    """Of the first culprit of a TraceDiff. found: the result.SearchResult, told what is seen; folder: where traces go;
     launcher, schedules: as the search has them."""
 
     def __init__(self, difference, found, folder, launcher, schedules):
@@ -28,7 +28,7 @@ class Confirmation(object):
 
     def confirm(self, record, until_different, say):
         """record(level, steps, options, environment): runs it once more, and gives the folder; until_different: the
-        same until two runs differ, and gives their Difference or None; say(line)."""
+        same until two runs differ, and gives their TraceDiff or None; say(line)."""
         self._record, self._say = record, say
         hashed = self._culprit["class"] in (Fault.HOST_VALUE.value, Fault.ORDER.value)
         if hashed and not os.environ.get(hash_seeds.VARIABLE):
@@ -40,7 +40,7 @@ class Confirmation(object):
     def _try_hash_seed(self):
         """Is it what Python's hashes decide, such as the order of a set?"""
         culprit = self._culprit
-        trial = hash_seeds.Hashes(
+        trial = hash_seeds.HashSeedTrial(
             lambda seed: self._record("ops", self._steps, environment={hash_seeds.VARIABLE: seed}),
             lambda folders: any(_place(one) == _place(culprit) for one in trace_diff.compare(folders).culprits))
         self._say(trial.tried())
@@ -67,7 +67,7 @@ class Confirmation(object):
             return
         try:
             self._tell_of_replays(os.path.join(folder, kept[0]), folder)
-        except Failed as error:
+        except ProgramFailedError as error:
             self._say("it could not be replayed: {}".format(error.cause))
             return
         advice.after_replay(culprit, **self._found.replay)
@@ -94,13 +94,13 @@ class Confirmation(object):
         steps = self._steps
         try:  # what a gradient spoils, the next step's loss tells
             seen = until_different("ops", steps and (steps[0], steps[1] + 1), ["--record-values", wanted])
-        except (Failed, BadTrace) as error:
+        except (ProgramFailedError, TraceFormatError) as error:
             self._say("by how much it differs is not known: {}".format(error.cause))
             return
         if seen is None:
             self._say("by how much it differs is not known: the runs that keep values agree")
         elif seen.values is not None:
-            self._found.values = value_report.joined(seen.values, self._found.values)
+            self._found.values = value_report.merge_growth(seen.values, self._found.values)
 
 
 def _place(culprit):

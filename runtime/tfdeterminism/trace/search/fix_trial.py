@@ -5,7 +5,7 @@ import statistics
 import time
 
 from . import fixes
-from .launcher import Failed
+from .launcher import ProgramFailedError
 
 REPEATS, DIFFERS, FAILS, BY_HAND = "repeats", "differs", "fails", "by hand"
 
@@ -83,7 +83,7 @@ class Outcomes(object):
         return {"runs": self.runs, "alike": self.alike, "distinct": len(set(self.digests)), "seconds": self.seconds}
 
 
-class Trial(object):
+class FixTrial(object):
     """record(options, environment, turn): runs the program once without probes, and gives the digest of its final
     weights, or None. differ(options, environment): of a program without weights, digests of runs that are compared op
     by op."""
@@ -93,7 +93,7 @@ class Trial(object):
 
     def of(self, culprits):
         """The Fix for these."""
-        fix = Fix(*fixes.of(culprits))
+        fix = Fix(*fixes.automatic_fixes(culprits))
         if fix.applied:
             calls = [one.key for one in fix.applied if one.call]
             environment = {}
@@ -101,7 +101,7 @@ class Trial(object):
                 environment.update(one.environment)
             try:
                 self._try(fix, ["--apply-solutions", ",".join(calls)] if calls else [], environment)
-            except Failed as error:
+            except ProgramFailedError as error:
                 fix.result, fix.error = FAILS, error.cause
         return fix
 

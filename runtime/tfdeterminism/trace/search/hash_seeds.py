@@ -5,7 +5,7 @@ _FIRST, _OTHERS = "0", ("1", "2", "3", "4", "5")  # two seeds may give a small s
 _AGAIN = 2  # more runs with each of the two seeds: one in two that differs by chance agrees so in 1 of 32
 
 
-class Hashes(object):
+class HashSeedTrial(object):
     """record(seed): records a run, its folder; apart(folders): do these two runs differ at the culprit?"""
 
     def __init__(self, record, apart):

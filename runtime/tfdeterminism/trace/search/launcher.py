@@ -14,7 +14,7 @@ _TAIL = 12  # lines of a failed program that are shown
 _STOOD_IN = re.compile(r"vgpu: (\w+) is stood in for on the CPU")
 
 
-class Failed(Exception):
+class ProgramFailedError(Exception):
     """cause, advice: one line each."""
 
     def __init__(self, cause, advice):
@@ -23,11 +23,11 @@ class Failed(Exception):
         self.advice = advice
 
 
-class NothingRecorded(Failed):
+class NothingRecordedError(ProgramFailedError):
     """The program ran, and at this level there was nothing to record."""
 
 
-class Unused(Failed):
+class DeviceUnusedError(ProgramFailedError):
     """The program ran, and not on the device that was asked for."""
 
 
@@ -41,26 +41,28 @@ class Launcher(object):
         self._log = os.path.join(folder, "output.txt")
 
     def record(self, number, options, environment=None):
-        """Run the program with probes. number: which run it is; environment: variables to add. Raises Failed."""
+        """Run the program with probes. number: which run it is; environment: variables to add. Raises
+        ProgramFailedError."""
         command = [sys.executable, "-m", errors.MODULE, "run"] + options + ["--"] + self._program
         with io.open(self._log, "wb") as output:
             child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                     env=_with(environment))
-            with _ended(child):
+                                     env=_merged_environ(environment))
+            with _terminating(child):
                 code = child.wait()
         self._hear(self._log)
         if code:
             raise self._failed(code, number)
 
     def replay(self, path, times, environment=None):
-        """What `trace replay` says of kept inputs, as a dict. Raises Failed."""
+        """What `trace replay` says of kept inputs, as a dict. Raises ProgramFailedError."""
         command = [sys.executable, "-m", errors.MODULE, "replay", path, "--repeats", str(times)]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_with(environment))
-        with _ended(child):
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 env=_merged_environ(environment))
+        with _terminating(child):
             said, complaint = child.communicate()
         if child.returncode not in (0, 1):
             words = complaint.decode("utf-8", "replace").strip().splitlines()
-            raise Failed(words[0] if words else "no reason given", "compare two traces instead")
+            raise ProgramFailedError(words[0] if words else "no reason given", "compare two traces instead")
         return json.loads(said.decode("utf-8").strip().splitlines()[-1])
 
     def _hear(self, log):
@@ -70,29 +72,29 @@ class Launcher(object):
     def _failed(self, code, number):
         with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:
             lines = [line for line in output.read().splitlines() if line.strip()][-_TAIL:]
-        if code == errors.NOTHING and lines and lines[-1].startswith(errors.SAID):
+        if code == errors.EXIT_NOTHING_RECORDED and lines and lines[-1].startswith(errors.LOG_PREFIX):
             advice = "is it a program of {}? See --help".format(backends.labels())
-            return NothingRecorded(lines[-1][len(errors.SAID):], advice)
+            return NothingRecordedError(lines[-1][len(errors.LOG_PREFIX):], advice)
         said = "".join("\n  | " + line[:200] for line in lines)
-        return Failed("the program ended with {} in run {}{}".format(_ending(code), number, said),
+        return ProgramFailedError("the program ended with {} in run {}{}".format(_describe_exit(code), number, said),
                       "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)))
 
 
-def _with(environment):
+def _merged_environ(environment):
     return dict(os.environ, **environment) if environment else None
 
 
 @contextlib.contextmanager
-def _ended(child):
+def _terminating(child):
     """Whatever interrupts us, the child does not outlive us."""
     try:
         yield
     except BaseException:
-        _end(child)
+        _terminate(child)
         raise
 
 
-def _end(child):
+def _terminate(child):
     """See a child to its end: Ctrl-C reached it too; then less kindly."""
     for what in (lambda: None, child.terminate, child.kill):
         try:
@@ -105,5 +107,5 @@ def _end(child):
             return
 
 
-def _ending(code):
+def _describe_exit(code):
     return "signal {}".format(-code) if code < 0 else "exit code {}".format(code)

@@ -5,7 +5,7 @@ from ..causes import trace_diff
 from .fix_trial import REPEATS
 
 
-class Located(object):
+class SearchResult(object):
     """What was found. result: "same", "diverged", "structure"; difference: of the closest look, or None;
     replay: what `trace replay` said, or None; values: by how much it differs, see the comparison module, or None;
     fix: the fix.Fix that was tried, or None; findings: lines, in the order in which they were found."""
@@ -34,7 +34,7 @@ class Located(object):
 
     @property
     def code(self):
-        return errors.FIXED if self.fix and self.fix.result == REPEATS else trace_diff.CODES[self.result]
+        return errors.EXIT_FIXED if self.fix and self.fix.result == REPEATS else trace_diff.CODES[self.result]
 
     def as_json(self):
         shown = self.difference.as_json() if self.difference else {"first_step": None, "notes": []}

@@ -6,7 +6,7 @@ ROUNDS = 5     # of one run without probes and one with them; twice as many wher
 BOUND = 0.025  # of being wrong, in each of the two looks, when it is said that probes hide a difference
 
 
-class Ends(object):
+class RunEnds(object):
     """Digests of final weights, in the order of the runs."""
 
     def __init__(self):

@@ -6,7 +6,7 @@ import json
 import os
 import re
 
-from .launcher import Unused
+from .launcher import DeviceUnusedError
 
 VGPU = "VGPU_SCHEDULE"
 _REPORT = "VGPU_REPORT"
@@ -35,13 +35,13 @@ class Schedules(object):
     @contextlib.contextmanager
     def watched(self, folder):
         """The run meanwhile has to launch something, if it is the virtual GPU on which runs are to differ. folder: of
-        the run, None for one that need not. Raises Unused."""
+        the run, None for one that need not. Raises DeviceUnusedError."""
         if folder is not None and self.name == VGPU:
             self._launches = folder + "-launches.jsonl"
         try:
             yield
             if self._launches and not (os.path.exists(self._launches) and os.path.getsize(self._launches)):
-                raise Unused("the program ran no kernel on the virtual GPU: nothing can be said of one",
+                raise DeviceUnusedError("the program ran no kernel on the virtual GPU: nothing can be said of one",
                              "see that it places its model there, and that its framework's build is one for CUDA")
         finally:
             self._launches = None
@@ -62,17 +62,17 @@ def _kernels(path):
         return []
     with io.open(path, encoding="utf-8") as launches:
         found = [launch for launch in map(json.loads, launches) if launch["order_dependent"]]
-    return sorted({_words(launch["kernel"], atomic) for launch in found for atomic in launch["order_dependent"]})
+    return sorted({_kernel_text(launch["kernel"], atomic) for launch in found for atomic in launch["order_dependent"]})
 
 
-def _words(kernel, atomic):
+def _kernel_text(kernel, atomic):
     return "kernel {}: {:,} atomics of line {} of its PTX at {:,} addresses, whose order shows by {}".format(
-        plain_name(kernel), atomic.get("atomics", 0), atomic.get("line", "?"), atomic.get("addresses", 0),
+        demangled_name(kernel), atomic.get("atomics", 0), atomic.get("line", "?"), atomic.get("addresses", 0),
         {"rounding": "rounding (a sum of floats)", "last": "who is last", "old": "the value from before"}.get(
             atomic.get("shows"), "it"))
 
 
-def plain_name(mangled):
+def demangled_name(mangled):
     """The part of a C++ symbol that says which kernel it is."""
     names, place = [], 0
     while True:

@@ -4,15 +4,15 @@ import os
 
 from ..causes import describe, files_read, trace_diff
 from ..faults import Fault
-from ..schema.format import BadTrace, trace_files
+from ..schema.format import TraceFormatError, trace_files
 from ..schema.reader import Reader
 from ..untrusted import sanitize_line
 from . import run_ends
 from .confirmation import Confirmation
-from .fix_trial import Trial
-from .launcher import Launcher, NothingRecorded
+from .fix_trial import FixTrial
+from .launcher import Launcher, NothingRecordedError
 from .progress import Progress
-from .result import Located
+from .result import SearchResult
 from .schedules import Schedules
 
 
@@ -28,12 +28,12 @@ class Search(object):
         self._turn = 0      # which of the runs that are compared with each other it is
         self._progress = progress or Progress(1 + 2 + 2 + 2 + 1 + 1)
         self._count = 0
-        self._ends = run_ends.Ends()
+        self._ends = run_ends.RunEnds()
         self._untraced_runs, self._ops = [], []  # folders of the runs without probes, and at level ops
-        self.found = Located()
+        self.found = SearchResult()
 
     def search(self):
-        """The Located. Raises Failed, BadTrace."""
+        """The SearchResult. Raises ProgramFailedError, TraceFormatError."""
         self._untraced(0)
         closest = self._look()
         self._untraced(1)
@@ -48,7 +48,7 @@ class Search(object):
         self._compare_with_untraced()
         if self._fix and self.found.result != "same":
             self._progress.planned += 2 * self._limit
-            self.found.fix = Trial(self._outcome, self._differ, self._limit).of(self.found.culprits)
+            self.found.fix = FixTrial(self._outcome, self._differ, self._limit).of(self.found.culprits)
         if self._launcher.stood_in:
             self._found("stood in for on the CPU, so that it says nothing of NVIDIA's: {}".format(
                 ", ".join(sorted(self._launcher.stood_in))))
@@ -102,7 +102,7 @@ class Search(object):
                     "run each in a fresh copy of the folder")
 
     def _in_turns(self):
-        """Runs without probes and with those at every op, in turns: the first Difference of these, or None. Whether the
+        """Runs without probes and with those at every op, in turns: the first TraceDiff of these, or None. Whether the
         probes hide what differs is said where enough of the ones differ, and none of the others."""
         rounds, first = run_ends.Rounds(), None
         for _ in range(2):
@@ -122,10 +122,10 @@ class Search(object):
         return None
 
     def _where_order_is_open(self):
-        """The Difference of the ops alone whose order the graphs leave open; they run as they do without us."""
+        """The TraceDiff of the ops alone whose order the graphs leave open; they run as they do without us."""
         try:
             return self._until_different("unordered", self._steps)
-        except (NothingRecorded, BadTrace):
+        except (NothingRecordedError, TraceFormatError):
             return None  # there are none
 
     def _again(self, *arguments, **more):
@@ -138,10 +138,10 @@ class Search(object):
         return len(self._ends.distinct(traced=False)) > 1
 
     def _look(self):
-        """The Difference that looks closest, None while all runs are the same."""
+        """The TraceDiff that looks closest, None while all runs are the same."""
         try:
             weights = self._until_different("weights", self._steps)
-        except (NothingRecorded, trace_diff.NoRecords):  # no training steps: only ops can tell
+        except (NothingRecordedError, trace_diff.NoRecordsError):  # no training steps: only ops can tell
             return self._among_ops(self._steps)
         if weights is None and not self._ends.distinct(traced=False):  # no weights: a loss alone tells little
             return self._among_ops(self._steps)
@@ -161,7 +161,7 @@ class Search(object):
             return self._among_ops(self._steps)
         try:
             layers = self._until_different("layers", (0, step + 1))
-        except (NothingRecorded, trace_diff.NoRecords):
+        except (NothingRecordedError, trace_diff.NoRecordsError):
             layers = None  # a program without layers
         if layers is not None and layers.first_step is not None:
             self._tell("layers", layers)
@@ -175,7 +175,7 @@ class Search(object):
         if step:
             try:
                 found = self._among_ops((step, step + 1))
-            except (NothingRecorded, BadTrace):
+            except (NothingRecordedError, TraceFormatError):
                 pass  # its ops belong to another step
         if not _names_cause(found) or step and _is_unexplained(found):
             whole = self._among_ops((0, step + 1))
@@ -189,7 +189,7 @@ class Search(object):
         return self._until_different("ops", steps)
 
     def _until_different(self, level, steps, more=()):
-        """The Difference of the first two runs that differ in a record, else in their final weights; None if all are
+        """The TraceDiff of the first two runs that differ in a record, else in their final weights; None if all are
         the same. more: options of `trace run`."""
         self._turn = 0
         runs, unseen = [self._run(level, steps, more)], None
@@ -271,7 +271,7 @@ class Search(object):
 
 
 def _names_cause(difference):
-    """difference: a diff.Difference, or None."""
+    """difference: a trace_diff.TraceDiff, or None."""
     return difference is not None and any(map(_is_cause, difference.culprits))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tfdeterminism.trace.capture import digest, user_frames
-from tfdeterminism.trace.capture.eager_keys import Who
+from tfdeterminism.trace.capture.eager_keys import CallerIdentity
 from tfdeterminism.wrap import Wrappers
 
 
@@ -23,7 +23,7 @@ class _Probe:
         self._recorder = recorder
 
     def __call__(self, original: Callable[..., Any], name: str, *inputs: Any) -> Any:
-        made, stack = original(name, *inputs), user_frames.of_caller()
+        made, stack = original(name, *inputs), user_frames.stack_of_caller()
         fed = [self._key_of(one, stack) for one in inputs]
         attributes = {"uninitialized": True} if name == "Empty" else {}
         self._record(made, name, stack, fed, "op", attributes)
@@ -37,7 +37,7 @@ class _Probe:
     def _record(
         self, tensor: Any, op: str, stack: list[Any], fed: list[int], kind: str, attributes: dict[str, Any]
     ) -> None:
-        eager, who = self._recorder.eager, Who("", 0, "", 0)
+        eager, who = self._recorder.eager, CallerIdentity("", 0, "", 0)
         nth = eager.nth(op, tuple(stack[0][:2]) if stack else ())
         tensor.key = eager.key(op, stack, 0, who, fed, nth, kind=kind, dtype="float32", attrs=attributes)
-        self._recorder.emit_one(tensor.key, digest.of_array(tensor.value), digest.of_shape(tensor.value.shape))
+        self._recorder.emit_one(tensor.key, digest.digest_array(tensor.value), digest.digest_shape(tensor.value.shape))

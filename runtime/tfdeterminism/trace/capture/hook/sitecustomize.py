@@ -10,14 +10,14 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _ROOT = os.path.normpath(os.path.join(_HERE, *[os.pardir] * 4))  # where our package lies
 
 
-class _Waits(object):
+class _DeferredStart(object):
     """A finder that begins to record once either is asked for."""
 
     def find_spec(self, name, path=None, target=None):
         if name not in _frameworks() or self not in sys.meta_path:
             return None
         sys.meta_path.remove(self)
-        _begin()
+        _start()
         import importlib.util
         return importlib.util.find_spec(name)
 
@@ -28,7 +28,7 @@ def _frameworks():
     return ["tensorflow", "torch"] + [one.partition("=")[0] for one in added]
 
 
-def _begin():
+def _start():
     sys.path.insert(0, _ROOT)
     try:
         from tfdeterminism.trace.capture import child_entry
@@ -39,7 +39,7 @@ def _begin():
         sys.path.remove(_ROOT)
 
 
-def _run_the_users_own():
+def _run_user_sitecustomize():
     ours = sys.modules.pop(__name__)
     sys.path[:] = [one for one in sys.path if os.path.abspath(one or os.curdir) != _HERE]
     try:
@@ -52,5 +52,5 @@ def _run_the_users_own():
 
 
 if sys.version_info >= (3, 5):
-    sys.meta_path.insert(0, _Waits())
-_run_the_users_own()
+    sys.meta_path.insert(0, _DeferredStart())
+_run_user_sitecustomize()

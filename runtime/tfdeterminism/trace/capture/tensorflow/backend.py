@@ -15,7 +15,7 @@ class TensorFlowBackend(Backend):
         _module("install").install(recording)
 
     def traits(self, op_type):
-        return op_traits.of(op_type)
+        return op_traits.traits_of(op_type)
 
     def attributes(self, op_type):
         return op_traits.families(op_type)

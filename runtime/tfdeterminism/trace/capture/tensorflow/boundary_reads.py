@@ -8,8 +8,8 @@ from .. import digest
 BEGIN, END, EXIT = "begin", "end", "exit"
 
 
-class Edges(object):
-    """labels: a labels.Labels."""
+class BoundaryReads(object):
+    """labels: a variable_labels.VariableLabels."""
 
     def __init__(self, recorder, labels):
         self._recorder, self._labels = recorder, labels
@@ -20,7 +20,7 @@ class Edges(object):
         """The first of the steps that are recorded begins, or the last has ended."""
         with self._recorder.unseen():
             values = self._labels.values()
-        self._record(BEGIN if begins else END, {label: digest.of_array(value) for label, value in values.items()})
+        self._record(BEGIN if begins else END, {label: digest.digest_array(value) for label, value in values.items()})
 
     def exit(self, digests):
         """The program ends. digests: {label: digest} of what it has trained."""

@@ -9,10 +9,10 @@ import collections
 import numpy
 
 from . import internals as tf
-from .pack import Pack
+from .pack import DigestPack
 
 
-class Builder(object):
+class ControlFlowPacker(object):
     """Packs ops of one control flow context, with those of the conds inside it."""
 
     def __init__(self, keys):
@@ -20,9 +20,9 @@ class Builder(object):
 
     def pack(self, context, ops, fed=frozenset()):
         """All that can be known of these ops; called with `context` as the graph's own."""
-        pack = Pack(self._keys, tf.use_sum())
+        pack = DigestPack(self._keys, tf.use_sum())
         inner, switched = collections.OrderedDict(), collections.OrderedDict()
-        alive = _alive_in(context)
+        alive = _always_live_outputs(context)
         switches = _switches(ops)
         for op in ops:
             child = _child(op._control_flow_context, context)
@@ -43,9 +43,9 @@ class Builder(object):
                 packed = branch.packed()
             finally:
                 graph._set_control_flow_context(context)
-            _join(pack, branch, packed, [_Side(child.pred, child.branch)])
+            _join(pack, branch, packed, [_SwitchOutput(child.pred, child.branch)])
         for behind, its in switched.items():
-            branch = Pack(self._keys, tf.use_sum())
+            branch = DigestPack(self._keys, tf.use_sum())
             for op in its:
                 branch.add_op(op)
             _join(pack, branch, branch.packed(), _chain(behind, switches))
@@ -76,19 +76,19 @@ def _chain(sides, switches):
     return ordered
 
 
-def _alive_in(context):
+def _always_live_outputs(context):
     """The sides of switches that are alive wherever a context's ops run."""
     alive = set()
     while context is not None:
         if context.IsWhileContext():
             pivot = context.pivot  # LoopCond
-            return frozenset(alive | ({_Side(pivot, 1)} if pivot is not None else set()))
-        alive.add(_Side(context.pred, context.branch))
+            return frozenset(alive | ({_SwitchOutput(pivot, 1)} if pivot is not None else set()))
+        alive.add(_SwitchOutput(context.pred, context.branch))
         context = context.outer_context
     return frozenset(alive)
 
 
-class _Side(object):
+class _SwitchOutput(object):
     """One output of the switches of one predicate; comparable, as tensors are not in all versions."""
 
     def __init__(self, pred, index):
@@ -108,7 +108,7 @@ def _switches(ops):
     def sides_of(tensor):
         found = behind.get(tensor.op, frozenset())
         if tensor.op.type in ("Switch", "RefSwitch"):
-            found = found | {_Side(tensor.op.inputs[1], tensor.value_index)}
+            found = found | {_SwitchOutput(tensor.op.inputs[1], tensor.value_index)}
         return found
 
     for op in ops:  # in the order of creation

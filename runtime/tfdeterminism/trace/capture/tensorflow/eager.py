@@ -4,7 +4,7 @@ import contextlib
 import threading
 
 from .. import digest, pool_tasks, user_frames
-from ..eager_keys import Who
+from ..eager_keys import CallerIdentity
 from . import digests, op_traits, pipelines
 from . import internals as tf
 
@@ -13,7 +13,7 @@ _SKIPPED = (tf.dtypes.resource, tf.dtypes.variant)
 _NO_VALUE = tuple(one.name for one in _SKIPPED)
 
 
-class Eager(object):
+class EagerRecorder(object):
     """Records the outputs of eager ops, and the values that come to them from Python."""
 
     def __init__(self, recorder, keys, labels, capture, gradients, wrappers):
@@ -66,14 +66,14 @@ class Eager(object):
             value._tfdet_key = (self._recorder, key)
             self._emit(key, value)
         else:
-            self._recorder.emit_one(key, digest.of_array(value), digest.of_shape(value.shape))
+            self._recorder.emit_one(key, digest.digest_array(value), digest.digest_shape(value.shape))
 
     def _converted(self, original, value, *args, **kwargs):
         """A tensor of a value from Python is made by no op: it is recorded where one gets it, but is from here."""
         made, recorder = original(value, *args, **kwargs), self._recorder
         if recorder.level == "ops" and (recorder.wants() or recorder.steps.ahead(1)) and tf.is_eager(made) \
                 and not getattr(recorder.local, "busy", False) and not hasattr(made, "_tfdet_given"):
-            made._tfdet_given = user_frames.of_caller()
+            made._tfdet_given = user_frames.stack_of_caller()
         return made
 
     def _context(self, original, context, *args, **kwargs):
@@ -109,10 +109,10 @@ class Eager(object):
     def _observe(self, op_type, called, inputs, attrs, outputs):
         body = getattr(self._recorder.local, "body", None)
         stack, who = _place(body), _who(body)
-        kind = "call" if called else op_traits.kind(op_type)
+        kind = "call" if called else op_traits.definition_kind(op_type)
         short = op_traits.without_uid(op_type) if called else op_type
         nth = self._nth(body, who, short, stack)
-        variable = self._labels.of_eager(inputs[0]) if inputs and op_traits.of_variable(op_type) else None
+        variable = self._labels.of_eager(inputs[0]) if inputs and op_traits.accesses_variable(op_type) else None
         written = variable if kind == "write" else None
         fed = [self._input(tensor, stack, who, body, written) for tensor in inputs]
         fed = [key for key in fed if key is not None]
@@ -137,7 +137,7 @@ class Eager(object):
             made.append(self._recorder.eager.key(short, stack, -1, who, fed, nth, recorded=kind == "write", **fields))
             if kind == "write":
                 self._recorder.emit_one(made[0], 0)
-        if op_traits.of_variable(op_type) and inputs and variable is None:
+        if op_traits.accesses_variable(op_type) and inputs and variable is None:
             self._labels.wait(inputs[0], made)
         if op_type == "MakeIterator" and len(fed) == 2:  # it puts out nothing, and the iterator is over the dataset
             self._recorder.eager.feed(fed[1], fed[0])
@@ -199,7 +199,7 @@ class Eager(object):
 
     def _remember(self, op_type, inputs, outputs):
         """Who has made these before recording begins; of what comes from Python, which line first used it."""
-        stack = user_frames.of_caller()
+        stack = user_frames.stack_of_caller()
         if self._recorder.steps.ahead(1):
             for tensor in inputs:
                 if tf.is_eager(tensor) and tensor.dtype not in _SKIPPED and not hasattr(tensor, "_tfdet_made") \
@@ -213,12 +213,12 @@ class Eager(object):
         size = (tensor.shape.num_elements() or 0) * (tensor.dtype.size or 1)
         if size < _FAST or "CPU" not in (tensor.device or "CPU"):
             array = tf.value(tensor) if "CPU" in (tensor.device or "CPU") else tensor.numpy()
-            value = digest.of_array(array)
+            value = digest.digest_array(array)
         else:
             with tf.stop_recording():
                 packed = digests.fingerprint(tensor)
             value = int(tf.value(packed).view("<u8")[0, 0])
-        self._recorder.emit_one(key, value, digest.of_shape(tensor.shape.as_list()))
+        self._recorder.emit_one(key, value, digest.digest_shape(tensor.shape.as_list()))
         self._recorder.tell_loaded(key, value)
         if self._recorder.values is not None:
             for entry in self._recorder.values.of(*self._recorder.eager.named(key)):
@@ -251,15 +251,18 @@ def _op_callbacks(callback, wrappers):
 
 def _place(body):
     """The user's stack; in what TensorFlow alone calls, such as a gradient, that of the call."""
-    return user_frames.of_caller() or (body.stack if body is not None else [])
+    return user_frames.stack_of_caller() or (body.stack if body is not None else [])
 
 
 def _who(body):
-    """The Who of this thread; the main thread, those of a strategy's replicas and TensorFlow's own have no name."""
+    """The CallerIdentity of this thread; the main thread, those of a strategy's replicas and TensorFlow's own have
+    no name."""
     if body is not None:
-        return Who("", 0, *body.identity)
+        return CallerIdentity("", 0, *body.identity)
     replica = getattr(threading.current_thread(), "replica_id", None)
-    return Who(pool_tasks.thread_name(), 0, "", 0) if replica is None else Who("", int(replica), "", 0)
+    if replica is None:
+        return CallerIdentity(pool_tasks.thread_name(), 0, "", 0)
+    return CallerIdentity("", int(replica), "", 0)
 
 
 def _seeds(attrs):

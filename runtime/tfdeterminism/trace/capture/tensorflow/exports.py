@@ -15,14 +15,14 @@ _SAVERS = (("tensorflow.python.training.saver", "Saver"),
            ("tensorflow.python.checkpoint.checkpoint", "TrackableSaver"))
 
 
-def leave_probes_out():
+def strip_probes_on_export():
     """For the rest of the process; harmless to repeat."""
     wrap_permanently(tf.ops.Graph, "_as_graph_def", _as_graph_def)
     wrap_permanently(tf.control_flow_ops.ControlFlowContext, "_to_values_def", _to_values_def)
     wrap_permanently(tf.context.Context, "add_function_def", _add_function_def)
 
 
-def hide_saving(recorder, wrappers):
+def skip_checkpoint_ops(recorder, wrappers):
     """Nothing of what is run to write a checkpoint is recorded."""
     def save(original, *args, **kwargs):
         with recorder.unseen():

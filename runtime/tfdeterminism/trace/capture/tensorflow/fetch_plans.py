@@ -8,13 +8,13 @@ import weakref
 
 from . import in_place, op_traits, unordered_ops
 from . import internals as tf
-from .branches import Builder
-from .graphs import Additions, ancestors, opened
-from .pack import Pack, hand_over, keep_inputs
-from .value_probes import Taps
+from .branches import ControlFlowPacker
+from .graphs import ProbeScope, ancestors, opened
+from .pack import DigestPack, capture_inputs, hand_over
+from .value_probes import ValueProbes
 
 
-class Plans(object):
+class FetchPlans(object):
     """Of each graph and set of fetches, made when it is first run."""
 
     def __init__(self, recorder, keys, labels, capture):
@@ -23,11 +23,11 @@ class Plans(object):
         self._keys = keys
         self._capture = capture
         self._kept = []
-        self._taps = Taps(recorder, keys, self._kept)
+        self._taps = ValueProbes(recorder, keys, self._kept)
         self._plans = weakref.WeakKeyDictionary()  # graph: {what is run: plan}
 
     def of(self, graph, targets, fetches, feeds):
-        """The Plan of a run."""
+        """The FetchPlan of a run."""
         plans = self._plans.setdefault(graph, {})
         name = (tuple(op.name for op in targets), tuple(_name(one) for one in fetches),
                 tuple(_name(one) for one in feeds))
@@ -43,20 +43,20 @@ class Plans(object):
         needed = ancestors(waiting, fed)
         ops = [op for op in graph.get_operations() if op in needed]
         self._prepare(graph)
-        with Additions(graph):
-            builder = Builder(self._keys)
-            pack = Pack(self._keys, tf.use_sum())
+        with ProbeScope(graph):
+            builder = ControlFlowPacker(self._keys)
+            pack = DigestPack(self._keys, tf.use_sum())
             if self._recorder.level in ("unordered", "ops"):
                 unordered_ops.mark_session(ops, self._labels)
-                pack = builder.pack(None, unordered_ops.probed(ops, self._recorder.level), fed)
+                pack = builder.pack(None, unordered_ops.ops_to_probe(ops, self._recorder.level), fed)
             for key, tensor in getattr(graph, "_tfdet_extras", []):
                 if tensor.op in needed:
                     pack.add(key, tensor)
             fetch = pack.packed()
             plain = [op for op in ops if op._control_flow_context is None]
-            kept = keep_inputs(self._capture, self._keys, plain, self._kept)
+            kept = capture_inputs(self._capture, self._keys, plain, self._kept)
         kept += self._taps.of(graph, ops, [op._control_flow_context for op in ops if _in_cond(op)])
-        return Plan(pack, fetch, kept, any(_trains(op) for op in ops))
+        return FetchPlan(pack, fetch, kept, any(_trains(op) for op in ops))
 
     def _prepare(self, graph):
         """What must be done to the ops that came since last time, before any session sees them."""
@@ -68,8 +68,8 @@ class Plans(object):
         self._loops(graph, ops[first:])
         if self._recorder.level != "ops":
             return
-        with Additions(graph):
-            digest = Pack(self._keys, tf.use_sum()).digest_for_all
+        with ProbeScope(graph):
+            digest = DigestPack(self._keys, tf.use_sum()).digest_for_all
             in_place.digest_before_writes(graph, ops[first:], digest)
             in_place.digest_before_sums([op for op in ops[first:] if op._control_flow_context is None], digest)
 
@@ -94,7 +94,7 @@ class Plans(object):
         waiting = [op for op in nexts if not (overlap and _counts(op))]
         if overlap and (turn is None or not waiting):
             return  # nobody could tell its turns apart, or they do nothing but count
-        probed = unordered_ops.probed([op for op in inside if op in needed], self._recorder.level)
+        probed = unordered_ops.ops_to_probe([op for op in inside if op in needed], self._recorder.level)
         done = self._hand_over(graph, context, probed, [turn] if overlap else [])
         if done is None:
             return
@@ -108,10 +108,10 @@ class Plans(object):
     def _hand_over(self, graph, context, ops, turn):
         """The op that hands over what these ops of a loop's body gave, and the number of the turn; None for nothing."""
         recorder = self._recorder
-        with Additions(graph):
+        with ProbeScope(graph):
             graph._set_control_flow_context(context)
             try:
-                pack = Builder(self._keys).pack(context, ops)
+                pack = ControlFlowPacker(self._keys).pack(context, ops)
                 packed = pack.packed()
                 if packed is None:
                     return None
@@ -128,11 +128,11 @@ class Plans(object):
         merges = [op for op in inside if op.type == "Merge" and op._control_flow_context is context]
         merges = [op for op in merges if len(op.inputs) > 1]
         inputs, outputs = [op.outputs[0] for op in merges], [op.inputs[1] for op in merges]
-        unordered_ops.mark_loop(inside, unordered_ops.carried_by(inputs, outputs), lambda op: False)
-        return unordered_ops.turn_of(inputs, outputs)
+        unordered_ops.mark_loop(inside, unordered_ops.loop_carried_ops(inputs, outputs), lambda op: False)
+        return unordered_ops.loop_counter(inputs, outputs)
 
 
-class Plan(object):
+class FetchPlan(object):
     """pack: what comes back; fetch: the tensor to fetch for it, or None; targets: ops to run besides;
     trains: does it end a step?"""
 
@@ -155,7 +155,7 @@ def _counts(following):
 
 
 def _trains(op):
-    return op_traits.trains(op.type) or (op_traits.writes(op.type) and "gradients/" in op.name)
+    return op_traits.is_training_op(op.type) or (op_traits.writes_variable(op.type) and "gradients/" in op.name)
 
 
 def _name(one):

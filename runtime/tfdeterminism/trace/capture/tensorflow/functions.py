@@ -10,9 +10,9 @@ import threading
 from . import in_place, op_traits, unordered_ops
 from . import internals as tf
 from .graph_keys import replica
-from .graphs import Additions, ancestors
-from .pack import Pack, hand_over, keep_inputs
-from .value_probes import Taps
+from .graphs import ProbeScope, ancestors
+from .pack import DigestPack, capture_inputs, hand_over
+from .value_probes import ValueProbes
 
 # Rewritten or run at will by TensorFlow: input pipelines, vectorised loops, exports.
 _LEFT_ALONE = (("tensorflow.python.data.ops.structured_function", "StructuredFunctionWrapper", "__init__"),
@@ -21,7 +21,7 @@ _LEFT_ALONE = (("tensorflow.python.data.ops.structured_function", "StructuredFun
                ("tensorflow.python.saved_model.save", None, "save"))
 
 
-class Functions(object):
+class FunctionInstrumenter(object):
     """Instruments every graph function that is traced while it is installed."""
 
     def __init__(self, recorder, keys, capture, wrappers):
@@ -30,7 +30,7 @@ class Functions(object):
         self._keys = keys
         self._local = threading.local()
         self._kept = []             # TensorFlow itself keeps only weak references to Python functions
-        self._taps = Taps(recorder, keys, self._kept)
+        self._taps = ValueProbes(recorder, keys, self._kept)
         self._with_sink = set()     # identities of functions that hand over
         self._ending = set()        # identities of functions that hold a training step
         wrappers.wrap(tf.func_graph, "func_graph_from_py_func", self._build)
@@ -103,7 +103,7 @@ class Functions(object):
 
         graph = original(name, tf.tf_decorator.make_decorator(python_func, build), *args, **kwargs)
         if self._overlaps(graph):  # TensorFlow gives an order to the turns of a body in which it sees a hand-over
-            sinks = unordered_ops.hang(self._instrument(graph, graph.outputs), graph.outputs)
+            sinks = unordered_ops.add_control_inputs(self._instrument(graph, graph.outputs), graph.outputs)
         graph.control_outputs.extend(one for one in sinks if one not in graph.control_outputs)
         return graph
 
@@ -125,9 +125,9 @@ class Functions(object):
     def _mark_open(self, graph, ops, outputs):
         """Say of what a parallel loop shares that its order is open."""
         if type(graph).__name__ == "WhileBodyFuncGraph" and getattr(self._local, "parallel", 1) > 1:
-            carried = unordered_ops.carried_by(graph.inputs, _tensors(outputs))
+            carried = unordered_ops.loop_carried_ops(graph.inputs, _tensors(outputs))
             unordered_ops.mark_loop(ops, carried, self._draws)
-        if any(unordered_ops.has_state(op) or self._draws(op) for op in ops):
+        if any(unordered_ops.is_stateful(op) or self._draws(op) for op in ops):
             self._drawing.add(self._keys.identity(graph))
 
     def _draws(self, op):
@@ -135,21 +135,21 @@ class Functions(object):
 
     def _instrument(self, graph, outputs):
         """Add the probes of one function body: the list of the ops that hand over."""
-        needed = _needed(graph, outputs)
+        needed = _reachable_ops(graph, outputs)
         # The order of creation is an order of execution.
         ops = [op for op in graph.get_operations() if op in needed and op._control_flow_context is None]
         ends = getattr(graph, "_tfdet_trains", False) or any(
-            op_traits.trains(op.type) or any(one in self._ending for one in self._calls(op)) for op in ops) \
+            op_traits.is_training_op(op.type) or any(one in self._ending for one in self._calls(op)) for op in ops) \
             or _updates(graph, ops)
         extras, graph._tfdet_extras = getattr(graph, "_tfdet_extras", []), []
         if self._recorder.level in ("unordered", "ops"):
             self._mark_open(graph, ops, outputs)
         sinks = self._taps.of(graph, ops)
-        with Additions(graph):
-            pack = Pack(self._keys, tf.use_sum())
+        with ProbeScope(graph):
+            pack = DigestPack(self._keys, tf.use_sum())
             if self._recorder.level == "ops":
                 in_place.digest_before_sums(ops, pack.digest_for_all)
-            for op in unordered_ops.probed(ops, self._recorder.level):
+            for op in unordered_ops.ops_to_probe(ops, self._recorder.level):
                 pack.add_op(op)
             for key, tensor in extras:
                 pack.add(key, tensor)
@@ -157,7 +157,7 @@ class Functions(object):
                 turn = graph.inputs[0] if self._overlaps(graph) else None
                 with tf.ops.control_dependencies(list(sinks)):  # before a step can end
                     sinks.append(self._sink(pack, ends, is_loop(graph), turn))
-            sinks.extend(keep_inputs(self._capture, self._keys, ops, self._kept))
+            sinks.extend(capture_inputs(self._capture, self._keys, ops, self._kept))
         if ends and not is_loop(graph):
             self._ending.add(self._keys.identity(graph))
         calls = [op for op in ops if any(one in self._with_sink for one in self._calls(op))]
@@ -194,7 +194,7 @@ def _after(sinks, graph, outputs):
         with graph.control_dependencies(sinks):
             return tf.array_ops.identity(value)
 
-    with Additions(graph):
+    with ProbeScope(graph):
         return tf.nest.map_structure(one, outputs, expand_composites=True)
 
 
@@ -203,7 +203,7 @@ def is_loop(graph):
     return type(graph).__name__ in ("WhileBodyFuncGraph", "WhileCondFuncGraph")
 
 
-def _needed(graph, outputs):
+def _reachable_ops(graph, outputs):
     """The ops that will run when the function is called: those behind its outputs and its effects."""
     waiting = [tensor.op for tensor in _tensors(outputs) if tensor.graph is graph]
     waiting += [op for op in graph.get_operations() if _has_effects(op)]
@@ -244,4 +244,4 @@ def _updates(graph, ops):
     if not sources:
         return False
     inside = {internal.name for external, internal in tf.captures(graph) if any(external is one for one in sources)}
-    return any(op_traits.writes(op.type) and op.inputs[0].name in inside for op in ops)
+    return any(op_traits.writes_variable(op.type) and op.inputs[0].name in inside for op in ops)

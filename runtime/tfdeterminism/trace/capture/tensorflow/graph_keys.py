@@ -6,14 +6,14 @@ import weakref
 from .. import digest, user_frames
 from . import internals as tf
 from . import op_traits, pipelines
-from .graphs import handed_on
-from .variable_labels import of_node, outside
+from .graphs import forwarded_tensor
+from .variable_labels import captured_input, of_node
 
 _SILENT = op_traits.ALIASES | op_traits.FLOWS | op_traits.SHAPES | op_traits.HANDLES | {"Const"}
 _REPLICA = re.compile(r"(?:^|/)replica_(\d+)/")
 
 
-class Keys(object):
+class GraphKeys(object):
     """Gives the outputs of graph ops their ids; each op is defined once, when it is first asked for."""
 
     def __init__(self, recorder, labels):
@@ -138,9 +138,9 @@ class Keys(object):
     def _define(self, op, first):
         """New ids for the outputs of an op from number `first` on."""
         # In the threads of a strategy AutoGraph's lines lead nowhere: then the line that called the function.
-        stack = user_frames.of_op(op) or user_frames.of_caller()
+        stack = user_frames.stack_of_op(op) or user_frames.stack_of_caller()
         function, trace = self.identity(op.graph)
-        kind, variable = op_traits.kind(op.type), None
+        kind, variable = op_traits.definition_kind(op.type), None
         attrs = dict(_attributes(op), **pipelines.of_graph(op, self._graph_of))
         if getattr(op, "_tfdet_ahead", False):
             attrs["prefetch"] = True
@@ -154,10 +154,10 @@ class Keys(object):
         inputs = self._ids(_inputs(op))
         if op.type == "Placeholder" and isinstance(op.graph, tf.func_graph.FuncGraph):
             kind = "argument"
-            external = outside(op)
+            external = captured_input(op)
             inputs = [] if external is None else self._ids([external])
             attrs["argument_index"] = _position(op)
-        if op_traits.of_variable(op.type):
+        if op_traits.accesses_variable(op.type):
             variable = self._labels.of(op.inputs[0]) if len(op.inputs) else of_node(op)
         elif op.type in op_traits.HANDLES:
             variable = of_node(op)
@@ -166,7 +166,7 @@ class Keys(object):
         fields = dict(op=op.type, node=op.name, function=function, trace=trace, device=likely_device(op),
                       file=stack[0][0] if stack else None, line=stack[0][1] if stack else 0, stack=stack,
                       forward=forward.name if forward is not None else None,
-                      forward_stack=user_frames.of_op(forward) if forward is not None else [],
+                      forward_stack=user_frames.stack_of_op(forward) if forward is not None else [],
                       inputs=inputs, variable=variable, kind=kind,
                       calls=[list(one) for one in self.called(op) + self._python_called(op, stack)],
                       attrs=attrs, layer=op.name.rpartition("/")[0] or None, replica=replica(op.name))
@@ -180,13 +180,13 @@ class Keys(object):
         if (kind in ("write", "call") or op.type in op_traits.PYTHON) and not made:
             made = [self._recorder.definitions.new_key(output=-1, recorded=kind == "write", **fields)]
         if op.type == "Const" and made and self._recorder.level == "ops":  # one record says all
-            self._recorder.emit_one(made[0], digest.of_bytes(op.get_attr("value").SerializeToString()))
+            self._recorder.emit_one(made[0], digest.digest_bytes(op.get_attr("value").SerializeToString()))
         return made
 
 
 def _feeding(op):
     """The ops whose outputs feed this one, also across the border of a function body."""
-    external = outside(op)
+    external = captured_input(op)
     if external is not None:
         return [external.op] if tf.is_symbolic(external) else []
     return [tensor.op for tensor in _inputs(op)]
@@ -197,7 +197,7 @@ def _inputs(op):
     puts = next((put for take, put in _TAKEN if op.type.startswith(take)), None)
     if puts is None or not len(op.inputs):
         return list(op.inputs)
-    handles, put = [handed_on(op.inputs[0])], []
+    handles, put = [forwarded_tensor(op.inputs[0])], []
     for handle in handles:  # grows: into the loop, into a branch
         for one in handle.consumers():
             if one.type.startswith(puts):
@@ -236,13 +236,13 @@ def is_probed(op, tensor):
     if reads_reference(op):
         return True
     return not (op.type in _SILENT or dtype._is_ref_dtype or dtype in (tf.dtypes.resource, tf.dtypes.variant)
-                or op_traits.writes(op.type))
+                or op_traits.writes_variable(op.type))
 
 
 def likely_device(op):
     """Where an op is placed; where the program does not say it: on a GPU, if there is one and it is no state of the
     host's."""
-    return op.device or ("/device:GPU:0" if tf.use_sum() and op_traits.kind(op.type) == "op" else "")
+    return op.device or ("/device:GPU:0" if tf.use_sum() and op_traits.definition_kind(op.type) == "op" else "")
 
 
 def reads_reference(op):

@@ -21,7 +21,7 @@ def opened(graph):
             graph._finalized = finalized
 
 
-class Additions(object):
+class ProbeScope(object):
     """Ops that are created in here depend on nothing around them, and shift no seed of the program's."""
 
     def __init__(self, graph):
@@ -63,7 +63,7 @@ def ancestors(waiting, border=frozenset()):
     return found
 
 
-def handed_on(tensor):
+def forwarded_tensor(tensor):
     """The tensor whose bytes this one hands on; itself, where its op computes them."""
     while tensor.op.type in op_traits.ALIASES and len(tensor.op.inputs):
         tensor = tensor.op.inputs[0]

@@ -8,7 +8,7 @@ import itertools
 
 from . import op_traits
 from .graph_keys import is_probed, reads_reference
-from .graphs import handed_on
+from .graphs import forwarded_tensor
 
 _REFERENCES = frozenset("RefIdentity RefEnter RefSwitch".split())
 
@@ -22,13 +22,13 @@ def digest_before_writes(graph, ops, made_digest):
     reads, numbers = graph._tfdet_reference_reads = getattr(graph, "_tfdet_reference_reads", ({}, itertools.count()))
     for op in ops:
         outside = op._control_flow_context is None
-        behind = _behind(op)
+        behind = _dependency_mask(op)
         if outside and reads_reference(op):
             bit = 1 << next(numbers)
             behind |= bit
             reads.setdefault(_variable(op), []).append((bit, op))
         op._tfdet_behind = behind
-        if outside and behind and op_traits.writes(op.type) and op.inputs[0].dtype._is_ref_dtype:
+        if outside and behind and op_traits.writes_variable(op.type) and op.inputs[0].dtype._is_ref_dtype:
             waits = [read for bit, read in reads.get(_variable(op), ()) if behind & bit]
             op._add_control_inputs([made_digest(read).op for read in waits])
 
@@ -37,12 +37,12 @@ def digest_before_sums(ops, made_digest):
     """Have sums over workers wait for the digests of what they sum.  made_digest(op) adds the digest of its output."""
     for op in ops:
         if op.type.startswith("CollectiveReduce"):
-            summand = handed_on(op.inputs[0])
+            summand = forwarded_tensor(op.inputs[0])
             if len(summand.op.outputs) == 1 and is_probed(summand.op, summand):
                 op._add_control_inputs([made_digest(summand.op).op])
 
 
-def _behind(op):
+def _dependency_mask(op):
     """A bit for each read that an op depends on."""
     behind = 0
     for tensor in op.inputs:

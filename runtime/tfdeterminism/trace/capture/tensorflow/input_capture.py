@@ -3,7 +3,7 @@
 from .. import input_capture
 
 
-class TensorFlowInputCapture(input_capture.Capture):
+class TensorFlowInputCapture(input_capture.InputCapture):
     """Told of each op by what observes it."""
 
     def eager(self, key, name, op_type, inputs, attrs, outputs, values):

@@ -4,44 +4,44 @@ import os
 
 from ....wrap import Wrappers
 from . import exports, xla
-from .boundary_reads import Edges
-from .eager import Eager
-from .functions import Functions
+from .boundary_reads import BoundaryReads
+from .eager import EagerRecorder
+from .functions import FunctionInstrumenter
 from .gradients import Gradients
-from .graph_keys import Keys
+from .graph_keys import GraphKeys
 from .graphs import hide_additions
 from .input_capture import TensorFlowInputCapture
 from .levels import Levels
 from .python_calls import PythonCalls
 from .session_weights import SessionWeights
 from .sessions import Sessions
-from .variable_labels import Labels
+from .variable_labels import VariableLabels
 
 
 def install(recording):
     """recording: a recording.Recording whose recorder was just made."""
     recorder, wrappers = recording.recorder, Wrappers()
     weights = SessionWeights(recorder, wrappers)
-    labels = Labels(recorder, weights, wrappers)
+    labels = VariableLabels(recorder, weights, wrappers)
     labels.know_living()
-    keys = Keys(recorder, labels)
+    keys = GraphKeys(recorder, labels)
     capture = TensorFlowInputCapture(recorder, recording.capture) if recording.captures() else None
     Sessions(recorder, keys, labels, weights, capture, wrappers)
     closers, wanted = [], {}
     hide_additions(wrappers)
-    exports.leave_probes_out()
+    exports.strip_probes_on_export()
     if not recording.xla:
         xla.switch_off(recorder, wrappers)
     if recorder.level != "none":
-        exports.hide_saving(recorder, wrappers)
-        Functions(recorder, keys, capture, wrappers)
+        exports.skip_checkpoint_ops(recorder, wrappers)
+        FunctionInstrumenter(recorder, keys, capture, wrappers)
         gradients = Gradients(recorder, wrappers)
-        eager = Eager(recorder, keys, labels, capture, gradients, wrappers)
+        eager = EagerRecorder(recorder, keys, labels, capture, gradients, wrappers)
         closers.append(eager.close)
         PythonCalls(recorder, keys, eager, wrappers)
         closers.append(gradients.close)
         wanted = Levels(recorder, keys, labels, weights, wrappers).modules()
     if recorder.level == "ops":
-        recording.at_exit(Edges(recorder, labels).exit)
+        recording.at_exit(BoundaryReads(recorder, labels).exit)
     wrappers.wrap(os, "_exit", lambda original, status: recording.exit(original, status))
     recording.installed(labels, wrappers, closers, wanted)

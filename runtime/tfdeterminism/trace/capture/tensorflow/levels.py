@@ -3,7 +3,7 @@
 import threading
 
 from .. import digest, pool_tasks
-from ..coarse_levels import Coarse
+from ..coarse_levels import CoarseRecorder
 from . import internals as tf
 from .value_probes import mark_loss
 
@@ -26,7 +26,7 @@ LAYERS = {"tensorflow.python.keras.engine.base_layer": "Layer", "keras.engine.ba
 
 
 class Levels(object):
-    """Installed beside the back ends; keys: a keys.Keys, labels: a labels.Labels."""
+    """Installed beside the back ends; keys: a graph_keys.GraphKeys, labels: a variable_labels.VariableLabels."""
 
     def __init__(self, recorder, keys, labels, session_weights, wrappers):
         self._recorder = recorder
@@ -35,7 +35,7 @@ class Levels(object):
         self._session_weights = session_weights
         self._wrappers = wrappers
         self._local = threading.local()
-        self._coarse = Coarse(recorder)
+        self._coarse = CoarseRecorder(recorder)
         wrappers.wrap(tf.backprop.GradientTape, "gradient", self._gradient)
         helper = tf.optional("tensorflow.python.ops.gradients_util")
         if hasattr(helper, "_GradientsHelper"):
@@ -133,14 +133,14 @@ class Levels(object):
         elif tf.is_eager(tensor) and tensor.dtype not in (tf.dtypes.resource, tf.dtypes.variant):
             nth = self._recorder.eager.nth("value", kind, name, number)
             node = pool_tasks.named("{}#{}".format(name, nth))
-            self._coarse.record(kind, node, number, digest.of_array(tensor.numpy()), name)
+            self._coarse.record(kind, node, number, digest.digest_array(tensor.numpy()), name)
 
     def _weights(self):
         digested = self._recorder.level in ("weights", "layers")
         kept = self._recorder.values is not None and self._recorder.values.due()
         values = self._labels.values() if digested or kept else {}
         for label in sorted(values) if digested else ():
-            self._coarse.record("weight", label, 0, digest.of_array(values[label]))
+            self._coarse.record("weight", label, 0, digest.digest_array(values[label]))
         if kept:
             self._recorder.values.weights(values)
 

@@ -32,24 +32,24 @@ _TRAIN = re.compile(r"^(Resource)?(Sparse)?Apply")
 _DRAWS = re.compile(r"^(Stateful(Uniform|StandardNormal|TruncatedNormal|RandomBinomial)|Rng)")
 
 
-def of_variable(op_type):
+def accesses_variable(op_type):
     """Does it read or write the variable that is its first input, be it a generator's state?"""
-    return op_type in READS or writes(op_type) or bool(_DRAWS.match(op_type))
+    return op_type in READS or writes_variable(op_type) or bool(_DRAWS.match(op_type))
 
 
-def writes(op_type):
+def writes_variable(op_type):
     return bool(_WRITE.match(op_type))
 
 
-def trains(op_type):
+def is_training_op(op_type):
     return bool(_TRAIN.match(op_type))
 
 
-def kind(op_type):
+def definition_kind(op_type):
     """The definition's kind."""
     if op_type in READS:
         return "read"
-    if writes(op_type):
+    if writes_variable(op_type):
         return "write"
     if op_type in CALLS:
         return "call"
@@ -112,7 +112,7 @@ _GRADIENT = re.compile(r"(\w+?)(?:Grad|Backprop)(?:Grad|Image|Boxes|Filter|Input
 _VARIANT = re.compile(r"(WithArgmax)?(V\d+)?$")
 
 
-def of(op_type):
+def traits_of(op_type):
     """The traits of an op type."""
     found = {trait for trait, names in _BY_NAME if op_type in names}
     found.update(trait for trait, pattern in _BY_PATTERN if pattern.match(op_type))

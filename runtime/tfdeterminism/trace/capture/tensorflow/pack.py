@@ -13,7 +13,7 @@ _BUNCH = 64          # of so many at most
 _NO_BITCAST = ("string", "qint8", "quint8", "qint16", "quint16", "qint32")
 
 
-class Pack(object):
+class DigestPack(object):
     """Made in the graph, control flow context and name scope in which its digests belong.
 
     keys: ids in the order in which they will be recorded; a write has no digest, only a place.
@@ -30,7 +30,7 @@ class Pack(object):
     def add_op(self, op):
         """Add all that is to be known of an op."""
         made = self._all_keys.of_op(op)
-        if op_traits.writes(op.type):
+        if op_traits.writes_variable(op.type):
             self._add(made[0], 0)
             return
         for key, tensor in zip(made, op.outputs):
@@ -42,7 +42,7 @@ class Pack(object):
         known = shape is not None and None not in shape
         made = getattr(tensor.op, "_tfdet_digest", None)
         one = self._with_others(tensor) if made is None else (made, 1)
-        self._add(key, digest.of_shape(shape) if known else 0, one, True)
+        self._add(key, digest.digest_shape(shape) if known else 0, one, True)
 
     def digest_for_all(self, op):
         """The digest of an op's only output, which every pack of the graph uses."""
@@ -152,7 +152,7 @@ def hand_over(function, tensors, kept):
         return tf.gen_script_ops.py_func(tensors, token=token, Tout=[], name="hand_over")
 
 
-def keep_inputs(capture, keys, ops, kept):
+def capture_inputs(capture, keys, ops, kept):
     """Ops that hand over the inputs of the op that is to be captured, if it is among these."""
     found = [op for op in ops if capture is not None and capture.wants(*(keys.identity(op.graph) + (op.name,)))]
     return [_keep(capture, keys.of_op(op)[0], op, kept) for op in found]

@@ -45,4 +45,4 @@ def _found(named, graphs, unordered=False, unseeded=False):
 def _draws(op):
     """Does it give something else in each run?"""
     seeds = [op.node_def.attr[name].i for name in ("seed", "seed2") if name in op.node_def.attr]
-    return op_traits.kind(op.type) == "random" and bool(seeds) and not any(seeds)
+    return op_traits.definition_kind(op.type) == "random" and bool(seeds) and not any(seeds)

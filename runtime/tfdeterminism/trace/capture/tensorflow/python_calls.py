@@ -15,7 +15,7 @@ _NEAR = 8  # frames between what is called and the op that calls, ours among the
 _KNOWN_BEFORE = 48  # of what was recorded in a call: how much of it a value from Python may have been made of
 
 
-class Body(object):
+class PythonCall(object):
     """One call. identity: (function, trace number), as what calls it has it; stack: where that was made."""
 
     def __init__(self, identity, stack):
@@ -39,7 +39,7 @@ class Body(object):
 
 
 class PythonCalls(object):
-    """eager: the eager.Eager that records what runs in them."""
+    """eager: the eager.EagerRecorder that records what runs in them."""
 
     def __init__(self, recorder, keys, eager, wrappers):
         self._recorder, self._keys, self._eager = recorder, keys, eager
@@ -61,8 +61,8 @@ class PythonCalls(object):
             return None
         known = self._keys.python_function(token)
         if known is None and _by_an_eager_op():
-            known = self._keys.called_eagerly(token, user_frames.of_caller())
-        return Body(*known) if known else None
+            known = self._keys.called_eagerly(token, user_frames.stack_of_caller())
+        return PythonCall(*known) if known else None
 
     @contextlib.contextmanager
     def _inside(self, body):
@@ -77,5 +77,5 @@ class PythonCalls(object):
 
 def _by_an_eager_op():
     """Does an eager op call, and not what runs a graph in this thread, such as an iterator or one of ours?"""
-    near = itertools.islice(user_frames.outward(sys._getframe(1)), _NEAR)
+    near = itertools.islice(user_frames.outer_frames(sys._getframe(1)), _NEAR)
     return any(frame.f_code.co_filename.endswith("gen_script_ops.py") for frame in near)

@@ -35,7 +35,7 @@ def run(meta, arrays, times):
     if set(meta["dtypes"]) & set(_NUMBERS_ONLY):
         raise ValueError("it has other inputs than numbers")
     if "GPU" in meta.get("device", "") and not tf.gpus():
-        raise errors.BadUsage("it ran on a GPU, which is not here, and another device says nothing of it",
+        raise errors.UsageError("it ran on a GPU, which is not here, and another device says nothing of it",
                               "replay it on the machine that recorded it")
     return (_in_graph if "node_def" in meta else _eagerly)(meta, arrays, times)
 
@@ -72,23 +72,23 @@ def _in_graph(meta, arrays, times):
         config = tensorflow.compat.v1.ConfigProto(allow_soft_placement=True)
         with tensorflow.compat.v1.Session(graph=again, config=config) as session:
             runs = [session.run(list(op.outputs), feeds) for _ in range(times)]
-    return [[digest.of_array(value) for value in output] for output in zip(*runs)]
+    return [[digest.digest_array(value) for value in output] for output in zip(*runs)]
 
 
 def _eagerly(meta, arrays, times):
     if hasattr(tensorflow.compat.v1, "enable_eager_execution"):
         tensorflow.compat.v1.enable_eager_execution()
-    attrs = tuple(_unplain(one) for one in meta["eager_attrs"])
+    attrs = tuple(_from_json(one) for one in meta["eager_attrs"])
     results = []
     with tensorflow.device(meta.get("device") or None):
         inputs = [tf.constant(value) for value in _typed(meta, arrays)]
         for _ in range(times):
             outputs = tf.execute.quick_execute(meta["op"], meta["outputs"], inputs, attrs, tf.context.context())
-            results.append([digest.of_array(one.numpy()) for one in outputs])
+            results.append([digest.digest_array(one.numpy()) for one in outputs])
     return list(zip(*results))
 
 
-def _unplain(value):
+def _from_json(value):
     if isinstance(value, dict):
         return bytes.fromhex(value["bytes"])
-    return [_unplain(one) for one in value] if isinstance(value, list) else value
+    return [_from_json(one) for one in value] if isinstance(value, list) else value

@@ -4,7 +4,7 @@ import weakref
 
 from .. import digest
 from . import internals as tf
-from .graphs import Additions, opened
+from .graphs import ProbeScope, opened
 
 
 class SessionWeights(object):
@@ -70,7 +70,7 @@ class SessionWeights(object):
     def _reads(self, graph):
         """{variable's name: (is it initialised, its value)}, added to a graph once."""
         reads = graph._tfdet_reads = getattr(graph, "_tfdet_reads", {})
-        with opened(graph), Additions(graph), graph.device(None):
+        with opened(graph), ProbeScope(graph), graph.device(None):
             for variable in graph.get_collection("trainable_variables"):
                 if variable.op.name not in reads and hasattr(variable, "value"):
                     reads[variable.op.name] = (_is_initialized(variable), variable.value())
@@ -78,7 +78,7 @@ class SessionWeights(object):
 
 
 def _digests(values):
-    return {label: digest.of_array(value) for label, value in values.items()}
+    return {label: digest.digest_array(value) for label, value in values.items()}
 
 
 def _is_initialized(variable):

@@ -4,7 +4,7 @@ What is fetched for one run is said by its plan: see the plans module.
 """
 
 from . import internals as tf
-from .fetch_plans import Plans
+from .fetch_plans import FetchPlans
 from .graphs import ancestors
 
 
@@ -14,7 +14,7 @@ class Sessions(object):
     def __init__(self, recorder, keys, labels, weights, capture, wrappers):
         self._recorder = recorder
         self._weights = weights
-        self._plans = Plans(recorder, keys, labels, capture)
+        self._plans = FetchPlans(recorder, keys, labels, capture)
         session = tf.optional("tensorflow.python.client.session").BaseSession
         wrappers.wrap(session, "_do_run", self._run)
         wrappers.wrap(session, "make_callable", self._callable)

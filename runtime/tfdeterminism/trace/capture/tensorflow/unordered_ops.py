@@ -21,35 +21,35 @@ def mark_loop(ops, carried, draws):
     """
     carried = set(carried)
     for op in ops:
-        if (has_state(op) or draws(op)) and not carried & ancestors([op]):
+        if (is_stateful(op) or draws(op)) and not carried & ancestors([op]):
             op._tfdet_open = LOOP
 
 
 def mark_session(ops, labels):
-    """Mark what one run of a session leaves open. ops: what will run; labels: a labels.Labels."""
+    """Mark what one run of a session leaves open. ops: what will run; labels: a variable_labels.VariableLabels."""
     uses = collections.defaultdict(list)
     for op in ops:
         if op.type in _PYTHON:
             uses[None].append(op)
-        elif op_traits.of_variable(op.type) and len(op.inputs):
+        elif op_traits.accesses_variable(op.type) and len(op.inputs):
             uses[labels.of(op.inputs[0])].append(op)
     left = _LIMIT // (len(ops) or 1)
     for name, found in uses.items():
-        changing = [op for op in found if name is None or op_traits.writes(op.type)]
+        changing = [op for op in found if name is None or op_traits.writes_variable(op.type)]
         left -= len(changing)
         if len(found) > 1 and changing and left > 0:
             for op in _unordered(found, changing):
                 op._tfdet_open = PYTHON if name is None else WRITES
 
 
-def probed(ops, level):
+def ops_to_probe(ops, level):
     """Which of these ops are recorded: all, at "unordered" those that were marked, at the coarse levels none."""
     if level == "unordered":
         return [op for op in ops if getattr(op, "_tfdet_open", None)]
     return ops if level == "ops" else []
 
 
-def hang(sinks, outputs):
+def add_control_inputs(sinks, outputs):
     """Have what a loop's turn hands on at its end wait for these ops, and no turn's begin: those that cannot so."""
     holders = [one.op for one in outputs if not (one.dtype.is_integer and one.shape.rank == 0)
                and one.op.type != "Placeholder"]
@@ -64,18 +64,18 @@ def hang(sinks, outputs):
     return left
 
 
-def has_state(op):
+def is_stateful(op):
     """Does it give something else each time that it is run, or change something?"""
-    return op_traits.kind(op.type) in _STATEFUL or op.type in _PYTHON or op_traits.writes(op.type)
+    return op_traits.definition_kind(op.type) in _STATEFUL or op.type in _PYTHON or op_traits.writes_variable(op.type)
 
 
-def carried_by(inputs, outputs):
+def loop_carried_ops(inputs, outputs):
     """The ops of a body's arguments by which a turn waits for the one before; not counters, nor what stays."""
     return [into.op for into, out in zip(inputs, outputs)
             if not (into.dtype.is_integer and into.shape.rank == 0) and _origin(out) is not into.op]
 
 
-def turn_of(inputs, outputs):
+def loop_counter(inputs, outputs):
     """Of a loop's variables: the one that counts its turns, or None. outputs: what each is in the next turn."""
     for into, out in zip(inputs, outputs):
         made = _origin(out)

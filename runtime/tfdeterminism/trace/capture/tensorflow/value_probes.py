@@ -1,7 +1,7 @@
 """Hands values of named ops, and of losses, over from graphs."""
 
 from . import internals as tf
-from .graphs import Additions
+from .graphs import ProbeScope
 from .pack import hand_over
 
 _NO_NUMBERS = (tf.dtypes.resource, tf.dtypes.variant, tf.dtypes.string)
@@ -24,7 +24,7 @@ def mark_loss(recorder, tensor):
         recorder.values.loss(recorder.values.loss_name(nth), tensor.numpy())
 
 
-class Taps(object):
+class ValueProbes(object):
     """kept: list that keeps alive what a graph calls."""
 
     def __init__(self, recorder, keys, kept):
@@ -38,7 +38,7 @@ class Taps(object):
         if self._recorder.values is None:
             return []
         made = []
-        with Additions(graph):
+        with ProbeScope(graph):
             before = graph._get_control_flow_context()
             for op in ops:
                 context = op._control_flow_context

@@ -8,7 +8,7 @@ from . import internals as tf
 from . import op_traits
 
 
-class Labels(object):
+class VariableLabels(object):
     """Follows every variable that the program creates, and digests it when it goes.
 
     session_weights: what is known of variables that only sessions have."""
@@ -71,7 +71,7 @@ class Labels(object):
     def _digest(self, handle, dtype):
         """The digest of a variable's value now, or None if it has none."""
         value = self._value(handle, dtype)
-        return None if value is None else digest.of_array(value)
+        return None if value is None else digest.digest_array(value)
 
     def _value(self, handle, dtype):
         try:
@@ -98,7 +98,7 @@ class Labels(object):
         if tf.is_on_cpu(tensor) and tensor.shape.ndims != 0:  # NumPy copies a single number
             return tf.address(tensor) is not None and tf.address(tensor) == self._address(variable)
         with self._recorder.unseen():
-            return self._digest(variable._handle, variable.dtype) == digest.of_array(tensor.numpy())
+            return self._digest(variable._handle, variable.dtype) == digest.digest_array(tensor.numpy())
 
     def _address(self, variable):
         try:
@@ -110,7 +110,7 @@ class Labels(object):
 
     def trainable(self):
         """{label: digest} of the trainable variables that are alive."""
-        return {label: digest.of_array(value) for label, value in self._trainable()}
+        return {label: digest.digest_array(value) for label, value in self._trainable()}
 
     def values(self):
         """{label: array} of them, and of those of the session that trained last."""
@@ -151,7 +151,7 @@ class Labels(object):
             elif op.type in op_traits.HANDLES:
                 return of_node(op)
             else:
-                handle = outside(op)
+                handle = captured_input(op)
         return None if handle is None else self.of_eager(handle)
 
     def of_eager(self, handle):
@@ -180,7 +180,7 @@ def of_node(op):
     return (name.decode("utf-8", "replace") if isinstance(name, bytes) else name) or op.name
 
 
-def outside(op):
+def captured_input(op):
     """What a placeholder of a function body was captured from, or None."""
     if op.type != "Placeholder" or not isinstance(op.graph, tf.func_graph.FuncGraph):
         return None

@@ -14,7 +14,7 @@ class TorchBackend(Backend):
         _module("install").install(recording)
 
     def traits(self, op_type):
-        return op_traits.of(op_type)
+        return op_traits.traits_of(op_type)
 
     def is_pure(self, op_type):
         return _module("replay").is_pure(op_type)

@@ -3,17 +3,17 @@
 import torch
 
 from .. import digest, pool_tasks, user_frames
-from ..eager_keys import Who
+from ..eager_keys import CallerIdentity
 from . import digests, ops, tensor_provenance
 from . import internals as pt
-from .memory import is_plain, is_whole
+from .memory import covers_storage, is_contiguous_storage
 
-_WHOS_LIMIT = 4096
-_whos = {}  # by the names of threads
+_MAX_IDENTITIES = 4096
+_identities = {}  # by the names of threads
 
 
-class Call(object):
-    """One op, which is about to run. probe: the dispatch.Dispatch that has seen it."""
+class DispatchedOp(object):
+    """One op, which is about to run. probe: the dispatch.OpDispatchMode that has seen it."""
 
     __slots__ = ("_probe", "_recorder", "_op", "_args", "_kwargs", "_tensors", "_who", "_place", "_nth", "_told",
                  "_inputs", "_inputs_kept")
@@ -22,7 +22,7 @@ class Call(object):
         self._probe, self._recorder, self._op = probe, probe.recorder, op
         self._args, self._kwargs = args, kwargs
         self._tensors = pt.tensors_in((args, kwargs) if kwargs else args)
-        self._who = who()
+        self._who = caller_identity()
         self._place = user_frames.place_of_caller()
         self._nth = None if op.is_view else self._recorder.eager.nth(self._who, op.name, self._place)
         self._told = None  # the key of what Python tells it
@@ -44,10 +44,10 @@ class Call(object):
         found = []  # type: list[int]
         for tensor in given:
             found += self._keys(tensor)
-        parts = [one for one in given if not is_plain(one)]
+        parts = [one for one in given if not is_contiguous_storage(one)]
         if parts or ops.has_numbers(self._args) or self._kwargs and ops.has_numbers(self._kwargs.values()):
             if given is not self._tensors:
-                parts = [one for one in self._tensors if not is_plain(one)]
+                parts = [one for one in self._tensors if not is_contiguous_storage(one)]
             self._told = self._numbers(found, parts)
             found.append(self._told)
         return found
@@ -74,7 +74,7 @@ class Call(object):
             return self._key(memory.origin[0], 0, [], tensor, stack=memory.origin[1], kind="op",
                              attrs={"preexisting": True})
         source, kind, stack, attrs = getattr(tensor, "_tfdet_from", None) or \
-            ("Python", "feed", user_frames.of_caller(), {})
+            ("Python", "feed", user_frames.stack_of_caller(), {})
         return self._key(source, 0, [], tensor, stack=stack, kind=kind, attrs=attrs)
 
     def _look(self, tensor, memory):
@@ -88,7 +88,7 @@ class Call(object):
         told = self._probe.told.keys()
         key = self._key("Python", 0, fed + told if told else fed, None, kind="feed")
         said = ops.plain_in(self._args), ops.plain_in(self._kwargs), list(map(_form, parts))
-        self._recorder.emit_one(key, digest.of_bytes(repr(said).encode("utf-8", "backslashreplace")))
+        self._recorder.emit_one(key, digest.digest_bytes(repr(said).encode("utf-8", "backslashreplace")))
         return key
 
     def _seen_through(self, result):
@@ -98,7 +98,7 @@ class Call(object):
                      if hasattr(one, "_tfdet_view") and one._tfdet_view[0] is self._recorder]
         for key in (told + inherited)[:1]:
             for tensor in pt.tensors_in(result):
-                tensor._tfdet_view = tensor_provenance.Mark((self._recorder, key))
+                tensor._tfdet_view = tensor_provenance.Provenance((self._recorder, key))
 
     def _given(self, made, result):
         keys = []
@@ -109,13 +109,13 @@ class Call(object):
                             attrs={"uninitialized": True} if nobodys else None)
             keys.append(key)
             if memory is None:
-                tensor._tfdet_key = tensor_provenance.Mark((self._recorder, key))
+                tensor._tfdet_key = tensor_provenance.Provenance((self._recorder, key))
             else:
-                memory.written(key, is_whole(tensor), self._op)
+                memory.written(key, covers_storage(tensor), self._op)
                 if memory.unwritten is not None and self._op.is_later:  # what is read here may be nobody's
                     self._recorder.eager.mark(key, uninitialized=True)
             if memory is None or not self._op.is_later:
-                self._emit(key, tensor, digests.of(tensor), number)
+                self._emit(key, tensor, digests.digest_tensor(tensor), number)
         if not made and isinstance(result, (bool, int, float, complex)):
             keys.append(self._key(self._op.name, 0, self._inputs, None))
             self._probe.told.number(keys[0], result)
@@ -151,12 +151,12 @@ class Call(object):
                         forward=forward, forward_stack=forward_stack)
 
         return eager.at(op, place, output, self._who, inputs, nth,
-                        user_frames.of_caller if stack is None else lambda: stack, more)
+                        user_frames.stack_of_caller if stack is None else lambda: stack, more)
 
     def _emit(self, key, tensor, value, output=0):
         if value is None:
             return
-        self._recorder.emit_one(key, value, digest.of_shape(tensor.shape))
+        self._recorder.emit_one(key, value, digest.digest_shape(tensor.shape))
         self._recorder.tell_loaded(key, value)
         if self._recorder.values is not None:
             node, _ = self._recorder.eager.described(key)
@@ -169,12 +169,12 @@ def _form(tensor):
     return tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
 
 
-def who():
-    """The Who of this thread."""
+def caller_identity():
+    """The CallerIdentity of this thread."""
     name = pool_tasks.thread_name()
-    found = _whos.get(name)
+    found = _identities.get(name)
     if found is None:
-        if len(_whos) > _WHOS_LIMIT:
-            _whos.clear()
-        found = _whos[name] = Who(name, 0, "", 0)
+        if len(_identities) > _MAX_IDENTITIES:
+            _identities.clear()
+        found = _identities[name] = CallerIdentity(name, 0, "", 0)
     return found

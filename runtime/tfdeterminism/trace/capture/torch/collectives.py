@@ -3,7 +3,7 @@
 import torch
 
 
-def is_one(schema):
+def is_collective(schema):
     """Is it an op that other processes take part in? What it gives is there when they have sent it."""
     return schema.name.startswith(("c10d::", "_c10d_functional"))
 
@@ -13,7 +13,7 @@ def writes(base, name):
     return name.startswith("out") or name == "tensors" and base.endswith("_")
 
 
-def leaves_unread(base, name):
+def ignores_argument(base, name):
     """Does it not ask for what lies in this argument?"""
     return name.startswith("out") or base.startswith("recv_") or "barrier" in base
 

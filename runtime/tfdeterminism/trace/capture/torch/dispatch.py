@@ -7,19 +7,19 @@ where they are used. Numbers from Python (a learning rate, an index) are records
 from .. import user_frames
 from . import internals as pt
 from . import ops
-from .call import Call
-from .memory import is_plain
+from .call import DispatchedOp
+from .memory import is_contiguous_storage
 
 
-class Dispatch(pt.DispatchMode):
-    """memories: memory.Memories; told: told.Told; gradients: gradients.Gradients; modules: modules.Modules; capture: a
-    kept.Kept or None."""
+class OpDispatchMode(pt.DispatchMode):
+    """memories: memory.StorageRegistry; told: host_reads.HostReads; gradients: gradients.Gradients; modules:
+    modules.ModulePaths; capture: a input_capture.TorchInputCapture or None."""
 
     def __init__(self, recorder, memories, told, gradients, modules, capture):
-        super(Dispatch, self).__init__()
+        super(OpDispatchMode, self).__init__()
         self.recorder, self.memories, self.told = recorder, memories, told
         self.gradients, self.modules, self.capture = gradients, modules, capture
-        self._ops = ops.Ops()
+        self._ops = ops.OpSchemas()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -34,7 +34,7 @@ class Dispatch(pt.DispatchMode):
                 self._remember(op, args, kwargs, result)
             return result
         try:
-            call = None if op.is_view and self._shows_all(args, kwargs) else Call(self, op, args, kwargs)
+            call = None if op.is_view and self._shows_all(args, kwargs) else DispatchedOp(self, op, args, kwargs)
         except Exception as error:
             self._fail(error)
             return function(*args, **kwargs)
@@ -51,7 +51,8 @@ class Dispatch(pt.DispatchMode):
         if kwargs or len(args) != 1 or type(args[0]) not in pt.TENSORS:
             return False
         memory = self.memories.of(args[0])
-        return memory is not None and bool(memory.keys) and is_plain(args[0]) and not hasattr(args[0], "_tfdet_view")
+        return memory is not None and bool(memory.keys) and is_contiguous_storage(args[0]) \
+            and not hasattr(args[0], "_tfdet_view")
 
     def _fail(self, error):
         """An op of a kind that we do not know must not end the user's program."""
@@ -65,5 +66,5 @@ class Dispatch(pt.DispatchMode):
         for tensor in op.given(args, kwargs, result):
             memory = self.memories.of(tensor)
             if memory is not None:
-                stack = user_frames.of_caller() if stack is None else stack
+                stack = user_frames.stack_of_caller() if stack is None else stack
                 memory.origin = op.name, stack

@@ -22,15 +22,15 @@ class Gradients(object):
         """An op that can be named has run. key: of its first output."""
         if not torch.is_grad_enabled():  # asked first, as it is soonest said
             return
-        number = pt.last_number()
-        if number >= 0 and number not in self._by_number and not pt.in_gradient():
+        number = pt.last_sequence_nr()
+        if number >= 0 and number not in self._by_number and not pt.in_backward():
             if len(self._by_number) >= _LIMIT:
                 self._by_number.clear()
             self._by_number[number] = self._recorder.eager.described(key)
 
     def forward(self):
         """(node, stack) of the forward op whose gradient is computed now; (None, []) elsewhere."""
-        return self._by_number.get(pt.gradient_of(), (None, []))
+        return self._by_number.get(pt.current_sequence_nr(), (None, []))
 
     def _asked(self, original, tensors, *args, **kwargs):
         if self._recorder.active and not getattr(self._recorder.local, "asked", False):

@@ -5,8 +5,8 @@ import torch
 from . import digests
 
 
-class Kept(object):
-    """capture: an inputs.Capture."""
+class TorchInputCapture(object):
+    """capture: an input_capture.InputCapture."""
 
     def __init__(self, capture):
         self._capture = capture
@@ -16,10 +16,11 @@ class Kept(object):
         if not self._capture.wants("", 0, node):
             return None
         tensors = []
-        meta = {"op": op, "framework": "torch", "args": _described(list(args), tensors),
-                "kwargs": _described(dict(kwargs), tensors)}
+        meta = {"op": op, "framework": "torch", "args": _to_json(list(args), tensors),
+                "kwargs": _to_json(dict(kwargs), tensors)}
         meta["strides"] = [list(one.stride()) for one in tensors if one.layout is torch.strided]
-        values = [None if one.layout is not torch.strided else digests.laid_out(one).clone() for one in tensors]
+        values = [None if one.layout is not torch.strided else digests.to_contiguous_cpu(one).clone()
+                  for one in tensors]
         return meta, tensors, values
 
     def keep(self, key, kept):
@@ -32,25 +33,25 @@ class Kept(object):
                                     device=str(tensors[0].device) if tensors else ""), arrays)
 
 
-def _described(value, tensors):
+def _to_json(value, tensors):
     """An argument as JSON; tensors: those met are added."""
     if isinstance(value, torch.Tensor):
         tensors.append(value)
         return {"tensor": len(tensors) - 1}
     if isinstance(value, (list, tuple)):
-        return [_described(one, tensors) for one in value]
+        return [_to_json(one, tensors) for one in value]
     if isinstance(value, dict):
-        return {"named": {name: _described(one, tensors) for name, one in value.items()}}
+        return {"named": {name: _to_json(one, tensors) for name, one in value.items()}}
     for name in ("dtype", "layout", "memory_format", "device"):
         if isinstance(value, getattr(torch, name)):
             return {name: str(value).replace("torch.", "")}
     return value if value is None or isinstance(value, (bool, int, float, str)) else {"unknown": str(value)}
 
 
-def rebuilt(value, tensors):
+def from_json(value, tensors):
     """The argument that was described. Raises ValueError for what cannot be."""
     if isinstance(value, list):
-        return [rebuilt(one, tensors) for one in value]
+        return [from_json(one, tensors) for one in value]
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
@@ -58,7 +59,7 @@ def rebuilt(value, tensors):
         if kind == "tensor":
             return tensors[said]
         if kind == "named":
-            return {name: rebuilt(one, tensors) for name, one in said.items()}
+            return {name: from_json(one, tensors) for name, one in said.items()}
         if kind == "device":
             return torch.device(said)
         made = getattr(torch, said, None) if kind in ("dtype", "layout", "memory_format") else None

@@ -4,16 +4,16 @@ import os
 import threading
 
 from ....wrap import Wrappers
-from ..input_capture import Capture
+from ..input_capture import InputCapture
 from . import compiled, tensor_provenance
-from .dispatch import Dispatch
+from .dispatch import OpDispatchMode
 from .gradients import Gradients
-from .host_reads import Told
-from .input_capture import Kept
+from .host_reads import HostReads
+from .input_capture import TorchInputCapture
 from .levels import Levels
-from .loaders import Loaders
-from .memory import Memories
-from .modules import Modules
+from .loaders import DataLoaderHook
+from .memory import StorageRegistry
+from .modules import ModulePaths
 from .saved import Saved
 from .weights import Weights
 
@@ -21,23 +21,23 @@ from .weights import Weights
 def install(recording):
     """recording: a recording.Recording whose recorder was just made."""
     recorder, wrappers = recording.recorder, Wrappers()
-    modules = Modules(recorder, wrappers)
+    modules = ModulePaths(recorder, wrappers)
     weights = Weights(recorder, modules, wrappers)
     closers, wanted = [], {}
     if not recording.xla:
         compiled.switch_off(recorder, wrappers)
     if recorder.level != "none":
-        memories = Memories()
+        memories = StorageRegistry()
         gradients = Gradients(recorder, memories, wrappers)
         Levels(recorder, weights, gradients, modules, closers)
         if recorder.level == "ops":
-            capture = Kept(Capture(recorder, recording.capture)) if recording.captures() else None
-            tensor_provenance.keep_aside(wrappers)
+            capture = TorchInputCapture(InputCapture(recorder, recording.capture)) if recording.captures() else None
+            tensor_provenance.hide_on_save(wrappers)
             Saved(recorder, wrappers)
-            told = Told(recorder, memories, wrappers)
-            dispatch = Dispatch(recorder, memories, told, gradients, modules, capture)
+            told = HostReads(recorder, memories, wrappers)
+            dispatch = OpDispatchMode(recorder, memories, told, gradients, modules, capture)
             closers.append(_in_every_thread(dispatch, wrappers))
-            wanted = {"torch.utils.data.dataloader": Loaders(recorder, wrappers).watch}
+            wanted = {"torch.utils.data.dataloader": DataLoaderHook(recorder, wrappers).watch}
     wrappers.wrap(os, "_exit", lambda original, status: recording.exit(original, status))
     recording.installed(weights, wrappers, closers, wanted)
 

@@ -15,19 +15,19 @@ _node = getattr(torch._C, "_current_autograd_node", None)
 _sequence = getattr(getattr(torch._C, "_autograd", None), "_get_sequence_nr", None)
 
 
-def gradient_of():
+def current_sequence_nr():
     """The number of the forward op whose gradient this thread computes now, or None."""
     node = _node() if _node is not None else None
     number = getattr(node, "_sequence_nr", None)
     return None if number is None else number()
 
 
-def in_gradient():
+def in_backward():
     """Does this thread compute gradients now?"""
     return _node is not None and _node() is not None
 
 
-def last_number():
+def last_sequence_nr():
     """The number that autograd gave to the latest op whose gradient it may be asked for; -1 for none."""
     return _sequence() - 1 if _sequence is not None else -1
 

@@ -3,7 +3,7 @@
 from torch.optim import optimizer as optimizers
 
 from .. import pool_tasks
-from ..coarse_levels import Coarse
+from ..coarse_levels import CoarseRecorder
 from . import digests
 from . import internals as pt
 
@@ -13,7 +13,7 @@ class Levels(object):
 
     def __init__(self, recorder, weights, gradients, modules, closers):
         self._recorder, self._weights = recorder, weights
-        self._coarse = Coarse(recorder)
+        self._coarse = CoarseRecorder(recorder)
         closers.append(optimizers.register_optimizer_step_post_hook(self._stepped).remove)
         if recorder.level in ("weights", "layers"):
             recorder.seen_ops = True
@@ -39,7 +39,7 @@ class Levels(object):
             return
         nth = self._recorder.eager.nth("value", kind, name, number)
         with self._recorder.unseen():
-            value = digests.of(tensor)
+            value = digests.digest_tensor(tensor)
         if value is not None:
             self._coarse.record(kind, pool_tasks.named("{}#{}".format(name, nth)), number, value, name)
 

@@ -4,7 +4,7 @@ from .. import user_frames
 from . import internals as pt
 
 
-class Loaders(object):
+class DataLoaderHook(object):
     """Marks what comes out of a DataLoader with the line that asked for it."""
 
     def __init__(self, recorder, wrappers):
@@ -20,7 +20,7 @@ class Loaders(object):
             return original(iterator)
         with self._recorder.unseen():  # which of the workers was sooner decides what is unpacked now
             batch = original(iterator)
-        stack = user_frames.of_caller()
+        stack = user_frames.stack_of_caller()
         for tensor in pt.tensors_in(batch):
             tensor._tfdet_from = "DataLoader", "input", stack, {"workers": workers}
         return batch

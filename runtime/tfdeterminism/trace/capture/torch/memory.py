@@ -9,7 +9,7 @@ _KEYS_LIMIT = 64      # ops that have written parts of one memory
 _FEWEST = 128         # memories that are known before the dead are looked for: what is known of one holds a few bytes
 
 
-class Memory(object):
+class StorageProvenance(object):
     """keys: ids of the outputs that lie here. origin: (op, stack) of what made it before recording began, or None.
     unwatched: may it change without an op that is seen? Then each read looks at it again; seen: what was read.
     unwritten: that of the keys which gave memory that nobody had written, of which there may be some left, or None."""
@@ -26,7 +26,7 @@ class Memory(object):
         return self._alive.expired()
 
     def written(self, key, whole, op):
-        """An op (an ops.Op) has written it. whole: nothing else is left in it."""
+        """An op (an ops.OpSchema) has written it. whole: nothing else is left in it."""
         if whole:
             self.keys, self.unwatched, self.seen, self.unwritten = [key], False, {}, None
         else:
@@ -57,7 +57,7 @@ class Memory(object):
     def changed(self, tensor):
         """The digest of this part of a memory that is not watched; None if it is what was read last."""
         place = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
-        value = digests.of(tensor)
+        value = digests.digest_tensor(tensor)
         if self.seen.get(place) == value:
             return None
         if len(self.seen) > _KEYS_LIMIT:
@@ -66,14 +66,14 @@ class Memory(object):
         return value
 
 
-class Memories(object):
+class StorageRegistry(object):
     """All that are alive."""
 
     def __init__(self):
         self._known, self._limit = {}, _FEWEST
 
     def of(self, tensor):
-        """The Memory of a tensor, a new one if nobody knew it; None for a tensor without (sparse, fake)."""
+        """The StorageProvenance of a tensor, a new one if nobody knew it; None for a tensor without (sparse, fake)."""
         if tensor.layout is not torch.strided or tensor.is_meta:
             return None
         try:
@@ -83,7 +83,7 @@ class Memories(object):
         found = self._known.get(storage._cdata)
         if found is None:
             self._forget()
-            found = self._known[storage._cdata] = Memory(storage)
+            found = self._known[storage._cdata] = StorageProvenance(storage)
         return found
 
     def _forget(self):
@@ -92,11 +92,11 @@ class Memories(object):
             self._limit = max(_FEWEST, 2 * len(self._known))
 
 
-def is_whole(tensor):
+def covers_storage(tensor):
     """Does it fill its memory?"""
     return tensor.is_contiguous() and tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
 
 
-def is_plain(tensor):
+def is_contiguous_storage(tensor):
     """Does it show its whole memory as it lies there?"""
-    return tensor.layout is not torch.strided or tensor.storage_offset() == 0 and is_whole(tensor)
+    return tensor.layout is not torch.strided or tensor.storage_offset() == 0 and covers_storage(tensor)

@@ -6,7 +6,7 @@ import weakref
 import torch
 
 
-class Modules(object):
+class ModulePaths(object):
     """Follows calls of modules. A model is named by its class, what lies in it as PyTorch does."""
 
     def __init__(self, recorder, wrappers):

@@ -8,7 +8,7 @@ _COPIES = re.compile(r"aten\.(clone|_to_copy|copy_|contiguous|cat|stack|_foreach
 _RECEIVES = re.compile(r"_?c10d")
 
 
-def of(op_type):
+def traits_of(op_type):
     """The traits of an op type."""
     found = set()
     if _COPIES.match(op_type):

@@ -21,7 +21,7 @@ _HARMLESS_TYPES = ("Tensor", "number", "Scalar", "int", "float", "bool", "str", 
 _NOT_ALONE = ("from_file", "record_stream", "set_", "print")
 
 
-class Op(object):
+class OpSchema(object):
     """name; kind, as definitions have it; is_view: are its results other views of what it gets; is_empty: does it give
     memory that nobody has written; is_later: is what it gives there only later, when somebody has written it, or other
     processes have sent it?; reads_all: does it ask for the content of all that it gets?"""
@@ -32,7 +32,7 @@ class Op(object):
         base = schema.name.partition("::")[2]
         self.kind = "random" if torch.Tag.nondeterministic_seeded in function.tags else "op"
         self.is_empty = base in _EMPTY | _RESIZE
-        self.is_later = self.is_empty or collectives.is_one(schema)
+        self.is_later = self.is_empty or collectives.is_collective(schema)
         places = [(number, one.name, bool(one.kwarg_only)) for number, one in enumerate(schema.arguments)]
         self._written = [place for place, one in zip(places, schema.arguments)
                          if one.alias_info is not None and one.alias_info.is_write]
@@ -40,9 +40,9 @@ class Op(object):
             self._written = []
         self._unread = self._written if base in _OVERWRITES or any(kwarg for _, _, kwarg in self._written) else \
             places if base in _EMPTY else []
-        if collectives.is_one(schema):
+        if collectives.is_collective(schema):
             self._written = [one for one in places if collectives.writes(base, one[1])]
-            self._unread = [one for one in places if collectives.leaves_unread(base, one[1])]
+            self._unread = [one for one in places if collectives.ignores_argument(base, one[1])]
         self._from_root = base == "broadcast_"
         self.reads_all = not self._unread and not self._from_root
         self.is_view = not self._written and any(one.alias_info is not None for one in schema.returns)
@@ -78,7 +78,7 @@ def _at(places, args, kwargs):
     return pt.tensors_in(found)
 
 
-class Ops(object):
+class OpSchemas(object):
     """Each asked once."""
 
     def __init__(self):
@@ -87,7 +87,7 @@ class Ops(object):
     def of(self, function):
         found = self._known.get(id(function))
         if found is None:
-            found = self._known[id(function)] = function, Op(function)
+            found = self._known[id(function)] = function, OpSchema(function)
         return found[1]
 
 
@@ -120,7 +120,7 @@ def _is_number(value):
     return isinstance(value, (int, float, complex)) and not isinstance(value, bool)
 
 
-def found(name):
+def resolve(name):
     """The op of a recording: of ATen, and nothing but numbers from numbers. None for any other."""
     parts = name.split(".")
     if len(parts) != 3 or parts[0] != "aten" or any(word in parts[1] for word in _NOT_ALONE):

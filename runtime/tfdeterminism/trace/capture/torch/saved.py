@@ -18,7 +18,7 @@ class Saved(object):
             return original(*args, **kwargs)
         with self._recorder.unseen():  # how they are put together is PyTorch's own
             found = original(*args, **kwargs)
-        stack = user_frames.of_caller()
+        stack = user_frames.stack_of_caller()
         for tensor in pt.tensors_in(found) if _is_file(args[0] if args else kwargs.get("f")) else ():
             tensor._tfdet_from = "torch.load", "feed", stack, {"from_file": True}
         return found

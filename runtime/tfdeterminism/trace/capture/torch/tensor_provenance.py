@@ -5,14 +5,14 @@ import torch
 _NAMES = frozenset(("_tfdet_view", "_tfdet_key", "_tfdet_from"))
 
 
-class Mark(tuple):
+class Provenance(tuple):
     """(recorder, key). A copy of a tensor has the same: a recorder is not to be copied."""
 
     def __deepcopy__(self, memo):
         return self
 
 
-def keep_aside(wrappers):
+def hide_on_save(wrappers):
     """What PyTorch saves of a tensor's attributes are the program's own."""
     if hasattr(torch._utils, "_get_obj_state"):
         wrappers.wrap(torch._utils, "_get_obj_state", lambda original, value: _without(original(value)))

@@ -11,7 +11,7 @@ from . import digests
 
 
 class Weights(object):
-    """modules: a modules.Modules, which knows names."""
+    """modules: a modules.ModulePaths, which knows names."""
 
     def __init__(self, recorder, modules, wrappers):
         self._recorder, self._modules = recorder, modules
@@ -68,12 +68,12 @@ def _leaves():
     """Tensors that a program without an optimizer trains: in the order of their sizes, as they have no names."""
     found = [one for one in gc.get_objects()
              if issubclass(type(one), torch.Tensor) and one.is_leaf and one.grad is not None]
-    return sorted(found, key=lambda one: (tuple(one.shape), str(digests.of(one))))
+    return sorted(found, key=lambda one: (tuple(one.shape), str(digests.digest_tensor(one))))
 
 
 def _digests(labelled):
     found = {}
     for label, tensor in labelled:
-        value = digests.of(tensor)
-        found[label] = digest.of_array(digests.array_of(tensor)) if value is None else value
+        value = digests.digest_tensor(tensor)
+        found[label] = digest.digest_array(digests.array_of(tensor)) if value is None else value
     return found

@@ -4,7 +4,7 @@ Example: the path of a temporary file, a handle of a session.
 """
 
 from ...faults import CauseKind
-from ..def_use import hands_on
+from ..def_use import may_forward
 
 
 def holds(cause, facts):
@@ -14,7 +14,7 @@ def holds(cause, facts):
     def differs(one):
         return facts.pair.ever_differs(one["id"], 0)
 
-    reached = facts.flow().behind(cause.definition, lambda one: hands_on(one) or differs(one))
+    reached = facts.flow().behind(cause.definition, lambda one: may_forward(one) or differs(one))
     return not any(differs(one) and one["dtype"] != "string" for one in reached)
 
 

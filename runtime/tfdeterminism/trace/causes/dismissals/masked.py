@@ -8,7 +8,7 @@ from ...align.table import MISSING
 from ...faults import CauseKind
 from ...schema import traits
 from ..cause import in_graph
-from ..def_use import calls_python, tells_python
+from ..def_use import calls_python, returns_python_number
 
 
 def holds(cause, facts):
@@ -21,7 +21,7 @@ def holds(cause, facts):
         if any(one is None or one["kind"] == "write" for one in consumers):
             return False
         for one in consumers:
-            if facts.paths_differ and tells_python(one) and facts.differs_now(one):
+            if facts.paths_differ and returns_python_number(one) and facts.differs_now(one):
                 return False  # a number that Python reads may decide which way it goes
             if one["id"] not in seen and (not one["recorded"] or calls_python(one) or facts.differs_now(one)):
                 walk.append(one)

@@ -7,7 +7,7 @@ Example: `session.run([train_op, global_step])`.
 from ...faults import CauseKind
 from ..cause import in_graph
 from ..def_use import calls_python
-from ..variable_writes import gets_one_of
+from ..variable_writes import reads_any_of
 
 
 def holds(cause, facts):
@@ -15,7 +15,7 @@ def holds(cause, facts):
     if cause.side or not in_graph(mine) or not (
             cause.kind is CauseKind.UNORDERED and mine["variable"] in unordered
             or cause.kind is CauseKind.VALUE and mine["kind"] == "op"
-            and gets_one_of(mine, facts.pair.runs[0], unordered)):
+            and reads_any_of(mine, facts.pair.runs[0], unordered)):
         return False
 
     def passes(one):

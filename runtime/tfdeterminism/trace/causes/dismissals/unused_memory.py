@@ -3,7 +3,7 @@ Why: what lay in it is chance, and a copy of it is but a copy.
 Example: `torch.empty(8)` that is written before the first sum over it.
 """
 
-from ..def_use import copies
+from ..def_use import is_copy
 
 
 def holds(cause, facts):
@@ -13,9 +13,9 @@ def holds(cause, facts):
     def differs(one):
         return facts.pair.ever_differs(one["id"], cause.side)
 
-    reached = facts.flow(cause.side).behind(cause.definition, lambda one: copies(one) and differs(one))
-    return not any(differs(one) and not copies(one) for one in reached)
+    reached = facts.flow(cause.side).behind(cause.definition, lambda one: is_copy(one) and differs(one))
+    return not any(differs(one) and not is_copy(one) for one in reached)
 
 
 def count(dismissed, facts):
-    return facts.count(lambda one: one["attrs"].get("uninitialized") or copies(one))
+    return facts.count(lambda one: one["attrs"].get("uninitialized") or is_copy(one))
