@@ -122,9 +122,11 @@ def e2e(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
-    """What the documents show is executed as it stands (part of `host`, `runtime` and `trace`)."""
+    """Execute what the documents show (part of `host`, `runtime`, `trace` and `vgpu`)."""
     documents = ["tests/host/repository/test_guide.py", "tests/host/fleet/test_cluster_guide.py"]
-    documents += ["tests/host/cli/test_pytest_plugin.py"]
+    documents += ["tests/host/cli/test_pytest_plugin.py", "tests/host/repository/test_tutorials.py"]
+    documents += ["tests/host/bundle/test_bundle_run.py", "tests/host/store/test_trust_guide.py"]
+    documents += ["tests/vgpu/test_vgpu_docs.py"]
     documents += ["tests/runtime/test_docs.py", "tests/runtime/test_trace_docs.py"]
     pytest(session, *documents)
 

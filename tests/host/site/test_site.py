@@ -124,6 +124,21 @@ def test_what_rows_and_batches_showed_stands_on_a_page(small: Project, site: Pat
     assert 'href="../batches.html"' in (site / "lists" / "index.html").read_text("utf-8")
 
 
+def test_the_docs_are_pages_that_the_search_finds(small: Project, site: Path) -> None:
+    text = (site / "static" / "search-data.js").read_text("utf-8")
+    documents = json.loads(text.partition("=")[2].rstrip().removesuffix(";"))["documents"]
+    assert len(documents) == len(list(small.root.glob("docs/**/*.md")))
+    for address, title, headings in documents:
+        page, words = Read(site / address), (site / address).read_text("utf-8")
+        assert title == twin(site / address)["title"] and "<h1" in words
+        assert set(headings[1::2]) <= set(page.ids()), address
+        assert "tfdet:begin" not in words and "&lt;sup" not in words, address
+    assert any(
+        "Revoke a key" in headings for address, _, headings in documents if address.endswith("sign-records.html")
+    )
+    assert 'href="docs/index.html"' in (site / "index.html").read_text("utf-8")
+
+
 def test_every_link_leads_somewhere(site: Path) -> None:
     read = {path: Read(path) for path in pages(site)}
     ids = {path.resolve(): set(page.ids()) for path, page in read.items()}
