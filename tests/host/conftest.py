@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browsers import CHROMIUM
+from browser import CHROMIUM
 from bundle_builders import write_script
 from records import make_record
-from sites import small_project
+from site_builder import small_project
 
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix

@@ -30,7 +30,7 @@ def device_of(model: str) -> dict[str, str]:
     return {"kind": model.split("-")[0], "model": model}
 
 
-def as_first(record: dict[str, Any]) -> dict[str, Any]:
+def as_schema1(record: dict[str, Any]) -> dict[str, Any]:
     """The same record as the probe wrote it in schema 1."""
     old = {name: value for name, value in record.items() if name != "framework"}
     old.update(schema=1, device=record["device"]["model"])

@@ -44,7 +44,7 @@ class Signer:
     def id(self) -> str:
         return hashlib.sha256(self.key.public_key().public_bytes_raw()).hexdigest()
 
-    def believed(
+    def trust_in(
         self, project: Project, device: str = "nvidia", rest: str = "", holder: str = "", since: str = "2026-01-01"
     ) -> Path:
         """The file of matrix/keys; `rest` before its tables, a table after it behind `[[believed]]`'s own."""
@@ -56,13 +56,13 @@ class Signer:
         return path
 
     def revoked(self, project: Project, device: str = "nvidia") -> None:
-        self.believed(project, device, '\n\n[revoked]\non = 2026-11-22\nwhy = "stolen"\n')
+        self.trust_in(project, device, '\n\n[revoked]\non = 2026-11-22\nwhy = "stolen"\n')
 
-    def signs(self, project: Project, records: Iterable[Record]) -> list[str]:
+    def sign(self, project: Project, records: Iterable[Record]) -> list[str]:
         return attest(project, records, key_signer(self.key))
 
 
-def laid(project: Project, name: str, records: Sequence[Record], envelopes: Iterable[str] = ()) -> Path:
+def write_bundle(project: Project, name: str, records: Sequence[Record], envelopes: Iterable[str] = ()) -> Path:
     """A file of records with the envelopes beside it."""
     path = project.root / name
     path.write_text("".join(record.line() for record in records), "ascii")
@@ -70,10 +70,10 @@ def laid(project: Project, name: str, records: Sequence[Record], envelopes: Iter
     return path
 
 
-def vouched_for(project: Project, path: Path, signer: Signer) -> None:
+def write_attestations(project: Project, path: Path, signer: Signer) -> None:
     """As if a lab that this repository believes had sent a file of records."""
-    signer.believed(project)
-    Path(f"{path}.intoto.jsonl").write_text("".join(signer.signs(project, list(read_records(path)))), "ascii")
+    signer.trust_in(project)
+    Path(f"{path}.intoto.jsonl").write_text("".join(signer.sign(project, list(read_records(path)))), "ascii")
 
 
 def tfdet(project: Project, *arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from records import make_record
 from signers import Signer
 from synthetic import write_trace
-from test_trust_keyless import BUNDLE, believed
+from test_trust_keyless import BUNDLE, keyring
 
 from tfdet.audit import wheels
 from tfdet.base.errors import DataError, TfdetError
@@ -82,7 +82,7 @@ def test_a_record(folder: Path, line: bytes) -> None:
 def test_an_envelope(line: bytes, body: bytes) -> None:
     text = line.decode("utf-8", "replace")
     key = PublicKey.model_validate_json(json.dumps(
-        {"signer": "lab", "since": "2026-01-01", "believed": [{"device": "cpu"}],
+        {"signer": "lab", "since": "2026-01-01", "keyring": [{"device": "cpu"}],
          "public": signing_key.public_pem(SIGNER.key)}))  # fmt: skip
     for read in (lambda: dsse.verify_envelope(text, Keyring({"lab": key})), lambda: dsse.parse_unverified(text),
                  lambda: in_toto.parse_statement(body)):  # fmt: skip
@@ -95,7 +95,7 @@ def test_an_envelope(line: bytes, body: bytes) -> None:
 @given(line=documents(BUNDLE))
 def test_a_bundle_of_sigstore(line: bytes) -> None:
     with contextlib.suppress(ValueError):
-        keyless.verify_bundle(line.decode("utf-8", "replace"), believed())
+        keyless.verify_bundle(line.decode("utf-8", "replace"), keyring())
 
 
 @fuzzed

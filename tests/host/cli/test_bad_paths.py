@@ -18,7 +18,7 @@ import pytest
 import typer
 from bad_paths import KINDS, NAME
 from library_builders import ELF, cubin, element, fatbin, library
-from sites import small_project
+from site_builder import small_project
 from synthetic import write_trace
 
 from tfdet.base.paths import Project

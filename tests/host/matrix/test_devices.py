@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 from records import STACK
-from signers import Signer, vouched_for
+from signers import Signer, write_attestations
 from test_status import tfdet
 
 from tfdet.base.errors import ExitCode
@@ -85,7 +85,7 @@ def take(project: Project, content: bytes, signer: Signer | None = None) -> None
     path = project.root / "records.jsonl"
     path.write_bytes(content)
     if signer:
-        vouched_for(project, path, signer)
+        write_attestations(project, path, signer)
     done = tfdet(project, "evidence", "add", "--yes", path)
     assert done.returncode == 0, done.stderr
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browsers import needs_browser
-from pictures import unlike
+from browser import needs_browser
 from playwright.sync_api import Browser, BrowserContext, Page
+from screenshots import differing_pixels
 from synthetic import write_trace
 
 from tfdet.engines import locate
@@ -157,7 +157,9 @@ def test_it_looks_as_it_did(browser: Browser, shown: Callable[..., Page], tmp_pa
 
     def share() -> float:
         made = pictures(page)
-        return max(unlike(browser, picture, made[name]) if name in made else 1 for name, picture in kept.items())
+        return max(
+            differing_pixels(browser, picture, made[name]) if name in made else 1 for name, picture in kept.items()
+        )
 
     assert share() < LIKE
     for style, seen in SPOILED:

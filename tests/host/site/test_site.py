@@ -20,7 +20,7 @@ import html5lib
 import pytest
 from records import make_record
 from signers import H100
-from sites import ENVIRONMENTS, OPS, Read, pages, small_project
+from site_builder import ENVIRONMENTS, OPS, Read, pages, small_project
 
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browsers import needs_browser
+from browser import needs_browser
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from sites import pages
+from site_builder import pages
 
 from tfdet.base.paths import Project
 from tfdet.site.build import build

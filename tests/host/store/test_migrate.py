@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from records import STACK, as_first, make_record
+from records import STACK, as_schema1, make_record
 
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
@@ -29,7 +29,7 @@ H200 = {
 
 
 def first(**changes: Any) -> dict[str, Any]:
-    return as_first(make_record(**changes))
+    return as_schema1(make_record(**changes))
 
 
 def written(record: dict[str, Any]) -> bytes:
@@ -39,7 +39,7 @@ def written(record: dict[str, Any]) -> bytes:
 @pytest.mark.parametrize("changes", [{}, H200, {"observation": "crashed"}])
 def test_a_record_of_schema_1_says_the_same_in_schema_2(changes: dict[str, Any]) -> None:
     record = make_record(**changes)
-    old = as_first(record)
+    old = as_schema1(record)
     before = copy.deepcopy(old)
     assert {**upgrade(old), "checksum": ""} == {**record, "checksum": ""}
     assert old == before, "a pure function leaves what it is given as it is"

@@ -92,7 +92,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new_store(tmp_path: Path, chec
     old, new = line(case="a", machine="a" * 12, **H100), line("differs", case="b", machine="b" * 12, **H100)
     more = line(case="c", environment="tf2.1", version="2.1.0")
     lab = Signer("lab")
-    (envelope,) = lab.signs(checkout, [parse(new)])
+    (envelope,) = lab.sign(checkout, [parse(new)])
     inputs = [tmp_path / name for name in ("old", "new", "vouches")]
     inputs[0].write_bytes(old)
     inputs[1].write_bytes(new + more)
@@ -124,7 +124,7 @@ def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout:
             self.line = line
 
     for signer, record in ((lab, one), (yard, two), (None, three)):
-        attestations = [Attestation(text.strip()) for text in signer.signs(checkout, [record])] if signer else []
+        attestations = [Attestation(text.strip()) for text in signer.sign(checkout, [record])] if signer else []
         store.ingest([record], attestations)  # type: ignore[arg-type]
     (path,) = store.files()
     assert len(list(store.read(path))) == 3

@@ -79,14 +79,14 @@ def signatures(copy: Project) -> tuple[Project, Signer]:
     for path in [*copy.evidence.glob("*/*.jsonl"), *copy.matrix.glob("signatures/*/*"), *copy.matrix.glob("keys/*")]:
         path.unlink()
     lab = Signer("lab")
-    lab.believed(copy)
+    lab.trust_in(copy)
     return copy, lab
 
 
-def laid(project: Project, lab: Signer, records: list[Record], change: Change) -> tuple[AttestationStore, str]:
+def write_bundle(project: Project, lab: Signer, records: list[Record], change: Change) -> tuple[AttestationStore, str]:
     """Records in the store, and what was signed of them by a key that is believed, changed: as if a hand had put it."""
     EvidenceStore(project.evidence).ingest(records)
-    content = json.loads(parse_unverified(lab.signs(project, records)[0])[1])
+    content = json.loads(parse_unverified(lab.sign(project, records)[0])[1])
     change(content)
     body = json.dumps(content).encode()
     signature = {"keyid": lab.id, "sig": base64.b64encode(lab.key.sign(pae(PAYLOAD_TYPE, body))).decode()}
@@ -102,7 +102,7 @@ def test_what_is_refused_where_it_is_taken_in_is_not_believed_where_it_lies(sign
     project, lab = signatures
     for name, engine, change in [("nothing", "venv", lambda _: None), *FALSE]:
         records = batch("differs", **(H100 if engine == "venv" else {**H100, "stack": DOCKER}))
-        found, line = laid(project, lab, records, change)
+        found, line = write_bundle(project, lab, records, change)
         standing = found.index_of("nvidia-h100", "tf2.0")
         believed = {standing.trusted_signer(record.checksum, record.started) for record in records}
         if name == "nothing":
@@ -119,12 +119,12 @@ def test_what_gave_way_to_better_records_is_missed_by_no_envelope(signatures: tu
     """What is left of its batch is compared: it cannot have ended graver than it was said to."""
     project, lab = signatures
     records = batch("differs", **H100)
-    found, _ = laid(project, lab, records, lambda _: None)
+    found, _ = write_bundle(project, lab, records, lambda _: None)
     (path,) = EvidenceStore(project.evidence).files()
     path.write_text(records[0].line())
     standing = found.index_of("nvidia-h100", "tf2.0")
     assert (standing.trusted_signer(records[0].checksum, records[0].started), standing.faults) == ("lab", [])
-    found, _ = laid(project, lab, records, result("PASSED"))
+    found, _ = write_bundle(project, lab, records, result("PASSED"))
     path.write_text(records[0].line())
     standing = found.index_of("nvidia-h100", "tf2.0")
     assert (standing.trusted_signer(records[0].checksum, records[0].started), len(standing.faults)) == ("", 1)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
-from signers import H100, Signer, laid, tfdet
-from test_rules import known
+from signers import H100, Signer, tfdet, write_bundle
+from test_record_rules import known
 
 from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.paths import Project
@@ -61,8 +61,8 @@ def cell(project: Project, key: CellKey = KEY, **how: bool) -> InferredCell:
 
 
 def taken(project: Project, records: list[Record], *signers: Signer) -> None:
-    envelopes = [line for signer in signers for line in signer.signs(project, records)]
-    done = tfdet(project, "evidence", "add", "--yes", laid(project, "batch.jsonl", records, envelopes))
+    envelopes = [line for signer in signers for line in signer.sign(project, records)]
+    done = tfdet(project, "evidence", "add", "--yes", write_bundle(project, "batch.jsonl", records, envelopes))
     assert done.returncode == 0, done.stderr
 
 
@@ -80,8 +80,8 @@ def test_what_is_signed_is_what_dsse_says() -> None:
 
 def test_an_envelope_is_an_in_toto_statement_that_anybody_can_check(project: Project, batch: Any) -> None:
     records, signer = batch(), Signer("lab")
-    path = laid(project, "batch.jsonl", records)
-    (line,) = signer.signs(project, records)
+    path = write_bundle(project, "batch.jsonl", records)
+    (line,) = signer.sign(project, records)
     envelope = json.loads(line)
     body = base64.b64decode(envelope["payload"])
     signed = b" ".join([b"DSSEv1 28 application/vnd.in-toto+json", str(len(body)).encode(), body])
@@ -101,7 +101,7 @@ def test_an_envelope_is_an_in_toto_statement_that_anybody_can_check(project: Pro
 
 def test_the_image_is_the_subject_where_there_is_one(project: Project, batch: Any) -> None:
     stack = {**H100["stack"], "image_digest": f"tfdet@sha256:{'c' * 64}", "engine": "docker"}
-    (line,) = Signer("lab").signs(project, batch(stack=stack))
+    (line,) = Signer("lab").sign(project, batch(stack=stack))
     subjects = json.loads(base64.b64decode(json.loads(line)["payload"]))["subject"]
     assert {subject["name"] for subject in subjects} == {"records", "image", "suite"}
 
@@ -143,7 +143,7 @@ def test_the_file_that_key_show_writes_is_one_of_matrix_keys(project: Project) -
     ],
 )
 def test_a_key_that_is_none_is_told_with_its_file(project: Project, before: str, after: str, told: str) -> None:
-    path = Signer("lab").believed(project)
+    path = Signer("lab").trust_in(project)
     path.write_text(path.read_text().replace(before, after))
     with pytest.raises(DataError, match=told) as caught:
         load_matrix(project.matrix)
@@ -152,8 +152,8 @@ def test_a_key_that_is_none_is_told_with_its_file(project: Project, before: str,
 
 def test_one_key_is_not_two_signers(project: Project) -> None:
     lab = Signer("lab")
-    lab.believed(project)
-    Signer("other", lab.key).believed(project)
+    lab.trust_in(project)
+    Signer("other", lab.key).trust_in(project)
     with pytest.raises(DataError, match=r"the key of keys/lab\.toml"):
         load_matrix(project.matrix)
 
@@ -178,7 +178,7 @@ def test_a_forged_batch_put_into_the_store_by_hand_is_named_and_counts_for_nothi
     folder = project.matrix / "signatures" / "nvidia-h100"
     folder.mkdir(parents=True)
     EvidenceStore.open(project).ingest(batch())
-    (folder / "tf2.0.intoto.jsonl").write_text("".join(Signer("thief").signs(project, batch())))
+    (folder / "tf2.0.intoto.jsonl").write_text("".join(Signer("thief").sign(project, batch())))
     assert tfdet(project, "status", "--json").stdout == before
     done = tfdet(project, "status", "--check")
     assert done.returncode == ExitCode.USAGE
@@ -187,7 +187,7 @@ def test_a_forged_batch_put_into_the_store_by_hand_is_named_and_counts_for_nothi
 
 def test_what_a_believed_key_signed_is_measured(project: Project, batch: Any) -> None:
     lab = Signer("lab")
-    lab.believed(project)
+    lab.trust_in(project)
     taken(project, batch(), lab)
     found = load_status(project).cell(KEY)
     assert (found.backing, found.cell.signed, found.cell.verified) == ("measured", True, False)
@@ -199,7 +199,7 @@ def test_what_a_believed_key_signed_is_measured(project: Project, batch: Any) ->
 
 def test_a_stolen_key_is_revoked_and_its_cells_change_at_once(project: Project, batch: Any) -> None:
     lab = Signer("lab")
-    lab.believed(project)
+    lab.trust_in(project)
     taken(project, batch(), lab)
     assert cell(project).verdict is Verdict.NONDETERMINISTIC
     before = EvidenceStore.open(project).files()[0].read_bytes()
@@ -225,13 +225,15 @@ def test_a_key_is_believed_of_what_its_file_says(
     project: Project, batch: Any, device: str, rest: str, told: str
 ) -> None:
     lab, records = Signer("lab"), batch()
-    lab.believed(project, device, rest)
-    done = tfdet(project, "evidence", "add", "--yes", laid(project, "b.jsonl", records, lab.signs(project, records)))
+    lab.trust_in(project, device, rest)
+    done = tfdet(
+        project, "evidence", "add", "--yes", write_bundle(project, "b.jsonl", records, lab.sign(project, records))
+    )
     assert (done.returncode, told in done.stderr) == (ExitCode.USAGE, True)
     assert not EvidenceStore.open(project).files()
-    lab.believed(project)  # what was believed once, and is not any more, is set aside
+    lab.trust_in(project)  # what was believed once, and is not any more, is set aside
     taken(project, records, lab)
-    lab.believed(project, device, rest)
+    lab.trust_in(project, device, rest)
     expected = 10 if "until" in rest else 0  # one of the two records is of a day on which it was
     assert cell(project).runs == expected
 
@@ -239,7 +241,7 @@ def test_a_key_is_believed_of_what_its_file_says(
 def test_an_unsigned_record_never_takes_the_place_of_a_signed_one(project: Project, batch: Any, line: Line) -> None:
     """It may copy machine, stack and case, and be younger and longer."""
     lab = Signer("lab")
-    lab.believed(project)
+    lab.trust_in(project)
     taken(project, batch(), lab)
     before = cell(project)
     for changes in ({}, {"case_hash": "0123456789abcdef"}):
@@ -252,7 +254,7 @@ def test_an_unsigned_record_never_takes_the_place_of_a_signed_one(project: Proje
 
 def test_what_nobody_signed_decides_nothing_where_somebody_did(project: Project, batch: Any) -> None:
     lab, key, cpu = Signer("lab"), KEY._replace(device="cpu"), {"device": "cpu", "ran_on": ["CPU:0"]}
-    lab.believed(project, "cpu")
+    lab.trust_in(project, "cpu")
     stack = {**H100["stack"], "gpu": None, "driver": None, "compute_capability": None}
     taken(project, batch("differs", **cpu, stack=stack, machine="f" * 12))
     assert (cell(project, key).verdict, cell(project, key).signed) == (Verdict.NONDETERMINISTIC, False)
@@ -281,7 +283,7 @@ def test_signing_again_what_lies_in_the_store(project: Project, batch: Any) -> N
 
 def side(project: Project, batch: Any, name: str, seen: str, machine: str, holder: str = "", **more: Any) -> None:
     signer = Signer(name)
-    signer.believed(project, holder=holder)
+    signer.trust_in(project, holder=holder)
     taken(project, batch(seen, machine=machine * 12, **more), signer)
 
 
@@ -311,8 +313,8 @@ def test_two_keys_of_one_holder_verify_nothing(project: Project, batch: Any) -> 
 
 def test_a_second_signature_under_the_same_records_is_no_second_measurement(project: Project, batch: Any) -> None:
     lab, yard = Signer("lab"), Signer("yard")
-    lab.believed(project)
-    yard.believed(project)
+    lab.trust_in(project)
+    yard.trust_in(project)
     taken(project, batch(), lab, yard)
     assert [s.signer for s in cell(project).by_signer] == ["lab"]
     assert not cell(project).verified

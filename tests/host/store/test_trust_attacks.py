@@ -58,15 +58,15 @@ def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
     lab, office, gone, thief = (Signer(name) for name in ("lab", "office", "gone", "thief"))
     folder = Project(tmp_path_factory.mktemp("keys"))
     folder.matrix.mkdir()
-    lab.believed(folder)
-    office.believed(folder, "cpu")
+    lab.trust_in(folder)
+    office.trust_in(folder, "cpu")
     gone.revoked(folder)
     keys = Keyring(
         {s.name: load_file(folder.matrix / "keys" / f"{s.name}.toml", PublicKey) for s in (lab, office, gone)}
     )
     signatures = AttestationStore(keys, load_matrix(checkout.matrix).environments)
     genuine = batch(**H100)
-    (line,) = lab.signs(checkout, genuine)
+    (line,) = lab.sign(checkout, genuine)
     return World(checkout, signatures, lab, office, gone, thief, genuine, line, batch())
 
 
@@ -80,7 +80,7 @@ def bent(chance: random.Random, world: World) -> Attack:
 def signed_by_nobody(chance: random.Random, world: World) -> Attack:
     """Forged records, or the genuine ones, by a key that nobody knows; its hint may be that of the lab."""
     forged = chance.choice([batch("differs", f"{chance.getrandbits(48):012x}", **H100), world.genuine])
-    content = json.loads(world.thief.signs(world.project, forged)[0])
+    content = json.loads(world.thief.sign(world.project, forged)[0])
     if chance.random() < 0.5:
         content["signatures"][0]["keyid"] = world.lab.id
     if forged != world.genuine and chance.random() < 0.2:
@@ -123,15 +123,13 @@ def restated(chance: random.Random, world: World) -> Attack:
 def relabelled(chance: random.Random, world: World) -> Attack:
     """What a processor did, told as a GPU's: by who is believed of processors alone, or as if signed as it was."""
     gpu = [record(case=r.case, machine=r.machine, **H100) for r in world.processors]
-    line = chance.choice([world.office.signs(world.project, gpu), world.office.signs(world.project, world.processors)])[
-        0
-    ]
+    line = chance.choice([world.office.sign(world.project, gpu), world.office.sign(world.project, world.processors)])[0]
     return Attack("relabelled", gpu, line)
 
 
 def misdeclared(chance: random.Random, world: World) -> Attack:
     """A believed key says of which place a batch is, and the records say another."""
-    content = json.loads(world.office.signs(world.project, world.genuine)[0])
+    content = json.loads(world.office.sign(world.project, world.genuine)[0])
     said = json.loads(base64.b64decode(content["payload"]))
     next(one["annotations"] for one in said["subject"] if one["name"] == "records")["device"] = "cpu"
     sealed = json.dumps(said, indent=chance.randrange(4)).encode()
@@ -143,7 +141,7 @@ def misdeclared(chance: random.Random, world: World) -> Attack:
 def by_a_revoked_key(chance: random.Random, world: World) -> Attack:
     """Its dates are what the thief says they are."""
     forged = batch(chance.choice(["equal", "differs"]), f"{chance.getrandbits(48):012x}", **H100)
-    return Attack("by a revoked key", forged, world.gone.signs(world.project, forged)[0])
+    return Attack("by a revoked key", forged, world.gone.sign(world.project, forged)[0])
 
 
 def of_another_type(chance: random.Random, world: World) -> Attack:

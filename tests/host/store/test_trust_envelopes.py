@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
-from signers import H100, Signer, laid, tfdet
+from signers import H100, Signer, tfdet, write_bundle
 from test_trust_attacks import batch
 
 from tfdet.base.paths import Project
@@ -42,7 +42,7 @@ class World(NamedTuple):
 
     def envelope(self, *signers: Signer) -> dict[str, Any]:
         """One that all of them signed."""
-        some = [json.loads(signer.signs(self.project, self.records)[0]) for signer in signers]
+        some = [json.loads(signer.sign(self.project, self.records)[0]) for signer in signers]
         return {**some[0], "signatures": [one["signatures"][0] for one in some]}
 
 
@@ -51,8 +51,8 @@ def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
     lab, yard, late, office, thief = (Signer(name) for name in ("lab", "yard", "late", "office", "thief"))
     folder = Project(tmp_path_factory.mktemp("keys"))
     folder.matrix.mkdir()
-    files = [office.believed(folder, "cpu"), lab.believed(folder), yard.believed(folder)]
-    files.append(late.believed(folder, rest="until = 2025-12-31", since="2025-01-01"))
+    files = [office.trust_in(folder, "cpu"), lab.trust_in(folder), yard.trust_in(folder)]
+    files.append(late.trust_in(folder, rest="until = 2025-12-31", since="2025-01-01"))
     keys = Keyring({path.stem: load_file(path, PublicKey) for path in files})
     signatures = AttestationStore(keys, load_matrix(checkout.matrix).environments, project=checkout)
     return World(checkout, signatures, lab, yard, late, office, thief, batch(**H100))
@@ -67,7 +67,7 @@ def signed(key: Signer, said: dict[str, Any] | bytes) -> str:
 
 
 def said(world: World, records: list[Record] | None = None) -> dict[str, Any]:
-    (line,) = world.lab.signs(world.project, records or world.records)
+    (line,) = world.lab.sign(world.project, records or world.records)
     content: dict[str, Any] = json.loads(parse_unverified(line)[1])
     return content
 
@@ -94,7 +94,7 @@ def test_what_dsse_allows_is_taken(world: World, change: Callable[[dict[str, Any
     one = world.envelope(world.lab)
     change(one)
     found = world.verified(json.dumps(one))
-    assert (found.name, f"{found.line}\n") == ("lab", world.lab.signs(world.project, world.records)[0])
+    assert (found.name, f"{found.line}\n") == ("lab", world.lab.sign(world.project, world.records)[0])
 
 
 def test_the_first_signature_that_is_believed_counts_and_no_other(world: World) -> None:
@@ -142,7 +142,7 @@ def test_an_envelope_has_no_more_signatures_than_can_be_tried(world: World) -> N
 
 def test_a_field_that_is_there_twice_is_refused(world: World) -> None:
     """Of two readers one takes the first, the other the last."""
-    (line,) = world.lab.signs(world.project, world.records)
+    (line,) = world.lab.sign(world.project, world.records)
     for twice in (f'{{"payload": "AAAA", {line[1:]}', line.strip()[:-1] + ', "payload": "AAAA"}'):
         with pytest.raises(ValueError, match=r"no envelope: '[a-zA-Z]+' occurs twice"):
             world.verified(twice)
@@ -168,7 +168,9 @@ def test_what_names_no_key_stands_for_no_unsigned_record(world: World, copy: Pro
     one = world.envelope(world.lab)
     without_hint(one)
     assert parse_unverified(json.dumps(one))[0]
-    path = laid(copy, "records.jsonl", world.records, [json.dumps(world.envelope(world.lab, world.yard)) + "\n"])
+    path = write_bundle(
+        copy, "records.jsonl", world.records, [json.dumps(world.envelope(world.lab, world.yard)) + "\n"]
+    )
     sign_into_bundle(copy, path, world.records, key_signer(world.lab.key))
     assert len(bundle_path(path).read_text().splitlines()) == 2, "the other's signature is gone"
 
@@ -227,14 +229,14 @@ def test_a_statement_gives_the_result_that_its_records_give(world: World) -> Non
 
 def test_another_lock_is_taken_and_told(copy: Project, world: World) -> None:
     """It may be an earlier one."""
-    world.lab.believed(copy)
+    world.lab.trust_in(copy)
     content = said(world)
-    own = laid(copy, "own.jsonl", world.records, [signed(world.lab, content)])
+    own = write_bundle(copy, "own.jsonl", world.records, [signed(world.lab, content)])
     assert "another lock" not in tfdet(copy, "evidence", "add", "--yes", own).stderr
     assert "another lock" not in tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout
     records = batch(machine="b" * 12, **H100)
     line = signed(world.lab, subjects(said(world, records), lock="f" * 64))
-    done = tfdet(copy, "evidence", "add", "--yes", laid(copy, "other.jsonl", records, [line]))
+    done = tfdet(copy, "evidence", "add", "--yes", write_bundle(copy, "other.jsonl", records, [line]))
     told = "lab signed tf2.0 on nvidia-h100 as built from a different lock file"
     assert (done.returncode, told in " ".join(done.stderr.split())) == (0, True), done.stderr
     shown = " ".join(tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout.split())

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from test_rules import known
+from test_record_rules import known
 
 from tfdet.base.paths import Project
 from tfdet.verdicts.infer import CellKey, Verdict

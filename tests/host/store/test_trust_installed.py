@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from signers import Signer
-from test_rules import known
+from test_record_rules import known
 
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
@@ -28,11 +28,11 @@ def test_a_users_key_is_believed_but_takes_no_other_ones_place(
         path.unlink()
     installed, lab = Project(copy.root, user_data=tmp_path / "home"), Signer("lab")
     installed.user_keys.mkdir(parents=True)
-    lab.believed(copy, "cpu").rename(installed.user_keys / "lab.toml")
+    lab.trust_in(copy, "cpu").rename(installed.user_keys / "lab.toml")
     records = [parse(line("differs", **known(copy), started="2026-02-01T00:00:00Z"))]
     signatures = AttestationStore.open(installed, load_matrix(installed.matrix, installed.user_keys))
     EvidenceStore.open(installed).ingest(
-        records, [verify_for_records(signatures, records, one) for one in lab.signs(copy, records)]
+        records, [verify_for_records(signatures, records, one) for one in lab.sign(copy, records)]
     )
     assert load_status(installed).cell(KEY).signed_text == "signed by lab"
     lab.revoked(copy, "cpu")  # the next tfdet brings the key, and word of the theft

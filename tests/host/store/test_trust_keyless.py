@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from signers import Signer, laid, tfdet
+from signers import Signer, tfdet, write_bundle
 from sigstore.verify import Verifier
 from test_trust import KEY, batch, project  # noqa: F401
 
@@ -41,7 +41,7 @@ device = "nvidia"
 """
 
 
-def believed(identity: str = WORKFLOW, issuer: str = GITHUB) -> Keyring:
+def keyring(identity: str = WORKFLOW, issuer: str = GITHUB) -> Keyring:
     content = {"signer": "conformance", "since": "2026-01-01", "believed": [{"device": "nvidia"}]}
     workflow = {"identity": identity, "issuer": issuer}
     return Keyring({"conformance": PublicKey.model_validate_json(json.dumps({**content, "workflow": workflow}))})
@@ -71,24 +71,24 @@ def staging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_what_a_workflow_signed_is_read(staging: None) -> None:
-    name, key, body = keyless.verify_bundle(json.dumps(BUNDLE), believed())
+    name, key, body = keyless.verify_bundle(json.dumps(BUNDLE), keyring())
     assert (name, key.id) == ("conformance", WORKFLOW)
     assert json.loads(body)["subject"][0]["name"] == "a.txt"
 
 
 def test_who_is_not_believed_is_no_signer(staging: None) -> None:
     with pytest.raises(ValueError, match="an identity that matrix/keys does not hold"):
-        keyless.verify_bundle(json.dumps(BUNDLE), believed(WORKFLOW.replace("refs/heads/main", "refs/heads/other")))
+        keyless.verify_bundle(json.dumps(BUNDLE), keyring(WORKFLOW.replace("refs/heads/main", "refs/heads/other")))
 
 
 def test_another_issuer_says_nothing_of_an_identity(staging: None) -> None:
     with pytest.raises(ValueError, match="OIDCIssuer does not match"):
-        keyless.verify_bundle(json.dumps(BUNDLE), believed(issuer="https://accounts.example.org"))
+        keyless.verify_bundle(json.dumps(BUNDLE), keyring(issuer="https://accounts.example.org"))
 
 
 def test_the_staging_instance_is_nobody() -> None:
     with pytest.raises(ValueError, match="not that of conformance"):
-        keyless.verify_bundle(json.dumps(BUNDLE), believed())
+        keyless.verify_bundle(json.dumps(BUNDLE), keyring())
 
 
 DAMAGED = {
@@ -108,7 +108,7 @@ DAMAGED = {
 @pytest.mark.parametrize("what", DAMAGED)
 def test_what_was_changed_is_refused(staging: None, what: str) -> None:
     with pytest.raises(ValueError):
-        keyless.verify_bundle(DAMAGED[what], believed())
+        keyless.verify_bundle(DAMAGED[what], keyring())
 
 
 # (what of the certificate's DER is replaced, by what); the library has an exception of its own for each of them.
@@ -136,7 +136,7 @@ def test_a_certificate_that_nobody_should_have_made_is_refused(staging: None, wh
 
     line = changed("verificationMaterial", "certificate", "rawBytes", to=forged)
     with pytest.raises(ValueError):
-        keyless.verify_bundle(line, believed())
+        keyless.verify_bundle(line, keyring())
     unverified_signers([line])  # it may be in a store already
 
 
@@ -169,21 +169,23 @@ def test_a_forged_bundle_changes_no_cell(project: Project, batch: Callable[..., 
     records = batch()
     said = base64.b64encode(in_toto.to_statement(project, records)).decode()
     (project.matrix / "keys" / "conformance.toml").write_text(FILE.format(identity=WORKFLOW))
-    path = laid(project, "records.jsonl", records, [changed("dsseEnvelope", "payload", to=lambda text: said) + "\n"])
+    path = write_bundle(
+        project, "records.jsonl", records, [changed("dsseEnvelope", "payload", to=lambda text: said) + "\n"]
+    )
     done = tfdet(project, "evidence", "add", "--yes", str(path))
     assert done.returncode == ExitCode.USAGE and "not that of conformance" in done.stderr
     assert not load_status(project).cell(KEY).cell.runs
 
 
 def test_outside_of_ci_nothing_proves_who_signs(project: Project, batch: Callable[..., list[Record]]) -> None:
-    path = laid(project, "records.jsonl", batch())
+    path = write_bundle(project, "records.jsonl", batch())
     done = tfdet(project, "evidence", "sign", "--keyless", str(path), GITHUB_ACTIONS="", CI="")
     assert done.returncode == ExitCode.RUN_FAILED
     assert "nothing here proves who this is" in done.stderr
 
 
 def test_a_file_has_a_key_or_an_identity(project: Project) -> None:
-    both = Signer("both").believed(project)
+    both = Signer("both").trust_in(project)
     both.write_text(both.read_text() + f'[workflow]\nidentity = "{WORKFLOW}"\n')
     done = tfdet(project, "status", "--check")
     assert done.returncode == ExitCode.USAGE
@@ -193,4 +195,4 @@ def test_a_file_has_a_key_or_an_identity(project: Project) -> None:
 def test_without_the_library_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sigstore.models", None)
     with pytest.raises(ValueError, match=r"tfdet\[keyless\]"):
-        keyless.verify_bundle(json.dumps(BUNDLE), believed())
+        keyless.verify_bundle(json.dumps(BUNDLE), keyring())

@@ -68,8 +68,8 @@ def test_an_empty_name_of_a_key_names_none(tmp_path: Path, monkeypatch: pytest.M
     ("one", "other"), [("lab", "lab "), ("Example Lab", "  Example\u00a0 Lab"), ("Caf\u00e9", "Cafe\u0301")]
 )
 def test_names_that_differ_in_blanks_or_form_are_one_signer(copy: Project, one: str, other: str) -> None:
-    Signer("a").believed(copy, holder=one)
-    Signer("b").believed(copy, holder=other)
+    Signer("a").trust_in(copy, holder=one)
+    Signer("b").trust_in(copy, holder=other)
     keys = load_matrix(copy.matrix).keys.by_name
     assert keys["a"].signer == keys["b"].signer == one
 
@@ -82,15 +82,15 @@ WEAK = [bytes(32), b"\1" + bytes(31), b"\1" + bytes(30) + b"\x80", b"\xec" + b"\
 @pytest.mark.parametrize("other", ALIKE)
 def test_names_that_look_alike_have_to_be_written_alike(copy: Project, other: str) -> None:
     """Else they would be two signers who agree."""
-    Signer("a").believed(copy, holder="lab")
-    Signer("b").believed(copy, holder=other)
+    Signer("a").trust_in(copy, holder="lab")
+    Signer("b").trust_in(copy, holder=other)
     with pytest.raises(DataError, match=r"keys/b\.toml: signer: .* in keys/a\.toml: write one holder alike"):
         load_matrix(copy.matrix)
 
 
 @pytest.mark.parametrize("name", [" ", "\\u007f", "\\u200b", "\\u202ebal", "lab\\u2067"])
 def test_a_key_of_nobody_is_refused(copy: Project, name: str) -> None:
-    Signer("a").believed(copy, holder=name)
+    Signer("a").trust_in(copy, holder=name)
     with pytest.raises(DataError, match=r"keys/a\.toml:\d+: signer: "):
         load_matrix(copy.matrix)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from called import program
+from program_checks import program
 
 from tfdet.base.errors import DataError
 from tfdet.publish.check_reports import as_sarif

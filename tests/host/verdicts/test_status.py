@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from records import STACK
-from signers import Signer, vouched_for
+from signers import Signer, write_attestations
 
 from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
@@ -196,7 +196,7 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
         ]
         path = tmp_path / "records.jsonl"
         path.write_bytes(b"".join(records))
-        vouched_for(copy, path, lab)
+        write_attestations(copy, path, lab)
         assert tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
         tfdet(copy, "status", "--write")
         page = (copy.root / "docs" / "reference" / "status" / "gpu.md").read_text()

@@ -29,7 +29,7 @@ _CELLS = """async ([picture, cell]) => {
 }"""
 
 
-def unlike(browser: Browser, first: bytes, second: bytes) -> float:
+def differing_pixels(browser: Browser, first: bytes, second: bytes) -> float:
     """The share of cells that differ, those that only one of the pictures has among them."""
     context = browser.new_context()
     try:

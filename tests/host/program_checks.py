@@ -16,19 +16,19 @@ def program(folder: Path, text: str, name: str = "train.py") -> Program:
     return parse_programs([path])
 
 
-def reaches(matrix: Matrix, framework: str, found: Program) -> list[SourceMatch]:
+def matched_sources(matrix: Matrix, framework: str, found: Program) -> list[SourceMatch]:
     naming = matrix.frameworks[framework].naming
     assert naming
     return list(SourceIndex(naming, matrix.for_framework(framework).sources).match_program(found))
 
 
-def sure(matrix: Matrix, framework: str, found: Program) -> set[str]:
-    return {one.source for one in reaches(matrix, framework, found) if not one.may}
+def certain_sources(matrix: Matrix, framework: str, found: Program) -> set[str]:
+    return {one.source for one in matched_sources(matrix, framework, found) if not one.may}
 
 
-def may(matrix: Matrix, framework: str, found: Program) -> set[str]:
-    return {one.source for one in reaches(matrix, framework, found) if one.may}
+def possible_sources(matrix: Matrix, framework: str, found: Program) -> set[str]:
+    return {one.source for one in matched_sources(matrix, framework, found) if one.may}
 
 
-def switched(matrix: Matrix, folder: Path, *lines: str) -> set[str]:
+def enabled_solutions(matrix: Matrix, folder: Path, *lines: str) -> set[str]:
     return in_effect(matrix, program(folder, "\n".join(lines)), [])

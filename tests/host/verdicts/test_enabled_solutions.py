@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from called import switched
+from program_checks import enabled_solutions
 
 from tfdet.verdicts.status import Status
 
@@ -38,7 +38,7 @@ OFF = "torch.use_deterministic_algorithms(False)"
 def test_a_switch_is_known_by_its_documented_name(
     status: Status, tmp_path: Path, lines: list[str], solution: str
 ) -> None:
-    assert solution in switched(status.matrix, tmp_path, *lines)
+    assert solution in enabled_solutions(status.matrix, tmp_path, *lines)
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_a_switch_is_known_by_its_documented_name(
     ],
 )
 def test_what_is_none_or_is_switched_off_again(status: Status, tmp_path: Path, lines: list[str], solution: str) -> None:
-    assert solution not in switched(status.matrix, tmp_path, *lines)
+    assert solution not in enabled_solutions(status.matrix, tmp_path, *lines)

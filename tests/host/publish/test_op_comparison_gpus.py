@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from records import make_record
-from signers import Signer, laid, tfdet
-from sites import ROOT, Read, small_project
+from signers import Signer, tfdet, write_bundle
+from site_builder import ROOT, Read, small_project
 
 from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
@@ -65,9 +65,9 @@ def measure(project: Project) -> None:
     """A believed lab's records of the card into the store, and some that nobody signed."""
     for batch, signers in ((records(project, SIGNED), [Signer("lab")]), (records(project, UNSIGNED), [])):
         for signer in signers:
-            signer.believed(project)
-        envelopes = [line for signer in signers for line in signer.signs(project, batch)]
-        done = tfdet(project, "evidence", "add", "--yes", laid(project, "batch.jsonl", batch, envelopes))
+            signer.trust_in(project)
+        envelopes = [line for signer in signers for line in signer.sign(project, batch)]
+        done = tfdet(project, "evidence", "add", "--yes", write_bundle(project, "batch.jsonl", batch, envelopes))
         assert done.returncode == 0, done.stderr
 
 

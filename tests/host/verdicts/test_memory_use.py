@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from called import program
+from program_checks import program
 
 from tfdet.verdicts.program_check import InstalledBuild, check_program
 from tfdet.verdicts.reachable_sources import SourceIndex
