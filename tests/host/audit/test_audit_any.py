@@ -94,7 +94,7 @@ def test_the_constraints_of_pips_settings_hold_and_are_named(run: Run, published
     (tmp_path / "bounds.txt").write_text("fast-kernels<2\n")
     done = run("fast-kernels==2.0", PIP_CONSTRAINT=str(tmp_path / "bounds.txt"))
     assert done.returncode == ExitCode.RUN_FAILED
-    assert "a constraint of pip's settings forbids it" in done.stderr
+    assert "forbidden by a constraint of pip's settings" in done.stderr
     assert run("fast-kernels==2.0").returncode == ExitCode.OK
 
 

@@ -88,7 +88,7 @@ import elf_builders as make
 from library_builders import ELF, LZ4, PTX, ZSTD, element, fatbin, library
 from tfdet.publish import audit_views as show
 from tfdet.audit import serialize
-from tfdet.verdicts.audit_findings import prepare
+from tfdet.verdicts.audit_findings import index_audit
 from tfdet.audit.report import audit
 from tfdet.audit.targets import Target
 
@@ -145,7 +145,7 @@ def judged(path):
     if (*found.sass, "", *found.ptx) not in shown:  # what else is told depends on nothing else
         shown.add((*found.sass, "", *found.ptx))
         json.dumps(found.as_json())
-        show.audit(found, prepare(serialize.to_stored(found)), {})
+        show.audit_tables(found, index_audit(serialize.to_stored(found)), {})
     return bool(found.faults)
 
 shown = set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -119,4 +120,4 @@ def test_links_in_a_circle_have_a_path(tmp_path: Path) -> None:
 def test_no_path_is_resolved_in_another_way(checkout: Project) -> None:
     """Path.resolve() raises RuntimeError for links in a circle in Python 3.11 and 3.12."""
     code = "".join(path.read_text("utf-8") for path in checkout.root.joinpath("src").rglob("*.py"))
-    assert ".resolve()" not in code
+    assert not re.findall(r"(?<!\bmerge)\.resolve\(\)", code)  # of a Path: a merge of records has such a method too
