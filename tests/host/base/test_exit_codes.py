@@ -11,15 +11,15 @@ from tfdet.base.paths import Project
 from tfdeterminism.trace import errors as trace
 
 TRACE = {
-    "SAME": ExitCode.OK,
-    "DIFFERS": ExitCode.CONTRADICTED,
-    "USAGE": ExitCode.USAGE,
-    "FAILED": ExitCode.RUN_FAILED,
-    "UNUSED": ExitCode.NO_DEVICE,
-    "FIXED": ExitCode.FIXED,
-    "NOTHING": ExitCode.NOTHING_RECORDED,
-    "INCOMPLETE": ExitCode.TRACE_INCOMPLETE,
-    "INTERRUPTED": ExitCode.INTERRUPTED,
+    "EXIT_SAME": ExitCode.OK,
+    "EXIT_DIFFERS": ExitCode.CONTRADICTED,
+    "EXIT_USAGE": ExitCode.USAGE,
+    "EXIT_FAILED": ExitCode.RUN_FAILED,
+    "EXIT_UNUSED": ExitCode.NO_DEVICE,
+    "EXIT_FIXED": ExitCode.FIXED,
+    "EXIT_NOTHING_RECORDED": ExitCode.NOTHING_RECORDED,
+    "EXIT_INCOMPLETE": ExitCode.TRACE_INCOMPLETE,
+    "EXIT_INTERRUPTED": ExitCode.INTERRUPTED,
 }
 # How the runtime's Python says a number: an exit, an error that carries one, a constant.
 GIVEN = re.compile(
