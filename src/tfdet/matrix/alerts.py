@@ -22,7 +22,7 @@ class Wheel(StrictModel):
 
 
 class Alert(StrictModel):
-    """One name, in one library."""
+    """One alert in one library."""
 
     library: Text
     words: Text = Field(description="with which the code calls the function that refuses")
@@ -78,7 +78,7 @@ def load_meanings(folder: Path, framework: str) -> Meanings | None:
 
 
 def meanings_in_build(meanings: Meanings | None, found: Alerts | None) -> list[Meaning]:
-    """Those of which that build holds a name; each with the names that it holds."""
+    """The meanings that apply to a build, each with the alerts that the build contains."""
     if meanings is None or found is None:
         return []
     held = found.words
@@ -89,7 +89,7 @@ def meanings_in_build(meanings: Meanings | None, found: Alerts | None) -> list[M
 def find_faults(
     folder: Path, meanings: Meanings | None, environments: Iterable[str], ops: Iterable[str]
 ) -> Iterator[str]:
-    """Names of a build that alerts.toml does not know, and ops in it that no build has."""
+    """Alerts of a build that alerts.toml does not list, and ops in alerts.toml that no build has."""
     if meanings is None:
         return
     known, keys = {word for one in meanings.alerts for word in one.words}, set(ops)
@@ -101,7 +101,7 @@ def find_faults(
 
 
 def to_json(content: Mapping[str, object], alerts: Iterable[Alert]) -> str:
-    """The file's text: a name a line."""
+    """The file's text: one alert per line."""
     head = ", ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items())
     rows = ",\n".join(json.dumps(alert.model_dump()) for alert in alerts)
     return f'{{{head},\n"alerts": [\n{rows}\n]}}\n'

@@ -1,4 +1,4 @@
-"""What no file of matrix/ shows by itself: names that nothing defines, claims that disagree."""
+"""Referential integrity of matrix/: names that no file defines, claims that contradict each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfdet.matrix.models import Environment, Framework, Solution, Source
 
 
 def find_unknown_frameworks(folder: Path) -> list[str]:
-    """Folders of frameworks that frameworks/ does not know."""
+    """Folders named after a framework that frameworks/ does not define."""
     known = {path.stem for path in listed(folder / "frameworks", "*.toml")}
     inner = [path for name in ("environments", "sources", "solutions") for path in listed(folder / name)]
     return [
@@ -27,7 +27,7 @@ def _path(folder: Path, what: str, key: str, framework: str) -> Path:
 
 
 def find_undefined_solutions(folder: Path, sources: dict[str, Source]) -> list[str]:
-    """Solutions that a source names and no file defines."""
+    """Solutions that a source names and that no file defines."""
     faults = []
     for key, source in sources.items():
         known = _defined(folder, source.framework)
@@ -45,13 +45,13 @@ def find_undefined_solutions(folder: Path, sources: dict[str, Source]) -> list[s
 
 
 def _defined(folder: Path, framework: str) -> set[str]:
-    """By file: a solution whose file is faulty is told once, not again wherever it is named."""
+    """By file name, so that a solution with an invalid file is reported once, not wherever it is named."""
     files = [path for inner in ("", framework) for path in listed(folder / "solutions" / inner, "*.toml")]
     return {path.stem for path in files}
 
 
 def find_invalid_includes(folder: Path, solutions: dict[str, Solution]) -> list[str]:
-    """Solutions that include one that is not there, or themselves."""
+    """Solutions that include an undefined solution, or themselves."""
     faults = []
     for key, solution in solutions.items():
         known = _defined(folder, solution.framework)
@@ -66,7 +66,7 @@ def find_invalid_includes(folder: Path, solutions: dict[str, Solution]) -> list[
 
 
 def _all_includes(key: str, solutions: dict[str, Solution]) -> set[str]:
-    """All that a solution includes, and what those include."""
+    """The solutions that a solution includes, transitively."""
     found: set[str] = set()
     ahead = [key]
     while ahead:
@@ -80,7 +80,7 @@ def _all_includes(key: str, solutions: dict[str, Solution]) -> set[str]:
 def find_conflicting_claims(
     folder: Path, sources: dict[str, Source], environments: dict[str, Environment]
 ) -> list[str]:
-    """Claims of one source that say different things of the same cell."""
+    """Claims of one source that contradict each other about the same cell."""
     faults = []
     for key, source in sources.items():
         told: set[tuple[int, int]] = set()
@@ -107,7 +107,7 @@ def find_conflicting_claims(
 def find_unmatchable_calls(
     folder: Path, sources: dict[str, Source], solutions: dict[str, Solution], frameworks: dict[str, Framework]
 ) -> list[str]:
-    """Names of calls that no program's call is ever told as."""
+    """Call patterns that no call of a program can match."""
     found = [
         ("sources", key, one.framework, "calls", name) for key, one in sources.items() for name, _ in one.call_patterns
     ]

@@ -17,10 +17,10 @@ from tfdet_probe.core.plan import SCHEMA
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """One source under one solution on one kind of device, by the word of `--device`.
+    """One source under one solution on one kind of device, by its name for `--device`.
 
-    reason: why it is not run.  may_fail: why a crash there is no surprise.  apart_from: cases that need not be as
-    expected.
+    reason: why it is not run.  known_failure: why a crash is expected.  except_cases: cases to which the expected
+    outcome does not apply.
     """
 
     device: str

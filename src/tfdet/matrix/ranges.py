@@ -1,4 +1,4 @@
-"""Version ranges of claims: `stock` speaks of TensorFlow minors, `ngc` of image versions."""
+"""Version ranges of claims: `stock` ranges over minor versions of the framework, `ngc` over NVIDIA's image versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 
 def validate_range(text: str) -> str:
-    """The range itself; ValueError if it is not one."""
+    """Return the range; ValueError if it is not a PEP 440 specifier set."""
     from packaging.specifiers import InvalidSpecifier, SpecifierSet  # a list of environments holds no range
 
     try:
@@ -18,7 +18,7 @@ def validate_range(text: str) -> str:
 
 
 def validate_version(text: str) -> str:
-    """The version itself; ValueError if ranges could not be asked for it."""
+    """Return the version; ValueError if it is not numbers separated by dots."""
     if not re.fullmatch(r"\d+(\.\d+)*", text):
         raise ValueError(f"{text!r} is not a version such as '2.4' or '20.09'")
     return text
@@ -26,7 +26,7 @@ def validate_version(text: str) -> str:
 
 @cache
 def contains(text: str | None, version: str | None) -> bool:
-    """Does the range hold this version?  No range holds none; an unknown version is in no range."""
+    """Is the version in the range?  False if either is None."""
     from packaging.specifiers import SpecifierSet
 
     return text is not None and version is not None and version in SpecifierSet(text)
@@ -34,6 +34,6 @@ def contains(text: str | None, version: str | None) -> bool:
 
 @cache
 def leading_version(text: str) -> str | None:
-    """The version that a fact begins with ("2.15.0 (public README)"), None if it begins with none."""
+    """The version at the start of a cited text such as "2.15.0 (public README)", or None."""
     found = re.match(r"\d+(\.\d+)*", text)
     return found.group() if found else None

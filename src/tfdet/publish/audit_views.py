@@ -1,4 +1,4 @@
-"""Audits on a terminal."""
+"""Tables of `tfdet audit` for a terminal."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tfdet.publish.terminal_views import NO_AUDIT_NOTE
 from tfdet.verdicts.audit_findings import AuditIndex, count_by_family
 from tfdet.verdicts.build_diff import BuildDiff
 
-_MAX_NAME_LENGTH = 120  # of a kernel's name; some that stay mangled have thousands of characters, which --json tells
+_MAX_NAME_LENGTH = 120  # of a kernel's name; --json has the whole name
 _HOW = {"native": "natively", "jit": "by JIT", "no": "not at all"}
 
 
 def audit_tables(found: Audit, audited: AuditIndex, sources: Mapping[str, Source]) -> list[RenderableType]:
-    """One target: what it is built for, what its kernels do, what it reads and how it refuses."""
+    """One build: its architectures, kernels, environment variables and error messages."""
     target = found.target
     wheel = target.wheel.path.name if target.wheel else None
     title = f"{target.name}: {wheel}" if wheel and not target.name.endswith(wheel) else target.name

@@ -1,4 +1,4 @@
-"""What a framework's own lists say of each of its ops, beside what was measured: one row an op, one column a list."""
+"""Compare what a framework documents about each of its ops with what was measured: one row for each op."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tfdet.verdicts.status import Status
 
 
 class MeasurementColumn(NamedTuple):
-    """Where something was measured.  device: `cpu`, or the model of a GPU."""
+    """A device and a solution under which ops were measured.  device: `cpu`, or the model of a GPU."""
 
     device: str
     solution: str
 
     @property
     def documented_device(self) -> Device:
-        """Under which the documentation speaks of the device."""
+        """The kind of device, `cpu` or `gpu`, that the documentation names."""
         return CPU if self.device == CPU else GPU
 
     @property
@@ -39,10 +39,12 @@ class MeasurementColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class OpRow:
-    """documented: the entries that mean it.  measured: a mark a place, compiled by nobody, as are the verdicts; cells:
-    all of a place, in each way that it ran.  binary: what its kernels hold.
-    refuses: by which names its code does.  held: the entries that some name of that build makes true; None: nobody
-    read that build.
+    """One op of a build, as documentation, measurements and the build's binaries have it.
+
+    documented: the documentation's entries of this op.  measured, verdicts: a mark and a verdict for each column, of
+    the op in eager mode; cells: the whole cell, with every variant.  binary: what the audit found in its kernels.
+    refusal_meanings: the alerts by which its code raises.  entries_with_alert: the documented entries that an alert of
+    this build confirms; None if the build was not read.
     """
 
     op: ops.Op
@@ -61,7 +63,7 @@ class OpRow:
 
     @property
     def has_float_atomics(self) -> bool:
-        """Do its kernels of the build for CUDA, that it may reach, add floats in the order of threads?"""
+        """Do its reachable CUDA kernels add floats atomically, that is in the order of threads?"""
         return self.binary not in ("", "0") and self.binary.removesuffix("°").isdigit()
 
     @property
@@ -77,19 +79,19 @@ class OpRow:
 
     @property
     def dtypes(self) -> str:
-        """Of which the marks of a processor speak, and what each of them showed without any solution."""
+        """The dtypes that ran on a CPU, each with its mark without any solution."""
         return variants.dtype_marks(variants.dtypes(self.op, self.cells.get(MeasurementColumn(CPU, NONE))))
 
     @property
     def compiled(self) -> str:
-        """What it showed on a processor when torch.compile had taken it, under each solution."""
+        """The mark under torch.compile on a CPU, for each solution."""
         return variants.dtype_marks(
             {at.solution: variants.compiled(cell) for at, cell in self.cells.items() if at.device == CPU}
         )
 
     @property
     def refusals(self) -> str:
-        """By which names its code refuses, where: `_histc_cuda` (CUDA)."""
+        """The alerts by which its code raises, and where: `_histc_cuda` (CUDA)."""
         return refusals.refusals_text(self.refusal_meanings)
 
     @property
@@ -98,7 +100,7 @@ class OpRow:
         return "; ".join(dict.fromkeys(_entry_text(entry) for entry in self.documented))
 
     def disagreements(self, solution: str) -> Iterator[tuple[ReadingKind, str]]:
-        """Where two lists, or a list and what was measured, say different things.  solution: of which they speak."""
+        """Pairs of sources that contradict each other: two lists, or a list and a measurement under `solution`."""
         if self.op.tolerance and not self.documented:
             yield (
                 "tolerance",
@@ -141,7 +143,7 @@ class OpRow:
         return variants.dtypes_note(self.op, self.cells[place], verdict) if place in self.cells else ""
 
     def _compiled(self, device: str, solution: str) -> Iterator[tuple[ReadingKind, str]]:
-        """Where torch.compile makes another op of it."""
+        """Where its behavior under torch.compile differs from eager mode."""
         for place in (MeasurementColumn(device, NONE), MeasurementColumn(device, solution)):
             alone, whole = self.verdicts.get(place, Verdict.BLANK), variants.compiled(self.cells.get(place)).verdict
             for does in variants.compiled_note(alone, whole):
@@ -167,7 +169,7 @@ _GPU_KINDS: dict[str, ReadingKind] = {
 
 
 def _contradict(one: ops.DocumentedEntry, other: ops.DocumentedEntry) -> bool:
-    """Do they say different things of the same call?"""
+    """Do two documented entries contradict each other about the same call?"""
     same_call = not one.modes or not other.modes or set(one.modes) & set(other.modes)
     return bool(
         one.api == other.api
@@ -197,7 +199,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class OpComparison:
-    """Of one environment."""
+    """The comparison for one environment."""
 
     environment: str
     solution: str
@@ -229,12 +231,12 @@ class OpComparison:
 
     @cached_property
     def devices(self) -> list[str]:
-        """On which its ops ran; the processor is always there, and comes first."""
+        """The devices on which ops ran; the CPU is always included, and first."""
         return list(dict.fromkeys(place.device for place in self.columns))
 
     @cached_property
     def coverage(self) -> dict[str, list[tuple[str, int]]]:
-        """By device, of the ops that have samples: how many ran, and why the others did not."""
+        """By device: how many ops with sample inputs ran, and why the others did not."""
         return {device: Counter(_why(row, device) for row in self.rows).most_common() for device in self.devices}
 
     @cached_property
@@ -285,7 +287,7 @@ def compare_ops(folder: Path, status: Status, framework: str) -> list[OpComparis
 
 @dataclass(frozen=True)
 class _SourceReadings:
-    """What people read in the sources, and a program in that build's code."""
+    """What people read in the framework's sources, and what a script extracted from the build's binaries."""
 
     readings: source_readings.Readings
     meanings: alerts.Meanings | None

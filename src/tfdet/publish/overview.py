@@ -1,4 +1,4 @@
-"""One screen: per framework and kind of device what differs, what is mended, what is unknown."""
+"""One screen for each framework and kind of device: what differs, what has a solution, what is unknown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfdet.verdicts.status import Status, StatusCell
 
 
 class SourceState(StrEnum):
-    """What is known of one source on one kind of device."""
+    """Whether one source differs on one kind of device, and whether a solution helps."""
 
     OPEN = "differs"
     MENDED = "mended"
@@ -44,7 +44,7 @@ NEXT = (
 
 @dataclass
 class OverviewRow:
-    """One framework on one kind of device (a word of `--device`)."""
+    """One framework on one kind of device (a name for `--device`)."""
 
     framework: str
     word: str
@@ -89,7 +89,7 @@ def _source_state(cells: Sequence[StatusCell], matrix: Matrix) -> SourceState:
 
 
 def render(found: Status, width: int) -> RenderableType:
-    """The counts, what is open by name, and how to ask further; at 80 columns no more than 24 lines."""
+    """Counts, the names of sources without a solution, and commands for details; fits 80 x 24 characters."""
     counted = FactTable("framework", "device", "sources", *SourceState)
     named = [Text("differs, and no solution is known to make it deterministic", "bold")]
     for part in overview_rows(found):
@@ -105,7 +105,7 @@ def render(found: Status, width: int) -> RenderableType:
 
 
 def _fitted(names: Iterable[str], width: int) -> str:
-    """As many names as one line holds, and how many more there are."""
+    """As many names as fit in one line, and the number of the others."""
     names = list(names)
     for count in range(len(names), 0, -1):
         more = f" +{len(names) - count}" if count < len(names) else ""

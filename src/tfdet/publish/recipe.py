@@ -48,7 +48,7 @@ def recipe_text(status: Status, key: str, installed: bool = False) -> str:
 
 
 def remaining_rows(status: Status, key: str) -> list[dict[str, Any]]:
-    """What stays a source there, for machines."""
+    """The sources that remain nondeterministic in an environment, as JSON rows."""
     if not status.matrix.frameworks[status.matrix.environment(key).framework].published:
         return [
             {"source": source, "title": status.matrix.sources[source].title, "says": says, "measured": measured}
@@ -61,7 +61,7 @@ def remaining_rows(status: Status, key: str) -> list[dict[str, Any]]:
 
 
 def _of_solutions(status: Status, key: str) -> Iterator[str]:
-    """The lines of the framework's own solutions, and the ops that stay."""
+    """Lines of the framework's own solutions, and comments on ops that remain nondeterministic."""
     environment = status.matrix.environment(key)
     framework = status.matrix.frameworks[environment.framework]
     yield f"# {key}: {framework.name} {environment.framework_version}"
@@ -97,7 +97,7 @@ def _remaining(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def remaining_text(status: Status, framework: str) -> str:
-    """known.json of that framework's folder of tfdeterminism: what stays, by version, an entry a line."""
+    """Text of known.json in the framework's folder of tfdeterminism: what remains, by version, one entry per line."""
     environments = {
         e.version: key for key, e in status.matrix.for_framework(framework).environments.items() if e.line == "stock"
     }
@@ -130,7 +130,7 @@ def _by_hand(environment: Environment, lines: list[str]) -> list[str]:
 
 
 def _avoid(status: Status, key: str, environment: Environment) -> Iterator[str]:
-    """What stays a source there: by documents, and by measurement; and what only the package's patches cover."""
+    """Ops to avoid: documented or measured as nondeterministic, or covered only by the package's patches."""
     patches = remaining_sources.patched(environment)
     covered = {source for sources in patches.values() for source in sources}
     left = remaining_sources.remaining(status, key)

@@ -31,7 +31,7 @@ GROUPS: dict[SourceGroup, str] = {
 
 
 def columns(status: Status) -> list[TableColumn]:
-    """Of the GPU tables: the framework says which builds stand together."""
+    """Columns of the GPU tables; the framework's file says which builds share one."""
     return [column for framework in status.matrix.frameworks.values() for column in framework.columns]
 
 
@@ -40,7 +40,7 @@ def _covers(column: TableColumn, environment: Environment) -> bool:
 
 
 def claim_cell(status: Status, key: str, column: TableColumn) -> str:
-    """What documents, and GPUs that measured it, say of one source in one column."""
+    """The claims on one source in one column, with marks for the evidence behind them."""
     source = status.matrix.sources[key]
     environments = [(k, e) for k, e in status.matrix.environments.items() if _covers(column, e)]
     said = [(_claim_text(status, key, source, k, e), e) for k, e in environments]
@@ -78,7 +78,7 @@ def _claim_text(status: Status, key: str, source: Source, environment_key: str, 
 
 
 def _unclaimed(status: Status, environment: str, source: str, finding: AuditFinding) -> str:
-    """What devices showed, or the binaries hold, of a source of which no document says anything there."""
+    """Evidence on a source without a claim: measured, emulated, or found in the binaries."""
     if mark := _measured_mark(status, environment, source, NONE, Verdict.NONDETERMINISTIC):
         return f"order-dependent<sup>{mark}</sup>"
     if finding.is_unchecked:
@@ -103,7 +103,7 @@ def _replaced_backing(status: Status, environment: str, source: str) -> str:
 
 
 def _measured_mark(status: Status, environment: str, source: str, solution: str, verdict: Verdict) -> str:
-    """m by a single machine's GPU, m×2 by two machines', e where only what stands for a GPU showed it; or nothing."""
+    """m: measured on a GPU; m×2: on GPUs of two machines; e: on the virtual GPU only; else empty."""
 
     def showing(models: list[str]) -> list[InferredCell]:
         cells = [status.verdict(CellKey(environment, model, source, solution)) for model in models]
@@ -207,14 +207,12 @@ class MeasuredTable:
 
     environments: list[str]
     rows: list[tuple[str, str, list[str]]]
-    sources_without_difference: list[
-        str
-    ]  # sources under which no environment ever showed a difference, a refusal or a failure
-    rows_without_difference: list[tuple[str, str, list[str]]]  # the rows of the silent ones
+    sources_without_difference: list[str]  # no environment showed a difference, a refusal or a failure
+    rows_without_difference: list[tuple[str, str, list[str]]]  # the rows of these sources
 
 
 def measured_table(status: Status, device: str) -> MeasuredTable:
-    """What `device` showed: sources that did something in full, the silent ones by name."""
+    """Rows of what `device` showed; sources without any difference are listed by name only."""
     cells = [c for c in status.cells if c.key.device == device and c.cell.verdict is not Verdict.BLANK]
     chosen = [e for e in status.matrix.environments if e in {c.key.environment for c in cells}]
     quiet = {Verdict.NOT_SHOWN, Verdict.UNSUPPORTED}

@@ -1,4 +1,4 @@
-"""Endpoints of shields.io, a file each: what a README elsewhere can show of an environment or a source."""
+"""JSON files for shields.io badges: the state of an environment or a source, for use in other READMEs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def files(facts: SiteFacts) -> Iterator[tuple[str, str]]:
 
 
 def _of(cells: Sequence[StatusCell]) -> tuple[str, str]:
-    """What was seen of it without any solution, and whether anything was seen to help."""
+    """(text, color): the verdict without a solution, and whether some solution makes it deterministic."""
     differs = [c for c in cells if c.cell.verdict is Verdict.NONDETERMINISTIC and c.key.solution == "none"]
     solved = {c.key.solution for c in cells if c.cell.verdict is Verdict.DETERMINISTIC}
     if differs:

@@ -1,4 +1,4 @@
-"""The start page: what this is, search, the seeds' table, what the newest evidence changed."""
+"""The home page: purpose, search, the README's table, and recent changes of verdicts."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def _mark(found: re.Match[str]) -> str:
 
 
 def _titled(facts: SiteFacts, source: str) -> str:
-    """An op of a framework's samples is called as it is there, which says nothing of whose it is."""
+    """A source's title; for an op of a framework's samples, with the framework's name."""
     entry = facts.matrix.sources[source]
     title = entry.title.replace("`", "")
     return f"{facts.matrix.frameworks[entry.framework].package}: {title}" if entry.group == "op" else title
 
 
 def search_data(facts: SiteFacts, documents: list[docs.Document]) -> dict[str, Any]:
-    """What the search field looks through."""
+    """The index of the search field."""
     environments = list(facts.matrix.environments)
     at = {key: number for number, key in enumerate(environments)}
     pages: dict[str, list[int]] = {}

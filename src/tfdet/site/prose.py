@@ -1,4 +1,4 @@
-"""Pages that people wrote: the guide, the myths, the catalogue of links, how we know."""
+"""Hand-written pages: the guide, the myths, the list of links, and how verdicts are reached."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tfdet.verdicts.infer import CellKey
 
 
 class ExpectedCell(StrictModel):
-    """A cell that shows what is said, and the verdict that it has to have."""
+    """A cell that supports a statement of a myth, and the verdict that it must have (a test compares them)."""
 
     environment: Text
     device: Text
@@ -37,7 +37,7 @@ class ExpectedCell(StrictModel):
 
 
 class ExternalCheck(StrictModel):
-    """Somebody else's check of it: a file of this repository, and a text that stands in it."""
+    """A test that supports a statement: a file of this repository, and the name of a test in it."""
 
     file: Text
     name: Text
@@ -84,7 +84,7 @@ def _myths(facts: SiteFacts) -> Page:
 
 
 def _shown(facts: SiteFacts, one: ExpectedCell) -> dict[str, Any]:
-    """With the verdict of today: a page never says what the evidence does not."""
+    """The cell with its current verdict, so that the page follows the evidence."""
     cell = facts.status.cell(one.key)
     return {**cell_data(cell), "says": one.says, "expected": one.verdict, "address": cell_url(cell.key)}
 

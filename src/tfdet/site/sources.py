@@ -1,4 +1,4 @@
-"""A page per source of nondeterminism, and their list."""
+"""The pages of sources of nondeterminism, and their index."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FAMILIES = 30  # of kernels on a page
 
 
 def pages(facts: SiteFacts, apart: UlpHistogram) -> Iterator[Page]:
-    """apart: how far apart results were."""
+    """apart: largest differences between runs, in units in the last place."""
     yield _index(facts)
     for key in facts.sources:
         yield _page(facts, key, apart)
@@ -43,7 +43,7 @@ def _index(facts: SiteFacts) -> Page:
 
 
 def verdict_counts(facts: SiteFacts, source: str) -> dict[str, int]:
-    """{verdict: number of cells} of what ran."""
+    """{verdict: number of cells} of the cells that ran."""
     found: dict[str, int] = defaultdict(int)
     for cell in facts.by_source.get(source, []):
         if cell.was_run:
@@ -74,7 +74,7 @@ def _page(facts: SiteFacts, key: str, apart: UlpHistogram) -> Page:
 
 
 def _verdict_strips(facts: SiteFacts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
-    """A row a device and solution, a square a stock environment."""
+    """One row for each device and solution, one square for each stock environment."""
     frameworks = {facts.matrix.environments[cell.key.environment].framework for cell in cells}
     stock = [key for key, e in facts.matrix.environments.items() if e.line == "stock" and e.framework in frameworks]
     rows: dict[tuple[str, str], dict[str, StatusCell]] = defaultdict(dict)
@@ -107,20 +107,20 @@ def _square(environment: str, cell: StatusCell | None) -> dict[str, Any]:
             "symbol": symbol(cell), "address": cell_url(cell.key)}  # fmt: skip
 
 
-_VERSION = re.compile(r"^[a-z]+(?=\d)")  # what of an environment's key is no version
+_VERSION = re.compile(r"^[a-z]+(?=\d)")  # the prefix of an environment's key before its version
 _SAID = {"deterministic": "✓", "nondeterministic": "✗", "no-solution": "✗", "raises": "!"}
 _SHORT = {Verdict.RAISES: "!", Verdict.FAILED: "#", Verdict.STALE: "~"}
 
 
 def symbol(cell: StatusCell) -> str:
-    """One character, for colour alone tells too few people anything."""
+    """One character for the verdict, so that color is not the only sign."""
     if cell.cell.verdict is not Verdict.BLANK:
         return _SHORT.get(cell.cell.verdict) or VERDICTS[str(cell.cell.verdict)].symbol
     return _SAID[cell.claimed_outcome] if cell.claimed_outcome else "a"
 
 
 def _images(facts: SiteFacts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
-    """What is known of NVIDIA's images, by ranges: there are many, and they are alike."""
+    """Cells of NVIDIA's images, joined into version ranges with the same verdict."""
     found: dict[tuple[str, str, str], list[StatusCell]] = defaultdict(list)
     for cell in cells:
         if facts.matrix.environments[cell.key.environment].line == "ngc":
@@ -133,7 +133,7 @@ def _images(facts: SiteFacts, cells: list[StatusCell]) -> Iterator[dict[str, Any
 
 
 def _fix_lines(facts: SiteFacts, source: Source) -> Iterator[dict[str, Any]]:
-    """The lines that make it deterministic, and where documents say so."""
+    """Lines of code that make the source deterministic, with the documents that say so."""
     for key in facts.solutions:
         solution = facts.matrix.solutions[key]
         claims = [c for c in source.claims if c.says == "deterministic" and key in c.solutions]
@@ -163,7 +163,7 @@ def _audit(facts: SiteFacts, key: str) -> dict[str, Any] | None:
 
 
 def _slowdowns(cells: list[StatusCell]) -> Iterator[Mapping[str, Any]]:
-    """What a solution costs where it was timed."""
+    """Run time under each solution, relative to the control."""
     for cell in cells:
         if cell.cell.time_ratio and cell.cell.verdict is Verdict.DETERMINISTIC:
             yield {"environment": cell.key.environment, "device": cell.key.device, "solution": cell.key.solution,

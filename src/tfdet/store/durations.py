@@ -1,4 +1,4 @@
-"""How long cases took where they were measured: what a run of them is expected to take."""
+"""Expected duration of a run, from the durations of stored records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfdet.store.migrate import schema1_device_kind
 
 K = TypeVar("K", bound=Hashable)
 Cell = tuple[str, str, str, str]  # environment, device, source, solution
-UNKNOWN_SECONDS = 60.0  # of a source that nobody ever measured
+UNKNOWN_SECONDS = 60.0  # for a source without records
 
 
 class _Device(msgspec.Struct, frozen=True, gc=False):
@@ -24,7 +24,7 @@ class _Device(msgspec.Struct, frozen=True, gc=False):
 
 
 class _DurationFields(msgspec.Struct, frozen=True, gc=False):
-    """Of a record what its time depends on; a schema 1 record has its device as a word."""
+    """The fields of a record that its duration depends on; in schema 1 the device is a string."""
 
     environment: str
     device: str | _Device
@@ -38,8 +38,9 @@ class _DurationFields(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class Durations:
-    """Seconds of a source on a kind of device, under one solution, by repeat: those of the environment itself where it
-    was measured there, else what others took.
+    """Seconds per repeat of a source under a solution on a kind of device.
+
+    same_environment is used if it has the cell, else the median over other_environments, else the device's default.
     """
 
     same_environment: Mapping[Cell, float]
@@ -47,7 +48,7 @@ class Durations:
     default: Mapping[str, float]
 
     def expected_seconds(self, environment: str, device: str, source: str, solution: str, runs: int) -> float:
-        """device: as `--device` calls it.  runs: repeats of all processes."""
+        """Expected seconds.  device: its name for `--device`.  runs: repeats times processes."""
         found = self.same_environment.get((environment, device, source, solution))
         if found is None:
             found = self.other_environments.get((device, source))
@@ -57,7 +58,7 @@ class Durations:
 
 
 def collect_durations(files: Iterable[Path], devices: DeviceRegistry) -> Durations:
-    """Of a file's lines, those that tell: what is wrong with the others is not asked here."""
+    """Durations from the readable lines of these files; lines that are not records are skipped."""
     words = {key: kind.word for key, kind in devices.kinds.items()}
     cases: dict[Cell, dict[str, float]] = defaultdict(dict)
     for one in _read_durations(files):

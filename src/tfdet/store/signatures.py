@@ -104,10 +104,10 @@ def _first_trusted(attestations: Iterable[Attestation], started: str) -> Attesta
 
 @dataclass(frozen=True)
 class AttestationStore:
-    """folders: of the store, and of what its user added.  more: envelopes that lie beside files from elsewhere, and
-    found: the lines of the records there, by their checksums.
+    """Envelopes of the store, verified when they are asked for.
 
-    project: whose locks are known; None: nobody's.
+    folders: of the repository and of the user's own store.  extra_envelopes: from bundles beside files outside the
+    store; find_record: looks up the records of those files.  project: for its lock files; None: no lock file is known.
     """
 
     keys: Keyring

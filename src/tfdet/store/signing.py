@@ -1,4 +1,4 @@
-"""Sign records: with the key of this machine, or as the workflow that this runs in."""
+"""Sign records with this machine's key, or as a CI workflow through sigstore."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfdet.store.signatures import bundle_path, read_bundle, unverified_signers
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-SignCallback = Callable[[bytes], str]  # a statement into a line of a bundle
+SignCallback = Callable[[bytes], str]  # a statement to a signed line of a bundle
 
 
 def key_signer(key: Ed25519PrivateKey) -> SignCallback:
@@ -24,7 +24,7 @@ def key_signer(key: Ed25519PrivateKey) -> SignCallback:
 
 
 def attest(project: Project, records: Iterable[Record], sign: SignCallback) -> list[str]:
-    """An envelope for each environment and device."""
+    """Sign one in-toto statement for each environment and device; return their envelopes."""
     return [sign(in_toto.to_statement(project, batch)) for batch in in_toto.group_into_batches(records)]
 
 

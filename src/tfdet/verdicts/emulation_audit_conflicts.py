@@ -1,4 +1,4 @@
-"""Where the emulation and the audit of a build say different things of an op by itself, and why."""
+"""Conflicts between emulation and audit of a build: one finds an op nondeterministic, the other does not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfdet.verdicts.status import Status, StatusCell
 
 
 class EmulationAuditConflict(NamedTuple):
-    """why: by the source's file; empty where nobody has explained it."""
+    """why: the explanation in the source's file; empty if there is none."""
 
     source: str
     environment: str
@@ -22,10 +22,10 @@ class EmulationAuditConflict(NamedTuple):
 
 
 def find_conflicts(status: Status) -> Iterator[EmulationAuditConflict]:
-    """It differed, and the audit found no order-dependent atomics that the op reaches; or the other way round.
+    """Cells that differed although the audit found no reachable order-dependent atomics, or the other way round.
 
-    Where nobody has looked whether the op reaches them, an op that differed is the answer, and no disagreement.  What a
-    document says is no party here: `Status.contradictions`.
+    If it is unchecked whether the op reaches such atomics, an op that differs is no conflict.  Conflicts with documents
+    are found by `Status.contradictions`.
     """
     for cell in status.cells:
         if cell.evidence_kind == "emulated" and cell.key.solution == NONE and _is_conflict(cell):
@@ -42,7 +42,7 @@ def _is_conflict(cell: StatusCell) -> bool:
 
 def _conflict(status: Status, cell: StatusCell) -> EmulationAuditConflict:
     finding, source = cell.finding, status.matrix.source(cell.key.source)
-    assert finding is not None  # else there is nothing to be apart from
+    assert finding is not None  # `_is_conflict` requires one
     version = status.matrix.environment(cell.key.environment).version
     why = next((note.note for note in source.emulation if ranges.contains(note.stock, version)), "")
     return EmulationAuditConflict(cell.key.source, cell.key.environment, str(cell.cell.verdict), finding.text, why)

@@ -66,12 +66,13 @@ class InferredCell:
     runs, differed: over the cases that the verdict rests on (for `deterministic` and `too few runs`:
     those whose own control differed).  bound95: upper 95 % bound on the chance that a run differs,
     None where a run did.
-    proven, cases: how many cases' own control differed, of how many that ran (a case counts once a machine).
-    machines: how many the verdict rests on; agreeing: how many of these say the same by themselves, of a case that
-    another of them saw the same of; a single one agrees with itself.  shown: the cases that the verdict rests on.
-    sides: by signer; without any, nobody signed what the verdict rests on.  agreements: of those who say the same.
-    ways: of an op that is run in several dtypes, or compiled, what each of those that ran showed, by its name (see
-    verdicts.ways).  Of no other does the verdict speak.
+    controls_differed: cases whose own control differed, of the `cases` that ran (a case counts once for each machine).
+    machines: how many the verdict rests on.  agreeing_machines: how many of them reach the verdict alone, on a case on
+    which another one reaches it, too; a single machine agrees with itself.  deciding_cases: those the verdict rests on.
+    by_signer: the verdict of each signer's records; empty if the records are unsigned.  agreements: of signers with
+    this verdict.
+    variants: for an op that runs in several dtypes, or compiled, the cell of each variant that ran, by its name (see
+    verdicts.variants).  The verdict says nothing about other variants.
     """
 
     verdict: Verdict

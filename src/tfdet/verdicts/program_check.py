@@ -19,12 +19,15 @@ from tfdet.verdicts.reachable_sources import SourceIndex, SourceMatch, calls_of
 from tfdet.verdicts.status import Status, StatusCell
 
 Level = Literal["error", "warning", "note"]
-_NAMED = 8  # of many names that no source speaks of, so many are told
+_MAX_LISTED_NAMES = 8  # of calls that match no source
 
 
 @dataclass(frozen=True)
 class InstalledBuild:
-    """What is installed, and the environment of the matrix that is most like it.  same: of the very version."""
+    """An installed framework, and the most similar environment of the matrix.
+
+    exact_version: the environment has the same version.
+    """
 
     package: str
     version: str
@@ -34,9 +37,10 @@ class InstalledBuild:
 
 @dataclass(frozen=True)
 class ProgramFinding:
-    """error: it differs.  warning: it may.  note: a solution that is in effect settles it, or nothing is known.
+    """error: an op differs.  warning: it may differ.  note: an enabled solution resolves it, or nothing is known.
 
-    settled_by: what would settle it, or does.  calls: where the program asks for it.  rule: of what is no source's.
+    settled_by: solutions that would resolve it, or do.  calls: the program's calls of the op.  rule: for findings that
+    belong to no source.
     """
 
     level: Level
@@ -119,7 +123,7 @@ def _unknown(framework: Framework, called: list[str], strange: list[str], reache
     if not called and not reached:
         yield _unknown_call_finding("note", f"this program calls nothing of {framework.name} by its name")
     elif strange:
-        some = ", ".join(strange[:_NAMED]) + (", ..." if len(strange) > _NAMED else "")
+        some = ", ".join(strange[:_MAX_LISTED_NAMES]) + (", ..." if len(strange) > _MAX_LISTED_NAMES else "")
         said = f"{len(strange)} of {len(called)} called names match no source: {some}"
         yield _unknown_call_finding("note" if reached else "warning", said)
 

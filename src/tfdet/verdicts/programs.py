@@ -21,9 +21,10 @@ _MAX_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class Program:
-    """events: calls by a name, and settings, as they are read; methods: calls on objects.
+    """What a program imports, calls and sets.
 
-    environ: what it sets in os.environ before or after whatever.
+    calls_and_settings: calls of imported names, and assignments, in the order of the text.  methods: calls on objects.
+    environ: what it sets in os.environ, wherever in the text.
     """
 
     imports: frozenset[str]

@@ -19,7 +19,7 @@ Answer = Literal["agrees", "disagrees", "undecided"]
 
 @dataclass(frozen=True)
 class RebuildResult:
-    """A cell as it was told, and as it came out here."""
+    """A cell as recorded by others, and as reproduced here."""
 
     key: CellKey
     recorded: InferredCell

@@ -31,8 +31,8 @@ class ArgumentValue:
 class Call:
     """name: with the modules that the program imports; of a method "?.name".
 
-    roots: where the object of a method comes from.  more: it may have arguments that nobody sees.
-    sets: it is no call but a setting.  fate: of memory that it allocates and does not write.
+    roots: where the object of a method comes from.  has_star_args: it has *args or **kwargs, whose values are unknown.
+    sets: an assignment, not a call.  fate: how the uninitialized memory that it allocates is used.
     """
 
     name: str

@@ -33,7 +33,7 @@ CONFLICTING_VERDICTS = [
 class StatusCell:
     """finding: what that environment's audit found of the source; audited: it backs what this cell says.
 
-    seen_as: what records of its device are.
+    evidence_kind: whether records of its device are measured or emulated.
     """
 
     key: CellKey
@@ -46,7 +46,7 @@ class StatusCell:
 
     @property
     def backing(self) -> str:
-        """The best kind: what was seen outweighs what the binary holds, and that what documents say."""
+        """The strongest evidence: measured or emulated, then audited, then documented; empty if there is none."""
         if self.cell.verdict not in (Verdict.BLANK, Verdict.STALE):
             return self.evidence_kind
         if self.audited:
