@@ -42,7 +42,7 @@ def faults(path: Path, found: dict) -> list[str]:
     wrong = [f"{one['op_type']} at line {one['line']}: {one['class']}" for one in found["culprits"]
              if one["line"] != line or one["class"] != "kernel race"]  # fmt: skip
     wrong += [] if found["culprits"] and found["culprits"][0]["op_type"] == op else [f"{op} is not the first"]
-    return wrong + [f"nothing said of {word}" for word in (kernel, "atomics of line", *closed) if word not in said]
+    return wrong + [f"nothing said of {word}" for word in (kernel, "atomics at PTX line", *closed) if word not in said]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 r"""Noise is added while steps are fast: probes at every op make them slow, so that no traced run has any.
 
 in: torch2.13
-says: Your program differs, my probes hide it
+says: Your program differs, the probes hide it
 says: in turns, \d+ of \d+ untraced runs
 """
 

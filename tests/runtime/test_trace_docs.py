@@ -64,7 +64,7 @@ def test_every_verdict_has_its_words_and_its_program() -> None:
         "No difference in N runs", "OP at step N", "Only the first of N runs ended otherwise", "The runs differ",
         "Your program differs", "One run goes farther than the other", "The runs differ"]  # fmt: skip
     code = (ROOT / "runtime/tfdeterminism/trace/search/result.py").read_text("utf-8")
-    for one in ("No difference in {} runs.", "{} at step {}: {}", "Your program differs, my probes hide it",
+    for one in ("No difference in {} runs.", "{} at step {}: {}", "Your program differs, the probes hide it",
                 "Only the first of {} runs ended otherwise", "The runs differ, and what was recorded does not show",
                 "One run goes farther than the other", "The runs differ, but no recorded op does."):  # fmt: skip
         assert one in code

@@ -165,7 +165,7 @@ def test_a_race_that_the_probes_hide_is_said(tmp_path: Path) -> None:
     found = search.search()
     assert (found.code, found.hidden, found.result) == (1, True, "diverged")
     assert found.verdict() == (
-        "Your program differs, my probes hide it. What may run in any order: RandomUniform (train.py:7)."
+        "Your program differs, the probes hide it. What may run in any order: RandomUniform (train.py:7)."
     )
     assert [(one["class"], one["why"]) for one in found.culprits] == [("unordered access", "in any order")]
     asked = ["none", *["weights"] * 3, "none", *["ops"] * 3, *["unordered"] * 3, *["none", "ops"] * 5]
@@ -203,7 +203,7 @@ def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path
     found = Scripted(tmp_path, script, runs=3).search()
     assert (found.hidden, found.culprits) == (True, [])
     assert found.verdict().startswith(
-        "Your program differs, my probes hide it; the recorded graphs leave no order open"
+        "Your program differs, the probes hide it; the recorded graphs leave no order open"
     )
 
 

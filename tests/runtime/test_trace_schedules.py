@@ -34,7 +34,7 @@ def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:
     told, lines = schedules.replayed(replay, str(tmp_path))
     assert told == {"times": 3, "distinct": 2}
     (line,) = lines
-    assert line.startswith("kernel UnsortedSegmentCustomKernel: 16,384 atomics of line 4865 of its PTX at 32 addresses")
+    assert line.startswith("kernel UnsortedSegmentCustomKernel: 16,384 atomics at PTX line 4865 on 32 addresses")
     assert line.endswith("rounding (a sum of floats)")
     assert Schedules().environment(3) is None
 

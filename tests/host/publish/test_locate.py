@@ -102,11 +102,11 @@ def test_equal_traces(traces: list[str], tmp_path: Path) -> None:
 
 def test_suspects_are_not_shown_as_culprits(traces: list[str]) -> None:
     """A race that the probes hide: what is shown was read off the graph."""
-    hidden = result(traces, hidden=True, verdict="Your program differs, my probes hide it.")
+    hidden = result(traces, hidden=True, verdict="Your program differs, the probes hide it.")
     text = locate_page.html(hidden)
     assert "A suspect, read off the graph" in text
     assert "The culprit<" not in text
-    assert hidden.headline == "Your program differs, my probes hide it."
+    assert hidden.headline == "Your program differs, the probes hide it."
 
 
 def test_what_is_no_result_is_refused() -> None:

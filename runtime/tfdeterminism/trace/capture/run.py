@@ -172,4 +172,4 @@ def _compiled(path):
     except (IOError, OSError) as error:
         raise errors.UsageError("{}: {}".format(path, error.strerror), "name the program after --")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise errors.UsageError("{} is no Python program: {}".format(path, error), "run it without tracing first")
+        raise errors.UsageError("{} is not a Python program: {}".format(path, error), "run it without tracing first")

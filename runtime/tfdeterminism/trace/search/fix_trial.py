@@ -46,7 +46,7 @@ class Fix(object):
             said.append("not from outside: {} ({}) needs a change of the program's own code{}".format(
                 one["op_type"], where, ":" if one["lines"] else ""))
             said += ["    " + line for line in one["lines"]]
-        return said or ["there is no advice to take"]
+        return said or ["no automatic fix is known"]
 
     def _came_of_it(self):
         if self.result == FAILS:

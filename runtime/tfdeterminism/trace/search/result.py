@@ -64,7 +64,7 @@ class SearchResult(object):
         return said + at_line(first) + "."
 
     def _hidden_verdict(self):
-        said = "Your program differs, my probes hide it"
+        said = "Your program differs, the probes hide it"
         if not self.culprits:
             return said + "; the recorded graphs leave no order open."
         first = self.culprits[0]

@@ -66,10 +66,10 @@ def _kernels(path):
 
 
 def _kernel_text(kernel, atomic):
-    return "kernel {}: {:,} atomics of line {} of its PTX at {:,} addresses, whose order shows by {}".format(
+    return "kernel {}: {:,} atomics at PTX line {} on {:,} addresses; order affects {}".format(
         demangled_name(kernel), atomic.get("atomics", 0), atomic.get("line", "?"), atomic.get("addresses", 0),
-        {"rounding": "rounding (a sum of floats)", "last": "who is last", "old": "the value from before"}.get(
-            atomic.get("shows"), "it"))
+        {"rounding": "rounding (a sum of floats)", "last": "which write is last", "old": "the old value"}.get(
+            atomic.get("shows"), "the result"))
 
 
 def demangled_name(mangled):

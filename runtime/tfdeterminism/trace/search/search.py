@@ -50,7 +50,7 @@ class Search(object):
             self._progress.planned += 2 * self._limit
             self.found.fix = FixTrial(self._outcome, self._differ, self._limit).of(self.found.culprits)
         if self._launcher.stood_in:
-            self._found("stood in for on the CPU, so that it says nothing of NVIDIA's: {}".format(
+            self._found("computed by CPU fallbacks, so not evidence about NVIDIA's library: {}".format(
                 ", ".join(sorted(self._launcher.stood_in))))
         return self.found
 

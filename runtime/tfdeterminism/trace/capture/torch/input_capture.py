@@ -65,7 +65,7 @@ def from_json(value, tensors):
         made = getattr(torch, said, None) if kind in ("dtype", "layout", "memory_format") else None
         if made is not None and isinstance(made, getattr(torch, kind)):
             return made
-    raise ValueError("an argument is not kept: {}".format(value))
+    raise ValueError("cannot capture argument: {}".format(value))
 
 
 def tensor_of(data, dtype, shape, stride, device):
