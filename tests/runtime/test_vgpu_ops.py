@@ -69,7 +69,7 @@ def test_a_difference_comes_down_to_two_atomics(tmp_path: Path) -> None:
     """Of two warps, for a column has one addend in each: their exchange changes the bytes of a real program."""
     project = find_project()
     environment = load_matrix(project.matrix).environments["tf2.0"]
-    python = VenvEngine(project).interpreter("tf2.0", environment, "gpu", bare=True)
+    python = VenvEngine(project).interpreter("tf2.0", environment, "gpu", without_vendor_libraries=True)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     command = [sys.executable, str(project.vgpu / "minimise.py"), "--", str(python), str(program)]

@@ -34,7 +34,7 @@ CLOSED = {
 def run(checkout: Project, kind: str, *, stand_ins: bool) -> subprocess.CompletedProcess[str]:
     try:
         python = VenvEngine(checkout).interpreter(
-            "tf2.0", load_matrix(checkout.matrix).environment("tf2.0"), "gpu", bare=True
+            "tf2.0", load_matrix(checkout.matrix).environment("tf2.0"), "gpu", without_vendor_libraries=True
         )
     except RunFailedError as error:
         if "no CPython" in error.cause and not os.environ.get("CI"):

@@ -56,7 +56,7 @@ def main() -> int:
     chosen = parser.parse_args()
     project = find_project()
     environment = load_matrix(project.matrix).environments[chosen.environment]
-    python = str(VenvEngine(project).interpreter(chosen.environment, environment, "gpu", bare=True))
+    python = str(VenvEngine(project).interpreter(chosen.environment, environment, "gpu", without_vendor_libraries=True))
     env = {**vgpu.environ(vgpu.library_folder(project), chosen.schedule), "TF_CPP_MIN_LOG_LEVEL": "3"}
     env["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
     subprocess.run([python, "-c", AVAILABLE], env=env, check=True, stderr=subprocess.DEVNULL)

@@ -62,5 +62,5 @@ def audit(
     if not targets:
         advice = "Name an environment, a version, a wheel, a folder or libraries: tfdet audit tf2.0 torch==2.14.1."
         raise UsageError("nothing to audit", advice)
-    asked = audit_command.AuditOptions(targets, arch or (), as_json, write, kernel_registrations, baseline)
-    raise typer.Exit(audit_command.run(project, matrix, asked))
+    options = audit_command.AuditOptions(targets, arch or (), as_json, write, kernel_registrations, baseline)
+    raise typer.Exit(audit_command.run(project, matrix, options))

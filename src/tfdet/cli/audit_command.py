@@ -1,4 +1,4 @@
-"""What `tfdet audit` does; the command line only passes on what it was asked."""
+"""The work of `tfdet audit`, whose options cli/audit.py parses."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ class AuditOptions:
     baseline: str | None = None
 
 
-def run(project: Project, matrix: Matrix, asked: AuditOptions) -> ExitCode:
-    """Audit each target and show it; what fails is told, and the others are still audited."""
-    _check_options(matrix, asked)
-    if asked.write:
+def run(project: Project, matrix: Matrix, options: AuditOptions) -> ExitCode:
+    """Audit each target and print it. An error of one target is printed, and the others are still audited."""
+    _check_options(matrix, options)
+    if options.write:
         project.require_checkout("--write")
-    old = _load_side(project, matrix, asked.baseline) if asked.baseline else None
-    targets, failed = resolve(project, matrix, asked.targets)
+    old = _load_side(project, matrix, options.baseline) if options.baseline else None
+    targets, failed = resolve(project, matrix, options.targets)
     several = len(targets) + len(failed) > 1
     documents = []
     for target in targets:
         try:
-            found = _audit(project, matrix, target, asked)
+            found = _audit(project, matrix, target, options)
         except (TfdetError, OSError) as error:
             failed.append(error if isinstance(error, TfdetError) else from_os_error(error))
             continue
         for fault in found.faults:
             failed.append(DataError(fault))
-        documents += _show(project, matrix, found, asked, old)
-    if asked.as_json and documents:
+        documents += _show(project, matrix, found, options, old)
+    if options.as_json and documents:
         console.write(dump_json(documents if several else documents[0], None, ascii_only=True) + "\n")
     for problem in failed:
         console.print_error(problem)
@@ -58,40 +58,40 @@ def run(project: Project, matrix: Matrix, asked: AuditOptions) -> ExitCode:
 
 
 def _show(
-    project: Project, matrix: Matrix, found: Audit, asked: AuditOptions, old: AuditIndex | None
+    project: Project, matrix: Matrix, found: Audit, options: AuditOptions, old: AuditIndex | None
 ) -> list[dict[str, Any]]:
-    """For people, or kept; for machines it is returned, to be shown together with the others."""
+    """Print or store an audit; with --json return its documents, which are printed together."""
     kept = serialize.to_stored(found)
     new = index_audit(kept)
     changed = diff_builds(old, new, matrix.sources) if old else None
-    if asked.as_json:
+    if options.as_json:
         return [{**found.as_json(), **({"difference": changed.as_json()} if changed else {})}]
-    if asked.write:
+    if options.write:
         console.print_note(f"wrote {stored.write(project, kept)}")
-    parts = [] if asked.write else show.audit_tables(found, new, matrix.sources)
+    parts = [] if options.write else show.audit_tables(found, new, matrix.sources)
     for part in [*parts, *(["", *show.diff_tables(changed)] if changed else [])]:
         console.out().print(part)
     return []
 
 
-def _check_options(matrix: Matrix, asked: AuditOptions) -> None:
-    check_archs(asked.archs)
-    if asked.write:
-        if asked.archs or asked.as_json:
+def _check_options(matrix: Matrix, options: AuditOptions) -> None:
+    check_archs(options.archs)
+    if options.write:
+        if options.archs or options.as_json:
             raise UsageError("--write cannot be combined with --arch or --json", "matrix/audits holds complete audits.")
-        if unknown := [name for name in asked.targets if name not in matrix.environments]:
+        if unknown := [name for name in options.targets if name not in matrix.environments]:
             raise UsageError(
                 f"--write: {unknown[0]} is not an environment", "matrix/audits holds audits of environments only."
             )
 
 
-def _audit(project: Project, matrix: Matrix, target: Target, asked: AuditOptions) -> Audit:
+def _audit(project: Project, matrix: Matrix, target: Target, options: AuditOptions) -> Audit:
     console.print_note(f"reading {len(target.libraries)} libraries of {target.name}")
-    found = audit(target, set(asked.archs) or None, matrix.determinism_variables)
-    if missing := set(asked.archs) - {*found.sass, *found.ptx}:
+    found = audit(target, set(options.archs) or None, matrix.determinism_variables)
+    if missing := set(options.archs) - {*found.sass, *found.ptx}:
         held = " ".join([*found.sass, *found.ptx]) or "no GPU code"
-        raise UsageError(f"{target.name} holds nothing for {' '.join(sorted(missing))}", f"It holds {held}.")
-    if target.environment and (asked.write or asked.registrations):
+        raise UsageError(f"{target.name} contains no GPU code for {' '.join(sorted(missing))}", f"It contains {held}.")
+    if target.environment and (options.write or options.registrations):
         return replace(found, registrations=_registrations(project, matrix, target))
     return found
 
@@ -107,12 +107,12 @@ def _registrations(project: Project, matrix: Matrix, target: Target) -> Registra
     try:
         return registrations(project, target.environment, environment, target.wheel, target.libraries)
     except TfdetError as error:  # the kernels do not need it
-        console.print_note(f"{target.environment}: its registrations are not known: {error.cause}")
+        console.print_note(f"{target.environment}: no kernel registrations: {error.cause}")
         return None
 
 
 def compare(project: Project, matrix: Matrix, old: str, new: str) -> BuildDiff:
-    """Of two builds: environments by their stored audits, all else is read now."""
+    """Compare two builds: environments by their stored audits, others by an audit now."""
     return diff_builds(_load_side(project, matrix, old), _load_side(project, matrix, new), matrix.sources)
 
 
@@ -124,7 +124,7 @@ def _load_side(project: Project, matrix: Matrix, name: str) -> AuditIndex:
         raise failed[0]
     found = _audit(project, matrix, targets[0], AuditOptions([name]))
     if found.faults:
-        raise DataError("\n".join(found.faults), "What is not read whole is not compared.")
+        raise DataError("\n".join(found.faults), "A build that cannot be read completely cannot be compared.")
     return index_audit(serialize.to_stored(found))
 
 
@@ -133,6 +133,6 @@ def _load_stored(project: Project, matrix: Matrix, key: str) -> AuditIndex:
     if not is_there(path):
         have = ", ".join(p.stem for p in listed(project.audits, "*.json"))
         raise UsageError(
-            f"{key} has no audit in {project.audits}", f"Make it: tfdet audit {key} --write. There are: {have}."
+            f"{key} has no audit in {project.audits}", f"Create it: tfdet audit {key} --write. Available: {have}."
         )
     return index_audit(stored.load(path))

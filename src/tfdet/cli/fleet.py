@@ -152,18 +152,18 @@ def run(
         made.cancel(False)
     else:
         _reject_empty_values({"gpu": [gpu], "solution": solution or []})
-        how = FleetOptions(device=device, solutions=solution or [], repeats=repeats, processes=processes, memory=memory,
-                  engine=container_runtime or engine, gpu=gpu)  # fmt: skip
-        found = _plan_tasks(env or [], source or [], how, 60 * task_minutes)
+        options = FleetOptions(device=device, solutions=solution or [], repeats=repeats, processes=processes,
+                               memory=memory, engine=container_runtime or engine, gpu=gpu)  # fmt: skip
+        found = _plan_tasks(env or [], source or [], options, 60 * task_minutes)
         if print_manifests:
             from tfdet.fleet.kubernetes import manifests
 
-            print_json(manifests("tfdet", how, found, registry, volume_claim, queue))
+            print_json(manifests("tfdet", options, found, registry, volume_claim, queue))
             return
         if build_environments:
-            _build_environments(how, dict.fromkeys(task.environment for task in found))
+            _build_environments(options, dict.fromkeys(task.environment for task in found))
         made = FleetFolder(folder or _fleets_folder(find_project()) / datetime.now(UTC).strftime("%Y%m%d-%H%M%S"))
-        _create_fleet(made, how, found, cluster, _parse_sbatch_options(sbatch_option or []), max_parallel)
+        _create_fleet(made, options, found, cluster, _parse_sbatch_options(sbatch_option or []), max_parallel)
     console.print_note(f"fleet folder: {made.path}")
     _watch_and_collect(made, out, poll_interval)
 
@@ -209,7 +209,7 @@ def cancel(folder: FleetPath = None) -> None:
         report_added(ingest_into_store(fleet))
 
 
-def _plan_tasks(env: list[str], only: list[str], how: FleetOptions, seconds: float) -> list[Task]:
+def _plan_tasks(env: list[str], only: list[str], options: FleetOptions, seconds: float) -> list[Task]:
     from tfdet.fleet.tasks import plan_tasks
     from tfdet.store.durations import collect_durations
     from tfdet.store.evidence import EvidenceStore
@@ -221,40 +221,42 @@ def _plan_tasks(env: list[str], only: list[str], how: FleetOptions, seconds: flo
         matrix.environment(key)
     for name in only:
         matrix.source(name)
-    for name in how.solutions:
+    for name in options.solutions:
         matrix.solution(name)
     found = plan_tasks(
-        matrix, env, only, how, collect_durations(EvidenceStore.open(project).files(), matrix.devices), seconds
+        matrix, env, only, options, collect_durations(EvidenceStore.open(project).files(), matrix.devices), seconds
     )
     if not found:
-        raise UsageError(f"nothing to run on the {how.device}", "Choose another --source, --solution or --device.")
+        raise UsageError(f"nothing to run on the {options.device}", "Choose another --source, --solution or --device.")
     console.print_note(
         f"{len(found)} tasks, {_format_duration(sum(task.seconds for task in found))} of one machine's time"
     )
     return found
 
 
-def _build_environments(how: FleetOptions, environments: Iterable[str]) -> None:
+def _build_environments(options: FleetOptions, environments: Iterable[str]) -> None:
     """Build on this host what a node without a network cannot."""
     from tfdet.engines import vgpu
     from tfdet.engines.venv import VenvEngine
 
     project, matrix = load_project()
-    if how.engine not in (None, "venv"):
+    if options.engine not in (None, "venv"):
         raise UsageError(
-            f"--build-environments cannot be combined with {how.engine}",
+            f"--build-environments cannot be combined with {options.engine}",
             "Build its images yourself: see docs/how-to/run-on-a-cluster.md.",
         )
-    kind = matrix.devices.find_by_cli_name(how.device)
+    kind = matrix.devices.find_by_cli_name(options.device)
     for key in environments:
-        VenvEngine(project).interpreter(key, matrix.environment(key), kind.claimed_as, bare=kind.virtual)
+        VenvEngine(project).interpreter(
+            key, matrix.environment(key), kind.claimed_as, without_vendor_libraries=kind.virtual
+        )
     if kind.virtual:
         vgpu.library_folder(project)
 
 
 def _create_fleet(
     folder: FleetFolder,
-    how: FleetOptions,
+    options: FleetOptions,
     found: list[Task],
     cluster: ClusterKind | None,
     wants: dict[str, str],
@@ -268,7 +270,7 @@ def _create_fleet(
     clusters.connect(chosen, folder)  # where it is not there, nothing is made
     user_data = str(project.user_data) if project.user_data else None
     folder.make(Fleet(schema=1, name=folder.job_name, root=str(project.root), user_data=user_data, cluster=chosen,
-                      sbatch_options=wants, max_parallel=max_parallel, options=how, tasks=found))  # fmt: skip
+                      sbatch_options=wants, max_parallel=max_parallel, options=options, tasks=found))  # fmt: skip
 
 
 def _watch_and_collect(folder: FleetFolder, out: Path | None, poll_interval: float | None) -> None:

@@ -327,7 +327,11 @@ def _interpreter(project: Project, matrix: Matrix, ask: LocateRequest) -> str:
         environment = matrix.environment(ask.environment)
         if kind.needs_driver:
             require_gpu(environment)
-        return str(VenvEngine(project).interpreter(ask.environment, environment, kind.claimed_as, bare=kind.virtual))
+        return str(
+            VenvEngine(project).interpreter(
+                ask.environment, environment, kind.claimed_as, without_vendor_libraries=kind.virtual
+            )
+        )
     if kind.needs_driver:
         raise DeviceUnavailableError(
             "--device needs an ENV argument", "Your own Python uses the devices that it finds."

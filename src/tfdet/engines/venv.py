@@ -45,7 +45,9 @@ class VenvEngine:
         kind = request.kind
         if kind.needs_driver:
             require_gpu(request.environment)
-        python = self.interpreter(request.key, request.environment, kind.claimed_as, bare=kind.virtual)
+        python = self.interpreter(
+            request.key, request.environment, kind.claimed_as, without_vendor_libraries=kind.virtual
+        )
         library = vgpu.library_folder(self._project) if kind.virtual else None
         suite = self._project.suite(request.environment.framework)
         command = [str(python), "-m", "tfdet_probe", "--plan", str(request.plan), "--suite", str(suite)]
@@ -54,10 +56,12 @@ class VenvEngine:
         # The probe's table goes where its progress goes: standard output is for the host's.
         return wait(subprocess.Popen(command, env=self._environ(library), stdin=subprocess.PIPE, stdout=sys.stderr))
 
-    def interpreter(self, key: str, environment: Environment, build: Device, *, bare: bool = False) -> Path:
+    def interpreter(
+        self, key: str, environment: Environment, build: Device, *, without_vendor_libraries: bool = False
+    ) -> Path:
         """The Python of this environment, made (once) from its lock file.
 
-        build: of the framework.  bare: without the vendor's libraries, for something stands for them.
+        build: of the framework.  without_vendor_libraries: for the virtual GPU, which replaces them.
         """
         pip = _pip_requirements(key, environment)
         lock = self._project.lock(key, build)
@@ -65,7 +69,7 @@ class VenvEngine:
             raise TfdetError(f"{lock} not found", f"Create it: scripts/update-locks {key}")
         check_lock(lock, framework=framework_of(self._project, environment))
         locked = read_lock(self._project, key, build)
-        pinned = without_nvidia(locked) if bare else locked
+        pinned = without_nvidia(locked) if without_vendor_libraries else locked
         digest = hashlib.sha256(pinned.encode()).hexdigest()[:10]
         folder = cache_dir() / "venvs" / f"{key}-{build}-{digest}"
         python = folder / "bin" / "python"

@@ -56,7 +56,7 @@ def check_schedule(schedule: str) -> None:
 
 
 def environ(
-    library: Path, schedule: str, before: Mapping[str, str] = os.environ, *, cpu_fallbacks: bool = False
+    library: Path, schedule: str, base_environ: Mapping[str, str] = os.environ, *, cpu_fallbacks: bool = False
 ) -> dict[str, str]:
     """What a program of this user's must be started with to see the virtual GPU, and no other.
 
@@ -64,7 +64,7 @@ def environ(
     UsageError where the device has no such schedule.
     """
     check_schedule(schedule)
-    found = {**virtual_gpu.environ(str(library), before), "VGPU_SCHEDULE": schedule}
+    found = {**virtual_gpu.environ(str(library), base_environ), "VGPU_SCHEDULE": schedule}
     return {**found, virtual_gpu.CPU_FALLBACKS: "all"} if cpu_fallbacks else found
 
 

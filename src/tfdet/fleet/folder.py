@@ -1,11 +1,11 @@
-"""The folder of a fleet, which all of its machines see.  Each file has one writer, and is written whole or by lines.
+"""The folder of a fleet, shared by its machines. Each file has one writer, which writes it atomically or by lines.
 
 fleet.json                 the plan
-rounds/0003.json           which tasks were sent together, under which name; .ids: what the cluster calls them
-begun/7-ATTEMPT.json       on which machine an attempt at task 7 began
-ended/7-ATTEMPT.json       how it ended; absent: it is under way, or was killed
+rounds/0003.json           one submission: its tasks and its job name; .ids: the cluster's job IDs
+begun/7-ATTEMPT.json       the start of an attempt at task 7: machine and time
+ended/7-ATTEMPT.json       its end: exit code and error; absent while it runs, or if it was killed
 records/7-ATTEMPT.jsonl    its journal
-logs/                      what the tasks said
+logs/                      the output of the tasks
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ClusterKind = Literal["slurm", "local"]  # to what
 
 
 class Fleet(StrictModel):
-    """What fleet.json holds."""
+    """The content of fleet.json."""
 
     schema_: int = Field(default=1, alias="schema", ge=1, le=1)
     name: Text = Field(description="of its jobs, with a round's number behind it")
@@ -60,7 +60,7 @@ class Fleet(StrictModel):
 
 
 class Submission(StrictModel):
-    """tasks: in the order in which the cluster numbers them, from 0."""
+    """Tasks submitted together. tasks: in the order of the cluster's array index, from 0."""
 
     name: Text
     tasks: list[int]
@@ -98,12 +98,12 @@ class FleetFolder:
             ) from error
 
     def make(self, fleet: Fleet) -> None:
-        """Nobody but its owner may write there: tasks do as the files say, and the records are signed."""
+        """Create the folder. Only its owner may write there: tasks execute the plan, and the records are signed."""
         if is_there(self.path) and not self.path.is_dir():
             raise UsageError(f"{self.path}: not a folder", "Pass a new folder.")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            (self.path / "rounds").mkdir(mode=0o755)  # of two at once one comes first
+            (self.path / "rounds").mkdir(mode=0o755)  # fails for the second of two concurrent planners
         except FileExistsError:
             is_planned = is_there(self.path / PLAN)
             advice = (
@@ -118,13 +118,13 @@ class FleetFolder:
 
     @property
     def job_name(self) -> str:
-        """By which its jobs are found again: of this folder alone, whatever others are called."""
+        """Return the job name, unique to this folder, by which its jobs are found."""
         known = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:8]
         return f"tfdet-{re.sub('[^A-Za-z0-9.-]', '-', self.path.name)[:40]}-{known}"
 
     @property
     def cancelled(self) -> bool:
-        """Nothing more is to be sent, whoever watches."""
+        """Whether the fleet is cancelled: nothing more is submitted."""
         return is_there(self.path / "cancelled")
 
     def cancel(self, yes: bool) -> None:
@@ -134,7 +134,7 @@ class FleetFolder:
             (self.path / "cancelled").unlink(missing_ok=True)
 
     def started_attempts(self) -> dict[int, list[str]]:
-        """{task: attempts that began}, in the order of their names."""
+        """Return {task: names of the attempts that began}, sorted."""
         return self._by_task("begun")
 
     def ended_attempts(self) -> dict[int, list[AttemptEnd]]:
@@ -144,7 +144,7 @@ class FleetFolder:
         return _read_json(self.path / "ended" / f"{name}.json", TypeAdapter(AttemptEnd))
 
     def _by_task(self, kind: str) -> dict[int, list[str]]:
-        """Of the plan's tasks; files of other names are somebody else's."""
+        """Return {task: attempt names} of a subfolder; files with other names are ignored."""
         found: dict[int, list[str]] = defaultdict(list)
         with os.scandir(self.path / kind) as there:
             names = sorted(name for entry in there if _ATTEMPT.fullmatch(name := entry.name))
@@ -163,14 +163,14 @@ class FleetFolder:
         return self.path / "records" / f"{attempt}.jsonl"
 
     def lines(self, attempts: list[str]) -> Iterator[str]:
-        """Each record of a task's attempts once, torn ends left out.
+        """Yield each record of a task's attempts once, without incomplete last lines.
 
-        What crashed in an attempt that was killed itself is left out, too: the case may have had no part in it.
+        Crashes in an attempt that was killed are left out: the case may not be their cause.
         """
         return (line for _, _, line in self.named_lines(attempts))
 
     def named_lines(self, attempts: list[str]) -> Iterator[tuple[str, int, str]]:
-        """Each with its attempt, and its number there."""
+        """Yield (attempt, line number, line)."""
         seen: set[str] = set()
         for attempt in attempts:
             whole = self._ended_by_itself(attempt)
@@ -181,17 +181,17 @@ class FleetFolder:
                 yield attempt, number, line
 
     def made_progress(self, attempts: list[str], last: int) -> bool:
-        """Did the last so many of them finish what no earlier one had?"""
+        """Return whether the last `last` attempts added a record that no earlier attempt has."""
         before = set(self.lines(attempts[:-last]))
         return any(line not in before for line in self.lines(attempts[-last:]))
 
     def _ended_by_itself(self, attempt: str) -> bool:
-        """By itself: neither interrupted, nor was its suite killed (a negative code: by which signal)."""
+        """Return whether an attempt ended neither by an interrupt nor by a signal (a negative exit code)."""
         there = is_there(self.path / "ended" / f"{attempt}.json")
         return there and 0 <= self._ended(attempt).code < ExitCode.INTERRUPTED
 
     def _complete_lines(self, attempt: str) -> list[str]:
-        """What a node that lost its power left may be no text: such lines are told of as what they are."""
+        """Return the complete lines. A power loss may leave invalid text: such lines are reported later."""
         journal = self.journal(attempt)
         if not is_there(journal):
             return []
@@ -204,7 +204,7 @@ class FleetFolder:
         return [_read_json(path, TypeAdapter(Submission)) for path in found]
 
     def add_submission(self, tasks: list[int]) -> Submission:
-        """Told before anything is sent: whoever goes on knows what to look for."""
+        """Record a submission before it is made, so that --resume knows which jobs to look for."""
         there = [_ROUND.fullmatch(path.name) for path in listed(self.path / "rounds")]
         number = max((int(one[1]) + 1 for one in there if one), default=0)
         made = Submission(name=f"{self.fleet.name}-{number:04}", tasks=tasks)
@@ -215,7 +215,7 @@ class FleetFolder:
         write_atomic(self._submission_file(made, "ids"), json.dumps(ids))
 
     def job_ids(self, made: Submission) -> list[str] | None:
-        """None: whoever was to send it did not come to say that it was sent."""
+        """Return the job IDs; None if the submitter ended before it recorded them."""
         where = self._submission_file(made, "ids")
         return _read_json(where, _IDS) if is_there(where) else None
 
@@ -228,7 +228,7 @@ def is_completed(line: str) -> bool:
 
 
 def _read_json(path: Path, shape: TypeAdapter[T]) -> T:
-    """Our own writers leave whole files: what is not whole was damaged by something else."""
+    """Read a file. tfdet writes atomically: an invalid file was damaged by something else."""
     try:
         return shape.validate_json(read_bytes(path, _MOVE_ADVICE))
     except ValidationError as error:
