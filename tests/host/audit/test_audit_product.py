@@ -92,7 +92,7 @@ def test_one_architecture(run: Run, tmp_path: Path) -> None:
     assert {kernel["arch"] for kernel in found["kernels"]} == {"sm_80"}
     missing = run(path, "--arch", "sm_90")
     assert missing.returncode == ExitCode.USAGE
-    assert "It holds sm_70 sm_80" in missing.stderr
+    assert "It contains sm_70 sm_80" in missing.stderr
     assert run(path, "--arch", "volta").returncode == ExitCode.USAGE
 
 
