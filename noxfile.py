@@ -63,6 +63,18 @@ def shell(session: nox.Session) -> None:
     session.run("shellcheck", ".ci/run", "docker/entrypoint", "docker/install", *sorted(map(str, scripts)))
 
 
+@nox.session(tags=["tests"])
+def cpp(session: nox.Session) -> None:
+    """Clang-format and clang-tidy: the virtual GPU's sources; `-- FILE...` those alone."""
+    sources = session.posargs or sorted(
+        str(path) for pattern in ("*.cpp", "*.h") for path in ROOT.glob(f"vgpu/src/**/{pattern}")
+    )
+    session.run("clang-format", "--dry-run", "-Werror", *sources)
+    session.run("python", "vgpu/build.py", "--compile-commands", silent=True, env={"VGPU_COMPILER": ""})
+    if compiled := [one for one in sources if one.endswith(".cpp") and "soname_shims" not in one]:
+        session.run("run-clang-tidy.py", "-quiet", "-config-file", "vgpu/.clang-tidy", "-p", "vgpu", *compiled)
+
+
 @nox.session(default=False)
 def workflows(session: nox.Session) -> None:
     """Actionlint, which pre-commit brings: it needs a network."""

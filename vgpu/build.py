@@ -1,4 +1,5 @@
 """Build the virtual GPU: python vgpu/build.py [--portable] [--sanitize] [FOLDER]     default: the user's cache.
+       For editors and clang-tidy: python vgpu/build.py --compile-commands
 
 Prints the folder that a program's LD_LIBRARY_PATH has to begin with.  Needs a C++17 compiler: CXX, or g++, c++,
 clang++, or the one that `pip install ziglang` brings.  --portable: for any Linux, which takes the last, as does
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -26,8 +28,7 @@ FLAGS = [
     # What is computed must be what the instruction says: no contraction, no assumed rounding.  Registers have any type.
     *("-ffp-contract=off", "-frounding-math", "-fno-strict-aliasing"),
 ]
-# All alike: zig makes C++'s own library, a minute's work, anew for other flags.
-LINKED = [*FLAGS, "-shared", "-s"]
+SHARED = ("-shared", "-s")  # with FLAGS as well: zig makes C++'s own library, a minute's work, anew for other flags
 SANITIZE = ("-g1", "-fsanitize=address", "-fno-omit-frame-pointer")
 # For a C library as old as that of the oldest image, and with C++'s own library inside.
 PORTABLE = [
@@ -75,11 +76,16 @@ def fingerprint(command: list[str], *sources: Path) -> str:
 
     Of which environment ziglang is does not count: all of a user's share one build.
     """
-    digest = hashlib.sha256(" ".join([part for part in command if part != sys.executable] + FLAGS).encode())
+    digest = hashlib.sha256(" ".join(part for part in command if part != sys.executable).encode())
     lists = sorted({one for source in sources for one in source.parent.glob("*.def")})
     for path in [*sorted(SOURCES.rglob("*.h")), *lists, *sources]:
         digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:20]
+
+
+def compilation(command: list[str], source: Path) -> list[str]:
+    """The command that compiles it; includes are named from SOURCES on."""
+    return [*command, "-iquote", str(SOURCES), "-c", str(source)]
 
 
 def compiled(command: list[str], source: Path, folder: Path) -> Path:
@@ -87,14 +93,14 @@ def compiled(command: list[str], source: Path, folder: Path) -> Path:
     made = folder / f"{source.stem}-{fingerprint(command, source)}.o"
     if not made.exists():
         part = made.with_suffix(f".{os.getpid()}")
-        subprocess.run([*command, *FLAGS, "-iquote", str(SOURCES), "-c", str(source), "-o", str(part)], check=True)
+        subprocess.run([*compilation(command, source), "-o", str(part)], check=True)
         part.rename(made)
     return made
 
 
 def link_whole(command: list[str], objects: list[Path], made: Path) -> None:
     link = ["-Wl,-Bsymbolic", "-Wl,-z,defs", f"-Wl,-soname,{made.name}", "-lpthread", "-ldl"]
-    subprocess.run([*command, *LINKED, *map(str, objects), *link, "-o", str(made)], check=True)
+    subprocess.run([*command, *SHARED, *map(str, objects), *link, "-o", str(made)], check=True)
 
 
 def link_named(command: list[str], name: str, folder: Path) -> None:
@@ -106,7 +112,7 @@ def link_named(command: list[str], name: str, folder: Path) -> None:
         versions = folder / f"{name}.versions"
         versions.write_text(f"{name} {{ global: *; }};\n")
         whole.append(f"-Wl,--version-script={versions}")
-    subprocess.run([*command, *LINKED, *what, *whole], check=True)
+    subprocess.run([*command, *SHARED, *what, *whole], check=True)
 
 
 @contextmanager
@@ -122,15 +128,31 @@ def alone(folder: Path) -> Iterator[None]:
 
 def build(folder: Path, portable: bool = False, options: tuple[str, ...] = ()) -> Path:
     """The folder with the library under all its names.  NoCompiler; CalledProcessError: a source does not compile."""
-    command = [*compiler(portable), *options]
+    command = [*compiler(portable), *FLAGS, *options]
     named = sorted((SOURCES / "soname_shims").iterdir())
-    sources = sorted(set(SOURCES.rglob("*.cpp")) - set(named))
+    sources = library_sources()
     # Of all that lies in it, and of this file, which says so.
     made = folder / fingerprint([*command, Path(__file__).read_text("utf-8")], *sources, *named)
     if not made.exists():
         with alone(folder):
             if not made.exists():
                 make(command, sources, named, made)
+    return made
+
+
+def library_sources() -> list[Path]:
+    return sorted(set(SOURCES.rglob("*.cpp")) - set((SOURCES / "soname_shims").iterdir()))
+
+
+def write_compile_commands() -> Path:
+    """compile_commands.json beside the sources, where clang-tidy and editors look for it."""
+    command = [*compiler(), *FLAGS]
+    commands = [
+        {"directory": str(SOURCES), "file": str(source), "arguments": compilation(command, source)}
+        for source in library_sources()
+    ]
+    made = SOURCES.parent / "compile_commands.json"
+    made.write_text(json.dumps(commands, indent=1) + "\n", "utf-8")
     return made
 
 
@@ -145,7 +167,7 @@ def make(command: list[str], sources: list[Path], named: list[Path], made: Path)
         list(pool.map(lambda name: link_named(command, name, part), NAMED))
     for script in part.glob("*.versions"):
         script.unlink()
-    state = fingerprint([], *sources, *named)[:12]
+    state = fingerprint(FLAGS, *sources, *named)[:12]
     (part / "sources").write_text(state + "\n")  # for records: which state of this folder ran
     shutil.copy(SOURCES / "soname_shims" / "ptxas", part)
     part.rename(made)
@@ -162,10 +184,13 @@ def main() -> int:
     parser.add_argument("--compiler", action="store_true", help="only print the command that compiles it")
     parser.add_argument("--portable", action="store_true", help="for any Linux; needs ziglang")
     parser.add_argument("--sanitize", action="store_true", help="watch the library's own accesses")
+    parser.add_argument("--compile-commands", action="store_true", help="only write compile_commands.json")
     arguments = parser.parse_args()
     try:
         if arguments.compiler:
             print(*compiler(arguments.portable))
+        elif arguments.compile_commands:
+            print(write_compile_commands())
         else:
             print(build(arguments.folder, arguments.portable, SANITIZE if arguments.sanitize else ()))
     except NoCompiler as error:

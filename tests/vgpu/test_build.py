@@ -1,5 +1,6 @@
 """The folder that builds are kept in."""
 
+import json
 import os
 import subprocess
 import sys
@@ -43,3 +44,16 @@ def test_what_a_killed_build_left_goes_and_nothing_else(tmp_path):
         path.touch()
     with builder.alone(tmp_path):
         assert sorted(tmp_path.rglob("*")) == sorted([objects, *made, tmp_path / "lock"])
+
+
+def test_compile_commands_name_each_source(tmp_path, monkeypatch):
+    sources = tmp_path / "src"
+    (sources / "core").mkdir(parents=True)
+    (sources / "soname_shims").mkdir()
+    for name in ("core/a.cpp", "core/a.h", "soname_shims/other.cpp"):
+        (sources / name).touch()
+    monkeypatch.setattr(builder, "SOURCES", sources)
+    commands = json.loads(builder.write_compile_commands().read_text("utf-8"))
+    assert [one["file"] for one in commands] == [str(sources / "core/a.cpp")]
+    assert commands[0]["arguments"][-4:] == ["-iquote", str(sources), "-c", str(sources / "core/a.cpp")]
+    assert "-std=c++17" in commands[0]["arguments"]

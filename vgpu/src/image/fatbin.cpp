@@ -182,7 +182,7 @@ int newest_ptx(const void* at) {
     elements(image, first, first + size, [&](uint64_t, bool is_ptx, int of) {
       if (is_ptx) newest = std::max(newest, of);
     });
-  } catch (const Unsupported&) {  // told when something of it is used
+  } catch (const Unsupported&) {  // NOLINT(bugprone-empty-catch): told when something of it is used
   }
   return newest;
 }

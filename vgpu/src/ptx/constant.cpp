@@ -119,17 +119,9 @@ class Expression {
     bool shifts = op == "<<" || op == ">>";
     bool without_sign = x.kind == Constant::Unsigned || (!shifts && y.kind == Constant::Unsigned);
     uint64_t a = x.bits, b = y.bits;
-    int64_t p = static_cast<int64_t>(a), q = static_cast<int64_t>(b);
     Constant::Kind kind = without_sign ? Constant::Unsigned : Constant::Signed;
-    auto answer = [](bool holds) { return Constant{Constant::Signed, holds}; };
-    if (op == "||") return answer(a || b);
-    if (op == "&&") return answer(a && b);
-    if (op == "==") return answer(a == b);
-    if (op == "!=") return answer(a != b);
-    if (op == "<") return answer(without_sign ? a < b : p < q);
-    if (op == ">") return answer(without_sign ? a > b : p > q);
-    if (op == "<=") return answer(without_sign ? a <= b : p <= q);
-    if (op == ">=") return answer(without_sign ? a >= b : p >= q);
+    bool holds = false;
+    if (compared(op, without_sign, a, b, holds)) return {Constant::Signed, holds};
     if (op == "+") return {kind, a + b};
     if (op == "-") return {kind, a - b};
     if (op == "*") return {kind, a * b};
@@ -138,8 +130,23 @@ class Expression {
     if (op == "&") return {kind, a & b};
     if (shifts && b > 63) refuse(mark, "a shift by more than 63");
     if (op == "<<") return {kind, a << b};
-    if (op == ">>") return {kind, without_sign ? a >> b : static_cast<uint64_t>(p >> b)};
+    if (op == ">>") return {kind, without_sign ? a >> b : static_cast<uint64_t>(static_cast<int64_t>(a) >> b)};
     return divided(mark, op == "/", x, y, kind);
+  }
+
+  // False: the operator compares nothing.
+  static bool compared(std::string_view op, bool without_sign, uint64_t a, uint64_t b, bool& holds) {
+    const bool less = without_sign ? a < b : static_cast<int64_t>(a) < static_cast<int64_t>(b);
+    if (op == "||") holds = a || b;
+    else if (op == "&&") holds = a && b;
+    else if (op == "==") holds = a == b;
+    else if (op == "!=") holds = a != b;
+    else if (op == "<") holds = less;
+    else if (op == ">") holds = !less && a != b;
+    else if (op == "<=") holds = less || a == b;
+    else if (op == ">=") holds = !less;
+    else return false;
+    return true;
   }
 
   static Constant divided(const Token& mark, bool quotient, const Constant& x, const Constant& y, Constant::Kind kind) {

@@ -95,6 +95,29 @@ DecodedFunction Decoder::program() {
   return std::move(program_);
 }
 
+namespace {
+
+// The mark that ends the statement, behind lists in braces.
+size_t statement_end(const std::vector<ptx::Token>& tokens, size_t at) {
+  for (int depth = 0; at < tokens.size() && (depth || tokens[at].text != ";"); at++)
+    depth += tokens[at].text == "{" ? 1 : tokens[at].text == "}" ? -1 : 0;
+  return at;
+}
+
+// A line of its own, without a mark at its end.
+size_t behind_line(const std::vector<ptx::Token>& tokens, size_t at) {
+  const uint32_t line = tokens[at].line;
+  while (at < tokens.size() && tokens[at].line == line) at++;
+  return at;
+}
+
+size_t next_semicolon(const std::vector<ptx::Token>& tokens, size_t at) {
+  while (at < tokens.size() && tokens[at].text != ";") at++;
+  return at;
+}
+
+}  // namespace
+
 void Decoder::body() {
   size_t at = 0;
   while (at < tokens_.size()) {
@@ -105,15 +128,9 @@ void Decoder::body() {
       at++;
     } else if (text == ";") at++;
     else if (label(at)) continue;
+    else if (text == ".loc" || text == ".file") at = behind_line(tokens_, at);
     else {
-      size_t end = at;
-      for (int depth = 0; end < tokens_.size() && (depth || tokens_[end].text != ";"); end++)
-        depth += tokens_[end].text == "{" ? 1 : tokens_[end].text == "}" ? -1 : 0;
-      if (text == ".loc" || text == ".file") {  // a line of its own, without a mark at its end
-        uint32_t line = tokens_[at].line;
-        while (at < tokens_.size() && tokens_[at].line == line) at++;
-        continue;
-      }
+      const size_t end = statement_end(tokens_, at);
       text[0] == '.' ? declare(at, end) : statement(at, end);
       at = end + 1;
     }
@@ -148,16 +165,17 @@ bool Decoder::label(size_t& at) {
   if (at + 2 < tokens_.size() && tokens_[at + 2].text == ":") return false;
   std::string name(tokens_[at].text);
   at += 2;
-  if (at < tokens_.size() && tokens_[at].text == ".branchtargets") {
+  const std::string_view directive = at < tokens_.size() ? tokens_[at].text : std::string_view();
+  if (directive == ".branchtargets") {
     for (at++; at < tokens_.size() && tokens_[at].text != ";"; at++)
       if (tokens_[at].text != ",") table_labels_[here(name)].push_back(here(tokens_[at].text));
-  } else if (at < tokens_.size() && tokens_[at].text == ".callprototype") {
+  } else if (directive == ".callprototype") {
     prototypes_[name] = ptx::signature(tokens_, ++at);
-    while (at < tokens_.size() && tokens_[at].text != ";") at++;
-  } else if (at < tokens_.size() && tokens_[at].text == ".calltargets") {
+    at = next_semicolon(tokens_, at);
+  } else if (directive == ".calltargets") {
     const ptx::Function* first = at + 1 < tokens_.size() ? symbols_.function(std::string(tokens_[at + 1].text)) : nullptr;
     if (first) prototypes_[name] = *first;
-    while (at < tokens_.size() && tokens_[at].text != ";") at++;
+    at = next_semicolon(tokens_, at);
   } else {
     if (!labels_.try_emplace(here(name), program_.code.size()).second)
       throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": a label that stands twice: " + name);

@@ -131,6 +131,9 @@ class Decoder {
   void statement(size_t from, size_t to);
   Operand operand(size_t& at, size_t to) const;
   Operand single(size_t& at, size_t to) const;
+  Operand list(size_t& at, size_t to) const;
+  Operand address(size_t& at, size_t to) const;
+  std::string_view text(size_t at, size_t to) const { return at < to ? tokens_[at].text : std::string_view(); }
   bool casts(size_t at, size_t to) const;
   const RegisterSlot* find_register(std::string_view name) const;
   [[noreturn]] void refuse_operand(const Operand& operand, const char* why) const;

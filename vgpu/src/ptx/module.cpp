@@ -199,8 +199,7 @@ size_t initial(const std::vector<Token>& tokens, size_t k, size_t end, Declarati
 }
 
 // What follows a name: `<9>`, `[8]`, `[]`, `[2][4]`, `= {1, 2}`.
-size_t behind_name(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& one) {
-  uint64_t elements = 1;
+size_t parse_extents(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& one, uint64_t& elements) {
   one.extents.clear();
   while (k < end && (tokens[k].text == "[" || tokens[k].text == "<")) {
     bool range = tokens[k].text == "<";
@@ -212,6 +211,12 @@ size_t behind_name(const std::vector<Token>& tokens, size_t k, size_t end, Decla
     if (k >= end || (tokens[k].text != "]" && tokens[k].text != ">")) throw Unsupported("a declaration ends too soon");
     k++;
   }
+  return k;
+}
+
+size_t parse_declarator_suffix(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& one) {
+  uint64_t elements = 1;
+  k = parse_extents(tokens, k, end, one, elements);
   if (k < end && tokens[k].text == "=") {
     const size_t mark = k++;
     k = initial(tokens, k, end, one);
@@ -284,21 +289,28 @@ static size_t managed(const std::vector<Token>& tokens, size_t k, size_t end) {
   return k + 3;
 }
 
-std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t at, size_t end) {
+namespace {
+
+size_t parse_alignment(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& common) {
+  common.align = k + 1 < end ? number(tokens[++k]) : 1;
+  if (!common.align || (common.align & (common.align - 1))) refuse(tokens[k], "an alignment that is no power of two");
+  return k;
+}
+
+// What stands before the names: `.global .align 8 .v2 .f32`.  `k` is behind it afterwards.
+Declaration parse_specifiers(const std::vector<Token>& tokens, size_t& k, size_t end) {
+  const size_t at = k;
   Declaration common;
   uint32_t vector = 1;
   bool spaced = false;
-  size_t k = at;
   for (; k < end && tokens[k].text[0] == '.'; k++) {
     std::string_view word = tokens[k].text;
     bool is_space;
     Space space = space_of(word, is_space);
     if (is_space && spaced) continue;  // `.param .u64 .ptr .global`: the parameter's own space came first
     if (is_space) common.space = space, spaced = true;
-    else if (word == ".align") {
-      common.align = k + 1 < end ? number(tokens[++k]) : 1;
-      if (!common.align || (common.align & (common.align - 1))) refuse(tokens[k], "an alignment that is no power of two");
-    } else if (word == ".attribute") k = managed(tokens, k, end);
+    else if (word == ".align") k = parse_alignment(tokens, k, end, common);
+    else if (word == ".attribute") k = managed(tokens, k, end);
     else if (word == ".v2") vector = 2;
     else if (word == ".v4") vector = 4;
     else if (uint32_t size = size_of(word.substr(1))) common.type = word.substr(1), common.element = size;
@@ -310,12 +322,20 @@ std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t a
   if (k >= end || !spaced || !common.element) refuse(tokens[at < tokens.size() ? at : tokens.size() - 1], "no declaration");
   common.element *= vector;
   if (common.align < common.element) common.align = common.element;
+  return common;
+}
+
+}  // namespace
+
+std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t at, size_t end) {
+  size_t k = at;
+  const Declaration common = parse_specifiers(tokens, k, end);
   std::vector<Declaration> found;
   while (k < end) {
     Declaration one = common;
     if (is_literal(tokens[k].text) || !is_word(tokens[k].text[0])) refuse(tokens[k], "no name");
     one.name = tokens[k++].text;
-    k = behind_name(tokens, k, end, one);
+    k = parse_declarator_suffix(tokens, k, end, one);
     if (one.linkage == Linkage::Extern && one.space == Space::Shared) one.unsized = true;
     found.push_back(std::move(one));
     if (k < end && tokens[k].text != ",") refuse(tokens[k], "no declaration");

@@ -59,49 +59,54 @@ bool Decoder::casts(size_t at, size_t to) const {
   return at + 2 < to && tokens_[at].text == "(" && (tokens_[at + 1].text == ".u64" || tokens_[at + 1].text == ".s64");
 }
 
-Operand Decoder::single(size_t& at, size_t to) const {
+// `{a, b}`, or `(a, b)`.
+Operand Decoder::list(size_t& at, size_t to) const {
   Operand o;
-  auto text = [&](size_t k) { return k < to ? tokens_[k].text : std::string_view(); };
-  if (text(at) == "{" || (text(at) == "(" && !casts(at, to))) {
-    std::string_view close = text(at) == "{" ? "}" : ")";
-    o.kind = Operand::Vector;
-    for (at++; at < to && text(at) != close;) {
-      if (text(at) == "{" || text(at) == "(" || text(at) == "[")
-        throw Unsupported("line " + std::to_string(tokens_[at].line) + ": a list in another");
-      o.parts.push_back(single(at, to));
-      if (text(at) == ",") at++;
-      else if (text(at) != close) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": a list without end");
-    }
-    at++;
-    return o;
+  o.kind = Operand::Vector;
+  const std::string_view close = text(at, to) == "{" ? "}" : ")";
+  for (at++; at < to && text(at, to) != close;) {
+    if (is_among("{|(|[", text(at, to))) throw Unsupported("line " + std::to_string(tokens_[at].line) + ": a list in another");
+    o.parts.push_back(single(at, to));
+    if (text(at, to) == ",") at++;
+    else if (text(at, to) != close) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": a list without end");
   }
-  if (text(at) == "[") {
-    if (text(at + 1) == "[" || text(at + 1) == "{")
-      throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
-    o = single(++at, to);
-    o.kind = Operand::Address;
-    while (text(at) == ",") {  // of a texture or a surface: coordinates
-      if (text(++at) == "[") throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
-      o.parts.push_back(single(at, to));
-    }
-    if (text(at) != "]") throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an address without end");
-    at++;
-    return o;
+  at++;
+  return o;
+}
+
+// `[a+8]`; of a texture or a surface with coordinates: `[a, {x, y}]`.
+Operand Decoder::address(size_t& at, size_t to) const {
+  if (text(at + 1, to) == "[" || text(at + 1, to) == "{")
+    throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
+  Operand o = single(++at, to);
+  o.kind = Operand::Address;
+  while (text(at, to) == ",") {
+    if (text(++at, to) == "[") throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
+    o.parts.push_back(single(at, to));
   }
-  const bool marked = text(at) == "!" || text(at) == "-";
-  if (ptx::begins_constant(text(marked ? at + 1 : at)) || (marked && text(at + 1) == "(") || casts(at, to)) {
+  if (text(at, to) != "]") throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an address without end");
+  at++;
+  return o;
+}
+
+Operand Decoder::single(size_t& at, size_t to) const {
+  if (text(at, to) == "{" || (text(at, to) == "(" && !casts(at, to))) return list(at, to);
+  if (text(at, to) == "[") return address(at, to);
+  Operand o;
+  const bool marked = text(at, to) == "!" || text(at, to) == "-";
+  if (ptx::begins_constant(text(marked ? at + 1 : at, to)) || (marked && text(at + 1, to) == "(") || casts(at, to)) {
     o.kind = Operand::Literal;
-    o.text = text(at);
+    o.text = text(at, to);
     o.constant = ptx::constant(tokens_, at, to);
     return o;
   }
-  if (marked) (text(at++) == "!" ? o.inverted : o.negative) = true;
-  o.text = text(at++);
+  if (marked) (text(at++, to) == "!" ? o.inverted : o.negative) = true;
+  o.text = text(at++, to);
   if (o.text.empty() || !ptx::is_word(o.text[0]))
     throw Unsupported("line " + std::to_string(tokens_[std::min(at, to) - 1].line) + ": an operand is missing");
   o.kind = find_register(o.text) || special_register_of(o.text) >= 0 ? Operand::Register : Operand::Name;
-  if (text(at) == "+" || text(at) == "-") {
-    if (text(at) == "+") at++;
+  if (text(at, to) == "+" || text(at, to) == "-") {
+    if (text(at, to) == "+") at++;
     ptx::Constant by = ptx::constant(tokens_, at, to);
     if (by.real()) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an offset that is no integer");
     o.offset = static_cast<int64_t>(by.bits);

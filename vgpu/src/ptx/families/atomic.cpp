@@ -14,7 +14,9 @@ namespace {
 
 enum Op : uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor, kExch, kCas, kInc, kDec };
 
-template <class T> bool bits_equal(T a, T b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+template <class T> bool bits_equal(T a, T b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;  // NOLINT(bugprone-suspicious-memory-comparison): zeros of two signs differ
+}
 
 template <class T, Op kOp> T applied(T old, T b, T c) {
   if constexpr (kOp == kExch) return b;

@@ -176,22 +176,32 @@ bool decode_fields(Decoder& d, const Statement& s, Instruction& i, std::string_v
   return true;
 }
 
+bool select_permutation(const Statement& s, Instruction& i) {
+  if (!s.only({"f4e|b4e|rc8|ecl|ecr|rc16"})) return false;
+  static const std::string_view modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
+  for (uint8_t k = 0; k < 6; k++)
+    if (s.has(modes[k])) i.variant = k + 1;
+  i.execute = prmt;
+  return true;
+}
+
+bool select_funnel(const Statement& s, Instruction& i) {
+  if (!s.only({"l|r", "wrap|clamp"}) || s.words.size() != 3) return false;
+  i.execute = s.has("l") ? (s.has("wrap") ? funnel<true, true> : funnel<true, false>)
+                         : (s.has("wrap") ? funnel<false, true> : funnel<false, false>);
+  return true;
+}
+
 bool decode_four(Decoder& d, const Statement& s, Instruction& i) {
   if (s.operands.size() < 4 || s.operands[0].kind == Operand::Vector) return false;
   if (s.op == "prmt") {
-    if (!s.only({"f4e|b4e|rc8|ecl|ecr|rc16"})) return false;
-    static const std::string_view modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
-    for (uint8_t k = 0; k < 6; k++)
-      if (s.has(modes[k])) i.variant = k + 1;
-    i.execute = prmt;
+    if (!select_permutation(s, i)) return false;
   } else if (s.op == "lop3") {
     if (!s.only({}) || s.operands.size() != 5 || s.operands[4].kind != Operand::Literal) return false;
     i.imm = static_cast<int64_t>(d.bits(s.operands[4], "u32"));
     i.execute = lop3;
-  } else {
-    if (!s.only({"l|r", "wrap|clamp"}) || s.words.size() != 3) return false;
-    i.execute = s.has("l") ? (s.has("wrap") ? funnel<true, true> : funnel<true, false>)
-                           : (s.has("wrap") ? funnel<false, true> : funnel<false, false>);
+  } else if (!select_funnel(s, i)) {
+    return false;
   }
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
   for (size_t k = 0; k < 4; k++) *places[k] = k ? d.exact(s.operands[k], "b32") : d.result(s.operands[k], "b32");

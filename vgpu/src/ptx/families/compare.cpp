@@ -157,20 +157,28 @@ bool with_other(Decoder& d, const Statement& s, Instruction& i) {
   return i.variant != kAlone;
 }
 
+// What a set of this type writes where the relation holds.
+uint32_t true_value(std::string_view into, bool paired) {
+  if (into == "f32") return 0x3f800000u;
+  if (into == "f16" || into == "f16x2") return 0x3c00u;
+  if (into == "bf16" || into == "bf16x2") return 0x3f80u;
+  return paired ? 0xffffu : 0xffffffffu;
+}
+
+Execute select_relation(const Statement& s, std::string_view t, std::string_view into, Relation how) {
+  const bool halved = s.op == "set" && ptx::size_of(into) == 2;
+  if (t == "bf16x2") return paired_of<Bfloat>(s);
+  if (t == "f16x2") return s.has("ftz") ? paired_of<FlushedHalf>(s) : paired_of<Half>(s);
+  return typed(t, s.has("ftz"), how, s.op == "setp" ? 0 : halved ? 2 : 1);
+}
+
 bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
   int how = s.words.empty() ? -1 : relation_of(s.words[0]);
   std::string_view t = s.type(), into = s.op == "set" ? s.type(1) : "";
   if (how < 0 || s.operands.size() < 3 || !with_other(d, s, i)) return false;
-  bool paired = t == "f16x2" || t == "bf16x2", halved = s.op == "set" && ptx::size_of(into) == 2;
-  uint32_t yes = into == "f32"                        ? 0x3f800000u
-                 : into == "f16" || into == "f16x2"   ? 0x3c00u
-                 : into == "bf16" || into == "bf16x2" ? 0x3f80u
-                 : paired                             ? 0xffffu
-                                                      : 0xffffffffu;
-  i.imm |= yes;
+  i.imm |= true_value(into, t == "f16x2" || t == "bf16x2");
   i.v[1] = static_cast<uint32_t>(how);
-  if (paired) i.execute = t == "bf16x2" ? paired_of<Bfloat>(s) : s.has("ftz") ? paired_of<FlushedHalf>(s) : paired_of<Half>(s);
-  else i.execute = typed(t, s.has("ftz"), static_cast<Relation>(how), s.op == "setp" ? 0 : halved ? 2 : 1);
+  i.execute = select_relation(s, t, into, static_cast<Relation>(how));
   if (!i.execute) return false;
   if (s.op == "set") {
     i.d = d.result(s.operands[0], into);

@@ -60,34 +60,41 @@ bool only_orders(const Statement& s) {
                 0);
 }
 
-}  // namespace
+InstructionKind kind_of(std::string_view op) {
+  if (op == "ret") return InstructionKind::Return;
+  if (op == "exit") return InstructionKind::Exit;
+  return op == "nanosleep" ? InstructionKind::Yield : InstructionKind::Trap;
+}
 
-bool decode_control(Decoder& d, const Statement& s, Instruction& i) {
-  if (s.op == "membar" || s.op == "fence" || s.op == "pmevent" || s.op == "griddepcontrol") {
-    if (!only_orders(s)) return false;
-    if (s.op == "membar" || s.op == "fence") i.execute = fence, d.emit(i);
-    return true;
-  }
-  if (s.op == "bar" || s.op == "barrier") return decode_barrier(d, s, i);
-  if (!s.only({"uni", "idx"}, s.op == "nanosleep") || (s.op == "brx") != s.has("idx")) return false;
+bool decode_fence(Decoder& d, const Statement& s, Instruction& i) {
+  if (!only_orders(s)) return false;
+  if (s.op == "membar" || s.op == "fence") i.execute = fence, d.emit(i);
+  return true;
+}
+
+bool decode_branch(Decoder& d, const Statement& s, Instruction& i) {
+  if (s.operands.size() != (s.op == "bra" ? 1u : 2u)) return false;
   if (s.op == "bra") {
-    if (s.operands.size() != 1) return false;
     i.kind = InstructionKind::Branch;
     d.jump(i, s.operands[0].text);
     return true;
   }
+  i.kind = InstructionKind::IndexedBranch;
+  i.a = d.exact(s.operands[0], "u32");
+  i.imm = d.table(s.operands[1].text);
+  d.emit(i);
+  return true;
+}
+
+}  // namespace
+
+bool decode_control(Decoder& d, const Statement& s, Instruction& i) {
+  if (s.op == "membar" || s.op == "fence" || s.op == "pmevent" || s.op == "griddepcontrol") return decode_fence(d, s, i);
+  if (s.op == "bar" || s.op == "barrier") return decode_barrier(d, s, i);
+  if (!s.only({"uni", "idx"}, s.op == "nanosleep") || (s.op == "brx") != s.has("idx")) return false;
+  if (s.op == "bra" || s.op == "brx") return decode_branch(d, s, i);
   if (s.op == "nanosleep") d.exact(s.operands.at(0), "u32");
-  if (s.op == "brx") {
-    if (s.operands.size() != 2) return false;
-    i.kind = InstructionKind::IndexedBranch;
-    i.a = d.exact(s.operands[0], "u32");
-    i.imm = d.table(s.operands[1].text);
-  } else {
-    i.kind = s.op == "ret"         ? InstructionKind::Return
-             : s.op == "exit"      ? InstructionKind::Exit
-             : s.op == "nanosleep" ? InstructionKind::Yield
-                                   : InstructionKind::Trap;
-  }
+  i.kind = kind_of(s.op);
   d.emit(i);
   return true;
 }

@@ -152,10 +152,9 @@ template <class Op, int kOperands> Execute single(const Statement& s) {
                       : chosen<float, Op, kOperands>(false, RoundingMode::Nearest);
 }
 
-Execute pick(const Statement& s) {
-  if (s.type() == "f64" && s.has("approx") && s.has("ftz"))
-    return s.op == "rcp" ? unary<double, double, Gross<Rcp>> : s.op == "rsqrt" ? unary<double, double, Gross<Rsqrt>> : nullptr;
-  RoundingMode to = rounding_mode_of(s), nearest = RoundingMode::Nearest;
+// What rounds as the statement says.
+Execute select_rounded(const Statement& s) {
+  const RoundingMode to = rounding_mode_of(s);
   if (s.op == "add") return of<Add, 2>(s, to);
   if (s.op == "sub") return of<Sub, 2>(s, to);
   if (s.op == "mul") return of<Mul, 2>(s, to);
@@ -164,6 +163,11 @@ Execute pick(const Statement& s) {
   if (s.op == "div") return of<Div, 2>(s, to);
   if (s.op == "sqrt") return of<Sqrt, 1>(s, to);
   if (s.op == "rcp") return of<Rcp, 1>(s, to);
+  return nullptr;
+}
+
+Execute select_nearest(const Statement& s) {
+  const RoundingMode nearest = RoundingMode::Nearest;
   if (s.op == "neg") return of<Neg, 1>(s, nearest);
   if (s.op == "abs") return of<Abs, 1>(s, nearest);
   if (s.op == "min") return s.has("NaN") ? of<MinNan, 2>(s, nearest) : of<Min, 2>(s, nearest);
@@ -176,6 +180,13 @@ Execute pick(const Statement& s) {
   if (s.op == "tanh") return of<Tanh, 1>(s, nearest);
   if (s.op == "copysign") return of<CopySign, 2>(s, nearest);
   return nullptr;
+}
+
+Execute select_operation(const Statement& s) {
+  if (s.type() == "f64" && s.has("approx") && s.has("ftz"))
+    return s.op == "rcp" ? unary<double, double, Gross<Rcp>> : s.op == "rsqrt" ? unary<double, double, Gross<Rsqrt>> : nullptr;
+  const Execute rounded = select_rounded(s);
+  return rounded ? rounded : select_nearest(s);
 }
 
 enum { kFinite, kInfinite, kNumber, kNotANumber, kNormal, kSubnormal };
@@ -233,7 +244,7 @@ size_t operands_of(const Statement& s) {
 bool decode_float(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "testp") return decode_test(d, s, i);
   if (!known_words(s)) return false;
-  i.execute = pick(s);
+  i.execute = select_operation(s);
   if (!i.execute || s.operands.size() != operands_of(s)) return false;
   i.variant = static_cast<uint8_t>(rounding_mode_of(s));
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};

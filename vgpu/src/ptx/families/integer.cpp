@@ -234,9 +234,14 @@ Execute product24(const Statement& s, std::string_view t) {
   return high ? three<Mad24High>(t) : three<Mad24Low>(t);
 }
 
+template <class Op, class Saturated> Execute sum(const Statement& s, std::string_view t) {
+  if (!s.has("sat")) return two<Op>(t);
+  return t == "s32" ? binary<int32_t, int32_t, Saturated> : nullptr;
+}
+
 Execute plain(const Statement& s, std::string_view t) {
-  if (s.op == "add") return s.has("sat") ? (t == "s32" ? binary<int32_t, int32_t, AddSaturated> : nullptr) : two<Add>(t);
-  if (s.op == "sub") return s.has("sat") ? (t == "s32" ? binary<int32_t, int32_t, SubSaturated> : nullptr) : two<Sub>(t);
+  if (s.op == "add") return sum<Add, AddSaturated>(s, t);
+  if (s.op == "sub") return sum<Sub, SubSaturated>(s, t);
   if (s.op == "and") return two<And>(t);
   if (s.op == "or") return two<Or>(t);
   if (s.op == "xor") return two<Xor>(t);

@@ -159,18 +159,47 @@ bool decode_variable(Decoder& d, const Operand& o, Instruction& i, bool as_gener
   return true;
 }
 
+namespace {
+
+bool decode_isspacep(Decoder& d, const Statement& s, Instruction& i) {
+  if (!s.only({"global|shared|shared::cta|local"}, 0) || s.words.empty()) return false;
+  i.d = d.predicate_result(s.operands[0]);
+  i.a = d.exact(s.operands[1], "u64");
+  i.variant = s.has("shared") || s.has("shared::cta") ? kShared : s.has("local") ? kLocal : kParam;
+  i.execute = is_in_space;
+  d.emit(i);
+  return true;
+}
+
+bool is_clock(std::string_view name) {
+  return is_among("%clock|%clock64|%clock_hi|%globaltimer|%globaltimer_lo|%globaltimer_hi", name);
+}
+
+bool decode_clock(Decoder& d, std::string_view name, uint32_t width, Instruction& i) {
+  if ((name == "%clock64" || name == "%globaltimer") != (width == 8)) return false;
+  i.variant = name.substr(name.size() - 3) == "_hi";
+  i.execute = width == 8 ? clock<uint64_t> : clock<uint32_t>;
+  d.emit(i);
+  return true;
+}
+
+// A variable's address; one of 32 bits is a shared variable's.
+bool decode_name(Decoder& d, const Operand& from, uint32_t width, Instruction& i) {
+  if (width == 8) return decode_variable(d, from, i, false);
+  const Symbol* symbol = d.symbol(std::string(from.text));
+  if (!symbol || width != 4) return false;
+  i.a = symbol->dynamic ? special_offset(kDynamicShared) : d.constant(symbol->address + static_cast<uint64_t>(from.offset), 4);
+  i.execute = copy<uint32_t>;
+  d.emit(i);
+  return true;
+}
+
+}  // namespace
+
 bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "cvta") return decode_cvta(d, s, i);
   if (s.operands.size() != 2) return false;
-  if (s.op == "isspacep") {
-    if (!s.only({"global|shared|shared::cta|local"}, 0) || s.words.empty()) return false;
-    i.d = d.predicate_result(s.operands[0]);
-    i.a = d.exact(s.operands[1], "u64");
-    i.variant = s.has("shared") || s.has("shared::cta") ? kShared : s.has("local") ? kLocal : kParam;
-    i.execute = is_in_space;
-    d.emit(i);
-    return true;
-  }
+  if (s.op == "isspacep") return decode_isspacep(d, s, i);
   if (!s.only({})) return false;
   std::string_view t = s.type();
   const Operand& from = s.operands[1];
@@ -182,24 +211,8 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   }
   i.d = d.result(s.operands[0], t);
   uint32_t width = ptx::size_of(t);
-  if (from.text == "%clock" || from.text == "%clock64" || from.text == "%globaltimer" || from.text == "%clock_hi" ||
-      from.text == "%globaltimer_lo" || from.text == "%globaltimer_hi") {
-    if ((from.text == "%clock64" || from.text == "%globaltimer") != (width == 8)) return false;
-    i.variant = from.text.size() > 3 && from.text.substr(from.text.size() - 3) == "_hi";
-    i.execute = width == 8 ? clock<uint64_t> : clock<uint32_t>;
-    d.emit(i);
-    return true;
-  }
-  if (from.kind == Operand::Name) {
-    if (width == 8) return decode_variable(d, from, i, false);
-    const Symbol* symbol = d.symbol(std::string(from.text));  // a shared variable's 32-bit address
-    if (!symbol || width != 4) return false;
-    i.a =
-        symbol->dynamic ? special_offset(kDynamicShared) : d.constant(symbol->address + static_cast<uint64_t>(from.offset), 4);
-    i.execute = copy<uint32_t>;
-    d.emit(i);
-    return true;
-  }
+  if (is_clock(from.text)) return decode_clock(d, from.text, width, i);
+  if (from.kind == Operand::Name) return decode_name(d, from, width, i);
   RegisterSlot slot = d.use(from, t);
   if (slot.sort == Sort::Special && t[0] == 'f') return false;
   i.a = slot.offset;

@@ -128,55 +128,73 @@ bool decode_shuffle(Decoder& d, const Statement& s, Instruction& i) {
   return true;
 }
 
+bool decode_activemask(Decoder& d, const Statement& s, Instruction& i) {
+  if (!s.only({}) || s.operands.size() != 1) return false;
+  i.d = d.result(s.operands.at(0), "b32");
+  i.execute = activemask;
+  return true;
+}
+
+bool decode_vote(Decoder& d, const Statement& s, Instruction& i) {
+  std::string_view how = s.one_of("all|any|uni|ballot");
+  if (!s.only({"sync", "all|any|uni|ballot"}) || how.empty() || s.type() != (how == "ballot" ? "b32" : "pred")) return false;
+  if (s.operands.size() != (s.has("sync") ? 3u : 2u)) return false;
+  i.variant = s.has("all") ? kAll4 : s.has("any") ? kAny : s.has("uni") ? kUniform : kBallot;
+  i.d = i.variant == kBallot ? d.result(s.operands[0], "b32") : d.predicate_result(s.operands[0]);
+  i.a = d.predicate(s.operands[1]);
+  i.execute = vote;
+  return true;
+}
+
+bool decode_match(Decoder& d, const Statement& s, Instruction& i) {
+  if (!s.only({"any|all", "sync"}) || s.words.size() != 3 || s.operands.size() != 3) return false;
+  result(d, s.operands[0], true, i);
+  i.a = d.exact(s.operands[1], s.type());
+  i.variant = s.has("all");
+  i.execute = ptx::size_of(s.type()) == 8 ? match<uint64_t> : match<uint32_t>;
+  return true;
+}
+
+bool decode_elect(Decoder& d, const Statement& s, Instruction& i) {
+  if (!s.only({"sync"}, 0) || s.operands.size() != 2 || s.operands[0].kind != Operand::Vector) return false;
+  result(d, s.operands[0], true, i);
+  i.execute = elect;
+  return true;
+}
+
+bool decode_reduction(Decoder& d, const Statement& s, Instruction& i) {
+  i.execute = reduction(s);
+  if (!i.execute || !s.only({"sync", "add|min|max|and|or|xor"}) || s.operands.size() != 3) return false;
+  i.d = d.result(s.operands[0], s.type());
+  i.a = d.exact(s.operands[1], s.type());
+  return true;
+}
+
+// lanes: the operand that names the lanes which take part; 0: whoever is there.
+struct Form {
+  std::string_view op;
+  DecodeFunction decode;
+  size_t lanes;
+};
+constexpr Form kForms[] = {{"shfl", decode_shuffle, 4}, {"activemask", decode_activemask, 0}, {"vote", decode_vote, 2},
+                           {"match", decode_match, 2},  {"elect", decode_elect, 1},           {"redux", decode_reduction, 2}};
+
 }  // namespace
 
 bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
-  size_t mask = 0;  // the operand that names the lanes; 0: whoever is there
   if ((s.op == "shfl" || s.op == "vote") && !s.has("sync") && d.symbols().needs_sync())
     d.refuse(s, "no .sync, which PTX 6.4 and newer want on sm_70 and newer");
-  if (s.op == "shfl") {
-    if (!decode_shuffle(d, s, i)) return false;
-    mask = 4;
-  } else if (s.op == "activemask") {
-    if (!s.only({}) || s.operands.size() != 1) return false;
-    i.d = d.result(s.operands.at(0), "b32");
-    i.execute = activemask;
-  } else if (s.op == "vote") {
-    std::string_view how = s.one_of("all|any|uni|ballot");
-    if (!s.only({"sync", "all|any|uni|ballot"}) || how.empty() || s.type() != (how == "ballot" ? "b32" : "pred")) return false;
-    if (s.operands.size() != (s.has("sync") ? 3u : 2u)) return false;
-    i.variant = s.has("all") ? kAll4 : s.has("any") ? kAny : s.has("uni") ? kUniform : kBallot;
-    i.d = i.variant == kBallot ? d.result(s.operands[0], "b32") : d.predicate_result(s.operands[0]);
-    i.a = d.predicate(s.operands[1]);
-    i.execute = vote;
-    mask = 2;
-  } else if (s.op == "match") {
-    if (!s.only({"any|all", "sync"}) || s.words.size() != 3 || s.operands.size() != 3) return false;
-    result(d, s.operands[0], true, i);
-    i.a = d.exact(s.operands[1], s.type());
-    i.variant = s.has("all");
-    i.execute = ptx::size_of(s.type()) == 8 ? match<uint64_t> : match<uint32_t>;
-    mask = 2;
-  } else if (s.op == "elect") {
-    if (!s.only({"sync"}, 0) || s.operands.size() != 2 || s.operands[0].kind != Operand::Vector) return false;
-    result(d, s.operands[0], true, i);
-    i.execute = elect;
-    mask = 1;
-  } else if (s.op == "redux") {
-    i.execute = reduction(s);
-    if (!i.execute || !s.only({"sync", "add|min|max|and|or|xor"}) || s.operands.size() != 3) return false;
-    i.d = d.result(s.operands[0], s.type());
-    i.a = d.exact(s.operands[1], s.type());
-    mask = 2;
-  } else {
-    return false;
+  for (const Form& form : kForms) {
+    if (form.op != s.op) continue;
+    if (!form.decode(d, s, i)) return false;
+    if (form.lanes && form.lanes < s.operands.size()) {
+      i.b = d.exact(s.operands[form.lanes], "b32");
+      i.kind = InstructionKind::WarpSync;
+    }
+    d.emit(i);
+    return true;
   }
-  if (mask && mask < s.operands.size()) {
-    i.b = d.exact(s.operands[mask], "b32");
-    i.kind = InstructionKind::WarpSync;
-  }
-  d.emit(i);
-  return true;
+  return false;
 }
 
 }  // namespace vgpu
