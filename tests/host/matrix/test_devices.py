@@ -32,7 +32,7 @@ def devices(checkout: Project) -> DeviceRegistry:
 
 def test_the_probe_runs_on_the_kinds_that_the_matrix_knows(devices: DeviceRegistry) -> None:
     known = {key: (kind.word, kind.placement, kind.named) for key, kind in devices.kinds.items()}
-    assert known == {device.kind: (device.word, device.placement, device.launches_kernels) for device in probes.ALL}
+    assert known == {device.kind: (device.cli_name, device.placement, device.launches_kernels) for device in probes.ALL}
     assert set(get_args(options.Device)) == set(probes.CLI_NAMES)
 
 
