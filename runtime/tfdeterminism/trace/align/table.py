@@ -155,11 +155,11 @@ class AlignedPair(object):
         self.first = numpy.concatenate([[0], numpy.cumsum(numpy.maximum(*counts))]).astype(numpy.int64)
         self.value, self.order, self.step = [], [], []
         for run, group in zip(self.runs, self.group):
-            self._lay(run, group)
+            self._fill_slots(run, group)
             run.forget()
         groups = by_step.unaligned_groups(self)
         if len(groups):
-            self._lay_again(*by_step.realign(self, groups))
+            self._refill_slots(*by_step.realign(self, groups))
 
     def __len__(self):
         return int(self.first[-1])
@@ -191,7 +191,7 @@ class AlignedPair(object):
                 return side, self.runs[side].definition(number, order if side == 0 else None)
         raise KeyError(group)
 
-    def _lay(self, run, group):
+    def _fill_slots(self, run, group):
         place = self.first[:-1][group][run.key] if run.count else numpy.empty(0, numpy.int64)
         place += run.occurrence
         for name, empty, source in (("value", 0, run.value), ("step", 0, run.step),
@@ -202,7 +202,7 @@ class AlignedPair(object):
         if numpy.count_nonzero(self.order[-1] != MISSING) != run.count:  # two records in one place
             raise _bad_occurrences_error(run)
 
-    def _lay_again(self, first, places):
+    def _refill_slots(self, first, places):
         """first: as it will be; places: for each run where its slots go."""
         self.first = first
         for side, place in enumerate(places):

@@ -74,13 +74,13 @@ class Children(object):
             bound = inspect.signature(original).bind(popen, *args, **kwargs)
             environment = bound.arguments.get("env")
             given = dict(os.environ if environment is None else environment)
-            given.update(self._environment(given, self._role(bound.arguments["args"])))
+            given.update(self._environment(given, self._child_name(bound.arguments["args"])))
         except (TypeError, ValueError, KeyError, AttributeError):  # it says by itself what is wrong
             return original(popen, *args, **kwargs)
         bound.arguments["env"] = given
         return original(*bound.args, **bound.kwargs)
 
-    def _role(self, command):
+    def _child_name(self, command):
         """Which of this process's children it will be: by its script, and the how manieth of that."""
         words = command.split() if isinstance(command, (str, bytes)) else \
             [command] if hasattr(command, "__fspath__") else list(command)

@@ -11,32 +11,32 @@ class LazyWriter(object):
 
     @property
     def path(self):
-        return self._begun().path
+        return self._open().path
 
     def define(self, definitions):
-        self._later("define", definitions)
+        self._buffer_call("define", definitions)
 
     def source(self, lines):
-        self._later("source", lines)
+        self._buffer_call("source", lines)
 
     def note(self, kind, text):
-        self._later("note", kind, text)
+        self._buffer_call("note", kind, text)
 
     def time(self, at):
-        self._later("time", at)
+        self._buffer_call("time", at)
 
     def value(self, payload):
-        self._later("value", payload)
+        self._buffer_call("value", payload)
 
     def events(self, records):
-        self._begun().events(records)
+        self._open().events(records)
 
     def capture(self, *arguments):
-        self._begun().capture(*arguments)
+        self._open().capture(*arguments)
 
     def end(self, **fields):
         if self._writer is not None or fields.get("weights"):
-            self._begun().end(**fields)
+            self._open().end(**fields)
 
     def close(self):
         if self._writer is not None:
@@ -49,13 +49,13 @@ class LazyWriter(object):
         waiting = self._before() + [one for one in self._waiting if one[0] in ("define", "source")]
         return lambda: waiting
 
-    def _later(self, method, *arguments):
+    def _buffer_call(self, method, *arguments):
         if self._writer is not None:
             getattr(self._writer, method)(*arguments)
         else:
             self._waiting.append((method, arguments))
 
-    def _begun(self):
+    def _open(self):
         if self._writer is None:
             self._writer = self._make()
             for method, arguments in self._before() + self._waiting:

@@ -67,7 +67,7 @@ class Recorder(object):
     def emit(self, keys, digests, shapes=None):
         """keys: array of different ids; digests: array of uint64; shapes: array of CRCs or None for unknown."""
         with self._lock:
-            if not self.wants() or not self._ours():
+            if not self.wants() or not self._is_own_process():
                 return
             self._flush_buffer()
             self._since = time.time()
@@ -77,7 +77,7 @@ class Recorder(object):
             records["step"] = self.steps.number
             if shapes is not None:
                 records["shape"] = shapes
-            self._make_room()
+            self._reserve()
             records["occurrence"] = self._occurrences[keys]
             self._occurrences[keys] += 1
             self._write(records)
@@ -108,7 +108,7 @@ class Recorder(object):
 
     def flush(self):
         with self._lock:
-            if self.active and self._buffer and self._ours():
+            if self.active and self._buffer and self._is_own_process():
                 self._flush_buffer()
 
     def definitions_so_far(self):
@@ -126,7 +126,7 @@ class Recorder(object):
         self.steps.begin_again()
         self.eager.step_ended()
 
-    def _make_room(self):
+    def _reserve(self):
         while self.definitions.count > len(self._occurrences):
             self._occurrences = numpy.concatenate([self._occurrences, numpy.zeros_like(self._occurrences)])
 
@@ -155,7 +155,7 @@ class Recorder(object):
         """Write the last block. weights: hex digits or None; variables: {label: hex digits}; files: as files.Files
         tells of them."""
         with self._lock:
-            if self._ours():
+            if self._is_own_process():
                 self._flush()
                 self._guarded(lambda: self._writer.end(clean=clean, exit=exit_status, weights=weights,
                                                        variables=variables, steps=self.steps.last, error=self.error,
@@ -163,7 +163,7 @@ class Recorder(object):
                 self._writer.close()
             self.active = False
 
-    def _ours(self):
+    def _is_own_process(self):
         """A forked child must not write into its parent's file."""
         if os.getpid() == self._pid:
             return True
@@ -171,7 +171,7 @@ class Recorder(object):
         return False
 
     def _flush(self):
-        if self.active and self._ours():
+        if self.active and self._is_own_process():
             self._flush_buffer()
             self._write(None)
 
@@ -187,7 +187,7 @@ class Recorder(object):
             records = numpy.zeros(columns.shape[1], RECORD_DTYPE)
             for name, column in zip(("digest", "key", "step", "shape"), columns):
                 records[name] = column
-            self._make_room()
+            self._reserve()
             records["occurrence"] = self._counted(records["key"])
             self._write(records)
 
@@ -216,7 +216,7 @@ class Recorder(object):
     def _guarded(self, write):
         """A full disk ends the trace, not the program: what was written stays readable."""
         with self._lock:
-            if not self.active or not self._ours():
+            if not self.active or not self._is_own_process():
                 return
             try:
                 write()

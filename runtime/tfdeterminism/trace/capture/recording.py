@@ -114,7 +114,7 @@ class Recording(object):
 
     def _end(self, clean, exit_status):
         if self.recorder is None:
-            if self._is_child or self._others_tell():
+            if self._is_child or self._children_left_traces():
                 return
             self.recorder = self._new_recorder()
         if self.recorder.values is not None and self.labels is not None:
@@ -165,7 +165,7 @@ class Recording(object):
         if self.labels is not None:
             self.labels.forked()
 
-    def _others_tell(self):
+    def _children_left_traces(self):
         """Have children left traces?"""
         mine = os.path.basename(self._path())
         return any(name.endswith(trace_format.EXTENSION) and name != mine for name in os.listdir(self._out))
@@ -177,7 +177,7 @@ class Recording(object):
         if self.recorder is not None and self.recorder.error:
             return errors.EXIT_INCOMPLETE, None  # said when it happened
         silent = self.recorder is None or not self.recorder.has_seen_ops()
-        if self._level != "none" and silent and not self._others_tell():
+        if self._level != "none" and silent and not self._children_left_traces():
             return errors.EXIT_NOTHING_RECORDED, "the program ran no {} op; there is nothing to compare".format(
                 backends.labels())
         return None

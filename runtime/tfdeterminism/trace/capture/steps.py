@@ -88,12 +88,12 @@ class Steps(object):
 
     def _advance(self):
         if self.window is not None and self.last == self.window[1] - 1:
-            self._reached_edge(False)
+            self._on_window_boundary(False)
         self._ended()
         self.last += 1
         if self.window is not None and self.last == self.window[0]:
-            self._reached_edge(True)
+            self._on_window_boundary(True)
 
-    def _reached_edge(self, begins):
+    def _on_window_boundary(self, begins):
         for function in self._at_edge:
             function(begins)

@@ -79,7 +79,7 @@ class CauseFacts(object):
         pair, side = self._shared.pair, self.cause.side
         wave, seen = [self.definition], set()
         for _ in range(_MAX_HOPS):
-            fed = [one for up in wave for one in self._shared.flow(side).of(up) if one["id"] not in seen]
+            fed = [one for up in wave for one in self._shared.flow(side).successors(up) if one["id"] not in seen]
             random = [one for one in fed if one["kind"] == "random" or traits.RANDOM in one["traits"]]
             if random:
                 return random[0]

@@ -37,18 +37,18 @@ class DefUseGraph(object):
             elif one["variable"] and one["kind"] != "write":
                 self._reads.setdefault(one["variable"], []).append(one)
 
-    def of(self, one):
+    def successors(self, one):
         """The definitions that a value goes into; of a call the arguments, of a write the reads."""
         if one["kind"] == "write":
             return self._reads.get(one["variable"], [])
         inside = [argument for body in one["calls"] for argument in self._arguments.get(tuple(body), ())]
         return inside + self._fed.get(one["id"], [])
 
-    def behind(self, one, passes):
+    def descendants(self, one, passes):
         """All definitions that a value may reach. passes(definition): does it go on from there?"""
         walk, seen = [one], {one["id"]}
         while walk:
-            for found in self.of(walk.pop()):
+            for found in self.successors(walk.pop()):
                 if found["id"] in seen:
                     continue
                 seen.add(found["id"])

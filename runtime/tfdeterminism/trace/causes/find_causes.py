@@ -38,7 +38,7 @@ class PairAnalysis(object):
         self.differing = int(numpy.count_nonzero(self.differs))
         self.missing = len(self.missing_slots)
         self._flows = PairFlows(pair, self.differs)
-        self._find()
+        self.find_causes()
 
     @property
     def result(self):
@@ -73,7 +73,7 @@ class PairAnalysis(object):
         _, definition = self.pair.definition(int(self.pair.groups_of(slot)))
         return "written" if definition["kind"] == "write" else "same"
 
-    def _find(self):
+    def find_causes(self):
         structural, differing = self._structural()
         self._find_by_value(structural, differing)
         self._add(self._without_consequences(structural))
@@ -150,7 +150,7 @@ class PairAnalysis(object):
             return False
         facts = StepFacts(self._flows, root.step, (), True)
         body = [other.definition["function"], other.definition["trace"]]
-        reached = facts.flow().behind(root.definition, lambda one: may_forward(one) or facts.differs_now(one))
+        reached = facts.flow().descendants(root.definition, lambda one: may_forward(one) or facts.differs_now(one))
         return any(body in one["calls"] for one in reached)
 
 

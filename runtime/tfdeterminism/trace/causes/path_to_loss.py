@@ -39,7 +39,7 @@ def _shortest_path(pair, root):
         if one["kind"] == "write":
             written.add(one["id"])
             end = end if end["kind"] == "write" else one
-        consumers = flow.of(one)
+        consumers = flow.successors(one)
         for found in consumers or inside.calls_of(one):
             later = one["id"] in written
             if found["id"] in came_from or not (later or _differs_along(pair, root.side, found)):

@@ -18,7 +18,7 @@ class Reordered(object):
         inside = in_graph(definition)
         line = group if inside else line_key(definition)
         if line not in self._known:
-            self._known[line] = self._permuted([group] if inside else self._same_line(line))
+            self._known[line] = self.is_permutation([group] if inside else self._same_line(line))
         return self._known[line]
 
     def _same_line(self, line):
@@ -30,7 +30,7 @@ class Reordered(object):
                     self._lines.setdefault(line_key(one), []).append(group)
         return self._lines[line]
 
-    def _permuted(self, groups):
+    def is_permutation(self, groups):
         pair = self._pair
         slots = numpy.concatenate([numpy.arange(*self._feeds.range(group)) for group in groups]).astype(numpy.int64)
         if len(slots) < 2 or (pair.order[1][slots] == MISSING).any():

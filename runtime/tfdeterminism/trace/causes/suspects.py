@@ -64,7 +64,7 @@ class Suspects(object):
         _, definition = self._feeds.definition(slot, group)
         if definition["kind"] == "write":
             return None
-        if self._rewired(slot, group):
+        if self._has_other_inputs(slot, group):
             return self._root(CauseKind.STRUCTURE, slot, group)
         explained = self._explained(slot, group, definition)
         if explained == "values":
@@ -86,11 +86,11 @@ class Suspects(object):
             return None if explained else self._root(CauseKind.ORDER, slot, group)
         if explained == "order" and not in_graph(definition):
             return None
-        if self._takes_as_they_end(group, definition):
+        if self._consumes_completion_order(group, definition):
             return self._root(CauseKind.UNORDERED, slot, group, _COMPLETION_ORDER_TEXT)
-        return self._seen_outside(definition) or self._root(CauseKind.VALUE, slot, group)
+        return self._explained_by_caller(definition) or self._root(CauseKind.VALUE, slot, group)
 
-    def _takes_as_they_end(self, group, definition):
+    def _consumes_completion_order(self, group, definition):
         """Does it get what tasks of a pool give, here of the one and there of another? What Python gives an op is not
         known of each record: all that it has got is looked at."""
         if in_graph(definition) or is_of_task(definition):
@@ -99,7 +99,7 @@ class Suspects(object):
                  for up in run.definition(int(ids[group]))["inputs"]]
         return len({one["thread"] for one in given if is_of_task(one)}) > 1
 
-    def _seen_outside(self, definition):
+    def _explained_by_caller(self, definition):
         """Of a value that Python makes in a function that a graph calls: that call, where it puts out what differs."""
         if definition["op"] != PYTHON or not definition["function"]:
             return None
@@ -123,14 +123,14 @@ class Suspects(object):
             how.add("values")
         if definition["kind"] == "argument" and self._argument_explained(slot, definition):
             how.add("values")
-        if not in_graph(definition) and self._went_another_way(slot, group):
+        if not in_graph(definition) and self._took_other_branch(slot, group):
             how.add("values")  # of which a structural cause tells
         forwards = traits.FORWARDS in definition["traits"] or definition["kind"] == "input"
         if forwards and (self._fed_by_difference(definition) or self._passed_in_difference(slot, definition)):
             how.add("values")
         return "values" if "values" in how else "order" if how else ""
 
-    def _went_another_way(self, slot, group):
+    def _took_other_branch(self, slot, group):
         """Has either run made something in this step that may feed this, and that the other has not?"""
         pair, step = self._pair, int(self._pair.step[0][slot])
         for side in (0, 1):
@@ -141,7 +141,7 @@ class Suspects(object):
                     return True
         return False
 
-    def _rewired(self, slot, group):
+    def _has_other_inputs(self, slot, group):
         """Do other outputs feed it in the second run? Eager values may come from anywhere: graphs only."""
         pair = self._pair
         numbers = [int(pair.ids[side][group]) for side in (0, 1)]

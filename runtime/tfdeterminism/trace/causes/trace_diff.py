@@ -61,7 +61,7 @@ class TraceDiff(object):
             self.notes.append("{:,} values of uninitialized memory differ, and nothing computed from them".format(
                 unused))
         self.is_received = bool(verdict.roots) and traits.RECEIVES in verdict.roots[0].definition["traits"]
-        self._tell_of(verdict)
+        self._add_notes(verdict)
         self.culprits = _deduplicate_lines([dict(describer.describe(root), rank=rank, key=_key_of(root))
                                      for root in verdict.roots])
         for culprit in self.culprits:
@@ -73,7 +73,7 @@ class TraceDiff(object):
         self.steps = overview.steps(verdict)
         self.front = overview.first_difference_window(verdict)
 
-    def _tell_of(self, verdict):
+    def _add_notes(self, verdict):
         """What is no culprit and makes the runs differ nevertheless."""
         if verdict.before is not None:
             unrecorded = verdict.before.kind is CauseKind.UNRECORDED_WRITE

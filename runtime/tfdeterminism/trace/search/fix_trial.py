@@ -40,7 +40,7 @@ class Fix(object):
         if self.applied:
             said.append("applied from outside: " + "; ".join("{} ({})".format(one.words, one.key)
                                                              for one in self.applied))
-            said.append(self._came_of_it())
+            said.append(self._outcome())
         for one in self.by_hand:
             where = "{}:{}".format(one["file"], one["line"]) if one["file"] else "no line of yours"
             said.append("not from outside: {} ({}) needs a change of the program's own code{}".format(
@@ -48,7 +48,7 @@ class Fix(object):
             said += ["    " + line for line in one["lines"]]
         return said or ["no automatic fix is known"]
 
-    def _came_of_it(self):
+    def _outcome(self):
         if self.result == FAILS:
             return "with it the program fails: {}".format(self.error)
         found = self.with_it

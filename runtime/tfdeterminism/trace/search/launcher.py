@@ -49,7 +49,7 @@ class Launcher(object):
                                      env=_merged_environ(environment))
             with _terminating(child):
                 code = child.wait()
-        self._hear(self._log)
+        self._read_log(self._log)
         if code:
             raise self._failed(code, number)
 
@@ -65,7 +65,7 @@ class Launcher(object):
             raise ProgramFailedError(words[0] if words else "no reason given", "compare two traces instead")
         return json.loads(said.decode("utf-8").strip().splitlines()[-1])
 
-    def _hear(self, log):
+    def _read_log(self, log):
         with io.open(log, "r", encoding="utf-8", errors="replace") as output:
             self.stood_in.update(found.group(1) for found in map(_STOOD_IN.match, output) if found)
 

@@ -95,19 +95,19 @@ class FunctionInstrumenter(object):
         def build(*inner_args, **inner_kwargs):
             outputs = build.__wrapped__(*inner_args, **inner_kwargs)  # type: ignore[attr-defined]  # make_decorator's
             graph = tf.ops.get_default_graph()
-            if isinstance(graph, tf.func_graph.FuncGraph) and not self._overlaps(graph):
+            if isinstance(graph, tf.func_graph.FuncGraph) and not self._is_parallel_loop(graph):
                 sinks.extend(self._instrument(graph, outputs))
                 if sinks and not kwargs.get("add_control_dependencies", True):
                     outputs = _after(sinks, graph, outputs)
             return outputs
 
         graph = original(name, tf.tf_decorator.make_decorator(python_func, build), *args, **kwargs)
-        if self._overlaps(graph):  # TensorFlow gives an order to the turns of a body in which it sees a hand-over
+        if self._is_parallel_loop(graph):  # TensorFlow orders the turns of a body in which it sees a hand-over
             sinks = unordered_ops.add_control_inputs(self._instrument(graph, graph.outputs), graph.outputs)
         graph.control_outputs.extend(one for one in sinks if one not in graph.control_outputs)
         return graph
 
-    def _overlaps(self, graph):
+    def _is_parallel_loop(self, graph):
         """Is it the body of a loop whose turns shall run as they do without us?"""
         return self._recorder.level == "unordered" and is_loop(graph)
 
@@ -122,7 +122,7 @@ class FunctionInstrumenter(object):
         finally:
             self._local.parallel = before
 
-    def _mark_open(self, graph, ops, outputs):
+    def _mark_unordered(self, graph, ops, outputs):
         """Say of what a parallel loop shares that its order is open."""
         if type(graph).__name__ == "WhileBodyFuncGraph" and getattr(self._local, "parallel", 1) > 1:
             carried = unordered_ops.loop_carried_ops(graph.inputs, _tensors(outputs))
@@ -143,7 +143,7 @@ class FunctionInstrumenter(object):
             or _updates(graph, ops)
         extras, graph._tfdet_extras = getattr(graph, "_tfdet_extras", []), []
         if self._recorder.level in ("unordered", "ops"):
-            self._mark_open(graph, ops, outputs)
+            self._mark_unordered(graph, ops, outputs)
         sinks = self._taps.of(graph, ops)
         with ProbeScope(graph):
             pack = DigestPack(self._keys, tf.use_sum())
@@ -154,9 +154,9 @@ class FunctionInstrumenter(object):
             for key, tensor in extras:
                 pack.add(key, tensor)
             if pack.keys or ends:
-                turn = graph.inputs[0] if self._overlaps(graph) else None
+                turn = graph.inputs[0] if self._is_parallel_loop(graph) else None
                 with tf.ops.control_dependencies(list(sinks)):  # before a step can end
-                    sinks.append(self._sink(pack, ends, is_loop(graph), turn))
+                    sinks.append(self._add_sink(pack, ends, is_loop(graph), turn))
             sinks.extend(capture_inputs(self._capture, self._keys, ops, self._kept))
         if ends and not is_loop(graph):
             self._ending.add(self._keys.identity(graph))
@@ -169,7 +169,7 @@ class FunctionInstrumenter(object):
     def _calls(self, op):
         return self._keys.called(op) if op.type in op_traits.CALLS else []
 
-    def _sink(self, pack, ends, loop, turn=None):
+    def _add_sink(self, pack, ends, loop, turn=None):
         """turn: the number of the loop's turn, where turns may come in any order."""
         recorder, packed = self._recorder, pack.packed()
 

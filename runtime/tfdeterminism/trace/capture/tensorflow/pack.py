@@ -41,7 +41,7 @@ class DigestPack(object):
         shape = tf.shape_list(tensor)
         known = shape is not None and None not in shape
         made = getattr(tensor.op, "_tfdet_digest", None)
-        one = self._with_others(tensor) if made is None else (made, 1)
+        one = self._chunked_digest(tensor) if made is None else (made, 1)
         self._add(key, digest.digest_shape(shape) if known else 0, one, True)
 
     def digest_for_all(self, op):
@@ -71,7 +71,7 @@ class DigestPack(object):
             if one is not None:
                 parts.append(one[0])
                 order.extend(range(first[place], first[place + 1]))
-        for bunch in self._bunches():
+        for bunch in self._chunks():
             with tf.ops.device("/device:CPU:0"):
                 parts.append(digests.fingerprints([tensor for _, tensor in bunch]))
             order.extend(first[place] for place, _ in bunch)
@@ -81,7 +81,7 @@ class DigestPack(object):
         with tf.ops.device("/device:CPU:0"):
             return tf.array_ops.gather(whole, numpy.argsort(order).astype(numpy.int32))
 
-    def _bunches(self):
+    def _chunks(self):
         return [alike[start:start + _BUNCH] for alike in self._alike.values()
                 for start in range(0, len(alike), _BUNCH)]
 
@@ -116,7 +116,7 @@ class DigestPack(object):
         if self.present[-1]:
             self._digests.append(made)
 
-    def _with_others(self, tensor):
+    def _chunked_digest(self, tensor):
         """(its digest, 1 row), or None: it is digested with others when all are known."""
         if self._is_on_gpu(tensor) or not _is_small(tensor):
             return self._digest(tensor), 1

@@ -57,14 +57,14 @@ class ValueProbes(object):
 
     def _tap(self, entry, tensor):
         key, values = self._keys.of(tensor), self._recorder.values
-        return self._handed(lambda array: values.op(entry, key, array), tensor)
+        return self._hand_over(lambda array: values.op(entry, key, array), tensor)
 
     def _loss(self, tensor):
         values = self._recorder.values
         name = values.loss_name(*(self._keys.identity(tensor.graph) + (tensor.op.name, tensor.value_index)))
-        return self._handed(lambda array: values.loss(name, array), tensor)
+        return self._hand_over(lambda array: values.loss(name, array), tensor)
 
-    def _handed(self, keep, tensor):
+    def _hand_over(self, keep, tensor):
         recorder = self._recorder
 
         def take(array):

@@ -26,16 +26,16 @@ class DispatchedOp(object):
         self._place = user_frames.place_of_caller()
         self._nth = None if op.is_view else self._recorder.eager.nth(self._who, op.name, self._place)
         self._told = None  # the key of what Python tells it
-        self._inputs = self._fed()
-        self._inputs_kept = None if probe.capture is None or op.is_view else self._kept()
+        self._inputs = self._input_keys()
+        self._inputs_kept = None if probe.capture is None or op.is_view else self._capture_inputs()
 
     def ran(self, result):
         if self._op.is_view:
-            self._seen_through(result)
+            self._record_view(result)
         else:
-            self._given(self._op.given(self._args, self._kwargs, result), result)
+            self._record_output(self._op.given(self._args, self._kwargs, result), result)
 
-    def _fed(self):
+    def _input_keys(self):
         """Keys of all that goes in."""
         given = self._tensors
         if not self._op.reads_all:
@@ -61,14 +61,14 @@ class DispatchedOp(object):
             known = getattr(tensor, "_tfdet_key", None)
             return through + ([known[1]] if known is not None and known[0] is self._recorder else [])
         if not memory.keys:
-            memory.keys = [self._found(tensor, memory)]
+            memory.keys = [self._unrecorded_key(tensor, memory)]
             memory.unwatched = memory.origin is None
         if (memory.unwatched or memory.origin is not None) and not self._op.is_view:  # a view reads nothing
-            self._look(tensor, memory)
+            self._find_origin(tensor, memory)
             memory.unwatched = memory.origin is None
         return memory.keys + through if through else memory.keys
 
-    def _found(self, tensor, memory):
+    def _unrecorded_key(self, tensor, memory):
         """The key of a value that no op that was recorded has made."""
         if memory.origin is not None:
             return self._key(memory.origin[0], 0, [], tensor, stack=memory.origin[1], kind="op",
@@ -77,7 +77,7 @@ class DispatchedOp(object):
             ("Python", "feed", user_frames.stack_of_caller(), {})
         return self._key(source, 0, [], tensor, stack=stack, kind=kind, attrs=attrs)
 
-    def _look(self, tensor, memory):
+    def _find_origin(self, tensor, memory):
         read = memory.read(tensor, self._recorder.eager)
         if read is not None:
             self._emit(read[0], tensor, read[1])
@@ -91,7 +91,7 @@ class DispatchedOp(object):
         self._recorder.emit_one(key, digest.digest_bytes(repr(said).encode("utf-8", "backslashreplace")))
         return key
 
-    def _seen_through(self, result):
+    def _record_view(self, result):
         """A view: what uses it knows by which numbers it was made."""
         told = [] if self._told is None else [self._told]
         inherited = [one._tfdet_view[1] for one in self._tensors
@@ -100,7 +100,7 @@ class DispatchedOp(object):
             for tensor in pt.tensors_in(result):
                 tensor._tfdet_view = tensor_provenance.Provenance((self._recorder, key))
 
-    def _given(self, made, result):
+    def _record_output(self, made, result):
         keys = []
         for number, tensor in enumerate(made):
             memory = self._probe.memories.of(tensor)
@@ -128,7 +128,7 @@ class DispatchedOp(object):
         """Bytes beside other outputs, of no bytes: what a kernel keeps for its gradient, of which it fills a part."""
         return tensor.dtype is torch.uint8 and not any(one.dtype is torch.uint8 for one in self._tensors)
 
-    def _kept(self):
+    def _capture_inputs(self):
         """What replay needs, before the op may write into it."""
         place = "{}:{}".format(*self._place) if self._place else "?"
         node = "{}@{}#{}".format(self._op.name, place, self._nth)

@@ -34,7 +34,7 @@ class OpDispatchMode(pt.DispatchMode):
                 self._remember(op, args, kwargs, result)
             return result
         try:
-            call = None if op.is_view and self._shows_all(args, kwargs) else DispatchedOp(self, op, args, kwargs)
+            call = None if op.is_view and self._is_identity_view(args, kwargs) else DispatchedOp(self, op, args, kwargs)
         except Exception as error:
             self._fail(error)
             return function(*args, **kwargs)
@@ -46,7 +46,7 @@ class OpDispatchMode(pt.DispatchMode):
             self._fail(error)
         return result
 
-    def _shows_all(self, args, kwargs):
+    def _is_identity_view(self, args, kwargs):
         """Is it all of one tensor, of which all is known, that it shows again? Then there is nothing to note."""
         if kwargs or len(args) != 1 or type(args[0]) not in pt.TENSORS:
             return False

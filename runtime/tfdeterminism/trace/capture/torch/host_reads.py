@@ -23,7 +23,7 @@ class HostReads(object):
         self._recorder, self._memories = recorder, memories
         self._main = _ReadChain(-1)
         for name in ("numpy", "tolist", "__array__"):
-            wrappers.wrap(torch.Tensor, name, self._handed_out)
+            wrappers.wrap(torch.Tensor, name, self._on_numpy_export)
 
     def keys(self):
         """Of the latest that was told in this step."""
@@ -44,9 +44,9 @@ class HostReads(object):
         self._recorder.emit_one(key, chain.digest)
         chain.last = [key]
         if chain is not self._main:  # who waits for the task may be given it
-            self._beside(self._of_step(), key)
+            self._add_independent(self._of_step(), key)
 
-    def _beside(self, chain, key):
+    def _add_independent(self, chain, key):
         chain.aside = [one for one in chain.aside if one != key][-_MAX_INDEPENDENT:] + [key]
 
     def _chain(self):
@@ -58,7 +58,7 @@ class HostReads(object):
             self._main = _ReadChain(self._recorder.steps.last)
         return self._main
 
-    def _handed_out(self, original, tensor, *args, **kwargs):
+    def _on_numpy_export(self, original, tensor, *args, **kwargs):
         """NumPy may write into this memory, too, from now on."""
         recorder = self._recorder
         if recorder.wants() and not getattr(recorder.local, "busy", False):
@@ -86,4 +86,4 @@ class HostReads(object):
             if read is not None:
                 self._recorder.emit_one(read[0], read[1], digest.digest_shape(tensor.shape))
             self._recorder.emit_one(key, value)
-            self._beside(self._chain(), key)
+            self._add_independent(self._chain(), key)

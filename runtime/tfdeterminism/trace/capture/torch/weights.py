@@ -17,16 +17,16 @@ class Weights(object):
         self._recorder, self._modules = recorder, modules
         self._optimizers = []  # weak references
         self._final = {}       # label: digest of what is gone
-        wrappers.wrap(torch.optim.Optimizer, "__init__", self._made)
+        wrappers.wrap(torch.optim.Optimizer, "__init__", self._on_optimizer_created)
 
-    def _made(self, original, optimizer, *args, **kwargs):
+    def _on_optimizer_created(self, original, optimizer, *args, **kwargs):
         original(optimizer, *args, **kwargs)
         number = len(self._optimizers)
         self._optimizers.append(weakref.ref(optimizer))
         groups = optimizer.param_groups  # kept alive as long as the optimizer is, and this once after it
-        weakref.finalize(optimizer, self._gone, number, groups).atexit = False
+        weakref.finalize(optimizer, self._on_optimizer_freed, number, groups).atexit = False
 
-    def _gone(self, number, groups):
+    def _on_optimizer_freed(self, number, groups):
         if self._recorder.active:
             with self._recorder.unseen():
                 self._final.update(_digests(self._labelled([(number, groups)])))

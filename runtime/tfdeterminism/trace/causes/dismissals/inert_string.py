@@ -14,7 +14,7 @@ def holds(cause, facts):
     def differs(one):
         return facts.pair.ever_differs(one["id"], 0)
 
-    reached = facts.flow().behind(cause.definition, lambda one: may_forward(one) or differs(one))
+    reached = facts.flow().descendants(cause.definition, lambda one: may_forward(one) or differs(one))
     return not any(differs(one) and one["dtype"] != "string" for one in reached)
 
 

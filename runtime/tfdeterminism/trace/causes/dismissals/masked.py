@@ -16,7 +16,7 @@ def holds(cause, facts):
         return False
     walk, seen = [cause.definition], {cause.definition["id"]}
     while walk:
-        consumers = facts.flow().of(walk.pop())
+        consumers = facts.flow().successors(walk.pop())
         consumers = [one for one in consumers if not _is_overwritten(one, facts)] if consumers else [None]
         if any(one is None or one["kind"] == "write" for one in consumers):
             return False
@@ -40,7 +40,7 @@ def _is_overwritten(write, facts):
     order, first = facts.pair.order[0], None
     now = [slot for slot in facts.slots_of(write) if facts.pair.step[0][slot] == facts.step]
     since = min([int(order[slot]) for slot in now] or [int(MISSING)])
-    for one in facts.flow().of(write):
+    for one in facts.flow().successors(write):
         slots = facts.slots_of(one)
         slots = slots[(order[slots] > since) & (order[slots] != MISSING)]
         if len(slots) and (first is None or order[slots[0]] < first[0]):

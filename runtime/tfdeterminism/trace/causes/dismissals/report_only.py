@@ -22,7 +22,7 @@ def holds(cause, facts):
         return one["dtype"] != "resource" and (
             not one["recorded"] or one["kind"] == "call" or facts.differs_now(one))
 
-    return not any(one["kind"] == "write" or calls_python(one) for one in facts.flow().behind(mine, passes))
+    return not any(one["kind"] == "write" or calls_python(one) for one in facts.flow().descendants(mine, passes))
 
 
 def count(dismissed, facts):

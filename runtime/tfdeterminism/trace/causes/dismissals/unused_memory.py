@@ -13,7 +13,7 @@ def holds(cause, facts):
     def differs(one):
         return facts.pair.ever_differs(one["id"], cause.side)
 
-    reached = facts.flow(cause.side).behind(cause.definition, lambda one: is_copy(one) and differs(one))
+    reached = facts.flow(cause.side).descendants(cause.definition, lambda one: is_copy(one) and differs(one))
     return not any(differs(one) and not is_copy(one) for one in reached)
 
 
