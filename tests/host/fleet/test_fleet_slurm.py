@@ -131,7 +131,7 @@ def test_no_array_is_larger_than_slurm_allows(
 
 def test_one_watches_at_a_time_and_a_cancelled_fleet_sends_nothing(stand_ins: Path, folder: FleetFolder) -> None:
     def look_twice(progress: object) -> None:
-        with pytest.raises(UsageError, match="another tfdet watches"):
+        with pytest.raises(UsageError, match="another tfdet already watches"):
             watch(folder, Slurm(folder), lambda progress: None, 0.01)
         folder.cancel(True)
 
