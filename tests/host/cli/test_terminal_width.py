@@ -2,45 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
-import sys
-import termios
 
 import pytest
+from terminals import on_a_terminal, plain_lines
 
 from tfdet.base.paths import Project
 from tfdet_probe.core import report
-
-
-def on_a_terminal(project: Project, columns: int, *arguments: str) -> list[str]:
-    """The lines that `tfdet` shows on a terminal of this width, without their colours."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    environ = {**os.environ, "TFDET_ROOT": str(project.root), "TERM": "xterm"}
-    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
-        environ.pop(name, None)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tfdet", *arguments], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=environ
-    )
-    os.close(theirs)
-    said = b""
-    while block := _read(ours):
-        said += block
-    process.wait(timeout=60)
-    os.close(ours)
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode()).splitlines()
-
-
-def _read(handle: int) -> bytes:
-    try:
-        return os.read(handle, 1 << 16)
-    except OSError:  # Linux says so that the other end is closed
-        return b""
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 250])
@@ -49,7 +17,7 @@ def _read(handle: int) -> bytes:
     [["status", "--all"], ["show", "tf2.21", "crop-and-resize-backprop"], ["envs", "--all"], ["doctor", "tf2.0"]],
 )
 def test_lines_fit_and_words_are_whole(checkout: Project, columns: int, command: list[str]) -> None:
-    lines = on_a_terminal(checkout, columns, *command)
+    lines = plain_lines(on_a_terminal(checkout.root, columns, *command))
     assert max(map(len, lines)) <= columns
     # A column of single letters is what a table makes of words that have no room.
     assert sum(len(line.split()) == 1 and len(line.strip()) <= 2 for line in lines) < len(lines) / 50
@@ -60,7 +28,7 @@ def test_lines_fit_and_words_are_whole(checkout: Project, columns: int, command:
 
 
 def test_a_narrow_status_says_what_a_wide_one_says(checkout: Project) -> None:
-    narrow, wide = (on_a_terminal(checkout, columns, "status", "--all") for columns in (80, 1000))
+    narrow, wide = (plain_lines(on_a_terminal(checkout.root, columns, "status", "--all")) for columns in (80, 1000))
     (row,) = (line for line in wide if re.match(r"crop-and-resize-backprop +none ", line))
     assert row.split()[-1] == "✗"  # in the newest
     below = narrow[narrow.index(next(line for line in narrow if line.startswith("crop-and-resize-backprop"))) :]
@@ -74,7 +42,7 @@ def test_a_narrow_status_says_what_a_wide_one_says(checkout: Project) -> None:
 
 @pytest.mark.parametrize("command", ["status", "envs"])
 def test_what_is_asked_without_more_words_fits_one_screen(checkout: Project, command: str) -> None:
-    lines = on_a_terminal(checkout, 80, command)
+    lines = plain_lines(on_a_terminal(checkout.root, 80, command))
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
     assert any("--all" in line for line in lines)

@@ -111,7 +111,7 @@ def test_suspects_are_not_shown_as_culprits(traces: list[str]) -> None:
 
 def test_what_is_no_result_is_refused() -> None:
     for text in (b"", b"[]", b'{"result": "perhaps", "first_step": 1, "culprits": []}'):
-        with pytest.raises(DataError, match="not what `trace locate --json` gives"):
+        with pytest.raises(DataError, match="not the output of `trace locate --json`"):
             locate.parse_result(text)
 
 
@@ -201,7 +201,7 @@ def test_tfdets_own_python_is_refused(
     (tmp_path / "train.py").write_text(f"{text}\n")
     (tmp_path / "python").symlink_to(sys.executable)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="tfdet's own Python") as error:
+    with pytest.raises(UsageError, match="is tfdet's own") as error:
         locate.locate(checkout, load_matrix(checkout.matrix), locate.LocateRequest((str(tmp_path / "train.py"),)))
     assert name in error.value.cause
     assert f"tfdet locate {example}" in error.value.advice

@@ -1,0 +1,79 @@
+"""What the commands print, word for word: the only place that pins prose.
+
+After an intended change: `pytest tests/host/cli/test_output.py --snapshot-update`, and read the difference.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+from syrupy.assertion import SnapshotAssertion
+from terminals import in_a_pipe, on_a_terminal
+
+from tfdet.base.paths import Project
+from tfdet.cli.main import app
+
+
+def _commands() -> list[list[str]]:
+    """The words of every command, groups included."""
+    found, waiting = [], [([], typer.main.get_command(app))]
+    for words, command in waiting:
+        found.append(words)
+        waiting += [([*words, name], below) for name, below in getattr(command, "commands", {}).items()]
+    return found
+
+
+LOOKUPS = [
+    ["envs"],
+    ["recipe", "tf1.14"],
+    ["recipe", "torch2.4"],
+    ["show", "tf1.14", "bias-add-backprop"],
+    ["status", "--environment", "tf1.14"],
+]  # old environments: their evidence seldom grows
+ERRORS = [
+    ["audit", "no-such-file.so"],
+    ["check", "no-such-program.py"],
+    ["evidence", "add", "no-such-file.jsonl"],
+    ["envs", "--jsno"],
+    ["locate"],
+    ["recipe", "tf2.O"],
+    ["run", "tf2.0", "--source", "bias-add"],
+    ["show", "tf2.0"],
+    ["status", "--environment", "tf2.O"],
+    ["vgpu", "--schedule", "randon:1", "--", "python"],
+]
+
+
+def _name(words: list[str]) -> str:
+    return " ".join(words)
+
+
+@pytest.mark.parametrize("words", _commands(), ids=_name)
+def test_help(checkout: Project, snapshot: SnapshotAssertion, words: list[str]) -> None:
+    done = in_a_pipe(checkout.root, *words, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == snapshot
+
+
+@pytest.mark.parametrize("words", LOOKUPS, ids=_name)
+def test_a_lookup_in_a_pipe(checkout: Project, snapshot: SnapshotAssertion, words: list[str]) -> None:
+    done = in_a_pipe(checkout.root, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == snapshot
+
+
+@pytest.mark.parametrize("words", LOOKUPS, ids=_name)
+def test_a_lookup_on_a_terminal(checkout: Project, snapshot: SnapshotAssertion, words: list[str]) -> None:
+    assert on_a_terminal(checkout.root, 80, *words) == snapshot
+
+
+@pytest.mark.parametrize("words", ERRORS, ids=_name)
+def test_an_error(
+    checkout: Project, snapshot: SnapshotAssertion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = in_a_pipe(checkout.root, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == snapshot
