@@ -109,6 +109,35 @@ inline uint32_t Block::guarded(const Instruction& i, uint32_t mask) {
   return mask & (predicate(context_, static_cast<uint32_t>(i.guard)) ^ (i.negated ? kFullMask : 0));
 }
 
+// What other threads may see, or have made.
+inline Block::Visible Block::run_visible(Warp& warp, ConvergenceGroup& g, const Instruction& i, uint32_t mask) {
+  if (mask && i.kind == InstructionKind::SchedulingPoint && !g.yielded && schedule_.should_preempt()) {
+    g.yielded = true;
+    return Visible::StopBefore;
+  }
+  g.yielded = false;
+  if (!mask) return Visible::Done;
+  result_.instructions += count_lanes(mask);
+  context_.active_mask = mask;
+  const uint64_t writes = *context_.visible_writes;
+  if (context_.deferred && i.variant != kWeak && !may_come_late(i)) context_.deferred->settle(*context_.deferrals, mask);
+  i.execute(context_, i);
+  if (context_.deferred) context_.deferred->settle_passed();
+  if (context_.fault != Fault::None) {
+    set_fault(context_.fault, &i, g.frame->program);
+    return Visible::StopBefore;
+  }
+  if (context_.deferred_mask | context_.blocked_mask) return Visible::StopBehind;
+  if (context_.observed_change || writes != *context_.visible_writes || (context_.deferred && may_come_late(i))) {
+    g.unchanged_reads = 0, context_.observed_change = false;
+  } else if (++g.unchanged_reads >= kSpinLimit) {
+    g.unchanged_reads = kSpinLimit - 1;
+    park(warp, g);
+    return Visible::StopBehind;
+  }
+  return Visible::Done;
+}
+
 // Instructions that concern this group alone, up to the place `stop` or one that is more than that.
 Step Block::run_until_control_flow(Warp& warp, uint32_t group, uint32_t stop, uint32_t& left) {
   ConvergenceGroup& g = warp.groups[group];
@@ -146,35 +175,6 @@ Step Block::run_until_control_flow(Warp& warp, uint32_t group, uint32_t stop, ui
   result_.instructions += done;
   if (context_.deferred_mask | context_.blocked_mask) split_deferred_lanes(warp, group);
   return how;
-}
-
-// What other threads may see, or have made.
-Block::Visible Block::run_visible(Warp& warp, ConvergenceGroup& g, const Instruction& i, uint32_t mask) {
-  if (mask && i.kind == InstructionKind::SchedulingPoint && !g.yielded && schedule_.should_preempt()) {
-    g.yielded = true;
-    return Visible::StopBefore;
-  }
-  g.yielded = false;
-  if (!mask) return Visible::Done;
-  result_.instructions += count_lanes(mask);
-  context_.active_mask = mask;
-  const uint64_t writes = *context_.visible_writes;
-  if (context_.deferred && i.variant != kWeak && !may_come_late(i)) context_.deferred->settle(*context_.deferrals, mask);
-  i.execute(context_, i);
-  if (context_.deferred) context_.deferred->settle_passed();
-  if (context_.fault != Fault::None) {
-    set_fault(context_.fault, &i, g.frame->program);
-    return Visible::StopBefore;
-  }
-  if (context_.deferred_mask | context_.blocked_mask) return Visible::StopBehind;
-  if (context_.observed_change || writes != *context_.visible_writes || (context_.deferred && may_come_late(i))) {
-    g.unchanged_reads = 0, context_.observed_change = false;
-  } else if (++g.unchanged_reads >= kSpinLimit) {
-    g.unchanged_reads = kSpinLimit - 1;
-    park(warp, g);
-    return Visible::StopBehind;
-  }
-  return Visible::Done;
 }
 
 void Block::run_group(Warp& warp, uint32_t group) {

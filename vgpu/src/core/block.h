@@ -37,7 +37,7 @@ class Block {
   void end_slice(const Warp& warp);
   void run_group(Warp& warp, uint32_t group);
   Step run_until_control_flow(Warp& warp, uint32_t group, uint32_t stop, uint32_t& left);
-  Visible run_visible(Warp& warp, ConvergenceGroup& group, const Instruction& i, uint32_t mask);
+  inline Visible run_visible(Warp& warp, ConvergenceGroup& group, const Instruction& i, uint32_t mask);
   uint32_t guarded(const Instruction& i, uint32_t mask);
   Step execute_control(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   Step exit_lanes(Warp& warp, uint32_t group, uint32_t mask);
