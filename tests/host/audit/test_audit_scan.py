@@ -66,7 +66,7 @@ def test_what_a_called_function_writes_is_found_where_it_is_called() -> None:
     found = SassDataflow(b"".join(struct.pack("<2Q", low | always, 7 << 23) for low in code), 70)
     (writer,) = found.definitions(4, at=1)
     assert writer > 4 and found.opcode[writer] == add, "a copy, behind the code"
-    assert found.place(writer) == 0
+    assert found.position(writer) == 0
 
 
 def test_atomics_are_counted_by_kind(audit) -> None:

@@ -121,5 +121,5 @@ def assert_faults_are_told(host: Path) -> None:
         file.write(bytes([byte[0] ^ 1]))
     done = at_host(["python3.7", "carried/unbundle.py", "run", "--device", "cpu"], host)
     assert done.returncode == 2
-    assert f"{part.name} was changed on its way" in done.stderr
+    assert f"{part.name} has changed" in done.stderr
     assert not [path for path in (host / "carried").iterdir() if path.is_dir()]

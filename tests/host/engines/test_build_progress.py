@@ -57,7 +57,7 @@ def test_who_waits_for_another_is_told_so(tmp_path: Path, monkeypatch: pytest.Mo
 
     class Told(Watched):
         def write(self, text: str) -> None:
-            if "waiting for another tfdet, which makes tf2.0-cpu-12" in text:
+            if "waiting for another tfdet that builds tf2.0-cpu-12" in text:
                 told.set()
 
     monkeypatch.setattr(venv.sys, "stderr", Told(tmp_path / "seen"))

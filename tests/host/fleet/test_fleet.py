@@ -206,7 +206,7 @@ def test_an_environment_is_made_once_for_all_that_see_the_cache(
         _, said = fleet(project, "run", *plan, "--folder", str(folder)).communicate(timeout=120)
         assert "4 records added" in said, said
         logs = "".join(path.read_text() for path in folder.glob("logs/*.err"))
-        assert (logs.count("making the environment"), said.count("making the environment")) == (1 - number, number)
+        assert (logs.count("building the environment"), said.count("building the environment")) == (1 - number, number)
 
 
 def _until(what: Callable[[], Path | None], seconds: float = 60) -> Path:

@@ -34,7 +34,7 @@ def test_a_damaged_file_is_named(folder: FleetFolder, name: str, left: str) -> N
     (folder.path / name).write_text(left)
     with pytest.raises(DataError, match=name) as caught:
         compute_progress(folder, Local(folder).jobs_in_flight())
-    assert "Move that file away" in caught.value.advice
+    assert "Move the file away" in caught.value.advice
     (folder.path / name).unlink()
     assert compute_progress(folder, Local(folder).jobs_in_flight()).ready[-2:] == [1, 2]
 
@@ -100,7 +100,7 @@ def test_a_plan_that_was_cut_short_is_told(folder: FleetFolder) -> None:
     (folder.path / "fleet.json").unlink()
     with pytest.raises(UsageError) as caught:
         folder.make(plan)
-    assert "cut short" in caught.value.advice
+    assert "aborted" in caught.value.advice
 
 
 def test_a_plan_for_no_cluster_that_there_is_is_refused(folder: FleetFolder) -> None:

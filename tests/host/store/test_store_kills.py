@@ -143,7 +143,7 @@ def test_a_list_that_somebody_else_left_there_moves_nothing(tmp_path: Path, line
     store.ingest([parse(line())])
     before = sorted(os.walk(tmp_path))
     (store.own / ".commit.json").write_text(content)
-    with pytest.raises(DataError, match=r"commit\.json: no list of files"):
+    with pytest.raises(DataError, match=r"commit\.json: not a list of files"):
         store.files()
     (store.own / ".commit.json").unlink()
     assert sorted(os.walk(tmp_path)) == before

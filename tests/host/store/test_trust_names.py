@@ -44,10 +44,10 @@ def test_what_is_no_name_is_refused(own: Path, checkout: Project, name: str) -> 
 
 
 def test_a_kind_of_device_that_is_none_is_told_with_the_nearest(own: Path) -> None:
-    with pytest.raises(UsageError, match="no kind of device is called 'nvidai'") as caught:
+    with pytest.raises(UsageError, match="no device kind is called 'nvidai'") as caught:
         command.show("lab", ["nvidai"])
     assert caught.value.advice == "Did you mean nvidia?"
-    with pytest.raises(UsageError, match="--device says of what a signer is believed"):
+    with pytest.raises(UsageError, match="--device requires --signer"):
         command.show(None, ["cpu"])
 
 
