@@ -273,7 +273,7 @@ def _put_in(patch, kind):
     if kind not in _found:
         replaced = Replacements()
         replaced.install(PATCHES[patch])
-        _found[kind] = replaced._places
+        _found[kind] = replaced._replaced
     for module, name, _, new in _found[kind]:
         setattr(module, name, new)
     return _found[kind]

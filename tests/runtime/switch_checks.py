@@ -217,7 +217,7 @@ def a_nightly_is_told_and_served():
     tf.__version__ += "-dev20260101"
     report, warned = enabled()
     assert warned == ["UnknownBuildWarning"], warned
-    assert "no release" in report.warnings[0]
+    assert "not a release" in report.warnings[0]
     assert variables() == EXPECTED["environment"]
 
 

@@ -31,7 +31,7 @@ CLOSED = {
 }
 
 
-def run(checkout: Project, kind: str, *, stand_ins: bool) -> subprocess.CompletedProcess[str]:
+def run(checkout: Project, kind: str, *, cpu_fallbacks: bool) -> subprocess.CompletedProcess[str]:
     try:
         python = VenvEngine(checkout).interpreter(
             "tf2.0", load_matrix(checkout.matrix).environment("tf2.0"), "gpu", without_vendor_libraries=True
@@ -40,13 +40,13 @@ def run(checkout: Project, kind: str, *, stand_ins: bool) -> subprocess.Complete
         if "no CPython" in error.cause and not os.environ.get("CI"):
             pytest.skip(error.cause)
         raise
-    environ = vgpu.environ(vgpu.library_folder(checkout), "random:7", stand_ins=stand_ins)
+    environ = vgpu.environ(vgpu.library_folder(checkout), "random:7", cpu_fallbacks=cpu_fallbacks)
     return subprocess.run([str(python), str(PROGRAM), kind], env=environ, capture_output=True, text=True, timeout=900)
 
 
 @pytest.mark.parametrize("kind", CLOSED)
 def test_training_comes_to_what_it_does_on_the_cpu(checkout: Project, kind: str) -> None:
-    done = run(checkout, kind, stand_ins=True)
+    done = run(checkout, kind, cpu_fallbacks=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout)[kind] < 1e-5
     said = {line.split()[1] for line in done.stderr.splitlines() if "is stood in for on the CPU" in line}
@@ -54,7 +54,7 @@ def test_training_comes_to_what_it_does_on_the_cpu(checkout: Project, kind: str)
     assert "not on the virtual GPU" not in done.stderr
 
 
-def test_without_stand_ins_the_program_is_told_what_is_missing(checkout: Project) -> None:
-    done = run(checkout, "dense", stand_ins=False)
+def test_without_cpu_fallbacks_the_program_is_told_what_is_missing(checkout: Project) -> None:
+    done = run(checkout, "dense", cpu_fallbacks=False)
     assert done.returncode == 1
     assert "NotImplementedError: cublasSgemm_v2 is not on the virtual GPU" in done.stderr
