@@ -135,7 +135,7 @@ def test_it_is_the_same_in_an_old_python_and_numpy(tf_python: Callable[[str], Pa
     words = (
         "import numpy; from tfdeterminism.trace.capture import digest;"
         " data = numpy.arange(100003, dtype='<i4') * 7777;"
-        " print([digest.of_array(data[:count]) for count in (3, 3000, 40000, 100003)])"
+        " print([digest.digest_array(data[:count]) for count in (3, 3000, 40000, 100003)])"
     )
     found = [
         subprocess.run([python, "-W", "error", "-c", words], env=environ(), capture_output=True, text=True, check=True)
