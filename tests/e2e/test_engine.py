@@ -85,7 +85,7 @@ def test_no_gpu_for_containers_is_said_with_advice(
 
 
 def test_an_image_that_was_not_built(docker: docker_sdk.DockerClient, project: Project, request_for: Make) -> None:
-    with pytest.raises(RunFailedError, match="no image tfdet:tf0") as caught:
+    with pytest.raises(RunFailedError, match="image tfdet:tf0 not found") as caught:
         DockerEngine(project).run(replace(request_for("cpu"), key="tf0"))
     assert caught.value.advice == "Build it: tfdet build tf0"
 
