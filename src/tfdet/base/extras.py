@@ -26,9 +26,13 @@ def require(package: str) -> None:
         raise missing_extra(error) or error from None
 
 
+def install_line(package: str) -> str:
+    return f"pip install 'tfdet[{EXTRAS[package]}]'"
+
+
 def missing_extra(error: ModuleNotFoundError) -> UsageError | None:
     """The line that installs what is missing; None if it is of no extra."""
     package = (error.name or "").partition(".")[0]
     if package not in EXTRAS:
         return None
-    return UsageError(f"this needs the package {package}", f"Install it: pip install 'tfdet[{EXTRAS[package]}]'")
+    return UsageError(f"this needs the package {package}", f"Install it: {install_line(package)}")

@@ -10,7 +10,7 @@ from tfdet.base import console
 from tfdet.base.errors import ExitCode, unknown_name_error
 from tfdet.base.paths import find_project
 from tfdet.cli.app import load_project, print_json
-from tfdet.cli.options import Device, Environments, Json, environments, frameworks
+from tfdet.cli.options import Device, Environments, FrameworkFilter, Json, environments
 
 
 def doctor(
@@ -41,12 +41,7 @@ def doctor(
 
 
 def envs(
-    framework: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="restrict to this framework (repeatable); default: all", autocompletion=frameworks
-        ),
-    ] = None,
+    framework: FrameworkFilter = None,
     everything: Annotated[bool, typer.Option("--all", help="print the versions that each environment pins")] = False,
     as_json: Json = False,
 ) -> None:

@@ -17,8 +17,19 @@ from tfdet.base.folders import listed
 from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import load_project, print_json, report_added
 from tfdet.cli.layout import Group
-from tfdet.cli.options import Device, Json, environments, solutions, sources
-from tfdet_common.defaults import MAX_COUNT, RUN_DEFAULTS
+from tfdet.cli.options import (
+    Device,
+    Engine,
+    Json,
+    MemoryLimit,
+    Processes,
+    RecordsFile,
+    Repeats,
+    SourceFilter,
+    environments,
+    solutions,
+)
+from tfdet_common.defaults import RUN_DEFAULTS
 
 if TYPE_CHECKING:
     from tfdet.fleet.folder import ClusterKind, FleetFolder
@@ -61,22 +72,14 @@ def run(
     gpu: Annotated[
         str | None, typer.Option(metavar="TYPE", help="GPU type, as the cluster names it; default: any")
     ] = None,
-    source: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SOURCE", help="restrict to this source (repeatable); default: all", autocompletion=sources
-        ),
-    ] = None,
+    source: SourceFilter = None,
     solution: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KEY", help="restrict to this solution and its control; default: all", autocompletion=solutions
         ),
     ] = None,
-    engine: Annotated[
-        Literal["docker", "venv"] | None,
-        typer.Option(help="default: venv if pip can install the environment, else docker"),
-    ] = None,
+    engine: Engine = None,
     container_runtime: Annotated[
         Literal["apptainer", "enroot"] | None,
         typer.Option(help="run images by it, where Docker is not allowed; default: none"),
@@ -92,21 +95,13 @@ def run(
     build_environments: Annotated[
         bool, typer.Option("--build-environments", help="first build the virtual environments, in the shared cache")
     ] = False,
-    repeats: Annotated[
-        int, typer.Option(min=1, max=MAX_COUNT, help="repeats of a case in one process")
-    ] = RUN_DEFAULTS.repeats,
-    processes: Annotated[
-        int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes per case")
-    ] = RUN_DEFAULTS.processes,
-    memory: Annotated[
-        int, typer.Option(metavar="MIB", min=64, help="memory limit per child process, MiB")
-    ] = RUN_DEFAULTS.mebibytes,
+    repeats: Repeats = RUN_DEFAULTS.repeats,
+    processes: Processes = RUN_DEFAULTS.processes,
+    memory: MemoryLimit = RUN_DEFAULTS.mebibytes,
     poll_interval: Annotated[
         float | None, typer.Option(min=0.1, help="poll interval in seconds; default: local 0.5, slurm 10")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write the records to FILE instead of the evidence store")
-    ] = None,
+    out: RecordsFile = None,
     print_manifests: Annotated[
         Literal["kubernetes"] | None, typer.Option(help="print manifests instead of running the tasks")
     ] = None,

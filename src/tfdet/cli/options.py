@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import typer
 
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import find_project
+from tfdet_common.defaults import MAX_COUNT
 
 
 def _completion_of(kind: str) -> Callable[[str], list[str]]:
@@ -56,6 +58,29 @@ Environments = Annotated[
     typer.Argument(
         metavar="ENV...", help="environments, for example tf2.0; see `tfdet envs`", autocompletion=environments
     ),
+]
+Environment = Annotated[
+    str, typer.Argument(metavar="ENV", help="environment, for example tf2.0", autocompletion=environments)
+]
+FrameworkFilter = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="restrict to this framework (repeatable); default: all", autocompletion=frameworks
+    ),
+]
+SourceFilter = Annotated[
+    list[str] | None,
+    typer.Option(metavar="SOURCE", help="restrict to this source (repeatable); default: all", autocompletion=sources),
+]
+Engine = Annotated[
+    Literal["docker", "venv"] | None,
+    typer.Option(help="default: venv if pip can install the environment, else docker"),
+]
+Repeats = Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="repeats of a case in one process")]
+Processes = Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes per case")]
+MemoryLimit = Annotated[int, typer.Option(metavar="MIB", min=64, help="memory limit per child process, MiB")]
+RecordsFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="write the records to FILE instead of the evidence store")
 ]
 Device = Literal["gpu", "cpu", "vgpu"]
 Build = Literal["gpu", "cpu"]

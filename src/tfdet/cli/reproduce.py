@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,8 +17,8 @@ from tfdet.base.files import require_writable
 from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import print_json
-from tfdet.cli.options import Device, Json, environments
-from tfdet_common.defaults import MAX_COUNT, RUN_DEFAULTS
+from tfdet.cli.options import Device, Engine, Json, Processes, Repeats, environments
+from tfdet_common.defaults import RUN_DEFAULTS
 
 if TYPE_CHECKING:
     from tfdet.engines.base import Selection
@@ -43,16 +43,9 @@ def reproduce(
     sample: Annotated[str, typer.Option(metavar="PERCENT", help="share of the cells to run, such as 5%")] = "5%",
     device: Annotated[Device, typer.Option(help="device that the ops run on")] = "cpu",
     seed: Annotated[int | None, typer.Option(help="seed of the choice of cells; default: random, and printed")] = None,
-    engine: Annotated[
-        Literal["docker", "venv"] | None,
-        typer.Option(help="default: venv if pip can install the environment, else docker"),
-    ] = None,
-    repeats: Annotated[
-        int, typer.Option(min=1, max=MAX_COUNT, help="repeats of a case in one process")
-    ] = RUN_DEFAULTS.repeats,
-    processes: Annotated[
-        int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes per case")
-    ] = RUN_DEFAULTS.processes,
+    engine: Engine = None,
+    repeats: Repeats = RUN_DEFAULTS.repeats,
+    processes: Processes = RUN_DEFAULTS.processes,
     out: Annotated[Path, typer.Option(metavar="FILE", help="write the records to FILE")] = Path("reproduced.jsonl"),
     as_json: Json = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,8 +12,19 @@ from tfdet.base import console
 from tfdet.base.errors import InterruptedRunError, RunFailedError, TfdetError, UsageError, from_os_error
 from tfdet.base.paths import Project
 from tfdet.cli.app import load_project, report_added
-from tfdet.cli.options import Device, Environments, Json, solutions, sources
-from tfdet_common.defaults import MAX_COUNT, RUN_DEFAULTS
+from tfdet.cli.options import (
+    Device,
+    Engine,
+    Environments,
+    Json,
+    MemoryLimit,
+    Processes,
+    RecordsFile,
+    Repeats,
+    SourceFilter,
+    solutions,
+)
+from tfdet_common.defaults import RUN_DEFAULTS
 
 if TYPE_CHECKING:
     from tfdet.store.records import Record
@@ -24,17 +35,9 @@ MAX_TIMEOUT = 86400.0  # seconds that one process of a case may take
 
 def run(
     env: Environments,
-    engine: Annotated[
-        Literal["docker", "venv"] | None,
-        typer.Option(help="default: venv if pip can install the environment, else docker"),
-    ] = None,
+    engine: Engine = None,
     device: Annotated[Device, typer.Option(help="device that the ops run on")] = "gpu",
-    source: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SOURCE", help="restrict to this source (repeatable); default: all", autocompletion=sources
-        ),
-    ] = None,
+    source: SourceFilter = None,
     solution: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,21 +52,13 @@ def run(
             metavar="PATTERN", help="restrict to matching cases, such as '*-compiled' (repeatable); default: all"
         ),
     ] = None,
-    repeats: Annotated[
-        int, typer.Option(min=1, max=MAX_COUNT, help="repeats of a case in one process")
-    ] = RUN_DEFAULTS.repeats,
-    processes: Annotated[
-        int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes per case")
-    ] = RUN_DEFAULTS.processes,
+    repeats: Repeats = RUN_DEFAULTS.repeats,
+    processes: Processes = RUN_DEFAULTS.processes,
     timeout: Annotated[
         float, typer.Option(min=1, max=MAX_TIMEOUT, help="time limit per child process, seconds")
     ] = RUN_DEFAULTS.seconds,
-    memory: Annotated[
-        int, typer.Option(metavar="MIB", min=64, help="memory limit per child process, MiB")
-    ] = RUN_DEFAULTS.mebibytes,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write the records to FILE instead of the evidence store")
-    ] = None,
+    memory: MemoryLimit = RUN_DEFAULTS.mebibytes,
+    out: RecordsFile = None,
     as_json: Json = False,
 ) -> None:
     """Run the shared suite and store its records as evidence."""

@@ -11,7 +11,18 @@ from tfdet.base import console
 from tfdet.base.errors import ExitCode, UsageError
 from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import print_json
-from tfdet.cli.options import Csv, Json, Junit, devices, environments, frameworks, sources, verdicts
+from tfdet.cli.options import (
+    Csv,
+    Environment,
+    FrameworkFilter,
+    Json,
+    Junit,
+    SourceFilter,
+    devices,
+    environments,
+    sources,
+    verdicts,
+)
 
 if TYPE_CHECKING:
     from tfdet.verdicts.status import Status
@@ -26,12 +37,7 @@ def status(
         list[Path] | None, typer.Option(metavar="FILE", help="count the records of FILE too (repeatable)")
     ] = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="with --records: leave out the evidence store")] = False,
-    framework: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="restrict to this framework (repeatable); default: all", autocompletion=frameworks
-        ),
-    ] = None,
+    framework: FrameworkFilter = None,
     device: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,12 +52,7 @@ def status(
             metavar="ENV", help="restrict to this environment (repeatable); default: all", autocompletion=environments
         ),
     ] = None,
-    source: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SOURCE", help="restrict to this source (repeatable); default: all", autocompletion=sources
-        ),
-    ] = None,
+    source: SourceFilter = None,
     verdict: Annotated[
         list[str] | None,
         typer.Option(
@@ -155,9 +156,7 @@ def _print_contradictions(contradictions: list[str]) -> None:
 
 
 def show(
-    env: Annotated[
-        str, typer.Argument(metavar="ENV", help="environment, for example tf2.0", autocompletion=environments)
-    ],
+    env: Environment,
     source: Annotated[
         str, typer.Argument(metavar="SOURCE", help="source, for example bias-add-backprop", autocompletion=sources)
     ],
@@ -200,9 +199,7 @@ def show(
 
 
 def recipe(
-    env: Annotated[
-        str, typer.Argument(metavar="ENV", help="environment, for example tf2.0", autocompletion=environments)
-    ],
+    env: Environment,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tfdet.base.errors import TfdetError
-from tfdet.base.extras import missing_extra
+from tfdet.base.errors import TfdetError, UsageError
+from tfdet.base.extras import require
 from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
 from tfdet.engines.gpus import DriverInfo, read_driver_info
@@ -73,13 +73,13 @@ def relax_engine_checks(docker: list[Check], venv: list[Check]) -> tuple[list[Ch
 def docker_info() -> dict[str, Any] | TfdetError:
     """What the daemon says of itself, or why it says nothing."""
     try:
-        from docker.errors import DockerException
+        require("docker")
+    except UsageError as error:
+        return error
+    from docker.errors import DockerException
 
-        from tfdet.engines import images
-    except ModuleNotFoundError as error:
-        if (missing := missing_extra(error)) is None:
-            raise
-        return missing
+    from tfdet.engines import images
+
     try:
         return dict(images.connect().info())
     except TfdetError as error:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tfdet.base.errors import RunFailedError, UsageError
+from tfdet.base.extras import install_line
 from tfdet.base.sanitize import escape_line
 from tfdet.base.strict_json import strict_json
 from tfdet.matrix.field_types import format_validation_error
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from sigstore.verify import Verifier
 
 MEDIA_TYPE: Final = "application/vnd.dev.sigstore.bundle"
-_NEEDED: Final = "pip install 'tfdet[keyless]'"
+_NEEDED: Final = install_line("sigstore")
 
 
 class _Part(BaseModel):
