@@ -22,11 +22,10 @@ def query(fields):
     """Rows of the fields' texts, a row for each GPU; None where nvidia-smi is missing or refuses."""
     command = ["nvidia-smi", "--query-gpu=" + fields, "--format=csv,noheader,nounits"]
     try:
-        done = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
-        out = done.communicate()[0]
-    except OSError:
+        out = subprocess.check_output(command, stderr=subprocess.DEVNULL, universal_newlines=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):
         return None
-    return None if done.returncode else [line.split(", ") for line in out.splitlines() if line]
+    return [line.split(", ") for line in out.splitlines() if line]
 
 
 def read_capability(texts):
