@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import xdist
 from copies import ROOT, copied, few_environments
 from filelock import FileLock
 
@@ -81,10 +82,13 @@ def copy(few: Path, tmp_path: Path) -> Project:
 
 
 @pytest.fixture(scope="session")
-def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+def made_once(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, Callable[[Path], object]], Path]:
     """made_once(name, make): a folder that `make` fills once for all processes of a session, and nobody writes into."""
     mine = tmp_path_factory.getbasetemp()
-    shared = mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine
+    # Asked of the session: a test that starts pytest hands its worker's environment on.
+    shared = mine.parent if xdist.is_xdist_worker(request) else mine
 
     def folder(name: str, make: Callable[[Path], object]) -> Path:
         path = shared / f"once-{name}"
