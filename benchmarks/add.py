@@ -1,7 +1,7 @@
 """tfdet evidence add on generated records of one environment (promise: <= 0.5 GiB, however many there are).
 
 Usage: python benchmarks/add.py [RECORDS ...]     default: 310000 1000000
-Twice each: all new, and all known already.  Signed by a key that is believed: an envelope names 310,000 of them.
+Twice each: all new, and all known already.  Signed by a key that is believed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
-from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -18,11 +17,9 @@ from status import generate, measure
 
 from tfdet.base.paths import Project
 from tfdet.store.records import read_records
-from tfdet.store.signatures import bundle_path
-from tfdet.store.signing import attest, key_signer
+from tfdet.store.signing import key_signer, sign_into_bundle
 from tfdet.store.signing_key import public_pem
 
-AT_ONCE = 310_000
 KEY = """
 signer = "Example Lab"
 since = 2026-01-01
@@ -41,10 +38,7 @@ def sent(root: Path, count: int) -> Path:
     key = Ed25519PrivateKey.generate()
     (root / "matrix" / "keys").mkdir()
     (root / "matrix" / "keys" / "lab.toml").write_text(KEY.format(pem=public_pem(key)), "utf-8")
-    with bundle_path(path).open("w", encoding="utf-8") as out:
-        records = read_records(path)
-        while some := list(islice(records, AT_ONCE)):
-            out.writelines(attest(Project(root), some, key_signer(key)))
+    sign_into_bundle(Project(root), path, read_records(path), key_signer(key))
     return path
 
 

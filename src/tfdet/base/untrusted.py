@@ -46,12 +46,13 @@ def read_bytes(path: Path, advice: str = "", limit: int = MAX_BYTES) -> bytes:
 
 def read_text(path: Path, advice: str = "", limit: int = MAX_BYTES) -> str:
     """UTF-8; DataError names the first line that is not."""
-    content = read_bytes(path, advice, limit)
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{path}:{line}: not UTF-8: byte 0x{content[error.start]:02x}", advice) from None
+    return _decode_utf8(path, read_bytes(path, advice, limit), advice)
+
+
+def read_text_lines(path: Path, advice: str = "") -> Iterator[str]:
+    """As read_lines, each as UTF-8 and without its newline."""
+    for number, line in enumerate(read_lines(path, advice), 1):
+        yield _decode_utf8(path, line.removesuffix(b"\n"), advice, number)
 
 
 def read_lines(path: Path, advice: str = "") -> Iterator[bytes]:
@@ -69,6 +70,15 @@ def read_lines(path: Path, advice: str = "") -> Iterator[bytes]:
             if len(line) > MAX_LINE_BYTES:
                 raise DataError(f"{path}:{number}: longer than {MAX_LINE_BYTES >> 20} MiB", advice)
             yield line
+
+
+def _decode_utf8(path: Path, content: bytes, advice: str, first_line: int = 1) -> str:
+    """first_line: the number in its file of the line that `content` begins with."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + first_line
+        raise DataError(f"{path}:{number}: not UTF-8: byte 0x{content[error.start]:02x}", advice) from None
 
 
 def resolve(path: Path) -> Path:

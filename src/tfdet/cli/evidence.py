@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tfdet.store.fast_records import RecordLine
     from tfdet.store.record_lookup import RecordSpool
     from tfdet.store.signatures import Attestation
+    from tfdet.store.signing import SignCallback
 
 
 def add(
@@ -67,7 +68,7 @@ def _attestations(project: Project, matrix: Matrix, by_file: Mapping[Path, Recor
     signatures = AttestationStore.open(project, matrix)
     found, faults = [], []
     for path, records in by_file.items():
-        for number, line in enumerate(read_bundle(bundle_path(path)), 1):
+        for number, line in read_bundle(bundle_path(path)):
             try:
                 found.append(verify_for_records(signatures, records, line))
             except ValueError as error:
@@ -116,29 +117,40 @@ def sign(
     from tfdet.store import keyless, signing, signing_key
     from tfdet.store.evidence import EvidenceStore
     from tfdet.store.records import read_records
-    from tfdet.store.signatures import AttestationStore, verify_for_records
 
     sign = keyless.sign_bundle if without_key else signing.key_signer(signing_key.require())
     project, matrix = load_project()
-    signatures = AttestationStore.open(project, matrix)
     stored = {resolve(path) for path in EvidenceStore.open(project).files()}
     for path in files:
-        records = list(read_records(path))
-        if not records:
+        count = sum(1 for _ in read_records(path))
+        if not count:
             raise DataError(f"{path}: contains no records", "Pass a file of records, one JSON object per line.")
-        if resolve(path) not in stored:
-            console.print_note(
-                f"{len(records)} records signed: {signing.sign_into_bundle(project, path, records, sign)}"
-            )
+        if resolve(path) in stored:
+            _sign_stored(project, matrix, path, sign)
             continue
-        try:
-            envelopes = signing.attest(project, records, sign)
-            attestations = [verify_for_records(signatures, records, line) for line in envelopes]
-        except ValueError as error:
-            raise DataError(
-                f"{path}: {error}", "Add the key to matrix/keys first: tfdet key show --signer NAME."
-            ) from error
-        report_added(EvidenceStore.open(project).ingest(records, attestations))
+        bundle = signing.sign_into_bundle(project, path, read_records(path), sign)
+        console.print_note(f"{count} records signed: {bundle}")
+
+
+def _sign_stored(project: Project, matrix: Matrix, path: Path, sign: SignCallback) -> None:
+    """Sign a file of the store into the store's own signatures; DataError where the key is not believed there."""
+    from tfdet.store.evidence import EvidenceStore
+    from tfdet.store.fast_records import read_record_lines
+    from tfdet.store.record_lookup import RecordSpool
+    from tfdet.store.records import read_records
+    from tfdet.store.signatures import AttestationStore, verify_for_records
+    from tfdet.store.signing import attest
+
+    signatures, records = AttestationStore.open(project, matrix), RecordSpool(read_record_lines(path))
+    try:
+        attestations = [
+            verify_for_records(signatures, records, line) for line in attest(project, read_records(path), sign)
+        ]
+    except ValueError as error:
+        raise DataError(
+            f"{path}: {error}", "Add the key to matrix/keys first: tfdet key show --signer NAME."
+        ) from error
+    report_added(EvidenceStore.open(project).ingest(records, attestations))
 
 
 def _confirm(count: int, yes: bool) -> None:

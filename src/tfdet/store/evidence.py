@@ -106,10 +106,10 @@ class EvidenceStore:
                 number = list(read_lines(path)).index(row.line) + 1
                 raise DataError(f"{path}:{number}: {error}", _MOVED) from error
 
-    def envelopes(self, path: Path) -> list[str]:
+    def envelopes(self, path: Path) -> Iterator[str]:
         """What lies in the store for a file of it."""
         places = dict.fromkeys(_bundle_path(place) for place in (self._shipped_path(path), path))
-        return [line for place in places for line in read_bundle(place)]
+        return (line for place in places for _, line in read_bundle(place))
 
     @contextmanager
     def prepare_merge(
@@ -173,7 +173,7 @@ class EvidenceStore:
             more.setdefault(_bundle_path(self.path(*attestation.partition)), []).append(attestation.line)
         for path, new in more.items():
             with transaction.new(path) as out:
-                out.writelines(f"{line}\n".encode() for line in dict.fromkeys([*read_bundle(path), *new]))
+                out.writelines(f"{line}\n".encode() for line in _with_new(read_bundle(path), new))
 
 
 _MOVED = "Bring the file back (git checkout), or take that line out; then: tfdet status --check."
@@ -197,6 +197,15 @@ class _LazyRules:
 
 def _describe(g: FastRecord) -> str:
     return " ".join((g.environment, g.model, g.source, g.case, g.solution))
+
+
+def _with_new(there: Iterable[tuple[int, str]], new: Iterable[str]) -> Iterator[str]:
+    """Each envelope once, what is there first."""
+    missing = dict.fromkeys(new)
+    for _, line in there:
+        missing.pop(line, None)
+        yield line
+    yield from missing
 
 
 def _bundle_path(path: Path) -> Path:

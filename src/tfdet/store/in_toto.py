@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -32,7 +31,7 @@ TEST_RESULT: Final = "https://in-toto.io/attestation/test-result/v0.1"
 RECORDS, SUITE, LOCK, IMAGE, BUNDLE = "records", "suite", "lock", "image", "bundle"
 _NAMES: Final = (RECORDS, SUITE, LOCK, IMAGE, BUNDLE)
 _DIGEST = re.compile("[0-9a-f]{64}")
-MAX_BATCH_RECORDS: Final = 1_000_000  # records that one batch may name
+MAX_BATCH_RECORDS: Final = 50_000  # records that one batch may name: an envelope is read whole
 
 
 class _Part(BaseModel):
@@ -163,12 +162,21 @@ def _check_configuration(statement: Statement) -> None:
             raise ValueError(f"no statement of these records: configured by {one.name!r}, which is not their {file}")
 
 
-def group_into_batches(records: Iterable[Record]) -> list[list[Record]]:
-    """By environment and device, each in the order of its lines, each record once."""
-    found: dict[tuple[str, str], dict[str, Record]] = defaultdict(dict)
+def group_into_batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """By environment and device, each in the order of its lines and of a size that may be signed, each record once."""
+    open_batches: dict[tuple[str, str], list[Record]] = {}
+    seen: set[bytes] = set()
     for record in records:
-        found[record.environment, record.device.model].setdefault(record.checksum, record)
-    return [list(some.values()) for some in found.values()]
+        checksum = bytes.fromhex(record.checksum)
+        if checksum in seen:
+            continue
+        seen.add(checksum)
+        place = record.environment, record.device.model
+        batch = open_batches.setdefault(place, [])
+        batch.append(record)
+        if len(batch) == MAX_BATCH_RECORDS:
+            yield open_batches.pop(place)
+    yield from open_batches.values()
 
 
 def to_statement(project: Project, batch: Sequence[Record]) -> bytes:

@@ -13,7 +13,7 @@ from typing import Final
 
 from tfdet.base.folders import in_folders, is_there
 from tfdet.base.paths import Project
-from tfdet.base.untrusted import read_text
+from tfdet.base.untrusted import read_text_lines
 from tfdet.matrix.keys import Keyring, PublicKey
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
@@ -157,7 +157,7 @@ class AttestationStore:
         """(file:number, line); of what lies elsewhere no file is told."""
         for folder in self.folders:
             path = folder / device / f"{environment}{SUFFIX}"
-            yield from ((f"{path}:{number}", line) for number, line in enumerate(read_bundle(path), 1))
+            yield from ((f"{path}:{number}", line) for number, line in read_bundle(path))
         yield from (("", line) for line in self.extra_envelopes)
 
     def verify(self, line: str) -> list[Attestation]:
@@ -202,11 +202,13 @@ def bundle_path(path: Path) -> Path:
     return path.with_name(path.name + SUFFIX)
 
 
-def read_bundle(path: Path) -> list[str]:
-    """Of a bundle; none where there is none."""
+def read_bundle(path: Path) -> Iterator[tuple[int, str]]:
+    """(the number of its line, an envelope), one after another; none where there is no file."""
     if not is_there(path):
-        return []
-    return [line for line in read_text(path, "No envelopes can be read there.").split("\n") if line.strip()]
+        return
+    for number, line in enumerate(read_text_lines(path, "No envelopes can be read there."), 1):
+        if line.strip():
+            yield number, line
 
 
 def verify_for_records(signatures: AttestationStore, records: Iterable[Record] | FindRecord, line: str) -> Attestation:

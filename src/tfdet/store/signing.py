@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Set
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,24 +24,24 @@ def key_signer(key: Ed25519PrivateKey) -> SignCallback:
 
 
 def attest(project: Project, records: Iterable[Record], sign: SignCallback) -> list[str]:
-    """Sign one in-toto statement for each environment and device; return their envelopes."""
+    """Sign in-toto statements, one or more for each environment and device; return their envelopes."""
     return [sign(in_toto.to_statement(project, batch)) for batch in in_toto.group_into_batches(records)]
 
 
-def sign_into_bundle(project: Project, path: Path, records: Sequence[Record], sign: SignCallback) -> Path:
+def sign_into_bundle(project: Project, path: Path, records: Iterable[Record], sign: SignCallback) -> Path:
     """Sign into the bundle beside a file; envelopes of other signers, and of other records, stay."""
-    bundle, signed = bundle_path(path), {record.checksum for record in records}
-    new = attest(project, records, sign)
-    own = {hint for _, hint in unverified_signers(new)}
+    bundle, new = bundle_path(path), attest(project, records, sign)
+    signers_now = dict(unverified_signers(new))
+    own, signed = set(signers_now.values()), signers_now.keys()
     kept = [
         line
-        for line in read_bundle(bundle)
+        for _, line in read_bundle(bundle)
         if not (signers := dict(unverified_signers([line]))) or _is_retained(signers, own, signed)
     ]
     write_atomic(bundle, "".join(f"{line.strip()}\n" for line in [*kept, *new]))
     return bundle
 
 
-def _is_retained(signers: dict[str, str], own: set[str], signed: set[str]) -> bool:
+def _is_retained(signers: dict[str, str], own: set[str], signed: Set[str]) -> bool:
     """Is this envelope from another signer, or of records that are not signed again now?"""
-    return not own.intersection(signers.values()) or not signed.issuperset(signers)
+    return not own.intersection(signers.values()) or not signed >= signers.keys()

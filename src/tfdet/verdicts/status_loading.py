@@ -45,7 +45,7 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
     more = {row.record.checksum: row for path in extra for row in read_record_lines(path, rules.faults_of_stored)}
     found = {checksum: row.line for checksum, row in more.items()}
     signatures = AttestationStore.open(
-        project, matrix, [line for path in extra for line in read_bundle(bundle_path(path))], found.get
+        project, matrix, [line for path in extra for _, line in read_bundle(bundle_path(path))], found.get
     )
     there = EvidenceStore.open(project, rules)
     files = there.files() if store else []

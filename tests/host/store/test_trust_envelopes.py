@@ -16,6 +16,7 @@ from test_trust_attacks import batch
 from tfdet.base.paths import Project
 from tfdet.matrix.keys import Keyring, PublicKey
 from tfdet.matrix.load import load_file, load_matrix
+from tfdet.store import in_toto
 from tfdet.store.dsse import MAX_SIGNATURES, PAYLOAD_TYPE, pae, parse_unverified
 from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import Record, parse
@@ -173,6 +174,28 @@ def test_what_names_no_key_stands_for_no_unsigned_record(world: World, copy: Pro
     )
     sign_into_bundle(copy, path, world.records, key_signer(world.lab.key))
     assert len(bundle_path(path).read_text().splitlines()) == 2, "the other's signature is gone"
+
+
+def test_many_records_are_signed_in_several_envelopes(
+    world: World, copy: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that nobody has to hold more of them than one envelope may name."""
+    monkeypatch.setattr(in_toto, "MAX_BATCH_RECORDS", 2)
+    first, second = batch(**H100), batch(**{**H100, "stack": DOCKER})
+    records = [*first, *second]
+    expected = -(-len(records) // 2)
+    assert expected > 1
+    path = write_bundle(copy, "records.jsonl", records)
+    for _ in range(2):  # signed again: those of before give way
+        sign_into_bundle(copy, path, iter(records), key_signer(world.lab.key))
+        lines = bundle_path(path).read_text().splitlines()
+        assert len(lines) == expected
+        named = [checksum for line in lines for checksum in parse_envelope_batch(line)]
+        assert named == [record.checksum for record in records]
+
+
+def parse_envelope_batch(line: str) -> list[str]:
+    return list(in_toto.parse_statement(parse_unverified(line)[1]).batch.checksums)
 
 
 # What an environment was made of.
