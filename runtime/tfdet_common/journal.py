@@ -43,20 +43,19 @@ class Journal(object):
     Args:
         path: the file; None keeps the records in memory only.
         exclusive: keep other processes from writing the file until this process ends.
-        schemas: the versions of records that the file may hold; a reader may accept older ones.
 
     Raises:
         JournalUnusableError: the file holds something else, or another run writes it.
     """
 
-    def __init__(self, path, exclusive=False, schemas=(SCHEMA,)):
+    def __init__(self, path, exclusive=False):
         self.path = path
         self.records = []
         self._locked_file = _lock_exclusively(path) if path and exclusive else None
         if path:
             with self._open() as out:
                 out.seek(0)
-                self.records, whole = parse(out, path, schemas)
+                self.records, whole = parse(out, path)
                 out.truncate(whole)  # remove a line torn by a kill before the next is added
 
     def add(self, record):
@@ -158,13 +157,12 @@ def is_locked_by_writer(path):
     return False
 
 
-def parse(source, path, schemas):
+def parse(source, path):
     """Parse the complete lines of a journal.
 
     Args:
         source: the binary file, at its start.
         path: its name, for messages.
-        schemas: the versions of records that it may hold.
 
     Returns:
         The records, and the number of bytes of their lines.
@@ -173,12 +171,12 @@ def parse(source, path, schemas):
     for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES), b""), 1):
         if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
             break  # torn by a kill
-        records.append(_parse_line(line, "{}:{}".format(path, number), schemas))
+        records.append(_parse_line(line, "{}:{}".format(path, number)))
         whole += len(line)
     return records, whole
 
 
-def _parse_line(line, where, schemas):
+def _parse_line(line, where):
     try:
         record = json.loads(line.decode("ascii"))
         good = isinstance(record, dict) and record.get("checksum") == checksum(record)
@@ -186,8 +184,7 @@ def _parse_line(line, where, schemas):
         good = False
     if not good:
         raise JournalUnusableError("{}: not a record, or changed since it was written; {}".format(where, _MOVE_ADVICE))
-    if record.get("schema") not in schemas:
-        raise JournalUnusableError("{}: a record of schema {}, but a run resumes from schema {} only; add the finished "
-                         "records with `tfdet evidence add`, then {}".format(
-                             where, record.get("schema"), SCHEMA, _MOVE_ADVICE))
+    if record.get("schema") != SCHEMA:
+        raise JournalUnusableError("{}: a record of schema {}, but a run resumes from schema {} only; {}".format(
+            where, record.get("schema"), SCHEMA, _MOVE_ADVICE))
     return record

@@ -30,15 +30,6 @@ def device_of(model: str) -> dict[str, str]:
     return {"kind": model.split("-")[0], "model": model}
 
 
-def as_schema1(record: dict[str, Any]) -> dict[str, Any]:
-    """The same record as the probe wrote it in schema 1."""
-    old = {name: value for name, value in record.items() if name != "framework"}
-    old.update(schema=1, device=record["device"]["model"])
-    old["stack"] = {**record["stack"], "tensorflow": record["framework"]["version"]}
-    old["checksum"] = journal.checksum(old)
-    return old
-
-
 def make_record(observation: str = "equal", **changes: Any) -> dict[str, Any]:
     """A whole record of ten repeats in one process (`relaunches`: in several), with a fitting checksum.
 

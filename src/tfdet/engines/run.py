@@ -26,11 +26,10 @@ from tfdet.store import signing_key
 from tfdet.store.consistency import ConsistencyRules, device_faults
 from tfdet.store.evidence import EvidenceStore
 from tfdet.store.merge import IngestResult
-from tfdet.store.migrate import MIN_SCHEMA
 from tfdet.store.records import Record, read_records
 from tfdet.store.signatures import AttestationStore, verify_for_records
 from tfdet.store.signing import attest, key_signer, sign_into_bundle
-from tfdet_common.journal import SCHEMA, Journal, JournalUnusableError, is_locked_by_writer, parse
+from tfdet_common.journal import Journal, JournalUnusableError, is_locked_by_writer, parse
 from tfdet_common.parent_death import GRACE_SECONDS
 
 if TYPE_CHECKING:
@@ -198,7 +197,7 @@ def _check_records(path: Path) -> None:
     if path.exists():
         with path.open("rb") as source:
             try:
-                parse(source, str(path), (SCHEMA,))
+                parse(source, str(path))
             except JournalUnusableError as error:
                 raise DataError(str(error), "Nothing was run.") from error
 
@@ -214,7 +213,7 @@ def _recover_orphaned_journals(
             if not held or not is_there(path) or not _is_abandoned(path, patience=0):
                 continue
             try:
-                Journal(str(path), schemas=(MIN_SCHEMA, SCHEMA))  # cuts off a line that a kill has torn
+                Journal(str(path))  # cuts off a line that a kill has torn
             except JournalUnusableError as error:
                 raise DataError(str(error).partition(";")[0], "Move the file away; nothing was run.") from error
             added = (take or EvidenceStore.open(project).ingest)(list(read_records(path)))

@@ -15,7 +15,7 @@ from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment, Solution
 from tfdet.matrix.ranges import leading_version
 from tfdet.store.cases import Cases
-from tfdet.store.fast_records import DeviceSummary, FastRecord, to_record_line
+from tfdet.store.fast_records import FastRecord, to_record_line
 from tfdet.store.records import Record
 from tfdet.store.stacks import StackFacts, broken_rules
 from tfdet_common.variables import CALLER_VARIABLES
@@ -77,7 +77,8 @@ class ConsistencyRules:
         if faults := device_faults(self.devices, g):
             return [f"evidence of {g.environment}: {fault}" for fault in faults]
         told = tuple(sorted(g.determinism_environment.items()))
-        unknown, odd = _settings(self, g.environment, g.source, g.solution, g.framework_and_version, g.threads, told)
+        ran = g.framework.name, g.framework.version
+        unknown, odd = _settings(self, g.environment, g.source, g.solution, ran, g.threads, told)
         if unknown:
             return [f"evidence of {name!r}, which the matrix does not know" for name in unknown if strangers]
         return [f"evidence of {g.environment}{fault}" for fault in (*odd, *self._case(g))]
@@ -130,12 +131,12 @@ def _set_by(solution: Solution) -> _Settings:
 def device_faults(devices: DeviceRegistry, record: Record | FastRecord) -> list[str]:
     """Why this record cannot be of its device, or of its stack."""
     g = record if isinstance(record, FastRecord) else to_record_line(record).record
-    stack, details = g.stack, (g.device.details or {}) if isinstance(g.device, DeviceSummary) else {}
+    stack, details = g.stack, g.device.details or {}
     card = stack.gpu_uuid_hash is not None or g.gpu_state not in _ABSENT
     told = StackFacts(g.model, stack.engine, stack.image is not None or stack.image_digest is not None, stack.cores,
                 stack.driver, stack.compute_capability, card)  # fmt: skip
-    faults = _fixed(devices, g.kind, told, stack.gpu, g.kernels not in _ABSENT, tuple(g.ran_on))
-    kind = devices.kinds.get(g.kind)
+    faults = _fixed(devices, g.device.kind, told, stack.gpu, g.kernels not in _ABSENT, tuple(g.ran_on))
+    kind = devices.kinds.get(g.device.kind)
     return [*faults, *_odd(kind, g.model, details)] if kind and (details or kind.virtual) else list(faults)
 
 

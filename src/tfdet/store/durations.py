@@ -12,7 +12,6 @@ from typing import TypeVar
 import msgspec
 
 from tfdet.matrix.devices import DeviceRegistry
-from tfdet.store.migrate import schema1_device_kind
 
 K = TypeVar("K", bound=Hashable)
 Cell = tuple[str, str, str, str]  # environment, device, source, solution
@@ -24,10 +23,10 @@ class _Device(msgspec.Struct, frozen=True, gc=False):
 
 
 class _DurationFields(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a record that its duration depends on; in schema 1 the device is a string."""
+    """The fields of a record that its duration depends on."""
 
     environment: str
-    device: str | _Device
+    device: _Device
     source: str
     case: str
     solution: str
@@ -62,7 +61,7 @@ def collect_durations(files: Iterable[Path], devices: DeviceRegistry) -> Duratio
     words = {key: kind.word for key, kind in devices.kinds.items()}
     cases: dict[Cell, dict[str, float]] = defaultdict(dict)
     for one in _read_durations(files):
-        kind = one.device.kind if isinstance(one.device, _Device) else schema1_device_kind(one.device)
+        kind = one.device.kind
         cell = one.environment, words.get(kind, kind), one.source, one.solution
         cases[cell][one.case] = one.duration_seconds / max(1, one.repeats * one.relaunches)
     here = {cell: sum(some.values()) for cell, some in cases.items()}

@@ -16,7 +16,6 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tfdet.base.errors import DataError
 from tfdet.base.untrusted import read_lines
-from tfdet.store.migrate import schema1_device_kind
 from tfdet.store.record_rules import RecordFacts, contradictions, is_plausible_duration, is_plausible_time
 from tfdet.store.records import FILE_OF_RECORDS, MAX_LINE_BYTES, Observation, Record, is_intact, parse
 from tfdet_common.variables import CALLER_VARIABLES
@@ -34,7 +33,7 @@ class _Part(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 class DeviceSummary(_Part, frozen=True, gc=False):
-    """A record's device from schema 2 on; before, its model alone stood there."""
+    """A record's device."""
 
     kind: _Key
     model: _Key
@@ -45,7 +44,7 @@ class RecordSummary(msgspec.Struct, frozen=True, gc=False):
     """What inference needs of a record; decoded from its line without more, for there may be a million."""
 
     environment: str
-    device: str | DeviceSummary
+    device: DeviceSummary
     source: str
     case: str
     machine: str
@@ -60,8 +59,7 @@ class RecordSummary(msgspec.Struct, frozen=True, gc=False):
     @property
     def model(self) -> str:
         """The device's part of a cell's key."""
-        device = self.device
-        return device if isinstance(device, str) else device.model
+        return self.device.model
 
 
 class _Framework(_Part, frozen=True, gc=False):
@@ -95,7 +93,6 @@ class _Stack(_Part, frozen=True, gc=False):
     compute_capability: _Short | None
     gpu_uuid_hash: _Hex | None
     bundle: _Bundle | UnsetType | None = UNSET
-    tensorflow: _Short | UnsetType = UNSET  # of schema 1
 
 
 class _Moment(_Part, frozen=True, gc=False):
@@ -129,12 +126,12 @@ class _First(_Part, frozen=True, gc=False):
 
 
 class FastRecord(RecordSummary, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
-    """A whole record, of either schema."""
+    """A whole record."""
 
-    schema: Literal[1, 2]
+    schema: Literal[2]
     environment: _Key
-    framework: _Framework | UnsetType = UNSET  # in schema 1: TensorFlow
-    device: _Key | DeviceSummary
+    framework: _Framework
+    device: DeviceSummary
     source: _Key
     case: _Key
     mode: Literal["eager", "function", "session", "jit", "xla", "compiled", "host"]
@@ -164,27 +161,11 @@ class FastRecord(RecordSummary, frozen=True, gc=False, kw_only=True, forbid_unkn
     checksum: str
 
     @property
-    def kind(self) -> str:
-        """Of its device; ValueError where it has the fields of another schema."""
-        first = self.schema == 1
-        stack, device = self.stack, self.device
-        if (isinstance(device, str), stack.tensorflow is UNSET, self.framework is UNSET) != (first, not first, first):
-            raise ValueError(f"a record of schema {self.schema} with fields of another")
-        return device.kind if isinstance(device, DeviceSummary) else schema1_device_kind(device)
-
-    @property
-    def framework_and_version(self) -> tuple[str, str]:
-        """The framework and its version."""
-        if isinstance(self.framework, _Framework):
-            return self.framework.name, self.framework.version
-        return "tensorflow", str(self.stack.tensorflow)
-
-    @property
     def provenance_key(self) -> tuple[str, ...]:
         """As `Record.origin`."""
         s, told = self.stack, self.determinism_environment
         kernels = " ".join(f"{name}={told.get(name, '')}" for name in CALLER_VARIABLES)
-        return (self.machine, s.engine, self.framework_and_version[1], s.python, s.numpy, s.driver or "",
+        return (self.machine, s.engine, self.framework.version, s.python, s.numpy, s.driver or "",
                 s.image_digest or "", s.bundle.manifest if s.bundle else "", kernels)  # fmt: skip
 
     @property
@@ -227,9 +208,8 @@ def read_line(line: bytes) -> FastRecord:
     """ValueError says why it is no record."""
     try:
         found = _decode(line)
-        kind = found.kind
         intact = _is_plain(line) and is_intact(line, found.checksum) and _is_canonical(found, line)
-        if intact and _is_named(found, kind) and _is_possible(found, kind):
+        if intact and _is_named(found) and _is_possible(found):
             return found
     except (ValueError, OverflowError, RecursionError):  # msgspec's are ValueErrors
         parse(line)
@@ -271,7 +251,7 @@ def _is_canonical(g: FastRecord, line: bytes) -> bool:
 
 def _may_have_large_number(g: FastRecord) -> bool:
     """May one need more than 64 bits?  The other counts no run can have given: see `_is_possible`."""
-    more = g.gpu_state or (isinstance(g.device, DeviceSummary) and g.device.details)
+    more = g.gpu_state or g.device.details
     return bool(more) or max(g.max_ulp or 0, g.threads, g.stack.cores) >= LARGE
 
 
@@ -285,21 +265,21 @@ def _written(g: FastRecord) -> bytes:
     return text
 
 
-def _is_named(g: FastRecord, kind: str) -> bool:
+def _is_named(g: FastRecord) -> bool:
     """Are its keys and hashes such?"""
     device, bundle = g.device, g.stack.bundle
-    details = () if isinstance(device, str) else device.details or ()
     manifest = bundle.manifest if bundle else None
     makers = _are_makers(
-        g.machine, g.stack.gpu_uuid_hash, manifest, g.environment, kind, g.model, g.framework_and_version[0], *details
-    )
+        g.machine, g.stack.gpu_uuid_hash, manifest, g.environment, device.kind, device.model, g.framework.name,
+        *(device.details or ()),
+    )  # fmt: skip
     return makers and _are_cases(g.case_hash, g.source, g.case, g.solution) and all(map(_DIGEST, g.digests))
 
 
-def _is_possible(g: FastRecord, kind: str) -> bool:
+def _is_possible(g: FastRecord) -> bool:
     """May a run have given this?  What is not possible `parse` refuses in words."""
     first, error, digests = g.first_differing, g.error, g.digests
-    facts = RecordFacts(kind, g.model, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
+    facts = RecordFacts(g.device.kind, g.model, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
                   len(digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
                   g.seconds is not None, error.kind if error else None)  # fmt: skip
     known = not (g.ran_on and not g.runs) and (len(digests) < 2 or len(set(digests)) == len(digests))
@@ -328,5 +308,6 @@ def read_record_lines(path: Path, fits: FindFaults | None = None) -> Iterator[Re
 
 
 def summarize(r: Record) -> RecordSummary:
-    return RecordSummary(r.environment, r.device.model, r.source, r.case, r.machine, r.solution, r.case_hash,
+    device = DeviceSummary(r.device.kind, r.device.model)
+    return RecordSummary(r.environment, device, r.source, r.case, r.machine, r.solution, r.case_hash,
                          r.observation, r.runs, r.differed, r.median_seconds, r.digests)  # fmt: skip

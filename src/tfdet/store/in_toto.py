@@ -211,7 +211,7 @@ class _RecordFields(msgspec.Struct, gc=False):
     """Of a record what a statement speaks of."""
 
     environment: str
-    device: str | _Device
+    device: _Device
     source: str
     case_hash: str
     observation: str
@@ -245,7 +245,7 @@ class BatchSummary:
         """In the order of the batch.  The line is a record's that was read before."""
         one = _decode(line)
         self._lines.update(line)
-        self.partitions.add((one.device if isinstance(one.device, str) else one.device.model, one.environment))
+        self.partitions.add((one.device.model, one.environment))
         self.days.add(one.started[:10])
         self._cases.add(f"{one.source} {one.case_hash}\n")
         self._observed.add(one.observation)

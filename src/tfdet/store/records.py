@@ -14,7 +14,6 @@ from tfdet.base.errors import DataError
 from tfdet.base.strict_json import strict_json
 from tfdet.base.untrusted import read_lines
 from tfdet.matrix.field_types import StrictModel, format_validation_error
-from tfdet.store import migrate
 from tfdet.store.record_rules import RecordFacts, contradictions, is_plausible_duration, is_plausible_time
 from tfdet_common.journal import SCHEMA, dump
 from tfdet_common.variables import CALLER_VARIABLES
@@ -247,11 +246,11 @@ def parse(line: bytes) -> Record:
     except json.JSONDecodeError:
         raise ValueError("no JSON object, so no record") from None
     version = content.get("schema") if isinstance(content, dict) else None
-    if type(version) is not int or not migrate.MIN_SCHEMA <= version <= SCHEMA:
+    if type(version) is not int or version != SCHEMA:
         raise ValueError(_version_advice(version))
     faults = [] if is_intact(line, content.get("checksum")) else [_CHECKSUM_MISMATCH]
     try:
-        record = Record.model_validate(migrate.upgrade(content))
+        record = Record.model_validate(content)
     except ValidationError as error:
         faults += [format_validation_error(fault, "record") for fault in error.errors()]
     except ValueError as error:
@@ -266,9 +265,8 @@ def parse(line: bytes) -> Record:
 
 def _version_advice(version: object) -> str:
     if isinstance(version, int) and version > SCHEMA:
-        return f"a record of schema {version}, this tfdet reads those up to {SCHEMA}: use a newer tfdet"
-    known = f"{migrate.MIN_SCHEMA} to {SCHEMA}"
-    return f"a record of schema {version}, this tfdet reads {known}: run the suite again with this tfdet"
+        return f"a record of schema {version}, this tfdet reads schema {SCHEMA}: use a newer tfdet"
+    return f"a record of schema {version}, this tfdet reads schema {SCHEMA}: run the suite again with this tfdet"
 
 
 def read_records(path: Path) -> Iterator[Record]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tfdet.store.fast_records import RecordSummary
+from tfdet.store.fast_records import DeviceSummary, RecordSummary
 from tfdet.store.records import Observation
 from tfdet.verdicts.agreement import Agreement
 from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, Verdict
 
+CPU = DeviceSummary("cpu", "cpu")
 X, Y, Z = (digit * 64 for digit in "abc")
 Row = tuple[str, str, Observation, str]  # signer, case, what was seen, of which digests ("xy")
 
@@ -19,7 +20,7 @@ def cell(rows: list[Row], solution: str = "none", machine: str = "", signed: boo
     for signer, case, seen, named in rows:
         name, _, how = case.partition(" ")
         evidence.add(
-            RecordSummary("tf2.0", "cpu", "source", name, machine or f"{signer}'s", how or solution, "now", seen, 30,
+            RecordSummary("tf2.0", CPU, "source", name, machine or f"{signer}'s", how or solution, "now", seen, 30,
                  30 if seen == "differs" else 0, 0.1, [digests[letter] for letter in named]),
             signer if signed else "",
         )  # fmt: skip

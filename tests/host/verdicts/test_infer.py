@@ -1,12 +1,14 @@
-"""Verdicts say no more than the records (design, section 5)."""
+"""Verdicts say no more than the records."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
-from tfdet.verdicts.infer import CellKey, EvidenceIndex, RecordSummary, Verdict, bound95
+from tfdet.store.fast_records import DeviceSummary, RecordSummary
+from tfdet.verdicts.infer import CellKey, EvidenceIndex, Verdict, bound95
 
+CPU = DeviceSummary("cpu", "cpu")
 CURRENT = {"s": {"now"}}
 
 
@@ -15,7 +17,7 @@ def evidence(*seen: tuple[str, str, str], runs: int = 20, case_hash: str = "now"
     many = [
         RecordSummary(
             "e",
-            "cpu",
+            CPU,
             "s",
             case,
             machine,
@@ -67,8 +69,8 @@ def test_the_control_of_another_case_proves_nothing() -> None:
 
 
 def test_the_control_of_another_environment_or_device_proves_nothing() -> None:
-    for place in ({"environment": "other"}, {"device": "nvidia-h200"}):
-        control = replace(RecordSummary("e", "cpu", "s", "c", "m", "none", "now", "differs", 20, 20, 0.5), **place)
+    for place in ({"environment": "other"}, {"device": DeviceSummary("nvidia", "nvidia-h200")}):
+        control = replace(RecordSummary("e", CPU, "s", "c", "m", "none", "now", "differs", 20, 20, 0.5), **place)
         found = evidence(("c", "TDO", "equal"))
         found.add(control)
         assert verdict(found) is Verdict.NOT_SHOWN
@@ -76,9 +78,9 @@ def test_the_control_of_another_environment_or_device_proves_nothing() -> None:
 
 def test_the_control_of_another_machine_proves_nothing() -> None:
     found = evidence(("c", "none", "differs"), machine="one")
-    found.add(RecordSummary("e", "cpu", "s", "c", "two", "TDO", "now", "equal", 20, 0, 0.5))
+    found.add(RecordSummary("e", CPU, "s", "c", "two", "TDO", "now", "equal", 20, 0, 0.5))
     assert verdict(found) is Verdict.NOT_SHOWN
-    found.add(RecordSummary("e", "cpu", "s", "c", "two", "none", "now", "differs", 20, 20, 0.5))
+    found.add(RecordSummary("e", CPU, "s", "c", "two", "none", "now", "differs", 20, 20, 0.5))
     assert verdict(found) is Verdict.DETERMINISTIC
 
 
@@ -119,13 +121,13 @@ def test_an_attempt_that_crashed_is_outweighed_by_one_that_ended() -> None:
 def test_stale_only_where_nothing_current_is() -> None:
     old = evidence(("c", "TDO", "differs"), case_hash="before")
     assert verdict(old) is Verdict.STALE
-    old.add(RecordSummary("e", "cpu", "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
+    old.add(RecordSummary("e", CPU, "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
     assert verdict(old) is Verdict.NOT_SHOWN
 
 
 def test_a_stale_control_proves_nothing() -> None:
     found = evidence(("c", "none", "differs"), case_hash="before")
-    found.add(RecordSummary("e", "cpu", "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
+    found.add(RecordSummary("e", CPU, "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
     assert verdict(found) is Verdict.NOT_SHOWN
 
 
@@ -146,5 +148,5 @@ def test_no_bound_where_a_run_differed() -> None:
 def test_time_ratio_is_to_the_control_of_the_same_case() -> None:
     found = EvidenceIndex(CURRENT)
     for solution, seconds in (("none", 0.1), ("TDO", 0.25)):
-        found.add(RecordSummary("e", "cpu", "s", "c", "m", solution, "now", "equal", 20, 0, seconds))
+        found.add(RecordSummary("e", CPU, "s", "c", "m", solution, "now", "equal", 20, 0, seconds))
     assert found.cell(CellKey("e", "cpu", "s", "TDO")).time_ratio == 2.5
