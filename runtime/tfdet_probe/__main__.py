@@ -99,7 +99,7 @@ def _run(plan, target, journal, arguments):
     status = pytest.main([arguments.suite] + _pytest_options(arguments.suite, arguments.importlib),
                          plugins=[suite, report.Failures(sys.stderr)])
     progress.end()
-    print(report.table(suite.journal.records))
+    print(report.result(suite.journal.records, arguments.table))
     if suite.cases_not_begun:
         sys.stderr.write("{} cases not begun in the {:g} minutes: run again with the same --out to resume\n".format(
             suite.cases_not_begun, arguments.time_budget))
@@ -163,6 +163,7 @@ def _parse(argv):
     parser.add_argument("--resume-from-any-machine", action="store_true",
                         help="skip the cases that another machine has finished in these records")
     parser.add_argument("--out", default=_default_out(), help="file for the records")
+    parser.add_argument("--table", action="store_true", help="print a row for each source, however many there are")
     parser.add_argument("--exit-with", type=int, metavar="PID", help="exit when this process ends, which holds the "
                         "other end of standard input")
     return parser.parse_args(argv)

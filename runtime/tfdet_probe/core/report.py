@@ -6,6 +6,8 @@ import time
 _SHORT = {"equal": "equal {runs}", "differs": "differs {differed}/{runs}"}
 _MIN_RECORDS_FOR_PACE = 4
 _LINES = 20  # of a run's progress, where it is no terminal
+_TELLING = ("differs", "crashed", "timed-out")
+MAX_TABLE_ROWS = 24  # that a run prints without being asked: what a terminal shows at once
 
 
 class Progress(object):
@@ -72,6 +74,17 @@ def observation_text(record):
     """The observation of a record as text, such as "differs 3/20"."""
     text = _SHORT.get(record["observation"], record["observation"])
     return text.format(**record)
+
+
+def result(records, whole):
+    # type: (list[dict], bool) -> str
+    """The table; of many sources those in which something differed or did not end.  whole: all of them."""
+    sources = {r["source"] for r in records}
+    telling = {r["source"] for r in records if r["observation"] in _TELLING}
+    if whole or len(sources) <= MAX_TABLE_ROWS or sources == telling:
+        return table(records)
+    rest = "{} more sources in which nothing differed: --table prints them".format(len(sources - telling))
+    return "\n".join([table([r for r in records if r["source"] in telling]), rest] if telling else [rest])
 
 
 def table(records):

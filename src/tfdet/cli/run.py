@@ -59,6 +59,7 @@ def run(
     ] = RUN_DEFAULTS.seconds,
     memory: MemoryLimit = RUN_DEFAULTS.mebibytes,
     out: RecordsFile = None,
+    table: Annotated[bool, typer.Option("--table", help="print a row for each cell, however many there are")] = False,
     as_json: Json = False,
 ) -> None:
     """Run the shared suite and store its records as evidence."""
@@ -91,13 +92,13 @@ def run(
         if as_json:
             console.write("".join(record.line() for record in records))
         else:
-            _show_run(project, records, out)
+            _show_run(project, records, out, table)
         if result.added:
             report_added(result.added)
     raise typer.Exit(worst_exit_code(codes))
 
 
-def _show_run(project: Project, records: list[Record], out: Path | None) -> None:
+def _show_run(project: Project, records: list[Record], out: Path | None, whole_table: bool) -> None:
     """What the store, or the file that was asked for instead, now says of the cells that were run."""
     from tfdet.publish import terminal_views
     from tfdet.verdicts.infer import CellKey
@@ -105,7 +106,8 @@ def _show_run(project: Project, records: list[Record], out: Path | None) -> None
 
     ran = {CellKey(r.environment, r.device.model, r.source, r.solution) for r in records}
     status = load_status(project, [out], store=False) if out else load_status(project, unsigned=True)
-    console.out().print(terminal_views.cell_table(cell for cell in status.cells if cell.key in ran))
+    cells = [cell for cell in status.cells if cell.key in ran]
+    console.out().print(terminal_views.run_result(cells, whole_table))
 
 
 def _run_error(error: OSError) -> RunFailedError:

@@ -70,6 +70,38 @@ def cell_table(found: Iterable[StatusCell]) -> FactTable:
     return table
 
 
+MAX_TABLE_ROWS = 24  # that a run prints without being asked: what a terminal shows at once
+
+
+def run_result(cells: Sequence[StatusCell], whole: bool) -> RenderableType:
+    """What a run showed: a row for each cell where they fit a screen or are all asked for, else its headline."""
+    return cell_table(cells) if whole or len(cells) <= MAX_TABLE_ROWS else run_headline(cells)
+
+
+def run_headline(cells: Sequence[StatusCell]) -> RenderableType:
+    """A row for each source that differs or fails, with the solutions that mend it."""
+    by_source: dict[str, dict[Verdict, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for cell in cells:
+        by_source[cell.key.source][cell.cell.verdict].append(cell.key.solution)
+    telling = {source: found for source, found in by_source.items() if found.keys() & set(_HEADLINE)}
+    headers = {verdict: text for verdict, text in _HEADLINE.items() if any(verdict in f for f in telling.values())}
+    table = FactTable("source", *headers.values())
+    for source, found in telling.items():
+        table.add(source, *(Text(", ".join(found[v]), style=_STYLE[v]) for v in headers))
+    rest = (
+        f"{len(by_source) - len(telling)} more sources in which nothing differed; --table prints all {len(cells)} cells"
+    )
+    return Group(table, Text(rest, style="dim")) if telling else Text(rest, style="dim")
+
+
+_HEADLINE = {
+    Verdict.NONDETERMINISTIC: "differs under",
+    Verdict.DETERMINISTIC: "deterministic under",
+    Verdict.TOO_FEW: "too few runs under",
+    Verdict.FAILED: "failed under",
+}
+
+
 def change_table(found: Iterable[CellChange]) -> FactTable:
     """What records would change in the tables."""
     table = FactTable("environment", "device", "source", "solution", "now", "then", "backing")

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 import typer
+from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 from terminals import in_a_pipe, on_a_terminal
 
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
+from tfdet.publish import terminal_views
+from tfdet.verdicts.status_loading import load_status
 
 
 def _commands() -> list[list[str]]:
@@ -55,6 +58,17 @@ def test_help(checkout: Project, snapshot: SnapshotAssertion, words: list[str]) 
     done = in_a_pipe(checkout.root, *words, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == snapshot
+
+
+def test_the_headline_of_a_run(
+    checkout: Project, snapshot: SnapshotAssertion, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the cells of a whole run: more than a screen holds."""
+    status = load_status(checkout)
+    cells = [c for c in status.cells if (c.key.environment, c.key.device) == ("tf1.14", "cpu") and c.was_run]
+    assert len(cells) > terminal_views.MAX_TABLE_ROWS
+    Console(width=80).print(terminal_views.run_result(cells, whole=False))
+    assert capsys.readouterr().out == snapshot
 
 
 @pytest.mark.parametrize("words", LOOKUPS, ids=_name)

@@ -1,0 +1,34 @@
+"""What a run prints at its end: a table; of many sources what tells something."""
+
+from tfdet_probe.core import report
+
+
+def record(source, solution, observation, case="eager"):
+    return {"source": source, "case": case, "solution": solution, "observation": observation,
+            "runs": 20, "differed": 4 if observation == "differs" else 0}  # fmt: skip
+
+
+FEW = [record("a", "none", "differs"), record("a", "TDO", "equal"), record("b", "none", "equal")]
+MANY = [*FEW, record("c", "TDO", "crashed")]
+MANY += [record(f"quiet-{n}", "none", "equal") for n in range(report.MAX_TABLE_ROWS)]
+
+
+def sources(text):
+    return [line.split()[0] for line in text.splitlines()[1:]]
+
+
+def test_a_table_has_a_row_a_source():
+    assert sources(report.result(FEW, False)) == ["a", "b"]
+    assert len(sources(report.result(MANY, True))) == report.MAX_TABLE_ROWS + 3
+
+
+def test_of_many_sources_those_that_tell_something_are_shown():
+    *rows, rest = sources(report.result(MANY, False))
+    assert rows == ["a", "c"]
+    assert rest == str(report.MAX_TABLE_ROWS + 1), "how many are left out"
+    assert sources(report.result(MANY[:2] + MANY[3:], False))[:2] == ["a", "c"]
+
+
+def test_where_nothing_differed_it_says_so():
+    (line,) = report.result([r for r in MANY if r["observation"] == "equal"], False).splitlines()
+    assert line.split()[0] == str(report.MAX_TABLE_ROWS + 2)
