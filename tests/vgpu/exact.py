@@ -153,6 +153,13 @@ def smaller(type, x, y, greater=False, nan=False):
     return (max if greater else min)(x, y, key=key)
 
 
+def joined_signs(type, x, y, **how):
+    """min or max of the magnitudes, with the sign of a product."""
+    real = Real(type)
+    made = smaller(type, x & real.sign - 1, y & real.sign - 1, **how)
+    return made if real.is_nan(made) else made | (x ^ y) & real.sign
+
+
 def canonical(type, bits):
     """PTX says which NaN single and half precision give; of double precision it does not."""
     real = Real(type)

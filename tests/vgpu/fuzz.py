@@ -2,7 +2,8 @@
 
 Random programs of PTX on the virtual GPU beside a reference interpreter in Python.  A disagreement is printed with its
 seed, and without the lines that it does not need; the exit code is 1 where there was one.  `--oracle ptxas` asks of
-random statements which ptxas takes; `--record FILE` keeps its answers.
+random statements which ptxas takes, `--oracle requirements` which PTX version and architecture these need;
+`--record FILE` keeps its answers.
 `--oracle cuda` compiles functions of CUDA C by nvcc and for the host.
 """
 
@@ -52,6 +53,28 @@ def by_ptxas(device, chosen):
     return len(found)
 
 
+def by_requirements(device, chosen):
+    """Of random statements that ptxas takes: which versions does it want?  A few for each word of each instruction."""
+    if not ptxas_oracle.PTXAS:
+        sys.exit("ptxas was not found; install the CUDA toolkit, or run the arithmetic oracle")
+    choose = random.Random(chosen.seed)
+    statements = list(dict.fromkeys(grammar.statement(choose, strange=0) for _ in range(chosen.programs)))
+    taken = [one for one, answer in zip(statements, ptxas_oracle.accepted_by_ptxas(statements), strict=True) if answer]
+    told, seen = [], set()
+    for statement, needs in zip(taken, ptxas_oracle.requirements(taken), strict=True):
+        op, *words = statement.split("%p1 ")[-1].split("%p2 ")[-1].split()[0].rstrip(";").split(".")
+        new = {(op, word, needs) for word in ["", *words]} - seen
+        if new:
+            seen |= new
+            told.append((*needs, statement))
+    if chosen.record:
+        chosen.record.write_text("".join(f"{version} {target} {text}\n" for version, target, text in sorted(told)))
+    found = ptxas_oracle.wrong_requirements(device, told)
+    for one in found[: chosen.most]:
+        print(one)
+    return len(found)
+
+
 def by_host(device, chosen):
     if not cuda_oracle.NVCC:
         sys.exit("nvcc was not found; install the CUDA toolkit, or run the arithmetic oracle")
@@ -67,9 +90,12 @@ def by_host(device, chosen):
     return found
 
 
+ORACLES = {"arithmetic": by_arithmetic, "ptxas": by_ptxas, "requirements": by_requirements, "cuda": by_host}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--oracle", choices=["arithmetic", "ptxas", "cuda"], default="arithmetic")
+    parser.add_argument("--oracle", choices=list(ORACLES), default="arithmetic")
     parser.add_argument("--programs", type=int, default=10000, help="programs, or statements")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="this program alone")
@@ -77,7 +103,7 @@ def main():
     parser.add_argument("--record", type=Path, help="a file for ptxas' answers")
     chosen = parser.parse_args()
     device, began = Device(build()), time.monotonic()
-    found = {"arithmetic": by_arithmetic, "ptxas": by_ptxas, "cuda": by_host}[chosen.oracle](device, chosen)
+    found = ORACLES[chosen.oracle](device, chosen)
     took = time.monotonic() - began
     print(f"{chosen.oracle}, seed {chosen.seed}: {chosen.programs} programs, {found} disagreements, {took:.0f} s")
     return 1 if found else 0

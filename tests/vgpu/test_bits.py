@@ -133,6 +133,67 @@ def test_logic_of_three(device):
         same(device.results(f"lop3.b32 %d, %x, %y, %z, {table:#x};", [np.uint32], x, y, z), wanted, x, y, z)
 
 
+@pytest.mark.parametrize("word", ["and", "or"])
+def test_logic_of_three_with_a_predicate(device, word):
+    """The predicate is whether any bit is set, joined with another one; the result itself may be left out."""
+    x, y, z = tuples("b32", 3, 500)
+    x[::3], y[::3] = z[::3], 0
+    q = np.arange(len(x), dtype=np.uint32) % 2
+    body = f"""setp.ne.u32 %p0, %w, 0; lop3.{word}.b32 %d|%p1, %x, %y, %z, 0x12, !%p0; selp.b32 %e, 1, 0, %p1;
+    lop3.{word}.b32 _|%p2, %x, %y, %z, 0x12, %p0; selp.b32 %f, 1, 0, %p2;"""
+    d, e, f = device.results(body, [np.uint32] * 3, x, y, z, q)
+    wanted = (x & ~y & ~z) | (~x & ~y & z)
+    assert 0 < (wanted == 0).sum() < len(x)
+    join = np.logical_and if word == "and" else np.logical_or
+    same(d, wanted, x, y, z)
+    same(e, join(wanted != 0, q == 0).astype(np.uint32), x, y, z, q)
+    same(f, join(wanted != 0, q == 1).astype(np.uint32), x, y, z, q)
+
+
+@pytest.mark.parametrize("mode", ["clamp", "wrap"])
+def test_low_bits_with_their_sign(device, mode):
+    (x,), (y, _) = columns_with_fields("b32", 1)
+
+    def extended(value, count, is_signed):
+        count = count % 32 if mode == "wrap" else min(count, 32)
+        low = bits_of(value, 32)[:count]
+        return number(low + [low[-1] if low and is_signed else 0] * (32 - count))
+
+    for type in ("u32", "s32"):
+        wanted = [extended(a, b, type == "s32") for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+        same(device.results(f"szext.{mode}.{type} %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+
+
+@pytest.mark.parametrize("mode", ["clamp", "wrap"])
+def test_masks(device, mode):
+    _, (x, y) = columns_with_fields("b32", 1)
+
+    def mask(start, count):
+        start, count = ((a % 32 if mode == "wrap" else min(a, 32)) for a in (start, count))
+        return number([start <= k < start + count for k in range(32)])
+
+    wanted = [mask(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    same(device.results(f"bmsk.{mode}.b32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+
+
+def test_the_nth_bit_that_is_set(device):
+    (x,) = tuples("b32", 1, 6000)
+    draw = np.random.default_rng(3)
+    base = draw.integers(0, 32, len(x)).astype(np.uint32)
+    n = draw.integers(-6, 7, len(x)).astype(np.int32)
+
+    def place(value, start, count):
+        found = [k for k in range(32) if value >> k & 1 and (k == start or (k - start) * count > 0)]
+        found = found if count > 0 else found[::-1]
+        if count == 0:
+            found = [k for k in found if k == start]
+        return found[max(abs(count) - 1, 0)] if len(found) > max(abs(count) - 1, 0) else 0xFFFFFFFF
+
+    wanted = [place(*one) for one in zip(x.tolist(), base.tolist(), n.tolist(), strict=True)]
+    assert len(set(wanted)) == 33
+    same(device.results("fns.b32 %d, %x, %y, %z;", [np.uint32], x, base, n), wanted, x, base)
+
+
 @pytest.mark.parametrize("mode", ["clamp", "wrap"])
 @pytest.mark.parametrize("way", ["l", "r"])
 def test_funnel_shift(device, way, mode):

@@ -108,6 +108,61 @@ def test_calls(launch):
     assert launch(body, values, 2, 64, head=FUNCTIONS) == wanted
 
 
+IN_REGISTERS = """
+.func (.reg .b32 r, .reg .b64 q) both(.reg .b32 a, .param .b64 b, .reg .f32 c)
+{ .reg .b64 %x; .reg .pred %p; cvt.u64.u32 q, a; ld.param.b64 %x, [b]; add.u64 q, q, %x; cvt.rzi.u32.f32 r, c;
+  setp.gt.u32 %p, a, 40; @%p ret; add.u32 r, r, a; add.u32 a, a, 1000; }
+.func (.reg .b32 r) down(.reg .b32 n)
+{ .reg .b32 %m; .reg .pred %p; mov.b32 r, 0; setp.eq.u32 %p, n, 0; @%p ret; sub.u32 %m, n, 1; call (r), down, (%m);
+  add.u32 r, r, n; ret; }
+.func (.param .b32 r) plain(.param .b32 a, .param .f32 b)
+{ .reg .b32 %x, %y; ld.param.b32 %x, [a]; ld.param.b32 %y, [b]; xor.b32 %x, %x, %y; st.param.b32 [r], %x; }
+"""
+
+
+def test_calls_with_registers_and_literals(launch):
+    """Of functions that have their parameters in registers, and of those that do not; some lanes do not call."""
+    body = (
+        LOAD
+        + """mov.u32 %r9, 5; setp.lt.u32 %p0, %n, 100; .reg .b32 %ten; mov.b32 %ten, 10;
+    .reg .f32 %f; mov.f32 %f, 0f40400000;
+    @%p0 call (%r9, %l3), both, (%n, 7, %f); @%p0 cvt.u32.u64 %r1, %l3; @%p0 mad.lo.u32 %r9, %r1, 1000, %r9;
+    call (%r2), down, (%ten); call (_), down, (3); add.u32 %r9, %r9, %r2;
+    { .param .b32 given; .param .b32 back; st.param.b32 [given], 4; call (back), down, (given);
+    ld.param.b32 %r3, [back]; }
+    add.u32 %r9, %r9, %r3; call (%r4), plain, (%n, 0f00000001); add.u32 %r9, %r9, %r4;
+    { told: .callprototype (.reg .b32 _) _ (.reg .b32 _); .reg .b64 %at; mov.u64 %at, down;
+    call (%r4), %at, (2), told; }
+    add.u32 %r9, %r9, %r4;"""
+        + STORE
+    )
+
+    def wanted(n):
+        first = (n + 7) * 1000 + 3 + (n if n <= 40 else 0) if n < 100 else 5
+        return wrap(first + 55 + 10 + (n ^ 1) + 3, 32)
+
+    values = list(range(128))
+    assert launch(body, values, 2, 64, head=IN_REGISTERS) == [wanted(one) for one in values]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "call (%h1), down, (%r2);",
+        "call (%r1), down, (%l2);",
+        "call (%r1), plain, (%r2, 1);",
+        "call (%r1), down, (p0);",
+        "call down, (7);",
+        "call (%r1), down, (7, 8);",
+    ],
+)
+def test_calls_with_what_does_not_fit_are_refused(device, call):
+    result, module = device.load(kernel(call, ["p0"], head=IN_REGISTERS))
+    assert result == 0
+    assert device.function(module)[0] != 0
+    device.cuda.cuModuleUnload(module)
+
+
 ENDLESS = {
     "a loop": "loop: bra loop;",
     "a loop with memory": "ld.param.u64 %l0, [p0]; loop: st.volatile.global.u32 [%l0], 1; bra loop;",

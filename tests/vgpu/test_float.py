@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from exact import Real, canonical, result, smaller
+from exact import Real, canonical, joined_signs, result, smaller
 from operands import same, tuples, unsigned
 
 ARITY = {"add": 2, "sub": 2, "mul": 2, "div": 2, "fma": 3, "rcp": 1, "sqrt": 1}
@@ -46,6 +46,17 @@ def test_products_and_sums_in_one(device):
     columns = tuples("f32", 3, 800, seed=2)
     check(device, "mad.rn", "f32", lambda *xs: result("f32", "fma", "rn", xs), columns)
     check(device, "mad.rm", "f64", lambda *xs: result("f64", "fma", "rm", xs), tuples("f64", 3, 800, seed=2))
+
+
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_magnitudes_with_joined_signs(device, op):
+    columns, flush = tuples("f32", 2), Real("f32").flushed
+    for nan in (False, True):
+        how = {"greater": op == "max", "nan": nan}
+        text = f"{op}{'.NaN' if nan else ''}.xorsign.abs"
+        check(device, text, "f32", lambda a, b, how=how: joined_signs("f32", a, b, **how), columns)
+        text = text.replace(op, f"{op}.ftz", 1)
+        check(device, text, "f32", lambda a, b, how=how: joined_signs("f32", flush(a), flush(b), **how), columns)
 
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
@@ -220,7 +231,7 @@ def test_gross_approximations_of_doubles(device, op):
 
 
 def test_a_modifier_that_is_not_known_is_refused(device):
-    for text in ("add.rn.xorsign.f32 %d, %x, %x;", "max.xorsign.abs.f32 %d, %x, %x;", "add.bogus.u32 %d, %x, %x;"):
+    for text in ("add.rn.xorsign.f32 %d, %x, %x;", "max.xorsign.f32 %d, %x, %x;", "add.bogus.u32 %d, %x, %x;"):
         with pytest.raises(AssertionError, match="error 209"):
             device.results(text, [np.uint32], np.zeros(4, np.uint32))
 

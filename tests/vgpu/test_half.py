@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from exact import Real, result, smaller
+from exact import Real, joined_signs, result, smaller
 from operands import same, tuples
 
 ARITY = {"add": 2, "sub": 2, "mul": 2, "fma": 3}
@@ -63,6 +63,19 @@ def test_least_and_greatest(device, type):
         check(device, f"{op}.NaN", type, lambda a, b, g=greater: smaller(type, a, b, g, nan=True), [x, y])
         if type == "f16":
             check(device, f"{op}.ftz", type, lambda a, b, g=greater: smaller(type, flush(a), flush(b), g), [x, y])
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_magnitudes_with_joined_signs(device, type):
+    x, y = tuples(type, 2)
+    flush = Real(type).flushed
+    for op, greater in (("min", False), ("max", True)):
+        for nan in (False, True):
+            text = f"{op}{'.NaN' if nan else ''}.xorsign.abs"
+            check(device, text, type, lambda a, b, g=greater, n=nan: joined_signs(type, a, b, greater=g, nan=n), [x, y])
+        if type == "f16":
+            text = f"{op}.ftz.xorsign.abs"
+            check(device, text, type, lambda a, b, g=greater: joined_signs(type, flush(a), flush(b), greater=g), [x, y])
 
 
 @pytest.mark.parametrize("type", TYPES)

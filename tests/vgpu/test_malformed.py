@@ -86,7 +86,7 @@ WORDS = [
         "neg.sat.s32 %r1, %r1;",
         "dp4a.lo.u32.u32 %r1, %r1, %r1, %r1;",
     ),
-    *("sin.rn.f32 %r1, %r1;", "neg.sat.f32 %r1, %r1;", "max.xorsign.abs.f32 %r1, %r1, %r1;", "testp.f32 %p1, %r1;"),
+    *("sin.rn.f32 %r1, %r1;", "neg.sat.f32 %r1, %r1;", "max.xorsign.f32 %r1, %r1, %r1;", "testp.f32 %p1, %r1;"),
     *("fma.rn.relu.oob.f16 %h1, %h1, %h1, %h1;", "tanh.approx.sat.f16 %h1, %h1;", "copysign.ftz.f32 %r1, %r1, %r1;"),
     *(
         "setp.f32 %p1, %r1, %r1;",

@@ -81,8 +81,14 @@ def limits(type):
                     a, b = (format.flush(one) if ftz else one for one in (a, b))
                     return smaller(format, a, b, op == "max", nan)
 
-                text = f"{op}{words(ftz)}{'.NaN' if nan else ''}.{type}"
-                yield form(text, type, f"{type} {type}", result, **EXACT)
+                def joined_signs(a, b, result=result):
+                    made = result(a & format.sign - 1, b & format.sign - 1)
+                    return made if format.is_nan(made) else made | (a ^ b) & format.sign
+
+                text = f"{op}{words(ftz)}{'.NaN' if nan else ''}"
+                yield form(f"{text}.{type}", type, f"{type} {type}", result, **EXACT)
+                if type != "f64":
+                    yield form(f"{text}.xorsign.abs.{type}", type, f"{type} {type}", joined_signs)
 
 
 def half_arithmetic(type):

@@ -59,8 +59,8 @@ class Spec:
     """Modifiers in the order that PTX wants, how many types follow, and the operands.
 
     Operands: `t` the last type's register, `T` that of the type before, `w` twice as wide, `u` 32 bits, `p` a
-    predicate, `P` one or two, `l` 64 bits, `m` an address, `i` a literal, `v` a vector as .v2 or .v4 ask for, `x` a
-    label, `?` behind one: it may be missing.
+    predicate, `P` one or two, `S` a register and a predicate, `z` a special register, `l` 64 bits, `m` an address, `i`
+    a literal, `v` a vector as .v2 or .v4 ask for, `x` a label, `?` behind one: it may be missing.
     """
 
     op: str
@@ -103,6 +103,10 @@ SPECS = [
     *spec("dp4a", "", 2, "u u u u"),
     *spec("dp2a", "lo hi", 2, "u u u u"),
     *spec("lop3", "", 1, "t t t t i"),
+    *spec("lop3", "and or", 1, "S t t t i p"),
+    *spec("min max", "xorsign.abs", 1, "t t t"),
+    *spec("mov", "v2 v4", 1, "v v"),
+    *spec("mov", "", 1, "t z"),
     *spec("shf", "l r | clamp wrap", 1, "t t t u"),
     *spec("prmt", "", 1, "t t t u"),
     *spec("setp", f"{COMPARE} | and or xor | ftz", 1, "P t t p?"),
@@ -213,6 +217,21 @@ ODD = [
 ]
 
 
+SPECIALS = [
+    *(
+        f"%{name}.{part}"
+        for name in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "cluster_nctaid")
+        for part in "xyzwrgba"
+    ),
+    *(
+        f"%{name}"
+        for name in ("tid", "laneid", "nwarpid", "gridid", "lanemask_lt", "pm0", "pm7", "pm8", "pm3_64", "clock")
+    ),
+    *(f"%{name}" for name in ("clock64", "clock_hi", "globaltimer", "total_smem_size", "envreg3", "cluster_ctarank")),
+    *(f"%{name}" for name in ("current_graph_exec", "is_explicit_cluster", "smid", "cluster_ctaid.w")),
+]
+
+
 def vector(choose: random.Random, words: list[str], bits: int) -> str:
     count = 4 if "v4" in words else 2 if "v2" in words else 1
     if count == 1:
@@ -232,6 +251,10 @@ def operand(choose: random.Random, kind: str, words: list[str], types: list[str]
         two = choose.random() < 0.4
         first = register(choose, 1 if not types or "sync" not in words else last)
         return f"{first}|{register(choose, 1)}" if two else first
+    if kind == "S":
+        return f"{choose.choice([register(choose, last), '_'])}|{register(choose, 1)}"
+    if kind == "z":
+        return choose.choice(SPECIALS)
     if kind == "v":
         return vector(choose, words, last)
     return {"m": choose.choice(ADDRESSES), "i": choose.choice(LITERALS), "x": choose.choice(["out", "out", "nowhere"])}[

@@ -101,6 +101,19 @@ def pairs():
             )
 
 
+def not_below_zero():
+    for op, of in (("min", min), ("max", max)):
+        yield form(f"{op}.relu.s32", "s32", "s32 s32", lambda a, b, of=of: max(of(a, b), 0))
+        yield form(
+            f"{op}.relu.s16x2",
+            "s16x2",
+            "s16x2 s16x2",
+            lambda a, b, of=of: joined(
+                [max(of(p, q), 0) for p, q in zip(halves(a, signed=True), halves(b, signed=True), strict=True)]
+            ),
+        )
+
+
 def dot_products():
     for first in ("u32", "s32"):
         for second in ("u32", "s32"):
@@ -187,6 +200,36 @@ def bit_fields():
         )
 
 
+def extended(a, length, wraps, signed):
+    """The low bits of a, with their sign above them or with zeros."""
+    length = length & 31 if wraps else min(length, 32)
+    low = wrap(a, length)
+    return low - (1 << length) if signed and length and low >> length - 1 else low
+
+
+def mask(start, length, wraps):
+    start, length = (one & 31 if wraps else min(one, 32) for one in (start, length))
+    return ((1 << length) - 1) << start
+
+
+def nth_set(bits, base, n):
+    """The place of the n-th set bit at or above base, or below it; -1: there is none."""
+    up, down = range(base, 32), range(base, -1, -1)
+    places = [at for at in ([base] if n == 0 else up if n > 0 else down) if bits >> at & 1]
+    return places[max(abs(n), 1) - 1] if len(places) >= max(abs(n), 1) else -1
+
+
+def masks():
+    for word, wraps in (("wrap", True), ("clamp", False)):
+        for type in ("u32", "s32"):
+            signed = type[0] == "s"
+            yield form(
+                f"szext.{word}.{type}", type, f"{type} u32", lambda a, b, w=wraps, s=signed: extended(a, b, w, s)
+            )
+        yield form(f"bmsk.{word}.b32", "b32", "b32 b32", lambda a, b, w=wraps: mask(a, b, w))
+    yield form("fns.b32", "b32", "b32 =u32:0-31 s32", nth_set)
+
+
 def permuted(a, b, selectors):
     """Four selectors: three bits name a byte, the fourth asks for its sign in all eight bits."""
     whole = a | b << 32
@@ -235,6 +278,13 @@ def permutations():
             lambda a, b, c, rows=rows: permuted(a, b, [int(one) for one in rows[c & 3]]),
         )
     yield form("lop3.b32", "b32", "b32 b32 b32 =u32:0-255", look_up)
+    for word, join in (("and", lambda p, q: p & q), ("or", lambda p, q: p | q)):
+
+        def joined_look_up(a, b, c, table, other, join=join):
+            made = look_up(a, b, c, table)
+            return made, join(int(made != 0), other)
+
+        yield form(f"lop3.{word}.b32", "b32 pred", "b32 b32 b32 =u32:0-255 pred", joined_look_up)
     for way in "lr":
         for mode in ("wrap", "clamp"):
             yield form(f"shf.{way}.{mode}.b32", "b32", "b32 b32 u32", funnel(way == "l", mode == "wrap"))
@@ -337,11 +387,11 @@ def families() -> dict[str, list[Form]]:
     """By family: each is as likely as another."""
     return {
         "arithmetic": [one for type in WORDS for one in arithmetic(type)],
-        "saturating": [*saturating(), *pairs()],
+        "saturating": [*saturating(), *pairs(), *not_below_zero()],
         "24 bits": [*products24("u32"), *products24("s32")],
         "dot products": list(dot_products()),
         "logic": list(logic()),
-        "bit fields": list(bit_fields()),
+        "bit fields": [*bit_fields(), *masks()],
         "permutations": list(permutations()),
         "chains": list(chains()),
         "moves": list(moves()),

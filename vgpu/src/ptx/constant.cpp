@@ -235,7 +235,8 @@ Constant constant(const std::vector<Token>& tokens, size_t& at, size_t end) { re
 bool bits_as(const Constant& constant, std::string_view type, uint64_t& bits) {
   if (constant.real()) return real_bits(constant, type, bits);
   bits = constant.bits;
-  return type.empty() || (type[0] != 'f' && type.substr(0, 2) != "bf");
+  const bool paired = type.size() > 2 && type.substr(type.size() - 2) == "x2";
+  return type.empty() || (type[0] != 'f' && type.substr(0, 2) != "bf" && !paired);
 }
 
 }  // namespace vgpu::ptx

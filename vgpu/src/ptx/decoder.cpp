@@ -6,6 +6,8 @@
 
 #include "core/instruction_set.h"
 #include "grammar.h"
+#include "requirements.h"
+#include "ptx/families/call.h"
 #include "ptx/families/families.h"
 #include "special_registers.h"
 
@@ -29,7 +31,7 @@ const std::vector<DecodeFunction>& families(std::string_view op) {
     add(decode_carry, {"add", "sub", "addc", "subc", "mad", "madc"});
     add(decode_integer, {"add", "sub", "mul", "mad", "mul24", "mad24", "div",  "rem", "min", "max",  "neg",
                          "abs", "sad", "and", "or",  "xor",   "not",   "cnot", "shl", "shr", "dp4a", "dp2a"});
-    add(decode_bits, {"popc", "clz", "brev", "bfe", "bfi", "bfind", "prmt", "lop3", "shf"});
+    add(decode_bits, {"popc", "clz", "brev", "bfe", "bfi", "bfind", "prmt", "lop3", "shf", "szext", "bmsk", "fns"});
     add(decode_float, {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt",    "neg",
                        "abs", "min", "max", "ex2", "lg2", "sin", "cos", "tanh", "copysign", "testp"});
     add(decode_half, {"add", "sub", "mul", "fma", "neg", "abs", "min", "max", "ex2", "tanh"});
@@ -47,6 +49,7 @@ const std::vector<DecodeFunction>& families(std::string_view op) {
     add(decode_stack, {"alloca", "stacksave", "stackrestore"});
     add(decode_texture, {"tex", "tld4", "txq", "suq"});
     add(decode_surface, {"suld", "sust", "sured"});
+    add(decode_matrix, {"mma"});
     add(decode_warp, {"shfl", "vote", "match", "activemask", "redux", "elect"});
     return table;
   }();
@@ -80,16 +83,25 @@ Decoder::Decoder(const ptx::Function& function, const SymbolTable& symbols)
       registers_end_(kSpecialBytes) {
   program_.name = function.name;
   program_.parameter_bytes = function.parameter_bytes;
-  auto add = [this](const ptx::Parameter& one) { scopes_[0].variables[one.name] = {ptx::Space::Param, one.offset, one.size}; };
-  std::for_each(function.parameters.begin(), function.parameters.end(), add);
-  std::for_each(function.results.begin(), function.results.end(), add);
+  add_formals(function.parameters);
+  add_formals(function.results);
+}
+
+void Decoder::add_formals(const std::vector<ptx::Parameter>& formals) {
+  for (const ptx::Parameter& one : formals) {
+    if (one.name != "_") take_name(one.name);
+    if (!one.in_register) scopes_[0].variables[one.name] = {ptx::Space::Param, one.offset, one.size};
+    else scopes_[0].registers[one.name] = {add_register(std::max(one.size, 2u)), std::max(one.size, 2u), sort_of(one.type)};
+  }
 }
 
 DecodedFunction Decoder::program() {
+  load_parameters(*this);
   body();
-  Instruction end;
-  end.kind = function_.entry ? InstructionKind::Exit : InstructionKind::Return;
   prepared_ = Instruction();
+  Instruction end = prepared_;
+  if (!function_.entry) store_results(*this, end);
+  end.kind = function_.entry ? InstructionKind::Exit : InstructionKind::Return;
   emit(end);
   resolve();
   return std::move(program_);
@@ -260,6 +272,8 @@ void Decoder::statement(size_t from, size_t to) {
     from++;
   }
   if (!has_form(s)) refuse(s);
+  if (const std::string newer = required_beyond(s, function_.version, function_.target); !newer.empty())
+    refuse(s, newer.c_str());
   try {
     for (DecodeFunction family : families(s.op)) {
       Instruction i = prepared_;
@@ -307,6 +321,13 @@ Decoder::Stack Decoder::stack(uint32_t align) {
   return stack_;
 }
 
+uint32_t Decoder::scratch_memory(uint32_t bytes) {
+  const uint32_t at = program_.scratch_bytes = align_up(program_.scratch_bytes, 8);
+  program_.scratch_bytes += bytes;
+  if (program_.scratch_bytes > kMostBytes) throw Unsupported(function_.name + ": too many arguments");
+  return at;
+}
+
 uint32_t Decoder::constant(uint64_t bits, uint32_t width) {
   if (width < 8) bits &= (1ull << (8 * width)) - 1;
   auto [known, fresh] = constants_.try_emplace({bits, width}, kConstants + program_.constants.size());
@@ -337,8 +358,11 @@ RegisterSlot Decoder::use(const Operand& o, std::string_view type) {
       if (!agree(slot->sort, type)) refuse_operand(o, "a register of another type than the instruction");
       return *slot;
     }
-    if (int special = special_register_of(o.text); special >= 0)
-      return {special_offset(static_cast<uint32_t>(special)), 4, Sort::Special};
+    if (const SpecialSource* special = special_register_of(o.text)) {
+      const bool same = special->which < 0;
+      return {same ? constant(special->value, special->width) : special_offset(static_cast<uint32_t>(special->which)),
+              special->width, Sort::Special};
+    }
   }
   refuse_operand(o, "an operand that is not known");
 }

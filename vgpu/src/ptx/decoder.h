@@ -28,7 +28,6 @@ class SymbolTable {
   virtual ~SymbolTable() = default;
   virtual const Symbol* find(const std::string& name) const = 0;
   virtual const ptx::Function* function(const std::string& name) const = 0;
-  virtual bool needs_sync() const { return false; }     // shfl and vote name the lanes that take part
   virtual bool guards_shared() const { return false; }  // room between shared variables that is nobody's
 };
 
@@ -95,6 +94,7 @@ class Decoder {
   uint64_t bits(const Operand& literal, std::string_view type) const;
   uint32_t scratch_register(uint32_t width);                       // one that no name has
   Stack stack(uint32_t align);                                     // at least so aligned
+  uint32_t scratch_memory(uint32_t bytes);                         // of the scratch space: for a call
   uint32_t carry();                                                // the predicate of sums with carry
   const Symbol* symbol(const std::string& name);                   // nullptr: none
   const SymbolTable& symbols() const { return symbols_; }
@@ -102,6 +102,7 @@ class Decoder {
   void jump(Instruction i, std::string_view label);                // imm becomes where the label stands
   uint32_t table(std::string_view label);                          // of .branchtargets
   uint32_t call(CallSite site);
+  const ptx::Function& function() const { return function_; }
   const ptx::Function* prototype(std::string_view label) const;    // of .callprototype or .calltargets; nullptr: none
   uint64_t take(const ptx::Function& function);                    // its address, as a pointer to it has it
   [[noreturn]] void refuse(const Statement& s, const char* why = "an instruction that is not known") const;
@@ -121,6 +122,7 @@ class Decoder {
 
   void body();
   void enter();
+  void add_formals(const std::vector<ptx::Parameter>& formals);
   Label here(std::string_view name) const { return {scopes_.back().number, std::string(name)}; }
   template <class T> const T* visible(const std::map<Label, T>& among, Label wanted) const;
   void take_name(const std::string& name) const;

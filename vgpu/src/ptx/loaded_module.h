@@ -21,7 +21,6 @@ class LoadedModule : public Functions, public SymbolTable {
   uint64_t constant_bytes() const;  // of all its variables in constant memory
   const ptx::Function* function(const std::string& name) const override;
   const Symbol* find(const std::string& name) const override;
-  bool needs_sync() const override { return module_.target >= 70 && module_.version >= 64; }
   bool guards_shared() const override { return guards_shared_; }
   std::vector<std::string> entries() const;  // the kernels' names, in their order
 

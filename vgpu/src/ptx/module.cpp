@@ -94,9 +94,8 @@ class Parser {
     if (at_ + 1 >= tokens_.size()) return;
     const std::string word(tokens_[at_ + 1].text);
     unsigned most = 0, least = 0;
-    if (version && std::sscanf(word.c_str(), "%2u.%1u", &most, &least) == 2)
-      module_.version = std::min(module_.version, 10 * most + least);
-    if (!version && std::sscanf(word.c_str(), "sm_%3u", &most) == 1) module_.target = std::min(module_.target, most);
+    if (version && std::sscanf(word.c_str(), "%2u.%1u", &most, &least) == 2) version_ = 10 * most + least;
+    if (!version && std::sscanf(word.c_str(), "sm_%3u", &most) == 1) target_ = most;
   }
 
   // A name is one thing, and defined once; weak ones stand in each of the texts that were joined.
@@ -139,6 +138,7 @@ class Parser {
     Linkage linkage = f.linkage;
     f = signature(tokens_, at_);
     f.entry = entry, f.linkage = linkage;
+    f.version = version_, f.target = target_;
     while (!is_block(need(tokens_, at_)) && tokens_[at_].text != ";") bound(f);
     if (is_block(tokens_[at_])) {
       f.body = tokens_[at_];
@@ -182,6 +182,7 @@ class Parser {
   Module& module_;
   std::map<std::string, Definition> defined_;
   size_t at_ = 0;
+  uint32_t version_ = UINT32_MAX, target_ = UINT32_MAX;  // of the text under way: several may have been joined
 };
 
 // The tokens of a value; an array without a size has as many elements as its list.
@@ -240,7 +241,9 @@ std::vector<Parameter> parameters(const std::vector<Token>& tokens, size_t& at, 
     for (const Declaration& one : declarations(tokens, from, to)) {
       if (uint64_t(offset) + one.align + one.size > kMostParameters) refuse(tokens[from], "too many parameters");
       offset = align_up(offset, one.align);
-      found.push_back({one.name, offset, one.size});
+      const bool scalar = one.size == size_of(one.type) && one.type != "pred";
+      if (one.space == Space::Register && !scalar) refuse(tokens[from], "a parameter in registers that is no number");
+      found.push_back({one.name, offset, one.size, std::string(scalar ? one.type : ""), one.space == Space::Register});
       offset += one.size;
     }
     from = to + 1;

@@ -36,6 +36,8 @@ struct Declaration {
 struct Parameter {
   std::string name;
   uint32_t offset, size;
+  std::string type;         // such as u32; empty: an array, or a vector
+  bool in_register = false;  // `.reg .u32 x`: the function has it in a register
 };
 
 struct Function {
@@ -43,6 +45,7 @@ struct Function {
   Linkage linkage = Linkage::Own;
   bool entry = false;
   bool defined = false;  // has a body here
+  uint32_t version = UINT32_MAX, target = UINT32_MAX;  // 70 and 75 of the text's .version 7.0 and .target sm_75
   std::vector<Parameter> parameters, results;
   uint32_t parameter_bytes = 0;  // of both, results first
   uint32_t most_threads = 0;     // of a block (.maxntid), where it says so
@@ -52,8 +55,6 @@ struct Function {
 
 struct Module {
   std::string text;  // owns what the tokens point into
-  uint32_t version = UINT32_MAX,
-           target = UINT32_MAX;  // 70 and 75 of .version 7.0 and .target sm_75; the least, of joined texts
   std::unordered_map<std::string, Function> functions;
   std::vector<Declaration> variables;
 };

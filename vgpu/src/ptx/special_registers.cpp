@@ -1,56 +1,77 @@
 #include "special_registers.h"
 
 #include <map>
+#include <string>
 
 #include "core/instruction_set.h"
 
 namespace vgpu {
 namespace {
 
-bool is_number_below(std::string_view text, int most) {
-  int value = 0;
-  for (char c : text) {
-    if (c < '0' || c > '9' || text.size() > 2) return false;
-    value = 10 * value + (c - '0');
+using Table = std::map<std::string, SpecialSource, std::less<>>;
+
+constexpr SpecialSource held(uint32_t which) { return {static_cast<int32_t>(which), 0, 4, false, false}; }
+constexpr SpecialSource always(uint32_t value, uint32_t width = 4) { return {-1, value, width, false, false}; }
+
+// Components are named .x to .w, and .r, .g, .b, .a.  Of the fourth ptxas makes 0.
+void add_vector(Table& table, const std::string& name, SpecialSource first) {
+  const std::string letters[] = {"xr", "yg", "zb", "wa"};
+  for (uint32_t k = 0; k < 4; k++)
+    for (char letter : letters[k]) {
+      SpecialSource one = k == 3 ? always(0) : first;
+      if (k < 3 && first.which >= 0) one.which += static_cast<int32_t>(k);
+      one.narrow = name == "%tid" || name == "%ntid" || name == "%ctaid" || name == "%nctaid";
+      table[name + "." + letter] = one;
+    }
+}
+
+Table all() {
+  Table table = {{"%laneid", held(kLaneid)},
+                 {"%warpid", held(kWarpid)},
+                 {"%nwarpid", held(kNwarpid)},
+                 {"%smid", held(kSmid)},
+                 {"%nsmid", held(kNsmid)},
+                 {"%gridid", {kGridid, 0, 4, true, true}},
+                 {"%lanemask_eq", held(kMaskEq)},
+                 {"%lanemask_lt", held(kMaskLt)},
+                 {"%lanemask_le", held(kMaskLe)},
+                 {"%lanemask_gt", held(kMaskGt)},
+                 {"%lanemask_ge", held(kMaskGe)},
+                 {"%dynamic_smem_size", held(kDynamicSharedBytes)},
+                 {"%total_smem_size", held(kTotalSharedBytes)},
+                 {"%current_graph_exec", always(0, 8)},
+                 {"%cluster_ctarank", always(0)},
+                 {"%cluster_nctarank", always(1)}};
+  add_vector(table, "%tid", held(kTidX));
+  add_vector(table, "%ntid", held(kNtidX));
+  add_vector(table, "%ctaid", held(kCtaidX));
+  add_vector(table, "%nctaid", held(kNctaidX));
+  // Each block is a cluster of its own.
+  add_vector(table, "%clusterid", held(kCtaidX));
+  add_vector(table, "%nclusterid", held(kNctaidX));
+  add_vector(table, "%cluster_ctaid", always(0));
+  add_vector(table, "%cluster_nctaid", always(1));
+  for (int k = 0; k < 32; k++) table["%envreg" + std::to_string(k)] = held(kZero);
+  table["%envreg1"] = held(kEnvreg1);
+  table["%envreg2"] = held(kEnvreg2);
+  for (int k = 0; k < 8; k++) {  // counters of a profiler, and none counts
+    table["%pm" + std::to_string(k)] = always(0);
+    table["%pm" + std::to_string(k) + "_64"] = always(0, 8);
   }
-  return !text.empty() && value < most;
+  return table;
 }
 
 }  // namespace
 
-int special_register_of(std::string_view name) {
-  static const std::map<std::string_view, int> known = {{"%tid.x", kTidX},
-                                                        {"%tid.y", kTidY},
-                                                        {"%tid.z", kTidZ},
-                                                        {"%ntid.x", kNtidX},
-                                                        {"%ntid.y", kNtidY},
-                                                        {"%ntid.z", kNtidZ},
-                                                        {"%ctaid.x", kCtaidX},
-                                                        {"%ctaid.y", kCtaidY},
-                                                        {"%ctaid.z", kCtaidZ},
-                                                        {"%nctaid.x", kNctaidX},
-                                                        {"%nctaid.y", kNctaidY},
-                                                        {"%nctaid.z", kNctaidZ},
-                                                        {"%laneid", kLaneid},
-                                                        {"%warpid", kWarpid},
-                                                        {"%nwarpid", kNwarpid},
-                                                        {"%smid", kSmid},
-                                                        {"%nsmid", kNsmid},
-                                                        {"%gridid", kGridid},
-                                                        {"%lanemask_eq", kMaskEq},
-                                                        {"%lanemask_lt", kMaskLt},
-                                                        {"%lanemask_le", kMaskLe},
-                                                        {"%lanemask_gt", kMaskGt},
-                                                        {"%lanemask_ge", kMaskGe},
-                                                        {"%dynamic_smem_size", kDynamicSharedBytes},
-                                                        {"%total_smem_size", kTotalSharedBytes}};
-  if (name.substr(0, 7) == "%envreg")
-    return name == "%envreg1"                    ? int(kEnvreg1)
-           : name == "%envreg2"                  ? int(kEnvreg2)
-           : is_number_below(name.substr(7), 32) ? int(kZero)
-                                                 : -1;
+const SpecialSource* special_register_of(std::string_view name) {
+  static const Table known = all();
   auto found = known.find(name);
-  return found == known.end() ? -1 : found->second;
+  return found == known.end() ? nullptr : &found->second;
+}
+
+bool is_special_vector(std::string_view name) {
+  return !name.empty() && name[0] == '%' && name.find('.') == name.npos &&
+         special_register_of(std::string(name) + ".x") != nullptr;
 }
 
 }  // namespace vgpu

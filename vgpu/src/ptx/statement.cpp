@@ -104,7 +104,7 @@ Operand Decoder::single(size_t& at, size_t to) const {
   o.text = text(at++, to);
   if (o.text.empty() || !ptx::is_word(o.text[0]))
     throw Unsupported("line " + std::to_string(tokens_[std::min(at, to) - 1].line) + ": an operand is missing");
-  o.kind = find_register(o.text) || special_register_of(o.text) >= 0 ? Operand::Register : Operand::Name;
+  o.kind = find_register(o.text) || special_register_of(o.text) ? Operand::Register : Operand::Name;
   if (text(at, to) == "+" || text(at, to) == "-") {
     if (text(at, to) == "+") at++;
     ptx::Constant by = ptx::constant(tokens_, at, to);

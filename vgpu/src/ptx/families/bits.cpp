@@ -59,6 +59,35 @@ template <class T> T insert(T a, T b, uint32_t from, uint32_t length) {
   return b;
 }
 
+// The low b bits of a, with their sign above them or without.  The result of szext and bmsk is exact for all b: clamped to
+// 32, or modulo it.
+template <bool kClamp> uint32_t held_to_word(uint32_t b) { return kClamp ? std::min(b, 32u) : b & 31; }
+template <bool kClamp> struct Szext {
+  template <class T> static T of(T a, uint32_t b) {
+    const uint32_t bits = held_to_word<kClamp>(b), above = 32 - bits;
+    return bits ? static_cast<T>(static_cast<T>(uint32_t(a) << above) >> above) : T(0);
+  }
+};
+// b bits from bit a on.
+template <bool kClamp> struct Bmsk {
+  static uint32_t of(uint32_t a, uint32_t b) {
+    return static_cast<uint32_t>(((1ull << held_to_word<kClamp>(b)) - 1) << held_to_word<kClamp>(a));
+  }
+};
+// The place of the n-th set bit from `base` on, upwards or downwards; 0: is that bit itself set?
+struct Fns {
+  static uint32_t of(uint32_t mask, uint32_t base, uint32_t n) {
+    const bool down = static_cast<int32_t>(n) < 0;
+    uint32_t left = n == 0 ? 1 : down ? 0 - n : n;
+    for (uint32_t at = base; at < 32; down ? at-- : at++) {
+      left -= mask >> at & 1;
+      if (!left) return at;
+      if (n == 0) break;
+    }
+    return ~0u;
+  }
+};
+
 template <class T> void bfe(WarpContext& w, const Instruction& i) {
   T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a);
   uint32_t *b = lane_values<uint32_t>(w, i.b), *c = lane_values<uint32_t>(w, i.c);
@@ -101,6 +130,14 @@ void lop3(WarpContext& w, const Instruction& i) {
       if (table >> k & 1) made |= (k & 4 ? a[l] : ~a[l]) & (k & 2 ? b[l] : ~b[l]) & (k & 1 ? c[l] : ~c[l]);
     d[l] = made;
   });
+}
+// lop3 that also joins whether any bit is set with another predicate, e.  v[0]: the predicate; count 2: and, else or.
+void lop3_with_predicate(WarpContext& w, const Instruction& i) {
+  const uint32_t other = predicate(w, i.e);
+  lop3(w, i);
+  const uint32_t* d = lane_values<uint32_t>(w, i.d);
+  const uint32_t any = lanes_where([=](uint32_t l) { return d[l] != 0; });
+  write_predicate(w, i.v[0], i.count == 2 ? any & other : any | other);
 }
 template <bool kLeft, bool kWrap> void funnel(WarpContext& w, const Instruction& i) {
   uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
@@ -192,27 +229,59 @@ bool select_funnel(const Statement& s, Instruction& i) {
   return true;
 }
 
+// `lop3.and.b32 d|p, a, b, c, table, q`
+bool select_lookup(Decoder& d, const Statement& s, Instruction& i) {
+  const bool joins = s.has("and") || s.has("or");
+  if (!s.only({"and|or"}) || s.operands.size() != (joins ? 6u : 5u) || s.operands[4].kind != Operand::Literal) return false;
+  if (joins != (s.operands[0].kind == Operand::Vector)) return false;
+  i.imm = static_cast<int64_t>(d.bits(s.operands[4], "u32"));
+  i.execute = lop3;
+  if (!joins) return true;
+  const Operand& p = s.operands[0].parts.at(1);
+  if (p.text == "_") return false;
+  i.execute = lop3_with_predicate;
+  i.v[0] = d.predicate_result(p);
+  i.e = d.predicate(s.operands[5]);
+  i.count = s.has("and") ? 2 : 1;
+  return true;
+}
+
 bool decode_four(Decoder& d, const Statement& s, Instruction& i) {
-  if (s.operands.size() < 4 || s.operands[0].kind == Operand::Vector) return false;
-  if (s.op == "prmt") {
-    if (!select_permutation(s, i)) return false;
-  } else if (s.op == "lop3") {
-    if (!s.only({}) || s.operands.size() != 5 || s.operands[4].kind != Operand::Literal) return false;
-    i.imm = static_cast<int64_t>(d.bits(s.operands[4], "u32"));
-    i.execute = lop3;
-  } else if (!select_funnel(s, i)) {
-    return false;
-  }
-  uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
-  for (size_t k = 0; k < 4; k++) *places[k] = k ? d.exact(s.operands[k], "b32") : d.result(s.operands[k], "b32");
+  if (s.operands.size() < 4 || (s.op != "lop3" && s.operands[0].kind == Operand::Vector)) return false;
+  if (!(s.op == "prmt" ? select_permutation(s, i) : s.op == "lop3" ? select_lookup(d, s, i) : select_funnel(s, i))) return false;
+  const Operand& into = s.operands[0];
+  i.d = into.kind == Operand::Vector ? d.result(into.parts.at(0), "b32", true) : d.result(into, "b32");
+  uint32_t* places[] = {&i.a, &i.b, &i.c};
+  for (size_t k = 0; k < 3; k++) *places[k] = d.exact(s.operands[k + 1], "b32");
   d.emit(i);
   return true;
+}
+
+Execute masks(const Statement& s, bool clamps) {
+  if (s.op == "bmsk") return clamps ? binary<uint32_t, uint32_t, Bmsk<true>> : binary<uint32_t, uint32_t, Bmsk<false>>;
+  if (s.op == "fns") return ternary<uint32_t, uint32_t, Fns>;
+  return for_integer(s.type(), [clamps](auto tag) -> Execute {
+    using T = typename decltype(tag)::type;
+    return sizeof(T) != 4 ? nullptr : clamps ? binary<T, T, Szext<true>> : binary<T, T, Szext<false>>;
+  });
+}
+
+bool decode_masks(Decoder& d, const Statement& s, Instruction& i) {
+  if (!s.only({s.op == "fns" ? "" : "clamp|wrap"}) || s.operands.size() != (s.op == "fns" ? 4u : 3u)) return false;
+  i.execute = masks(s, s.has("clamp"));
+  if (!i.execute) return false;
+  i.d = d.result(s.operands[0], s.type());
+  i.a = d.exact(s.operands[1], s.type());
+  i.b = d.exact(s.operands[2], "b32");
+  if (s.op == "fns") i.c = d.exact(s.operands[3], "b32");
+  return d.emit(i), true;
 }
 
 }  // namespace
 
 bool decode_bits(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
+  if (s.op == "szext" || s.op == "bmsk" || s.op == "fns") return decode_masks(d, s, i);
   if (s.op == "bfe" || s.op == "bfi") return decode_fields(d, s, i, t);
   if (s.op == "prmt" || s.op == "lop3" || s.op == "shf") return decode_four(d, s, i);
   if (s.operands.size() != 2 || !(s.op == "bfind" ? s.only({"shiftamt"}) : s.only({}))) return false;

@@ -1,8 +1,12 @@
 // Calls: of what the module defines, through a pointer, and of the device's own functions.
+#include "call.h"
+
 #include <algorithm>
+#include <cstring>
 
 #include "families.h"
 #include "system_calls.h"
+#include "types.h"
 
 namespace vgpu {
 namespace {
@@ -24,60 +28,145 @@ Parts parts_of(const Statement& s) {
   return parts;
 }
 
-const Symbol& argument(Decoder& d, const Statement& s, const Operand& o) {
+// Between a register, a or d, and what lies at imm in a lane's share of the scratch space or of the parameters.
+enum Area { kScratch, kParameters };
+uint8_t* share(const WarpContext& w, Area area, uint32_t lane) {
+  if (area == kScratch) return w.scratch + size_t(lane) * w.scratch_bytes;
+  return w.parameters + (w.has_lane_parameters ? size_t(lane) * w.parameter_bytes : 0);
+}
+template <class T, Area kArea> void load(WarpContext& w, const Instruction& i) {
+  T* d = lane_values<T>(w, i.d);
+  for_each_lane(w.active_mask, [&](uint32_t l) { std::memcpy(&d[l], share(w, kArea, l) + i.imm, sizeof(T)); });
+}
+template <class T, Area kArea> void store(WarpContext& w, const Instruction& i) {
+  const T* a = lane_values<T>(w, i.a);
+  for_each_lane(w.active_mask, [&](uint32_t l) { std::memcpy(share(w, kArea, l) + i.imm, &a[l], sizeof(T)); });
+}
+template <Area kArea> void emit_load(Decoder& d, Instruction i, uint32_t bytes, uint32_t into, uint32_t from) {
+  i.d = into, i.imm = from;
+  i.execute = for_size(bytes, [](auto tag) -> Execute { return load<typename decltype(tag)::type, kArea>; });
+  d.emit(i);
+}
+template <Area kArea> void emit_store(Decoder& d, Instruction i, uint32_t bytes, uint32_t from, uint32_t into) {
+  i.a = from, i.imm = into;
+  i.execute = for_size(bytes, [](auto tag) -> Execute { return store<typename decltype(tag)::type, kArea>; });
+  d.emit(i);
+}
+
+// What a call hands over or gets back: a .param variable, or a register (or a literal) by way of the scratch space.
+struct Actual { uint32_t at, size; };
+
+const Symbol& parameter_variable(Decoder& d, const Statement& s, const Operand& o) {
   const Symbol* symbol = d.symbol(std::string(o.text));
   if (!symbol || symbol->space != ptx::Space::Param || !symbol->dynamic) d.refuse(s, "an argument that is no parameter");
   return *symbol;
 }
 
-// Where the caller's pieces lie among what the callee declares.
-CallSite site_of(Decoder& d, const Statement& s, const Parts& parts, const ptx::Function& callee) {
+Actual argument(Decoder& d, const Statement& s, const Operand& o, const ptx::Parameter& formal, const Instruction& call) {
+  if (o.kind == Operand::Name) {
+    const Symbol& own = parameter_variable(d, s, o);
+    return {static_cast<uint32_t>(own.address), own.size};
+  }
+  if (formal.type.empty()) d.refuse(s, "a register for a parameter that is no number");
+  const uint32_t at = d.scratch_memory(formal.size);
+  emit_store<kScratch>(d, call, formal.size, d.exact(o, formal.type), at);
+  return {at, formal.size};
+}
+
+// Results in registers are fetched behind the call: `fetched` says which.
+struct Fetched { uint32_t size, into, from; };
+Actual result(Decoder& d, const Statement& s, const Operand& o, const ptx::Parameter& formal, std::vector<Fetched>& fetched) {
+  const bool unwanted = o.text == "_";
+  if (o.kind == Operand::Name && !unwanted) {
+    const Symbol& own = parameter_variable(d, s, o);
+    return {static_cast<uint32_t>(own.address), own.size};
+  }
+  if (formal.type.empty() && !unwanted) d.refuse(s, "a register for a result that is no number");
+  const uint32_t at = d.scratch_memory(formal.size);
+  if (!unwanted) fetched.push_back({formal.size, d.result(o, formal.type), at});
+  return {at, formal.size};
+}
+
+struct Actuals {
+  std::vector<Actual> arguments, results;
+  std::vector<Fetched> fetched;
+};
+Actuals actuals_of(Decoder& d, const Statement& s, const Parts& parts, const ptx::Function& callee, const Instruction& call) {
   if (callee.parameters.size() != parts.arguments.size() || callee.results.size() != parts.results.size())
     d.refuse(s, "a call with other parameters");
+  Actuals all;
+  for (size_t n = 0; n < parts.arguments.size(); n++)
+    all.arguments.push_back(argument(d, s, parts.arguments[n], callee.parameters[n], call));
+  for (size_t n = 0; n < parts.results.size(); n++)
+    all.results.push_back(result(d, s, parts.results[n], callee.results[n], all.fetched));
+  return all;
+}
+
+// Where the caller's pieces lie among what the callee declares.
+CallSite site_of(const Actuals& actuals, const ptx::Function& callee) {
   CallSite site;
-  for (size_t n = 0; n < parts.arguments.size(); n++) {
-    const Symbol& own = argument(d, s, parts.arguments[n]);
+  for (size_t n = 0; n < actuals.arguments.size(); n++) {
+    const Actual& own = actuals.arguments[n];
     const ptx::Parameter& theirs = callee.parameters[n];
-    site.arguments.push_back({static_cast<uint32_t>(own.address), theirs.offset, std::min(own.size, theirs.size)});
+    site.arguments.push_back({own.at, theirs.offset, std::min(own.size, theirs.size)});
   }
-  for (size_t n = 0; n < parts.results.size(); n++) {
-    const Symbol& own = argument(d, s, parts.results[n]);
+  for (size_t n = 0; n < actuals.results.size(); n++) {
+    const Actual& own = actuals.results[n];
     const ptx::Parameter& theirs = callee.results[n];
-    site.results.push_back({theirs.offset, static_cast<uint32_t>(own.address), std::min(own.size, theirs.size)});
+    site.results.push_back({theirs.offset, own.at, std::min(own.size, theirs.size)});
   }
   site.parameter_bytes = callee.parameter_bytes;
   return site;
 }
 
-bool decode_system(Decoder& d, const Statement& s, const Parts& parts, Instruction& i) {
+bool select_system_call(const Parts& parts, const Actuals& actuals, Instruction& i) {
   std::vector<uint32_t> arguments, results;
-  for (const Operand& one : parts.arguments) arguments.push_back(static_cast<uint32_t>(argument(d, s, one).address));
-  for (const Operand& one : parts.results) results.push_back(static_cast<uint32_t>(argument(d, s, one).address));
+  for (const Actual& one : actuals.arguments) arguments.push_back(one.at);
+  for (const Actual& one : actuals.results) results.push_back(one.at);
   return decode_system_call(std::string(parts.target.text), arguments, results, i);
 }
 
 }  // namespace
 
+void load_parameters(Decoder& d) {
+  for (const ptx::Parameter& one : d.function().parameters) {
+    if (!one.in_register) continue;
+    Operand own;
+    own.kind = Operand::Register, own.text = one.name;
+    emit_load<kParameters>(d, Instruction(), one.size, d.result(own, one.type), one.offset);
+  }
+}
+
+void store_results(Decoder& d, const Instruction& returning) {
+  for (const ptx::Parameter& one : d.function().results) {
+    if (!one.in_register) continue;
+    Operand own;
+    own.kind = Operand::Register, own.text = one.name;
+    emit_store<kParameters>(d, returning, one.size, d.exact(own, one.type), one.offset);
+  }
+}
+
 bool decode_call(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.only({"uni"}, 0)) return false;
-  Parts parts = parts_of(s);
-  CallSite site;
-  if (parts.target.kind == Operand::Register) {
-    const ptx::Function* prototype = d.prototype(parts.prototype);
-    if (!prototype) d.refuse(s, "a call through a pointer without a prototype");
-    site = site_of(d, s, parts, *prototype);
-    i.a = d.exact(parts.target, "u64");
-  } else {
-    const ptx::Function* callee = d.symbols().function(std::string(parts.target.text));
-    if (callee && !callee->defined && decode_system(d, s, parts, i)) return d.emit(i), true;
-    if (!callee || !callee->defined)
-      d.refuse(s, ("a call of what this module does not define, " + std::string(parts.target.text)).c_str());
-    site = site_of(d, s, parts, *callee);
-    site.callee = callee->name;
+  const Parts parts = parts_of(s);
+  const Instruction guarded = i;
+  const bool by_pointer = parts.target.kind == Operand::Register;
+  const ptx::Function* callee =
+      by_pointer ? d.prototype(parts.prototype) : d.symbols().function(std::string(parts.target.text));
+  if (!callee && by_pointer) d.refuse(s, "a call through a pointer without a prototype");
+  if (!callee) d.refuse(s, ("a call of what this module does not define, " + std::string(parts.target.text)).c_str());
+  const Actuals actuals = actuals_of(d, s, parts, *callee, guarded);
+  if (by_pointer || callee->defined) {
+    CallSite site = site_of(actuals, *callee);
+    if (by_pointer) i.a = d.exact(parts.target, "u64");
+    else site.callee = callee->name;
+    i.kind = InstructionKind::Call;
+    i.imm = d.call(std::move(site));
+  } else if (!select_system_call(parts, actuals, i)) {
+    d.refuse(s, ("a call of what this module does not define, " + std::string(parts.target.text)).c_str());
   }
-  i.kind = InstructionKind::Call;
-  i.imm = d.call(std::move(site));
   d.emit(i);
+  for (const Fetched& one : actuals.fetched) emit_load<kScratch>(d, guarded, one.size, one.into, one.from);
   return true;
 }
 

@@ -1,4 +1,5 @@
 // Branches, the block's barriers, and what only orders memory (here every access is in order).
+#include "call.h"
 #include "core/instruction_set.h"
 #include "families.h"
 #include "types.h"
@@ -18,6 +19,8 @@ bool beyond(const Decoder& d, const Operand& o, uint64_t most, uint64_t multiple
   uint64_t value = d.bits(o, "u32");
   return value > most || value % multiple;
 }
+
+bool is_zero(const Decoder& d, const Operand& o) { return o.kind == Operand::Literal && d.bits(o, "u32") == 0; }
 
 BarrierMode mode_of(const Statement& s) {
   if (!s.has("red")) return s.has("arrive") ? kBarrierArrive : kBarrierSync;
@@ -46,6 +49,7 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   i.count = 1;
   const bool counts = left == (reduces ? 2u : 1u);
   if (counts && beyond(d, s.operands[k], UINT32_MAX, kWarpSize)) return false;
+  if (counts && i.variant == kBarrierArrive && is_zero(d, s.operands[k])) return false;
   if (counts) i.b = d.exact(s.operands[k++], "u32"), i.count = 2;
   if (reduces) i.c = d.predicate(s.operands.at(k));
   d.emit(i);
@@ -94,6 +98,7 @@ bool decode_control(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.only({"uni", "idx"}, s.op == "nanosleep") || (s.op == "brx") != s.has("idx")) return false;
   if (s.op == "bra" || s.op == "brx") return decode_branch(d, s, i);
   if (s.op == "nanosleep") d.exact(s.operands.at(0), "u32");
+  if (s.op == "ret") store_results(d, i);
   i.kind = kind_of(s.op);
   d.emit(i);
   return true;

@@ -195,6 +195,7 @@ bool decode_convert(Decoder& d, const Statement& s, Instruction& i) {
   i.execute = between(into, from);
   if (!i.execute) return false;
   RegisterSlot source = d.use(s.operands[1], from), result = d.written(s.operands[0], into);
+  if (source.sort == Sort::Special && (into[0] == 'f' || into[0] == 'b')) return false;
   if (!source.width || !result.width || source.width < ptx::size_of(from) || result.width < ptx::size_of(into)) return false;
   i.a = source.offset, i.d = result.offset;
   i.count = static_cast<uint8_t>(source.width);

@@ -81,6 +81,14 @@ struct MaxNan {
   template <class T> static T of(T a, T b) { return a != a || b != b ? canonicalize_nan(a + b) : maximum(a, b); }
 };
 
+// min and max of magnitudes, with the operands' signs joined.
+template <class Op> struct XorSign {
+  static float of(float a, float b) {
+    const float made = Op::of(std::fabs(a), std::fabs(b));
+    return made != made ? made : std::copysign(made, std::signbit(a) != std::signbit(b) ? -1.0f : 1.0f);
+  }
+};
+
 // rcp.approx.ftz.f64 and its like read and write the upper 32 bits alone, and flush what is subnormal.
 template <class Op> struct Gross {
   static double upper(double x) {
@@ -166,12 +174,17 @@ Execute select_rounded(const Statement& s) {
   return nullptr;
 }
 
+template <class Op> Execute limit(const Statement& s) {
+  if (s.has("xorsign")) return s.type() == "f32" ? single<XorSign<Op>, 2>(s) : nullptr;
+  return of<Op, 2>(s, RoundingMode::Nearest);
+}
+
 Execute select_nearest(const Statement& s) {
   const RoundingMode nearest = RoundingMode::Nearest;
   if (s.op == "neg") return of<Neg, 1>(s, nearest);
   if (s.op == "abs") return of<Abs, 1>(s, nearest);
-  if (s.op == "min") return s.has("NaN") ? of<MinNan, 2>(s, nearest) : of<Min, 2>(s, nearest);
-  if (s.op == "max") return s.has("NaN") ? of<MaxNan, 2>(s, nearest) : of<Max, 2>(s, nearest);
+  if (s.op == "min") return s.has("NaN") ? limit<MinNan>(s) : limit<Min>(s);
+  if (s.op == "max") return s.has("NaN") ? limit<MaxNan>(s) : limit<Max>(s);
   if (s.op == "rsqrt") return of<Rsqrt, 1>(s, nearest);
   if (s.op == "ex2") return of<Ex2, 1>(s, nearest);
   if (s.op == "lg2") return of<Lg2, 1>(s, nearest);
@@ -225,7 +238,7 @@ bool known_words(const Statement& s) {
   if (s.op == "rsqrt" || (s.op == "rcp" && twice && s.has("approx")))
     return s.has("approx") && (s.op == "rsqrt" || s.has("ftz")) && s.only({"approx", "ftz"});
   if (twice && s.has("ftz")) return false;
-  if (s.op == "min" || s.op == "max") return s.only({"ftz", twice ? "ftz" : "NaN"});
+  if (s.op == "min" || s.op == "max") return twice ? s.only({}) : s.only({"ftz", "NaN", "xorsign", "abs"});
   if (s.op == "neg" || s.op == "abs") return s.only({"ftz"});
   if (s.op == "copysign") return s.only({});
   if (s.op == "add" || s.op == "sub" || s.op == "mul") return s.only({rounding, "ftz", "sat"});

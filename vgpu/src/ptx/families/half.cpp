@@ -23,12 +23,14 @@ double odd_sum(double a, double b) {
 }
 
 enum { kAdd, kSub, kMul, kFma, kNeg, kAbs, kMin, kMax, kMinNan, kMaxNan, kEx2, kTanh };
-constexpr uint8_t kFlush = 1, kSaturate = 2, kRelu = 4;
+constexpr uint8_t kFlush = 1, kSaturate = 2, kRelu = 4, kXorSign = 8;
 
 template <class H, int kOp> uint16_t of(uint16_t a, uint16_t b, uint16_t c, uint8_t mode) {
   if (mode & kFlush) a = H::flushed(a), b = H::flushed(b), c = H::flushed(c);
   if (kOp == kNeg) return a ^ 0x8000;
   if (kOp == kAbs) return a & 0x7fff;
+  const uint16_t sign = mode & kXorSign ? (a ^ b) & 0x8000 : 0;  // of magnitudes, the operands' signs joined
+  if (mode & kXorSign) a &= 0x7fff, b &= 0x7fff;
   double x = H::in(a), y = H::in(b), made;
   switch (kOp) {
     case kAdd: made = x + y; break;
@@ -46,6 +48,7 @@ template <class H, int kOp> uint16_t of(uint16_t a, uint16_t b, uint16_t c, uint
   // What only its rounding makes normal is flushed, too.
   if ((mode & kFlush) && std::fabs(made) < H::kLeastNormal) made = std::copysign(0.0, made);
   uint16_t bits = H::out(made);
+  if (made == made) bits |= sign;
   return mode & kRelu ? not_negative(bits) : bits;
 }
 
@@ -83,7 +86,7 @@ bool known_words(const Statement& s) {
     const bool flushes = s.op == "ex2" && s.type().substr(0, 2) == "bf";
     return s.has("approx") && s.has("ftz") == flushes && s.only({"approx", "ftz"});
   }
-  if (s.op == "min" || s.op == "max") return s.only({"ftz", "NaN"});
+  if (s.op == "min" || s.op == "max") return s.only({"ftz", "NaN", "xorsign", "abs"});
   return s.op == "neg" || s.op == "abs" ? s.only({"ftz"}) : s.only({"rn", "ftz", "sat|relu"});
 }
 
@@ -97,7 +100,8 @@ bool decode_half(Decoder& d, const Statement& s, Instruction& i) {
   else if (t == "bf16" || t == "bf16x2") i.execute = pick<BfloatFormat>(s, pair);
   const size_t wanted = s.op == "fma" ? 4 : is_among("neg|abs|ex2|tanh", s.op) ? 2 : 3;
   if (!i.execute || s.operands.size() != wanted || (wanted == 4 && !s.has("rn"))) return false;
-  i.variant = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0);
+  i.variant = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0) |
+              (s.has("xorsign") ? kXorSign : 0);
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
   for (size_t k = 0; k < s.operands.size(); k++) *places[k] = k ? d.exact(s.operands[k], t) : d.result(s.operands[k], t);
   if (s.operands.size() < 3) i.b = i.a;

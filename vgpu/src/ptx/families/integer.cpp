@@ -52,6 +52,9 @@ struct Min {
 struct Max {
   template <class T> static T of(T a, T b) { return std::max(a, b); }
 };
+template <class Op> struct Relu {  // and not below zero
+  template <class T> static T of(T a, T b) { return std::max(Op::of(a, b), T(0)); }
+};
 struct AddSaturated {
   static int32_t of(int32_t a, int32_t b) {
     return static_cast<int32_t>(std::clamp<int64_t>(int64_t(a) + b, INT32_MIN, INT32_MAX));
@@ -284,6 +287,11 @@ bool decode_shift(Decoder& d, const Statement& s, Instruction& i, std::string_vi
   return true;
 }
 
+Execute not_negative(const Statement& s, std::string_view t) {
+  if (t == "s32") return s.op == "min" ? binary<int32_t, int32_t, Relu<Min>> : binary<int32_t, int32_t, Relu<Max>>;
+  return t != "s16x2" ? nullptr : s.op == "min" ? halves<int16_t, Relu<Min>> : halves<int16_t, Relu<Max>>;
+}
+
 Execute packed(const Statement& s, std::string_view t) {
   if (t == "s16x2" && s.op == "min") return halves<int16_t, Min>;
   if (t == "s16x2" && s.op == "max") return halves<int16_t, Max>;
@@ -308,6 +316,7 @@ bool known_words(const Statement& s) {
   if (s.op == "add" || s.op == "sub") return s.only({"sat"});
   if (s.op == "mul" || s.op == "mad") return s.only({"lo|hi|wide", "sat"});
   if (s.op == "mul24" || s.op == "mad24") return s.only({"lo|hi", "sat"}) && s.words.size() > 1;
+  if (s.op == "min" || s.op == "max") return s.only({"relu"});
   if (s.op == "dp4a") return s.only({}, 2);
   if (s.op == "dp2a") return s.only({"lo|hi"}, 2) && s.words.size() == 3;
   return s.only({});
@@ -320,7 +329,7 @@ bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
   if (!known_words(s)) return false;
   if (t == "pred") return decode_predicates(d, s, i);
   if (s.op == "shl" || s.op == "shr") return decode_shift(d, s, i, t);
-  i.execute = plain(s, t);
+  i.execute = s.has("relu") ? not_negative(s, t) : plain(s, t);
   if (!i.execute) i.execute = packed(s, t);
   if (!i.execute && (i.execute = dot(s))) t = "b32";
   if (!i.execute || s.operands.size() < 2) return false;

@@ -1,6 +1,7 @@
 // mov, cvta, isspacep: values, addresses of variables, and what the machine tells of itself.
 #include "address.h"
 #include "families.h"
+#include "ptx/special_registers.h"
 #include "types.h"
 
 namespace vgpu {
@@ -187,10 +188,47 @@ bool decode_clock(Decoder& d, std::string_view name, uint32_t width, Instruction
 bool decode_name(Decoder& d, const Operand& from, uint32_t width, Instruction& i) {
   if (width == 8) return decode_variable(d, from, i, false);
   const Symbol* symbol = d.symbol(std::string(from.text));
-  if (!symbol || width != 4) return false;
+  if (!symbol || width != 4 || symbol->space == ptx::Space::Global) return false;
   i.a = symbol->dynamic ? special_offset(kDynamicShared) : d.constant(symbol->address + static_cast<uint64_t>(from.offset), 4);
   i.execute = copy<uint32_t>;
   d.emit(i);
+  return true;
+}
+
+// Of a special register mov reads as many bits as it has, and of some 16 or 64.
+bool may_read(const SpecialSource& special, std::string_view type) {
+  const uint32_t width = ptx::size_of(type);
+  return type[0] != 'f' && (width == special.width || (width == 2 && special.narrow) || (width == 8 && special.wide));
+}
+
+// `mov.v4.u32 {a, b, c, d}, %tid`, or from another vector, or one value for all: by way of registers of its own, for what
+// is read and what is written may overlap.
+bool decode_vector(Decoder& d, const Statement& s, Instruction& i) {
+  const std::string_view t = s.type();
+  const uint32_t width = ptx::size_of(t), count = s.has("v4") ? 4 : 2;
+  const Operand &into = s.operands[0], &from = s.operands[1];
+  if (!s.only({"v2|v4"}) || into.kind != Operand::Vector || into.parts.size() != count || width * count > 16) return false;
+  i.execute = for_size(width, [](auto tag) -> Execute { return copy<typename decltype(tag)::type>; });
+  const bool special = is_special_vector(from.text), parted = from.kind == Operand::Vector;
+  if (special ? count != 4 || width != 4 || t[0] == 'f' : parted ? from.parts.size() != count : from.kind == Operand::Name)
+    return false;
+  static const std::string_view letters[] = {".x", ".y", ".z", ".w"};
+  uint32_t held[4];
+  for (uint32_t k = 0; k < count; k++) {
+    Operand one = parted ? from.parts[k] : from;
+    const std::string name = std::string(from.text) + std::string(letters[k]);
+    if (special) one.kind = Operand::Register, one.text = name;
+    i.d = held[k] = d.scratch_register(width);
+    const RegisterSlot slot = d.use(one, t);
+    if (slot.width != width || (slot.sort == Sort::Special && t[0] == 'f')) return false;
+    i.a = slot.offset;
+    d.emit(i);
+  }
+  for (uint32_t k = 0; k < count; k++) {
+    if (into.parts[k].text == "_") continue;
+    i.a = held[k], i.d = d.result(into.parts[k], t);
+    d.emit(i);
+  }
   return true;
 }
 
@@ -200,24 +238,28 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "cvta") return decode_cvta(d, s, i);
   if (s.operands.size() != 2) return false;
   if (s.op == "isspacep") return decode_isspacep(d, s, i);
+  if (s.has("v2") || s.has("v4")) return decode_vector(d, s, i);
   if (!s.only({})) return false;
   std::string_view t = s.type();
   const Operand& from = s.operands[1];
   if (s.operands[0].kind == Operand::Vector || from.kind == Operand::Vector) return decode_parts(d, s, i);
   if (t == "pred") {
-    i.d = d.predicate_result(s.operands[0]), i.a = d.predicate(from), i.execute = copy_predicate;
+    const bool clusters = from.text == "%is_explicit_cluster";  // launches have none
+    i.d = d.predicate_result(s.operands[0]), i.execute = copy_predicate;
+    i.a = clusters ? d.constant(from.inverted ? kFullMask : 0, 4) : d.predicate(from);
     d.emit(i);
     return true;
   }
   i.d = d.result(s.operands[0], t);
   uint32_t width = ptx::size_of(t);
-  if (is_clock(from.text)) return decode_clock(d, from.text, width, i);
-  if (from.kind == Operand::Name) return decode_name(d, from, width, i);
+  if (is_clock(from.text)) return t[0] != 'f' && decode_clock(d, from.text, width, i);
+  if (from.kind == Operand::Name) return t[0] != 'f' && decode_name(d, from, width, i);
   RegisterSlot slot = d.use(from, t);
-  if (slot.sort == Sort::Special && t[0] == 'f') return false;
+  if (slot.sort == Sort::Special && !may_read(*special_register_of(from.text), t)) return false;
   i.a = slot.offset;
   i.execute = for_size(width, [](auto tag) -> Execute { return copy<typename decltype(tag)::type>; });
-  if (slot.width != width) i.execute = slot.width == 4 ? (width == 8 ? widen : width == 2 ? narrow : nullptr) : nullptr;
+  if (slot.width != width)
+    i.execute = slot.sort != Sort::Special || slot.width != 4 ? nullptr : width == 8 ? widen : width == 2 ? narrow : nullptr;
   if (!i.execute) return false;
   d.emit(i);
   return true;

@@ -182,7 +182,7 @@ constexpr Form kForms[] = {{"shfl", decode_shuffle, 4}, {"activemask", decode_ac
 }  // namespace
 
 bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
-  if ((s.op == "shfl" || s.op == "vote") && !s.has("sync") && d.symbols().needs_sync())
+  if ((s.op == "shfl" || s.op == "vote") && !s.has("sync") && d.function().target >= 70 && d.function().version >= 64)
     d.refuse(s, "no .sync, which PTX 6.4 and newer want on sm_70 and newer");
   for (const Form& form : kForms) {
     if (form.op != s.op) continue;
