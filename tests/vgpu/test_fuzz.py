@@ -1,20 +1,60 @@
 """Random programs of PTX, beside what exact arithmetic makes of them: python tests/vgpu/fuzz.py runs more of them."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzzing import cuda_oracle, exact_oracle, families, ptxas_oracle
+from fuzzing import cuda_oracle, exact_oracle, families, floats, ptxas_oracle, reals
 from fuzzing.programs import draw_program
 
 ANSWERS = Path(ptxas_oracle.__file__).with_name("answers.txt")  # of ptxas 13.0: + it takes, - it refuses
+REQUIREMENTS = ANSWERS.with_name("requirements.txt")  # likewise: version, architecture, statement
 PROGRAMS = 400  # in CI; before a release 100,000 by the command
 
 
 def test_random_programs(device):
     found = exact_oracle.disagreements(device, [draw_program(1, number, families.ALL) for number in range(PROGRAMS)])
     assert not found, "\n".join(str(exact_oracle.minimize(device, one)) for one in found)
+
+
+def flushed_late(form, name):
+    """What a result is where subnormals are flushed behind the rounding."""
+    format = floats.FORMAT[name]
+    plain = next(one for one in floats.arithmetic(name) if one.name == form.name.replace(".ftz", ""))
+
+    def of(*operands):
+        made = plain.of(*map(format.flush, operands))
+        return format.flush(made) if isinstance(made, int) else made
+
+    return of
+
+
+def rounded_twice(form, name):
+    """What fma gives by way of double precision."""
+    format, wide = floats.FORMAT[name], floats.FORMAT["f64"]
+
+    def of(a, b, c):
+        total = reals.add(reals.multiply(format.number(a), format.number(b)), format.number(c))
+        made = wide.bits(total)
+        return format.bits(wide.number(made)) if isinstance(made, int) else format.nan
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "chosen", "wrong"),
+    [
+        ("f32", "single precision", re.compile(r"(mul|div|fma)\.r.\.ftz\.f32"), flushed_late),
+        ("bf16", "half precision", re.compile(r"fma\.rn\.bf16"), rounded_twice),
+    ],
+)
+def test_operands_come_to_where_rounding_is_hard(device, name, family, chosen, wrong):
+    """Faults that show at the least normal number, or where far less than a step decides a tie."""
+    forms = [replace(one, of=wrong(one, name)) for one in families.ALL[family] if chosen.search(one.name)]
+    programs = [draw_program(3, number, {family: forms}) for number in range(PROGRAMS)]
+    assert len(exact_oracle.disagreements(device, programs)) >= 5
 
 
 def another_bit(of):
@@ -46,6 +86,14 @@ def test_what_ptxas_refuses_is_refused(device):
     answers = zip(statements, [line[0] == "+" for line in lines], by_virtual_gpu, strict=True)
     assert [one for one in answers if ptxas_oracle.differs(*one)] == []
     assert sum(by_virtual_gpu) > 500
+
+
+def test_statements_need_what_ptxas_says(device):
+    """The least PTX version and architecture of each instruction, and of each of its words."""
+    told = [line.split(" ", 2) for line in REQUIREMENTS.read_text().splitlines()]
+    needs = [(int(version), int(target), text) for version, target, text in told]
+    assert sum(version > 0 or target > 0 for version, target, _ in needs) > 150
+    assert ptxas_oracle.wrong_requirements(device, needs) == []
 
 
 def test_generic_addresses_that_a_variable_names(device):

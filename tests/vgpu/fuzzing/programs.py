@@ -83,6 +83,45 @@ def draw_bits(draw: np.random.Generator, width: int, count: int) -> np.ndarray:
     return made & np.uint64((1 << width) - 1)
 
 
+RELATED = 0.5  # of the lanes
+OF_WIDTH = {16: [("f16", 1), ("bf16", 1)], 32: [("f32", 1), ("f32", 1), ("f16", 2), ("bf16", 2)], 64: [("f64", 1)]}
+
+
+def related_floats(draw: np.random.Generator, name: str, count: int) -> np.ndarray:
+    """The registers of a lane, such that an operation on two or three of them comes to where rounding is hard.
+
+    Either products and quotients lie about the least normal number, or products are ties between two numbers, and some
+    registers hold far less than a step, which decides.
+    """
+    exponent, fraction = FORMATS[name]
+    mean, ones = (1 << exponent - 1) - 1, (1 << fraction) - 1
+    if draw.random() < 0.5:
+        one = 1 - mean if draw.random() < 0.2 else draw.integers(2 - mean, mean)
+        at = np.where(draw.random(count) < 0.5, one, 1 - mean - one + draw.choice([-1, -1, 0, 1], count))
+        fractions = draw.choice([0, 0, ones, ones, ones - 1, 1], count)
+    else:
+        at = np.where(draw.random(count) < 0.6, draw.integers(-2, 3, count), draw.integers(-mean, -mean // 4, count))
+        # The lowest bits of two have a product of half a step; there may be more bits above them.
+        place = draw.integers(1, fraction + 1)
+        lowest = 1 << np.where(draw.random(count) < 0.5, fraction - place, place - 1)
+        above = draw.integers(0, 1 << fraction, count) & -lowest & ones
+        fractions = lowest | np.where(draw.random(count) < 0.5, above, 0)
+    fields = np.clip(at + mean, 0, 2 * mean).astype(np.uint64) << np.uint64(fraction)
+    signs = draw.integers(0, 2, count).astype(np.uint64) << np.uint64(exponent + fraction)
+    return signs | fields | fractions.astype(np.uint64)
+
+
+def draw_registers(draw: np.random.Generator, width: int, count: int) -> np.ndarray:
+    """[register, lane]: each by itself, but that in some lanes all are related."""
+    rows = draw_bits(draw, width, count * LANES).reshape(count, LANES)
+    for lane in np.nonzero(draw.random(LANES) < RELATED)[0] if width > 1 else []:
+        name, parts = OF_WIDTH[width][draw.integers(len(OF_WIDTH[width]))]
+        rows[:, lane] = 0
+        for part in range(parts):
+            rows[:, lane] |= related_floats(draw, name, count) << np.uint64(16 * part)
+    return rows
+
+
 def draw_literal(choose: random.Random, written: str) -> Literal:
     type = plain_type(written)
     if ":" in written:
@@ -129,7 +168,7 @@ def draw_program(seed: int, number: int, families: dict[str, list[Form]], length
     draw = np.random.default_rng([seed, number])
     inputs = {}
     for width, (name, count) in FILES.items():
-        rows = draw_bits(draw, width, count * LANES).reshape(count, LANES).tolist()
+        rows = draw_registers(draw, width, count).tolist()
         inputs.update({f"{name}{k}": row for k, row in enumerate(rows)})
     lanes = LANES if choose.random() < 0.7 else choose.randint(1, LANES)
     return Program(f"--seed {seed} --only {number}", lines, inputs, lanes)
