@@ -13,6 +13,7 @@ from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment, Framework, Source
 from tfdet.matrix.ranges import leading_version
 from tfdet.verdicts.audit_findings import count_by_family
+from tfdet.verdicts.ignore_comments import Ignore
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.programs import Call, Program
 from tfdet.verdicts.reachable_sources import SourceIndex, SourceMatch, calls_of
@@ -90,6 +91,10 @@ def check_program(
     matrix = status.matrix.for_framework(environment.framework)
     by_source = _cells(status, build.environment, device)
     reached, found = _reached(matrix, environment.framework, program) if program else ({}, [])
+    if program and program.ignores:
+        others = status.matrix.sources.keys() - matrix.sources.keys()
+        found += _unused_ignores(reached, [one for one in program.ignores if one.rule not in others])
+        reached = _without_ignored(reached, program.ignores)
     for key, source in matrix.sources.items():
         if device in source.devices and (key in reached or program is None):
             found += list(_finding(key, source, by_source.get(key, []), solutions, reached.get(key, [])))
@@ -117,6 +122,28 @@ def _reached(
     called = calls_of(named.naming, program)
     strange = [name for name in called if name not in switches and not index.sources_named(name)]
     return reached, list(_unknown(named, called, strange, bool(reached)))
+
+
+def _without_ignored(
+    reached: Mapping[str, Sequence[SourceMatch]], ignores: Sequence[Ignore]
+) -> dict[str, list[SourceMatch]]:
+    """Without the calls on whose line a comment names the source; a source of which no call is left is gone."""
+    known = frozenset(ignores)
+    left = {
+        source: [match for match in some if Ignore(source, *match.call.place) not in known]
+        for source, some in reached.items()
+    }
+    return {source: some for source, some in left.items() if some}
+
+
+def _unused_ignores(
+    reached: Mapping[str, Sequence[SourceMatch]], ignores: Sequence[Ignore]
+) -> Iterator[ProgramFinding]:
+    places = {Ignore(source, *match.call.place) for source, some in reached.items() for match in some}
+    for one in sorted(set(ignores) - places):
+        call = Call(one.rule, one.file, one.line, one.cell)
+        text = f"no call on this line reaches a source called {one.rule!r}, which its comment ignores"
+        yield ProgramFinding("warning", "", text, calls=(call,), rule="unused-ignore")
 
 
 def _unknown(framework: Framework, called: list[str], strange: list[str], reached: bool) -> Iterator[ProgramFinding]:

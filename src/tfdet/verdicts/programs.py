@@ -11,6 +11,7 @@ from pathlib import Path
 from tfdet.base.errors import DataError
 from tfdet.base.untrusted import read_bytes
 from tfdet.verdicts import notebooks
+from tfdet.verdicts.ignore_comments import Ignore, find_ignores
 from tfdet.verdicts.static_analysis import Call, NameResolver, SourceUnit, calls, environment, settings
 
 __all__ = ["Call", "Program", "parse_programs"]
@@ -24,13 +25,14 @@ class Program:
     """What a program imports, calls and sets.
 
     calls_and_settings: calls of imported names, and assignments, in the order of the text.  methods: calls on objects.
-    environ: what it sets in os.environ, wherever in the text.
+    environ: what it sets in os.environ, wherever in the text.  ignores: its comments that findings are known.
     """
 
     imports: frozenset[str]
     calls_and_settings: tuple[Call, ...]
     methods: tuple[Call, ...]
     environ: dict[str, str]
+    ignores: tuple[Ignore, ...] = ()
 
 
 def parse_programs(paths: list[Path]) -> Program:
@@ -39,8 +41,10 @@ def parse_programs(paths: list[Path]) -> Program:
     events: list[Call] = []
     methods: list[Call] = []
     environ: dict[str, str] = {}
+    ignores: list[Ignore] = []
     for path in paths:
         units = list(_units(path))
+        ignores += [ignore for unit in units for ignore in unit.ignores]
         names = NameResolver(node for unit in units for node in unit.nodes)
         imports |= set(names.imported.values())
         for unit in units:
@@ -49,20 +53,22 @@ def parse_programs(paths: list[Path]) -> Program:
             named = [call for call in found if not call.is_method]
             events += sorted([*named, *settings(unit, names)], key=lambda call: call.line)
             environ |= dict(environment(unit))
-    return Program(frozenset(imports), tuple(events), tuple(methods), environ)
+    return Program(frozenset(imports), tuple(events), tuple(methods), environ, tuple(ignores))
 
 
 def _units(path: Path) -> Iterator[SourceUnit]:
     if path.suffix.lower() != notebooks.SUFFIX:
-        yield SourceUnit(_parsed(read_bytes(path, _ADVICE, _MAX_BYTES), str(path)), str(path))
+        content = read_bytes(path, _ADVICE, _MAX_BYTES)
+        yield SourceUnit(_parsed(content, str(path)), str(path), ignores=tuple(find_ignores(content, str(path))))
         return
     for number, text in notebooks.cells(path):
         where = f"{path}: cell {number}"
         try:
             tree = _parsed(text, where)
         except DataError:
-            tree = _parsed(notebooks.python(text), where)
-        yield SourceUnit(tree, str(path), number)
+            text = notebooks.python(text)
+            tree = _parsed(text, where)
+        yield SourceUnit(tree, str(path), number, tuple(find_ignores(text, str(path), number)))
 
 
 def _parsed(text: bytes | str, where: str) -> ast.Module:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from tfdet.verdicts.ignore_comments import Ignore
 from tfdet.verdicts.memory_use import MAKERS, MemoryUse, MemoryUseAnalysis
 
 UNKNOWN = "?"
@@ -51,6 +52,11 @@ class Call:
         return self.name.startswith(UNKNOWN)
 
     @property
+    def place(self) -> tuple[str, int, int]:
+        """Its file, line, and cell of a notebook or 0."""
+        return self.file, self.line, self.cell
+
+    @property
     def where(self) -> str:
         return f"{self.file}:cell {self.cell}:{self.line}" if self.cell else f"{self.file}:{self.line}"
 
@@ -62,6 +68,7 @@ class SourceUnit:
     tree: ast.Module
     file: str
     cell: int = 0
+    ignores: tuple[Ignore, ...] = ()
 
     @cached_property
     def nodes(self) -> list[ast.AST]:

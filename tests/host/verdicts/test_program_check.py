@@ -169,6 +169,42 @@ def python(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("comment", "levels"),
+    [
+        ("", {"bincount": "error"}),
+        ("# tfdet: ignore[bincount] only logged", {}),
+        ("#tfdet:ignore[cumsum, bincount]", {"unused-ignore": "warning"}),
+        ("# tfdet: ignore[bincuont]", {"bincount": "error", "unused-ignore": "warning"}),
+        ("# tfdet: ignore[torch-index-add]", {"bincount": "error"}),  # of another framework: its build is asked
+        ("# tfdet: ignore", {"bincount": "error"}),
+    ],
+)
+def test_a_comment_ignores_a_rule_on_its_line(
+    status: Status, tmp_path: Path, comment: str, levels: dict[str, str]
+) -> None:
+    path = tmp_path / "train.py"
+    lines = [
+        "import tensorflow as tf",
+        'text = "# tfdet: ignore[bincount]"',
+        f"tf.math.bincount(x, weights=w) {comment}",
+    ]
+    path.write_text("\n".join(lines))
+    some = check_program(status, BUILD, "gpu", parse_programs([path]), set())
+    assert {one.source or one.rule: one.level for one in some if one.level != "note"} == levels
+
+
+def test_a_comment_in_a_notebook_is_of_its_cell(status: Status, tmp_path: Path) -> None:
+    path, call = tmp_path / "train.ipynb", "tf.math.bincount(x, weights=w)"
+    ignored = f"{call}  # tfdet: ignore[bincount]"
+    lines = ["import tensorflow as tf", ignored, f"%time 1\n{ignored}", call]
+    cells = [{"cell_type": "code", "source": line} for line in lines]
+    path.write_text(json.dumps({"nbformat": 4, "metadata": {}, "cells": cells}))
+    some = check_program(status, BUILD, "gpu", parse_programs([path]), set())
+    (error,) = (one for one in some if one.level != "note")
+    assert (error.source, [call.place for call in error.calls]) == ("bincount", [(str(path), 1, 4)])
+
+
 def test_packages_are_read_without_importing_them(python: Path) -> None:
     assert installed_versions(str(python)) == {"tensorflow-cpu": "2.21.0", "numpy": "2.0"}
 
