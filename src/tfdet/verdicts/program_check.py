@@ -13,6 +13,7 @@ from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment, Framework, Source
 from tfdet.matrix.ranges import leading_version
 from tfdet.verdicts.audit_findings import count_by_family
+from tfdet.verdicts.entropy.rule import Rule
 from tfdet.verdicts.ignore_comments import Ignore
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.programs import Call, Program
@@ -53,8 +54,8 @@ class ProgramFinding:
 
     def as_json(self) -> dict[str, Any]:
         calls = [_place(call) for call in self.calls]
-        return {"level": self.level, "source": self.source, "text": self.text, "settled_by": list(self.settled_by),
-                "calls": calls}  # fmt: skip
+        return {"level": self.level, "source": self.source, "rule": self.source or self.rule, "text": self.text,
+                "settled_by": list(self.settled_by), "calls": calls}  # fmt: skip
 
 
 def _place(call: Call) -> dict[str, Any]:
@@ -91,10 +92,11 @@ def check_program(
     matrix = status.matrix.for_framework(environment.framework)
     by_source = _cells(status, build.environment, device)
     reached, found = _reached(matrix, environment.framework, program) if program else ({}, [])
-    if program and program.ignores:
+    if program:
         others = status.matrix.sources.keys() - matrix.sources.keys()
-        found += _unused_ignores(reached, [one for one in program.ignores if one.rule not in others])
+        found += _unused_ignores(program, reached, [one for one in program.ignores if one.rule not in others])
         reached = _without_ignored(reached, program.ignores)
+        found += _entropy_findings(program, solutions)
     for key, source in matrix.sources.items():
         if device in source.devices and (key in reached or program is None):
             found += list(_finding(key, source, by_source.get(key, []), solutions, reached.get(key, [])))
@@ -136,13 +138,27 @@ def _without_ignored(
     return {source: some for source, some in left.items() if some}
 
 
+def _entropy_findings(program: Program, solutions: set[str]) -> Iterator[ProgramFinding]:
+    """One for each rule: whether a difference reaches a result, the text does not show."""
+    known = frozenset(program.ignores)
+    by_rule: dict[Rule, list[Call]] = {}
+    for rule, call in program.entropy:
+        if Ignore(rule.id, *call.place) not in known:
+            by_rule.setdefault(rule, []).append(call)
+    for rule, some in by_rule.items():
+        done = [name for name in rule.settled_by if name in solutions]
+        text = f"{rule.title}; settled by {', '.join(done)}" if done else f"{rule.title}: {rule.mend}"
+        yield ProgramFinding("note" if done else "warning", "", text, rule.settled_by, tuple(some), rule.id)
+
+
 def _unused_ignores(
-    reached: Mapping[str, Sequence[SourceMatch]], ignores: Sequence[Ignore]
+    program: Program, reached: Mapping[str, Sequence[SourceMatch]], ignores: Sequence[Ignore]
 ) -> Iterator[ProgramFinding]:
     places = {Ignore(source, *match.call.place) for source, some in reached.items() for match in some}
+    places |= {Ignore(rule.id, *call.place) for rule, call in program.entropy}
     for one in sorted(set(ignores) - places):
         call = Call(one.rule, one.file, one.line, one.cell)
-        text = f"no call on this line reaches a source called {one.rule!r}, which its comment ignores"
+        text = f"nothing on this line is found by {one.rule!r}, which its comment ignores"
         yield ProgramFinding("warning", "", text, calls=(call,), rule="unused-ignore")
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from tfdet.base.errors import DataError
 from tfdet.base.untrusted import read_bytes
 from tfdet.verdicts import notebooks
+from tfdet.verdicts.entropy.find_entropy import find_entropy
+from tfdet.verdicts.entropy.rule import Rule
 from tfdet.verdicts.ignore_comments import Ignore, find_ignores
 from tfdet.verdicts.static_analysis import Call, NameResolver, SourceUnit, calls, environment, settings
 
@@ -26,6 +28,7 @@ class Program:
 
     calls_and_settings: calls of imported names, and assignments, in the order of the text.  methods: calls on objects.
     environ: what it sets in os.environ, wherever in the text.  ignores: its comments that findings are known.
+    entropy: what it takes in that another run may get otherwise, and by which rule.
     """
 
     imports: frozenset[str]
@@ -33,6 +36,7 @@ class Program:
     methods: tuple[Call, ...]
     environ: dict[str, str]
     ignores: tuple[Ignore, ...] = ()
+    entropy: tuple[tuple[Rule, Call], ...] = ()
 
 
 def parse_programs(paths: list[Path]) -> Program:
@@ -42,18 +46,20 @@ def parse_programs(paths: list[Path]) -> Program:
     methods: list[Call] = []
     environ: dict[str, str] = {}
     ignores: list[Ignore] = []
+    entropy: list[tuple[Rule, Call]] = []
     for path in paths:
         units = list(_units(path))
         ignores += [ignore for unit in units for ignore in unit.ignores]
         names = NameResolver(node for unit in units for node in unit.nodes)
         imports |= set(names.imported.values())
         for unit in units:
+            entropy += find_entropy(unit, names)
             found = list(calls(unit, names))
             methods += [call for call in found if call.is_method]
             named = [call for call in found if not call.is_method]
             events += sorted([*named, *settings(unit, names)], key=lambda call: call.line)
             environ |= dict(environment(unit))
-    return Program(frozenset(imports), tuple(events), tuple(methods), environ, tuple(ignores))
+    return Program(frozenset(imports), tuple(events), tuple(methods), environ, tuple(ignores), tuple(entropy))
 
 
 def _units(path: Path) -> Iterator[SourceUnit]:

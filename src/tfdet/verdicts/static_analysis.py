@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -110,6 +110,10 @@ class NameResolver:
         if top not in self.imported:
             return ""
         return f"{self.imported[top]}.{rest}" if rest else self.imported[top]
+
+    def assigned(self, name: str) -> Sequence[ast.AST | None]:
+        """All that is assigned to a name in the file; None for what may be anything."""
+        return self._origins.get(name, ())
 
     def roots(self, node: ast.AST) -> frozenset[str]:
         """The packages that an object comes from; UNKNOWN among them where it may be any."""

@@ -194,6 +194,18 @@ def test_a_comment_ignores_a_rule_on_its_line(
     assert {one.source or one.rule: one.level for one in some if one.level != "note"} == levels
 
 
+def test_what_another_run_may_get_otherwise_is_a_warning(status: Status, tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    lines = ["import tensorflow as tf, os", "a = list(set(x))", "b = os.listdir(d)  # tfdet: ignore[unsorted-listing]"]
+    path.write_text("\n".join(lines))
+    for solutions, level in ((set(), "warning"), ({"PYHASH"}, "note")):
+        some = check_program(status, BUILD, "gpu", parse_programs([path]), solutions)
+        found = [
+            (one.rule, one.level, [call.line for call in one.calls]) for one in some if one.rule != "unknown-calls"
+        ]
+        assert found == [("set-order", level, [2])]
+
+
 def test_a_comment_in_a_notebook_is_of_its_cell(status: Status, tmp_path: Path) -> None:
     path, call = tmp_path / "train.ipynb", "tf.math.bincount(x, weights=w)"
     ignored = f"{call}  # tfdet: ignore[bincount]"

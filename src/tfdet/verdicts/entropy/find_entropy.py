@@ -1,0 +1,28 @@
+"""All rules, in the order in which they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tfdet.verdicts.entropy import (
+    completion_order,
+    hash_of_text,
+    seed_from_run,
+    set_order,
+    unseeded_generator,
+    unsorted_listing,
+)
+from tfdet.verdicts.entropy.rule import Rule, UnitText
+from tfdet.verdicts.static_analysis import Call, NameResolver, SourceUnit
+
+RULES = tuple(
+    module.RULE
+    for module in (
+        seed_from_run, unseeded_generator, set_order, hash_of_text, unsorted_listing, completion_order,
+    )
+)  # fmt: skip
+
+
+def find_entropy(unit: SourceUnit, names: NameResolver) -> Iterator[tuple[Rule, Call]]:
+    text = UnitText(unit, names)
+    return ((rule, call) for rule in RULES for call in rule.find(text))
