@@ -202,3 +202,17 @@ def test_two_singles_into_a_pair(device, type, mode, relu):
     same(device.results(f"cvt.{mode}{relu}.{type}x2.f32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
     wanted = np.array([half(a) for a in x.tolist()], UNSIGNED[2])
     same(device.results(f"cvt.{mode}{relu}.{type}.f32 %d, %x;", [np.uint16], x), wanted, x)
+
+
+@pytest.mark.parametrize("word", ["rn", "rz", "rm", "rp"])
+def test_what_only_its_rounding_makes_normal_is_flushed(device, word):
+    """Doubles about the least normal single."""
+    real, least = Real("f64"), (Real("f64").bias - Real("f32").bias + 1) << 52
+    steps = [*range(-40, 41), *(sign << k for k in range(27, 31) for sign in (1, -1))]
+    x = np.array([least + step | sign for step in steps for sign in (0, real.sign)], np.uint64)
+
+    def flushed(bits):
+        negative, magnitude = real.value(bits)
+        return Real("f32").bits(negative, magnitude if magnitude >= Real("f32").least_normal else Fraction(0), word)
+
+    check(device, f"{word}.ftz.", "f32", "f64", flushed, x)

@@ -125,8 +125,9 @@ template <class D, class S> struct Convert {
     else if constexpr (std::is_same_v<D, Bfloat>) return {to_bfloat16(x, to)};
     else if constexpr (std::is_same_v<D, double>) return canonicalize_nan(x);
     else {
-      float made = canonicalize_nan(to_float(x));
-      return how & kFlush ? flush_subnormal(made) : made;
+      // What only its rounding makes normal is flushed, too.
+      if ((how & kFlush) && std::fabs(x) < kLeastNormal) return static_cast<float>(std::copysign(0.0, x));
+      return canonicalize_nan(to_float(x));
     }
   }
 };
