@@ -41,7 +41,7 @@ class Driver:
 
     def __init__(self) -> None:
         self.cuda = ctypes.CDLL(str(builder.build(builder.cache()) / "libcuda.so.1"))
-        self.cuda.vgpu_last_fault.restype = ctypes.c_char_p
+        self.cuda.vgpu_last_error.restype = ctypes.c_char_p
 
     def reasons(self, image: int) -> list[str]:
         """Of each kernel of the container why it is refused; empty where it is decoded."""
@@ -60,7 +60,7 @@ class Driver:
         return self.fault() if self.cuda.cuFuncGetAttribute(ctypes.byref(threads), 0, ctypes.c_void_p(function)) else ""
 
     def fault(self) -> str:
-        return re.sub(r"^.*?line \d+: ", "", self.cuda.vgpu_last_fault().decode())
+        return re.sub(r"^.*?line \d+: ", "", self.cuda.vgpu_last_error().decode())
 
 
 def report(driver: Driver, path: str) -> None:
@@ -80,7 +80,7 @@ def report(driver: Driver, path: str) -> None:
 
 def main() -> int:
     paths = [one for one in sys.argv[1:] if not one.isdigit()]
-    os.environ["VGPU_CAPABILITY"] = next((one for one in sys.argv[1:] if one.isdigit()), "90")
+    os.environ["VGPU_COMPUTE_CAPABILITY"] = next((one for one in sys.argv[1:] if one.isdigit()), "90")
     driver = Driver()
     for path in paths:
         report(driver, path)

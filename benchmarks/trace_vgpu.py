@@ -3,7 +3,7 @@
     python benchmarks/trace_vgpu.py ENV [PROGRAM...]
 
 An embedding summed by unsorted_segment_sum, crops by crop_and_resize, and a small CNN with such, whose convolutions
-are stood in for on the CPU. Promised: the op and its line, no other, the kernel with its atomics, and the stand-ins
+are computed by CPU fallbacks. Promised: the op and its line, no other, the kernel with its atomics, and the fallbacks
 by name. Exit code 1 if not. A GPU environment is made on first use: minutes, and 3 GB.
 """
 
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent / "trace_vgpu_programs"
-# program: (op, what a word of its kernel is, what must be stood in for)
+# program: (op, what a word of its kernel is, which calls CPU fallbacks must compute)
 EXPECTED = {"embedding": ("UnsortedSegmentSum", "UnsortedSegment", ()),
             "crop": ("CropAndResizeGradImage", "CropAndResizeBackprop", ()),
             "crop_cnn": ("CropAndResizeGradImage", "CropAndResizeBackprop", ("cudnnConvolution",))}  # fmt: skip

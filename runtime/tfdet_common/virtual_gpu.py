@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # for type comments alone
 
 NAME = "tfdet virtual GPU"  # prefix of the device name that frameworks see
 FOLDER = "TFDET_VGPU"  # variable: the folder of its libraries, loaded instead of NVIDIA's
-CPU_FALLBACKS = "VGPU_STAND_INS"  # variable: vendor libraries computed on the CPU; never evidence
+CPU_FALLBACKS = "VGPU_CPU_FALLBACKS"  # variable: vendor libraries computed on the CPU; never evidence
 SCHEDULES = "serial, reverse, random:SEED, adversary:SEED, atomics:SEED, exchange or lanes"
 _DECISIONS = re.compile(r"([0-9]{1,19}):([0-9]{1,19})(?:-([0-9]{1,19}))?")  # LAUNCH:FIRST-LAST or LAUNCH:INDEX
 _SEEDED = re.compile(r"exchange|lanes|(?:random|adversary|atomics):[0-9]{1,19}")

@@ -182,7 +182,9 @@ def test_a_race_is_said_where_the_replay_differed(tmp_path: Path, distinct: int,
     found = Scripted(
         tmp_path,
         script,
-        launcher=SimpleNamespace(stood_in=(), replay=lambda path, times: {"times": times, "distinct": [distinct]}),
+        launcher=SimpleNamespace(
+            fallback_calls=(), replay=lambda path, times: {"times": times, "distinct": [distinct]}
+        ),
     ).search()
     (culprit,) = found.culprits
     assert culprit["class"] == kind

@@ -24,7 +24,7 @@ def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:
     assert [schedules.environment(turn, {"A": "b"}) for turn in (0, 4)] == [
         {"VGPU_SCHEDULE": "serial", "A": "b"}, {"VGPU_SCHEDULE": "reverse", "A": "b"}]  # fmt: skip
     launch = {"kernel": "_ZN10tensorflow27UnsortedSegmentCustomKernelIfiE", "order_dependent": [
-        {"line": 4865, "shows": "rounding", "atomics": 16384, "addresses": 32}]}  # fmt: skip
+        {"line": 4865, "order_sensitivity": "rounding", "atomics": 16384, "addresses": 32}]}  # fmt: skip
 
     def replay(environment: dict[str, str]) -> dict[str, Any]:
         if "VGPU_REPORT" in environment:
@@ -84,7 +84,7 @@ def test_a_program_that_runs_nothing_on_the_virtual_gpu_says_nothing_of_it(
         folder.mkdir()
         Hand(folder / "trace-0.tfdt", level="none").end()
 
-    launcher: Any = SimpleNamespace(stood_in=(), record=record)
+    launcher: Any = SimpleNamespace(fallback_calls=(), record=record)
     search = Search(["train.py"], str(tmp_path), schedules=Schedules("VGPU_SCHEDULE", ["serial", "reverse"]),
                     launcher=launcher, progress=Progress(8, out=io.StringIO()))  # fmt: skip
     with pytest.raises(ProgramFailedError) as error:

@@ -57,14 +57,14 @@ def test_what_a_closed_library_would_compute_is_unsupported_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even where the caller's shell has its stand-ins on: they are for whole programs, never for evidence."""
-    monkeypatch.setenv("VGPU_STAND_INS", "all")
+    monkeypatch.setenv("VGPU_CPU_FALLBACKS", "all")
     chosen = ["--source", "cudnn-max-pool-backprop", "--solution", "none", "--repeats", "1", "--processes", "1"]
     records = run(tmp_path / "records.jsonl", *chosen)
     assert {record["observation"] for record in records} == {"unsupported"}
     assert all("cudnnPoolingForward" in record["error"]["message"] for record in records)
 
 
-@pytest.mark.skipif(os.environ.get("TFDET_TESTS") != "all", reason="once a week; test_minimise.py is shorter")
+@pytest.mark.skipif(os.environ.get("TFDET_TESTS") != "all", reason="once a week; test_minimize_schedule.py is shorter")
 def test_a_difference_comes_down_to_two_atomics(tmp_path: Path) -> None:
     """Of two warps, for a column has one addend in each: their exchange changes the bytes of a real program."""
     project = find_project()
@@ -72,7 +72,7 @@ def test_a_difference_comes_down_to_two_atomics(tmp_path: Path) -> None:
     python = VenvEngine(project).interpreter("tf2.0", environment, "gpu", without_vendor_libraries=True)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    command = [sys.executable, str(project.vgpu / "minimise.py"), "--", str(python), str(program)]
+    command = [sys.executable, str(project.vgpu / "minimize_schedule.py"), "--", str(python), str(program)]
     silent = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=silent)
     assert done.returncode == 0, done.stderr[-3000:]

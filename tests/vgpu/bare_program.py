@@ -35,7 +35,7 @@ def words(at, count):
 
 def run(device, code, text="", **environment):
     """(the numbers that it prints, what it says on standard error); `text` is its PTX."""
-    before = {key: value for key, value in os.environ.items() if key != "VGPU_CAPABILITY"}
+    before = {key: value for key, value in os.environ.items() if key != "VGPU_COMPUTE_CAPABILITY"}
     program = START + f"text = {text!r}\n" + textwrap.dedent(code)
     done = subprocess.run(
         [sys.executable, "-S", "-c", program, device.library],

@@ -17,22 +17,22 @@ def tolerance(dtype, terms=1):
 
 
 class Library(Device):
-    """Another library than that of the other tests: VGPU_STAND_INS is read once."""
+    """Another library than that of the other tests: VGPU_CPU_FALLBACKS is read once."""
 
     def __init__(self, folder):
         own = folder / "libvgpu-stand-ins.so"
         shutil.copy(build(), own)
-        os.environ["VGPU_STAND_INS"] = "all"
+        os.environ["VGPU_CPU_FALLBACKS"] = "all"
         try:
             super().__init__(str(own))
             self.status("cublasSscal_v2", None, 0, self.scalar(1, "float32"), None, 1)  # reads it
         finally:
-            del os.environ["VGPU_STAND_INS"]
-        self.cuda.vgpu_stood_in.restype = ctypes.c_char_p
+            del os.environ["VGPU_CPU_FALLBACKS"]
+        self.cuda.vgpu_fallback_calls.restype = ctypes.c_char_p
         self.kept = []
 
     def stood_in(self):
-        return self.cuda.vgpu_stood_in().decode().splitlines()
+        return self.cuda.vgpu_fallback_calls().decode().splitlines()
 
     def status(self, name, *arguments):
         """The call's status; numbers go as C's int, others as they are."""

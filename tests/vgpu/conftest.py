@@ -9,7 +9,7 @@ from virtual_device import Device, build, kernel
 
 @pytest.fixture(scope="session")
 def device():
-    os.environ["VGPU_LIMIT"] = "20000000"  # instructions of a launch: a test that never ends shall end
+    os.environ["VGPU_MAX_INSTRUCTIONS"] = "20000000"  # instructions of a launch: a test that never ends shall end
     return Device(build())
 
 

@@ -171,7 +171,7 @@ def ends(device, data):
 
 
 def main():
-    os.environ["VGPU_LIMIT"] = "200000"
+    os.environ["VGPU_MAX_INSTRUCTIONS"] = "200000"
     device = Device(build())
     ends_of = [ends(device, mutant(number)) for number in range(int(sys.argv[1]), int(sys.argv[2]))]
     for number, end in enumerate(ends_of, int(sys.argv[1])):

@@ -53,8 +53,8 @@ def environment(python: Path, library: Path) -> dict[str, str]:
         **os.environ,
         "LD_LIBRARY_PATH": f"{library}:{nvidia / 'cuda_nvrtc' / 'lib'}",
         "CUDA_HOME": str(toolkit),
-        "VGPU_CAPABILITY": CAPABILITY,
-        "VGPU_LIMIT": "2000000000",
+        "VGPU_COMPUTE_CAPABILITY": CAPABILITY,
+        "VGPU_MAX_INSTRUCTIONS": "2000000000",
     }
 
 

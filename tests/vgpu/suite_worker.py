@@ -70,13 +70,13 @@ def run(name):
 
 def answer(name, device):
     """How it went, and what the device says: the calls that it refused, its launches, whether it still runs."""
-    device.vgpu_forget_refused()
+    device.vgpu_clear_unsupported_calls()
     before = device.vgpu_launches()
     how, why = run(name)
     return {
         "how": how,
         "why": why,
-        "refused": device.vgpu_refused().decode().splitlines(),
+        "refused": device.vgpu_unsupported_calls().decode().splitlines(),
         "launches": device.vgpu_launches() - before,
         "dead": device.cuCtxSynchronize() != 0,
     }
@@ -90,7 +90,7 @@ def main():
     say = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what tests print is not for who reads the results
     device = ctypes.CDLL("libcuda.so.1")
-    device.vgpu_refused.restype = ctypes.c_char_p
+    device.vgpu_unsupported_calls.restype = ctypes.c_char_p
     device.vgpu_launches.restype = ctypes.c_uint64
     for name in sys.stdin if chosen.list is None else chosen.list:
         name = name.strip()

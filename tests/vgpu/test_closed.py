@@ -61,14 +61,14 @@ REFUSED = [
 
 @pytest.fixture
 def cuda(device):
-    device.cuda.vgpu_refused.restype = ctypes.c_char_p
-    device.cuda.vgpu_forget_refused()
+    device.cuda.vgpu_unsupported_calls.restype = ctypes.c_char_p
+    device.cuda.vgpu_clear_unsupported_calls()
     yield device.cuda
-    device.cuda.vgpu_forget_refused()
+    device.cuda.vgpu_clear_unsupported_calls()
 
 
 def refused(cuda):
-    return cuda.vgpu_refused().decode().split("\n")
+    return cuda.vgpu_unsupported_calls().decode().split("\n")
 
 
 @pytest.mark.parametrize("name", CREATES)
@@ -102,7 +102,7 @@ def test_each_is_named_once_until_forgotten(cuda):
     for name in ["cusparseSpMM", "cusolverDnSgesvd", "cusparseSpMM"]:
         getattr(cuda, name)(None)
     assert refused(cuda) == ["cusparseSpMM", "cusolverDnSgesvd"]
-    cuda.vgpu_forget_refused()
+    cuda.vgpu_clear_unsupported_calls()
     assert refused(cuda) == [""]
 
 
@@ -154,7 +154,7 @@ def test_a_graph_is_refused_at_its_first_operation(cuda):
         (10, "cudnnBackendFinalize(CONVOLUTION_FORWARD)"),
         (4, "cudnnBackendFinalize"),
     ]:
-        cuda.vgpu_forget_refused()
+        cuda.vgpu_clear_unsupported_calls()
         descriptor = ctypes.c_void_p()
         assert cuda.cudnnBackendCreateDescriptor(kind, ctypes.byref(descriptor)) == 0
         assert bool(cuda.cudnnBackendFinalize(descriptor)) == bool(name)

@@ -68,7 +68,7 @@ def test_there_is_nothing_to_meet_at_in_another_launch(meet):
 
 
 def test_the_meeting_orders_what_is_before_and_behind_it(meet):
-    first, _, _, _, said = meet("cooperative", VGPU_CHECK="races,initialised")
+    first, _, _, _, said = meet("cooperative", VGPU_CHECK="racecheck,initcheck")
     assert (first, said) == (0, "")
 
 

@@ -1,4 +1,4 @@
-"""VGPU_CHECK=initialised tells reads of what was never written, and nothing of what was, by whom ever."""
+"""VGPU_CHECK=initcheck tells reads of what was never written, and nothing of what was, by whom ever."""
 
 import ctypes
 import os
@@ -25,7 +25,7 @@ def own(tmp_path_factory):
     """Another library than that of the other tests: VGPU_CHECK is read once."""
     path = tmp_path_factory.mktemp("library") / "libvgpu-initialised.so"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("VGPU_CHECK", "initialised")
+        patch.setenv("VGPU_CHECK", "initcheck")
         yield Device(shutil.copy(build(), path))
 
 
@@ -170,7 +170,7 @@ def test_memory_of_the_thread_alone_is_not_looked_at(own, found):
 
 
 def test_what_a_stand_in_reads_and_writes(own, tmp_path, capfd, monkeypatch):
-    monkeypatch.setenv("VGPU_CHECK", "initialised")
+    monkeypatch.setenv("VGPU_CHECK", "initcheck")
     library = Library(tmp_path)
     fresh, made, one = library.allocate(16), library.allocate(16), library.scalar(1, "float32")
     x, none = library.put(np.ones(2, np.float32)), library.scalar(0, "float32")
@@ -184,18 +184,18 @@ def test_what_a_stand_in_reads_and_writes(own, tmp_path, capfd, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("checks", "code"), [("races,initialised", 0), ("initialised", 0), ("initialized", 2), ("race", 2)]
+    ("checks", "code"), [("racecheck,initcheck", 0), ("initcheck", 0), ("initialized", 2), ("race", 2)]
 )
 def test_checks_may_be_joined_and_must_exist(checks, code):
     program = f"import ctypes; ctypes.CDLL({build()!r}).vgpu_launches()"
     environment = {**os.environ, "VGPU_CHECK": checks}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.returncode == code
-    assert ("VGPU_CHECK: nothing is called" in done.stderr) == bool(code)
+    assert ("VGPU_CHECK: unknown check" in done.stderr) == bool(code)
 
 
 def test_both_checks_at_once(device, monkeypatch):
-    monkeypatch.setenv("VGPU_CHECK", "races,initialised")
+    monkeypatch.setenv("VGPU_CHECK", "racecheck,initcheck")
     body = "ld.param.u64 %l0, [p0]; ld.shared.u32 %r1, [word]; st.global.u32 [%l0], %r1;"
     _, _, said = device.apart(kernel(body, ["p0"], head=SHARED), [np.zeros(1, np.uint32)], grid=2, block=2)
     assert "race in k" in said

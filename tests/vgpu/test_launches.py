@@ -127,7 +127,7 @@ def test_a_kernel_tells_how_many_threads_it_may_have(kernels):
 
 def alone(device, code, capability=None):
     """The numbers that a program of its own prints, whose device is of this capability."""
-    return run(device, code, **({"VGPU_CAPABILITY": str(capability)} if capability else {}))[0]
+    return run(device, code, **({"VGPU_COMPUTE_CAPABILITY": str(capability)} if capability else {}))[0]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ for result in (
 def test_a_fault_has_its_number_and_stays(device, name):
     body, wanted = FAULTS[name]
     text = kernel(body, ["p0"], head=DECLARED)
-    assert run(device, AFTER, text, VGPU_LIMIT="200000")[0] == [wanted] * 16
+    assert run(device, AFTER, text, VGPU_MAX_INSTRUCTIONS="200000")[0] == [wanted] * 16
 
 
 def test_ptx_has_no_store_to_constant_memory(device):

@@ -31,17 +31,17 @@ def load(cuda, image):
 @pytest.mark.parametrize("image", [ELF, container((2, 70, ELF)), container((1, 100, TEXT.encode() + b"\0"))])
 def test_its_kernel_is_named_when_it_is_to_run(device, image):
     cuda, function = device.cuda, ctypes.c_void_p()
-    cuda.vgpu_refused.restype = cuda.vgpu_last_fault.restype = ctypes.c_char_p
-    cuda.vgpu_forget_refused()
+    cuda.vgpu_unsupported_calls.restype = cuda.vgpu_last_error.restype = ctypes.c_char_p
+    cuda.vgpu_clear_unsupported_calls()
     code, module = load(cuda, image)
     assert code == 0
     assert cuda.cuModuleGetFunction(ctypes.byref(function), module, b"ncclKernel") == 0
     assert cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None) == 209
-    assert cuda.vgpu_refused().startswith(b"ncclKernel: ")
-    assert b"without PTX" in cuda.vgpu_last_fault()
+    assert cuda.vgpu_unsupported_calls().startswith(b"ncclKernel: ")
+    assert b"without PTX" in cuda.vgpu_last_error()
     assert cuda.cuModuleGetGlobal_v2(None, None, module, b"x") == 500
     cuda.cuModuleUnload(module)
-    cuda.vgpu_forget_refused()
+    cuda.vgpu_clear_unsupported_calls()
     assert device.run(TEXT, [np.zeros(4, np.uint32)])[1][0][0] == 7  # nothing stays behind
 
 
@@ -78,11 +78,11 @@ def test_a_container_that_zstd_packed_is_named(device, kind):
     code = bytes.fromhex("28b52ffd60251a6d3b00ba41180b2400") + bytes(48)
     element = struct.pack("<HHIQIIIIQQQQ", kind, 0x101, 80, len(code), len(code) - 1, 64, 0, 70, 0x8011, 0, 6949, 72)
     body = element + bytes(80 - len(element)) + code
-    device.cuda.vgpu_last_fault.restype = ctypes.c_char_p
+    device.cuda.vgpu_last_error.restype = ctypes.c_char_p
     result, _ = load(device.cuda, struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body)
     if kind == 2:  # machine code: its kernels are refused when they are to run
         assert result == 0
         return
     assert result == 209  # CUDA_ERROR_NO_BINARY_FOR_GPU
-    assert b"zstd" in device.cuda.vgpu_last_fault()
-    assert b"-compress-mode=speed" in device.cuda.vgpu_last_fault()
+    assert b"zstd" in device.cuda.vgpu_last_error()
+    assert b"-compress-mode=speed" in device.cuda.vgpu_last_error()

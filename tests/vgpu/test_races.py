@@ -1,4 +1,4 @@
-"""VGPU_CHECK=races finds planted races, and none where a barrier, a fence or an atomic gives an order."""
+"""VGPU_CHECK=racecheck finds planted races, and none where a barrier, a fence or an atomic gives an order."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ ld.global.u32 %r2, [%l0+8]; st.global.u32 [%l0+4], %r2;"""
 
 @pytest.fixture(params=["serial", "random:1", "adversary:1"])
 def races(device, request, monkeypatch):
-    monkeypatch.setenv("VGPU_CHECK", "races")
+    monkeypatch.setenv("VGPU_CHECK", "racecheck")
 
     def found(text, **how):
         code, (made,), said = device.apart(text, [np.zeros(128, np.uint32)], request.param, **how)

@@ -15,9 +15,9 @@ ATOMIC"""
 CASES = {
     "red.global.add.f32 [%l0], %r1;": "rounding",
     "atom.global.add.f32 %r3, [%l0], %r1;": "rounding",
-    "atom.global.exch.b32 %r3, [%l0], %t;": "last",
-    "atom.global.cas.b32 %r3, [%l0], 0, %t;": "last",
-    "atom.global.add.u32 %r3, [%l0], 1;": "old",
+    "atom.global.exch.b32 %r3, [%l0], %t;": "last_writer",
+    "atom.global.cas.b32 %r3, [%l0], 0, %t;": "last_writer",
+    "atom.global.add.u32 %r3, [%l0], 1;": "returns_old",
     "red.global.add.u32 [%l0], 1;": None,
     "red.global.max.u32 [%l0], %t;": None,
 }
@@ -43,7 +43,7 @@ def test_atomics_at_one_address_from_several_threads(device, tmp_path, monkeypat
         return
     (one,) = said["order_dependent"]
     assert one["line"] == 1 + text[: text.index(atomic)].count("\n")
-    assert (one["shows"], one["atomics"], one["addresses"]) == (CASES[atomic], 128, 2)
+    assert (one["order_sensitivity"], one["atomics"], one["addresses"]) == (CASES[atomic], 128, 2)
     assert [(place["space"], place["offset"], place["atomics"]) for place in one["most"]] == [
         ("global", 0, 64),
         ("global", 4, 64),
@@ -90,8 +90,8 @@ def test_watching_changes_nothing(device, tmp_path, monkeypatch):
     for schedule in ("serial", "random:4", "adversary:4"):
         plain = device.apart(text, [np.zeros(64, np.uint32)], schedule, grid=4, block=64)[1][0]
         monkeypatch.setenv("VGPU_REPORT", str(tmp_path / "other"))
-        monkeypatch.setenv("VGPU_TRACE", f"0:{tmp_path / 'trace'}")
+        monkeypatch.setenv("VGPU_MEMORY_TRACE", f"0:{tmp_path / 'trace'}")
         watched = device.apart(text, [np.zeros(64, np.uint32)], schedule, grid=4, block=64)[1][0]
         monkeypatch.delenv("VGPU_REPORT")
-        monkeypatch.delenv("VGPU_TRACE")
+        monkeypatch.delenv("VGPU_MEMORY_TRACE")
         assert plain.tolist() == watched.tolist()

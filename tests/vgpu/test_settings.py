@@ -8,23 +8,31 @@ import pytest
 
 WRONG = {
     "VGPU_SCHEDULE": ["WRONG", "random:1@", "lanes@", "random:1@0:5,"],
-    "VGPU_CAPABILITY": ["7.0", "sm_70", "-70", "7", "700", " 70", "0x46"],
+    "VGPU_COMPUTE_CAPABILITY": ["7.0", "sm_70", "-70", "7", "700", " 70", "0x46"],
     "VGPU_MEMORY_MIB": ["0", "2G", "-1", "1.5", "99999999999999999999", "1048577"],
-    "VGPU_LIMIT": ["many", "-1", "1e9", "10 "],
+    "VGPU_MAX_INSTRUCTIONS": ["many", "-1", "1e9", "10 "],
     "VGPU_LOG": ["yes", "2", "true"],
-    "VGPU_CHECK": ["race", "races,", ",races", "races,,memcheck", "races memcheck", "Races", "initialized"],
-    "VGPU_STAND_INS": ["cuda", "cublas,", "cublas cudnn", "ALL", "cufft"],
-    "VGPU_TRACE": ["file", "0:", ":file", "-1:file", "0x1:file"],
+    "VGPU_CHECK": [
+        "race",
+        "racecheck,",
+        ",racecheck",
+        "racecheck,,memcheck",
+        "racecheck memcheck",
+        "Races",
+        "initialized",
+    ],
+    "VGPU_CPU_FALLBACKS": ["cuda", "cublas,", "cublas cudnn", "ALL", "cufft"],
+    "VGPU_MEMORY_TRACE": ["file", "0:", ":file", "-1:file", "0x1:file"],
 }
 RIGHT = {
     "VGPU_SCHEDULE": ["atomics:1@0:3", ""],
-    "VGPU_CAPABILITY": ["70", "120", ""],
+    "VGPU_COMPUTE_CAPABILITY": ["70", "120", ""],
     "VGPU_MEMORY_MIB": ["1", "64"],
-    "VGPU_LIMIT": ["0", "200000"],
+    "VGPU_MAX_INSTRUCTIONS": ["0", "200000"],
     "VGPU_LOG": ["0", "1"],
-    "VGPU_CHECK": ["races", "memcheck,initialised", "races,races"],
-    "VGPU_STAND_INS": ["all", "cudnn,cublas", "cublas"],
-    "VGPU_TRACE": ["0:/dev/null"],
+    "VGPU_CHECK": ["racecheck", "memcheck,initcheck", "racecheck,racecheck"],
+    "VGPU_CPU_FALLBACKS": ["all", "cudnn,cublas", "cublas"],
+    "VGPU_MEMORY_TRACE": ["0:/dev/null"],
 }
 
 

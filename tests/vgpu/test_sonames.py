@@ -125,7 +125,7 @@ except pynvml.NVMLError as error:
 
 
 def test_nvidias_own_package_reads_the_device(folder):
-    environ = {"LD_LIBRARY_PATH": str(folder), "VGPU_CAPABILITY": "70"}
+    environ = {"LD_LIBRARY_PATH": str(folder), "VGPU_COMPUTE_CAPABILITY": "70"}
     done = subprocess.run([sys.executable, "-c", READ_BY_PACKAGE], env=environ, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0].split()[0] == "1"

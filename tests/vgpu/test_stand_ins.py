@@ -19,7 +19,7 @@ import numpy as np
 from virtual_device import Device
 device = Device({library!r})
 cuda = device.cuda
-cuda.vgpu_stood_in.restype = cuda.vgpu_refused.restype = ctypes.c_char_p
+cuda.vgpu_fallback_calls.restype = cuda.vgpu_unsupported_calls.restype = ctypes.c_char_p
 a, c = device.allocate(400), device.allocate(400)
 one = (ctypes.c_float * 1)(1)
 def product(rows, to=c, **_):
@@ -30,13 +30,13 @@ try:
     {body}
 except NotImplementedError as error:
     print(error)
-print(cuda.vgpu_stood_in().decode().split(), cuda.vgpu_refused().decode().split())
+print(cuda.vgpu_fallback_calls().decode().split(), cuda.vgpu_unsupported_calls().decode().split())
 """
 
 
 def run(body, **environment):
     text = PROGRAM.format(folder=str(Path(__file__).parent), library=build(), body=body)
-    kept = {name: value for name, value in os.environ.items() if name != "VGPU_STAND_INS"}
+    kept = {name: value for name, value in os.environ.items() if name != "VGPU_CPU_FALLBACKS"}
     done = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, env={**kept, **environment}
     )
@@ -44,7 +44,7 @@ def run(body, **environment):
 
 
 def test_nothing_is_stood_in_for_unless_asked(tmp_path):
-    for environment in ({}, {"VGPU_STAND_INS": ""}, {"VGPU_STAND_INS": "cudnn"}):
+    for environment in ({}, {"VGPU_CPU_FALLBACKS": ""}, {"VGPU_CPU_FALLBACKS": "cudnn"}):
         code, said, errors = run("product(10)\n    for _ in range(9): pass", **environment)
         assert (code, said) == (0, ["cublasSgemm_v2 is not on the virtual GPU", "[] ['cublasSgemm_v2']"])
         assert errors == ["vgpu: not on the virtual GPU: cublasSgemm_v2"]
@@ -53,18 +53,18 @@ def test_nothing_is_stood_in_for_unless_asked(tmp_path):
 @pytest.mark.parametrize("chosen", ["cublas", "all", "cudnn,cublas"])
 def test_what_was_stood_in_for_is_named_once_and_in_the_report(tmp_path, chosen):
     report = tmp_path / "report"
-    code, said, errors = run("print(product(10), product(10))", VGPU_STAND_INS=chosen, VGPU_REPORT=str(report))
+    code, said, errors = run("print(product(10), product(10))", VGPU_CPU_FALLBACKS=chosen, VGPU_REPORT=str(report))
     assert (code, said) == (0, ["0 0", "['cublasSgemm_v2'] []"])
-    assert errors == ["vgpu: cublasSgemm_v2 is stood in for on the CPU: its last bits are not NVIDIA's"]
+    assert errors == ["vgpu: cublasSgemm_v2 is computed by a CPU fallback: its last bits are not NVIDIA's"]
     lines = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
-    assert lines == 2 * [{"before_launch": 0, "stood_in": "cublasSgemm_v2"}]
+    assert lines == 2 * [{"before_launch": 0, "cpu_fallback": "cublasSgemm_v2"}]
 
 
 def test_a_library_that_has_none_is_no_choice():
     for chosen in ("cufft", "cublasLt", "cublas,,cudnn", "ALL"):
-        code, _, errors = run("product(10)", VGPU_STAND_INS=chosen)
+        code, _, errors = run("product(10)", VGPU_CPU_FALLBACKS=chosen)
         assert code == 2
-        assert "VGPU_STAND_INS: none for" in errors[-1]
+        assert "VGPU_CPU_FALLBACKS: no CPU fallbacks for" in errors[-1]
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_a_library_that_has_none_is_no_choice():
 def test_an_access_outside_of_what_was_allocated_is_a_kernels_error(call):
     """It ends nothing but the device: what comes after has the same error."""
     body = f"print({call}, product(10), cuda.cuStreamSynchronize(None))"
-    code, said, errors = run(body, VGPU_STAND_INS="all")
+    code, said, errors = run(body, VGPU_CPU_FALLBACKS="all")
     assert (code, said[0]) == (0, "13 13 700")
     assert "an access outside of what was allocated in cublasSgemm_v2" in errors[0]
 
 
 def test_what_no_stand_in_computes_is_refused_by_its_name(library):
     """Bytes in vectors of channels: the call is known, this use of it is not."""
-    library.cuda.vgpu_refused.restype = ctypes.c_char_p
+    library.cuda.vgpu_unsupported_calls.restype = ctypes.c_char_p
     tensor = ctypes.c_void_p()
     library.call("cudnnCreateTensorDescriptor", ctypes.byref(tensor))
     library.call("cudnnSetTensor4dDescriptor", tensor, 0, 5, 1, 4, 2, 2)
@@ -88,7 +88,7 @@ def test_what_no_stand_in_computes_is_refused_by_its_name(library):
     with pytest.raises(NotImplementedError, match="cudnnSetTensor is not on the virtual GPU"):
         library.status("cudnnSetTensor", None, tensor, at, at)
         raise AssertionError("it went on")
-    assert library.cuda.vgpu_refused().decode() == "cudnnSetTensor"
+    assert library.cuda.vgpu_unsupported_calls().decode() == "cudnnSetTensor"
     assert "cudnnSetTensor" not in library.stood_in()
 
 

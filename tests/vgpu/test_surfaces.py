@@ -211,13 +211,13 @@ def test_a_surface_over_an_array_that_is_freed_is_a_fault(device):
 
 def test_stores_of_two_threads_to_one_place_are_a_race(device):
     code = f"{CODE}print(launch(function, handle.value, at, out, grid=2))"
-    _, said = run(device, code, stores("2d", "trap"), VGPU_CHECK="races")
+    _, said = run(device, code, stores("2d", "trap"), VGPU_CHECK="racecheck")
     assert "race" in said
     apart = stores("2d", "trap").replace("sust.b", "mul.lo.u32 %s0, %i, 4; sust.b")
-    assert "race" not in run(device, code, apart, VGPU_CHECK="races")[1]
+    assert "race" not in run(device, code, apart, VGPU_CHECK="racecheck")[1]
 
 
 def test_texels_that_nobody_wrote_are_told(device):
     code = f"{CODE}place(4, 0)\nprint(launch(function, handle.value, at, out))"
-    _, said = run(device, code, loads("2d", "trap"), VGPU_CHECK="initialised")
-    assert "never" in said or "nobody" in said or "initialised" in said
+    _, said = run(device, code, loads("2d", "trap"), VGPU_CHECK="initcheck")
+    assert "never" in said or "nobody" in said or "initcheck" in said

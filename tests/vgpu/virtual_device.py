@@ -124,7 +124,7 @@ class Device:
 
     def apart(self, text, arrays, schedule="serial", limit=10**7, **how):
         """`run` in a process of its own: for faults, which stay, and for schedules, which a process has one of."""
-        environment = {**os.environ, "VGPU_SCHEDULE": schedule, "VGPU_LIMIT": str(limit)}
+        environment = {**os.environ, "VGPU_SCHEDULE": schedule, "VGPU_MAX_INSTRUCTIONS": str(limit)}
         wanted = pickle.dumps((self.library, text, arrays, how))
         done = subprocess.run(
             [sys.executable, __file__], input=wanted, capture_output=True, env=environment, timeout=120

@@ -54,7 +54,7 @@ class Vgpu(Device):
             return {"sources": digest.read().strip(), "reference": _REFERENCE, "schedules": schedules[:_MAX_SCHEDULES]}
 
     def refusal(self):
-        return _library().vgpu_refused().decode("utf-8", "replace").replace("\n", ", ") or None
+        return _library().vgpu_unsupported_calls().decode("utf-8", "replace").replace("\n", ", ") or None
 
 
 def _folder():
@@ -71,5 +71,5 @@ def _schedule(number):
 
 def _library():
     library = ctypes.CDLL(_LIBRARY)
-    library.vgpu_refused.restype = ctypes.c_char_p
+    library.vgpu_unsupported_calls.restype = ctypes.c_char_p
     return library

@@ -51,7 +51,7 @@ def _installed_libraries() -> Path | None:
 def check_schedule(schedule: str) -> None:
     """UsageError where the device has no such schedule.  Nothing is built for this."""
     if not virtual_gpu.is_schedule(schedule):
-        advice = f"Schedules: {virtual_gpu.SCHEDULES}, or what vgpu/minimise.py has printed."
+        advice = f"Schedules: {virtual_gpu.SCHEDULES}, or what vgpu/minimize_schedule.py has printed."
         raise UsageError(f"schedule {schedule!r} not found", advice)
 
 

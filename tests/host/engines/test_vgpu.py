@@ -81,7 +81,7 @@ def test_the_grammar_of_schedules(checkout: Project) -> None:
     assert known == {**dict.fromkeys(table["good"], True), **dict.fromkeys(table["bad"], False)}
 
 
-@pytest.mark.parametrize("program", ["tfdet vgpu", "vgpu/minimise.py"])
+@pytest.mark.parametrize("program", ["tfdet vgpu", "vgpu/minimize_schedule.py"])
 def test_a_schedule_that_does_not_exist_is_refused_before_anything_is_compiled(
     program: str, checkout: Project, tmp_path: Path
 ) -> None:
@@ -102,8 +102,8 @@ def test_what_speaks_of_cards_does_not_hide_it(library: Path) -> None:
 
 def test_cpu_fallbacks_are_off_by_default(library: Path) -> None:
     before = {"LD_LIBRARY_PATH": "", "PATH": ""}
-    assert "VGPU_STAND_INS" not in vgpu.environ(library, "serial", before)
-    assert vgpu.environ(library, "serial", before, cpu_fallbacks=True)["VGPU_STAND_INS"] == "all"
+    assert "VGPU_CPU_FALLBACKS" not in vgpu.environ(library, "serial", before)
+    assert vgpu.environ(library, "serial", before, cpu_fallbacks=True)["VGPU_CPU_FALLBACKS"] == "all"
 
 
 def test_cpu_fallbacks_of_a_program() -> None:
@@ -112,16 +112,16 @@ def test_cpu_fallbacks_of_a_program() -> None:
     )
     done = tfdet("vgpu", "--cpu-fallbacks", "--", sys.executable, "-c", product)
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
-    assert "cublasSaxpy_v2 is stood in for on the CPU: its last bits are not NVIDIA's" in done.stderr
+    assert "cublasSaxpy_v2 is computed by a CPU fallback: its last bits are not NVIDIA's" in done.stderr
 
 
 def test_records_are_refused_with_cpu_fallbacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the caller's shell or container sets: the probe takes it away before the device is loaded."""
-    monkeypatch.setenv("VGPU_STAND_INS", "all")
+    monkeypatch.setenv("VGPU_CPU_FALLBACKS", "all")
     monkeypatch.setenv("TFDET_VGPU", str(tmp_path))
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     Vgpu().initialize()
-    assert "VGPU_STAND_INS" not in os.environ
+    assert "VGPU_CPU_FALLBACKS" not in os.environ
 
 
 def test_without_a_compiler_it_is_told_what_to_install(checkout: Project, tmp_path: Path) -> None:

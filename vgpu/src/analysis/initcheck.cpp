@@ -26,9 +26,9 @@ UninitializedReads::SharedShadow& UninitializedReads::shared(const WarpContext& 
 uint8_t* UninitializedReads::written(const WarpContext& w, const uint8_t* at, uint32_t bytes) {
   if (is_shared(w, at)) return &shared(w).written[static_cast<size_t>(at - w.shared)];
   if (address_of(at) < recent_.begin || address_of(at) + bytes > recent_.end) {
-    const Extent found = w.memory->find(address_of(at));
-    if (!found.holds(address_of(at), address_of(at) + bytes)) return nullptr;  // the lane's own
-    recent_ = {found.begin, found.end, w.memory->written(found)};
+    const Allocation found = w.memory->find(address_of(at));
+    if (!found.contains(address_of(at), address_of(at) + bytes)) return nullptr;  // the lane's own
+    recent_ = {found.begin, found.end, w.memory->written_map(found)};
   }
   return recent_.written ? recent_.written + (address_of(at) - recent_.begin) : nullptr;
 }

@@ -1,4 +1,4 @@
-// VGPU_CHECK=initialised: reads of memory that nobody wrote since it was allocated, or, of shared memory, since its block began.
+// VGPU_CHECK=initcheck: reads of memory that nobody wrote since it was allocated, or, of shared memory, since its block began.
 #pragma once
 #include <map>
 #include <vector>

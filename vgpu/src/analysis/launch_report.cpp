@@ -19,8 +19,12 @@ std::string json_triple(const char* name, const uint32_t v[3]) {
   return "\"" + std::string(name) + "\": [" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) +
          "]";
 }
-const char* order_sensitivity_name(OrderSensitivity shows) {
-  return shows == OrderSensitivity::Rounding ? "rounding" : shows == OrderSensitivity::LastWriterWins ? "last" : "old";
+const char* order_sensitivity_name(OrderSensitivity sensitivity) {
+  switch (sensitivity) {
+    case OrderSensitivity::Rounding: return "rounding";
+    case OrderSensitivity::LastWriterWins: return "last_writer";
+    default: return "returns_old";
+  }
 }
 
 }  // namespace
@@ -68,8 +72,8 @@ std::string LaunchReport::order_dependent_lines() const {
                         if (a->atomics != b->atomics) return a->atomics > b->atomics;
                         return std::make_pair(a->at.allocation, a->at.offset) < std::make_pair(b->at.allocation, b->at.offset);
                       });
-    text += std::string(text.empty() ? "" : ", ") + "{" + json_pair("line", number) + ", \"shows\": \"" +
-            order_sensitivity_name(line.places[0]->shows) + "\", " + json_pair("atomics", line.atomics) + ", " +
+    text += std::string(text.empty() ? "" : ", ") + "{" + json_pair("line", number) + ", \"order_sensitivity\": \"" +
+            order_sensitivity_name(line.places[0]->sensitivity) + "\", " + json_pair("atomics", line.atomics) + ", " +
             json_pair("addresses", line.places.size()) + ", \"most\": [";
     for (size_t k = 0; k < some; k++) {
       const AtomicSite& p = *line.places[k];
@@ -93,7 +97,7 @@ void LaunchReport::on_launch_end(const Launch& launch, const LaunchResult& outco
 }
 
 void LaunchReport::on_fallback(const char* call, uint64_t launch) {
-  write("{" + json_pair("before_launch", launch) + ", \"stood_in\": \"" + call + "\"}\n");
+  write("{" + json_pair("before_launch", launch) + ", \"cpu_fallback\": \"" + call + "\"}\n");
 }
 
 void LaunchReport::write(std::string text) {

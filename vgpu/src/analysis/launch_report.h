@@ -31,7 +31,7 @@ class LaunchReport : public Observer {
   };
   struct AtomicSite {
     Location at;
-    OrderSensitivity shows;
+    OrderSensitivity sensitivity;
     uint64_t atomics, first, second;  // the first two threads that differ
   };
   std::string order_dependent_lines() const;

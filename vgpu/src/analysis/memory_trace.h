@@ -1,4 +1,4 @@
-// VGPU_TRACE=LAUNCH:FILE: the atomics and stores of one launch in the order in which they came, a line each:
+// VGPU_MEMORY_TRACE=LAUNCH:FILE: the atomics and stores of one launch in the order in which they came, a line each:
 // line of PTX, a (atomic) or s (store), space and allocation, offset, thread.
 #pragma once
 #include <cstdio>

@@ -1,4 +1,4 @@
-// VGPU_CHECK=races: two accesses to one place by two threads, one of them a write, that nothing puts in an order: no
+// VGPU_CHECK=racecheck: two accesses to one place by two threads, one of them a write, that nothing puts in an order: no
 // barrier of the block or the warp, and no fence (or `release`) before what one thread publishes and after (or `acquire`)
 // what the other reads (happens-before, Lamport 1978).  Atomic, volatile and ordered accesses do not race with each other.
 #pragma once

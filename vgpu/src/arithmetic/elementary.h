@@ -1,5 +1,5 @@
 // exp2, log2, sin, cos and tanh of doubles that a float or a half was, to some 1e-15: what PTX calls approximate; and
-// exp and log, which stand-ins need.
+// exp and log, which the CPU fallbacks need.
 //
 // Not those of the C library: each version of it, on each processor, has last bits of its own, and the same schedule shall
 // give the same bytes everywhere.  Only what IEEE 754 rounds in one way is used: + - * / and fma.

@@ -7,17 +7,17 @@
 namespace vgpu {
 namespace {
 
-bool permits(const Extent& extent, bool writes) { return !writes || extent.access == Access::All; }
+bool permits(const Allocation& extent, bool writes) { return !writes || extent.access == Access::All; }
 
 bool known_extent(WarpContext& w, uint64_t low, uint64_t behind, bool writes) {
   if (w.generation != w.memory->generation())
-    w.recent_extents[0] = w.recent_extents[1] = {}, w.generation = w.memory->generation();
-  if (w.recent_extents[0].holds(low, behind)) return permits(w.recent_extents[0], writes);
-  std::swap(w.recent_extents[0], w.recent_extents[1]);
-  if (w.recent_extents[0].holds(low, behind)) return permits(w.recent_extents[0], writes);
-  Extent found = w.memory->find(low);
-  if (!found.holds(low, behind)) return false;
-  w.recent_extents[0] = found;
+    w.recent_allocations[0] = w.recent_allocations[1] = {}, w.generation = w.memory->generation();
+  if (w.recent_allocations[0].contains(low, behind)) return permits(w.recent_allocations[0], writes);
+  std::swap(w.recent_allocations[0], w.recent_allocations[1]);
+  if (w.recent_allocations[0].contains(low, behind)) return permits(w.recent_allocations[0], writes);
+  Allocation found = w.memory->find(low);
+  if (!found.contains(low, behind)) return false;
+  w.recent_allocations[0] = found;
   return permits(found, writes);
 }
 
@@ -27,13 +27,13 @@ uint64_t number(const uint8_t* at) { return reinterpret_cast<uint64_t>(at); }
 
 bool is_accessible(WarpContext& w, uint32_t lane, uint64_t address, uint32_t bytes, bool writes) {
   uint64_t behind = address + bytes;
-  if (Extent{number(w.shared), number(w.shared) + w.shared_bytes, false}.holds(address, behind)) return true;
+  if (Allocation{number(w.shared), number(w.shared) + w.shared_bytes, false}.contains(address, behind)) return true;
   for (const PerLaneMemory& one : w.per_lane_memory) {
     uint64_t own = number(one.base) + uint64_t(lane) * one.bytes_per_lane;
-    if (Extent{own, own + one.bytes_per_lane, false}.holds(address, behind)) return true;
+    if (Allocation{own, own + one.bytes_per_lane, false}.contains(address, behind)) return true;
   }
   if (!w.has_lane_parameters &&
-      Extent{number(w.parameters), number(w.parameters) + w.parameter_bytes, false}.holds(address, behind))
+      Allocation{number(w.parameters), number(w.parameters) + w.parameter_bytes, false}.contains(address, behind))
     return true;
   return known_extent(w, address, behind, writes);
 }

@@ -6,20 +6,20 @@
 
 namespace vgpu {
 
-class Places {
+class AddressRange {
  public:
-  Places(uint64_t begin, uint64_t end) : begin_(begin), end_(end), next_(begin) {}
+  AddressRange(uint64_t begin, uint64_t end) : begin_(begin), end_(end), next_(begin) {}
 
   // 0: there is no room.  guard: bytes behind it that stay free.
   uint64_t take(uint64_t bytes, uint64_t alignment, uint64_t guard);
-  void give_back(uint64_t at) { taken_.erase(at); }
+  void give_back(uint64_t at) { allocated_.erase(at); }
 
  private:
   uint64_t search(uint64_t from, uint64_t bytes, uint64_t alignment) const;
 
   uint64_t begin_, end_;
   uint64_t next_;                       // where the search begins: behind what was given out last
-  std::map<uint64_t, uint64_t> taken_;  // address: end, with the guard
+  std::map<uint64_t, uint64_t> allocated_;  // address: end, with the guard
 };
 
 }  // namespace vgpu

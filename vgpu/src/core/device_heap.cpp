@@ -17,24 +17,24 @@ uint64_t DeviceHeap::allocate(uint64_t bytes) {
   if (!at_) {
     at_ = reinterpret_cast<uint64_t>(memory_.allocate_divided(bytes_, kSpan * bytes_));
     if (!at_) return 0;
-    places_ = std::make_unique<Places>(at_, at_ + kSpan * bytes_);
+    address_range_ = std::make_unique<AddressRange>(at_, at_ + kSpan * bytes_);
   }
   if (!bytes || bytes > bytes_) return 0;
   const uint64_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (whole > bytes_ - used_) return 0;
-  const uint64_t at = places_->take(whole, kAlignment, std::clamp(whole, kLeastGuard, kMostGuard));
+  const uint64_t at = address_range_->take(whole, kAlignment, std::clamp(whole, kLeastGuard, kMostGuard));
   if (!at) return 0;
   memory_.add_piece(at_, at, bytes);
-  return used_ += taken_[at] = whole, at;
+  return used_ += allocated_[at] = whole, at;
 }
 
-bool DeviceHeap::release(uint64_t at) {
-  auto found = taken_.find(at);
-  if (found == taken_.end()) return false;
+bool DeviceHeap::deallocate(uint64_t at) {
+  auto found = allocated_.find(at);
+  if (found == allocated_.end()) return false;
   memory_.remove_piece(at_, at);
-  places_->give_back(at);
+  address_range_->give_back(at);
   used_ -= found->second;
-  return taken_.erase(found), true;
+  return allocated_.erase(found), true;
 }
 
 }  // namespace vgpu

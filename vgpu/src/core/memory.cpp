@@ -35,14 +35,14 @@ DeviceMemory::~DeviceMemory() {
 
 // The range, as large as the system lets it be.
 bool DeviceMemory::open() {
-  if (places_) return true;
+  if (address_range_) return true;
   for (uint64_t bytes = std::min(std::max(total_, uint64_t(1) << 30) * kRangePerByte, kMostRange); bytes >= total_;
        bytes /= 2) {
     void* at = pages(bytes);
     if (!at) continue;
     madvise(at, bytes, MADV_NOHUGEPAGE);  // allocations lie apart: a large page each would be mostly for nothing
     range_ = reinterpret_cast<uint64_t>(at), range_bytes_ = bytes;
-    places_ = std::make_unique<Places>(range_ + kPage, range_ + bytes);
+    address_range_ = std::make_unique<AddressRange>(range_ + kPage, range_ + bytes);
     return true;
   }
   return false;
@@ -51,44 +51,44 @@ bool DeviceMemory::open() {
 void* DeviceMemory::allocate(uint64_t bytes, uint64_t span, bool written) {
   std::lock_guard<std::mutex> hold(lock_);
   if (bytes == 0 || bytes > total_ || used_ + bytes > total_ || !open()) return nullptr;
-  const uint64_t at = places_->take(whole_pages(span), kPage, guard(span));
+  const uint64_t at = address_range_->take(whole_pages(span), kPage, guard(span));
   if (!at) return nullptr;
-  uint8_t* known = watching_ && !written ? static_cast<uint8_t*>(pages(span)) : nullptr;
-  blocks_[at] = {bytes, span, Kind::Own, made_++, known, Access::All, nullptr};
+  uint8_t* known = tracks_writes_ && !written ? static_cast<uint8_t*>(pages(span)) : nullptr;
+  blocks_[at] = {bytes, span, Kind::Own, allocation_count_++, known, Access::All, nullptr};
   used_ += bytes;
   return pointer(at);
 }
 
-void DeviceMemory::drop(std::map<uint64_t, Block>::iterator which) {
-  Block& block = which->second;
+void DeviceMemory::erase(std::map<uint64_t, AllocationState>::iterator which) {
+  AllocationState& block = which->second;
   if (block.written) munmap(block.written, block.span);
   if (block.kind == Kind::Own) {
     madvise(pointer(which->first), whole_pages(block.span), MADV_DONTNEED);
-    places_->give_back(which->first);
+    address_range_->give_back(which->first);
     used_ -= block.bytes;
   }
   blocks_.erase(which);
   generation_++;
 }
 
-bool DeviceMemory::release(void* at) {
+bool DeviceMemory::deallocate(void* at) {
   std::lock_guard<std::mutex> hold(lock_);
   auto found = blocks_.find(reinterpret_cast<uint64_t>(at));
   if (found == blocks_.end() || found->second.kind != Kind::Own) return false;
-  return drop(found), true;
+  return erase(found), true;
 }
 
-bool DeviceMemory::add(const void* at, uint64_t bytes) {
+bool DeviceMemory::register_host(const void* at, uint64_t bytes) {
   std::lock_guard<std::mutex> hold(lock_);
-  Block block{bytes, bytes, Kind::Host, made_, nullptr, Access::All, nullptr};
-  return blocks_.emplace(reinterpret_cast<uint64_t>(at), std::move(block)).second && ++made_;
+  AllocationState block{bytes, bytes, Kind::Host, allocation_count_, nullptr, Access::All, nullptr};
+  return blocks_.emplace(reinterpret_cast<uint64_t>(at), std::move(block)).second && ++allocation_count_;
 }
 
-bool DeviceMemory::remove(const void* at) {
+bool DeviceMemory::unregister_host(const void* at) {
   std::lock_guard<std::mutex> hold(lock_);
   auto found = blocks_.find(reinterpret_cast<uint64_t>(at));
   if (found == blocks_.end() || found->second.kind != Kind::Host) return false;
-  return drop(found), true;
+  return erase(found), true;
 }
 
 void DeviceMemory::protect(const void* at) { set_access(reinterpret_cast<uint64_t>(at), Access::Reads); }
@@ -101,7 +101,7 @@ void* DeviceMemory::allocate_divided(uint64_t bytes, uint64_t span) {
 }
 void DeviceMemory::add_piece(uint64_t in, uint64_t at, uint64_t bytes) {
   std::lock_guard<std::mutex> hold(lock_);
-  Block& block = blocks_.at(in);
+  AllocationState& block = blocks_.at(in);
   (*block.pieces)[at] = bytes;
   if (block.written) std::memset(block.written + (at - in), 0, bytes);
 }
@@ -113,11 +113,11 @@ void DeviceMemory::remove_piece(uint64_t in, uint64_t at) {
 
 uint64_t DeviceMemory::reserve(uint64_t bytes, uint64_t alignment) {
   std::lock_guard<std::mutex> hold(lock_);
-  return open() ? places_->take(bytes, std::max(alignment, kPage), guard(bytes)) : 0;
+  return open() ? address_range_->take(bytes, std::max(alignment, kPage), guard(bytes)) : 0;
 }
 void DeviceMemory::unreserve(uint64_t at) {
   std::lock_guard<std::mutex> hold(lock_);
-  places_->give_back(at);
+  address_range_->give_back(at);
 }
 bool DeviceMemory::charge(uint64_t bytes) {
   std::lock_guard<std::mutex> hold(lock_);
@@ -132,14 +132,14 @@ bool DeviceMemory::map(uint64_t at, uint64_t bytes, int file, uint64_t offset) {
   std::lock_guard<std::mutex> hold(lock_);
   void* made = mmap(pointer(at), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(offset));
   if (made == MAP_FAILED) return false;
-  blocks_[at] = {bytes, bytes, Kind::Mapped, made_++, nullptr, Access::None, nullptr};
+  blocks_[at] = {bytes, bytes, Kind::Mapped, allocation_count_++, nullptr, Access::None, nullptr};
   return true;
 }
 void DeviceMemory::unmap(uint64_t at) {
   std::lock_guard<std::mutex> hold(lock_);
   auto found = blocks_.find(at);
   pages(found->second.bytes, pointer(at));
-  drop(found);
+  erase(found);
 }
 void DeviceMemory::set_access(uint64_t at, Access access) {
   std::lock_guard<std::mutex> hold(lock_);
@@ -147,7 +147,7 @@ void DeviceMemory::set_access(uint64_t at, Access access) {
   generation_++;
 }
 
-Extent DeviceMemory::extent(uint64_t address) const {
+Allocation DeviceMemory::find_locked(uint64_t address) const {
   auto next = blocks_.upper_bound(address);
   if (next == blocks_.begin()) return {};
   const auto& [begin, block] = *--next;
@@ -161,16 +161,16 @@ Extent DeviceMemory::extent(uint64_t address) const {
   return {from, to, block.kind != Kind::Host, block.number, begin, block.access};
 }
 
-Extent DeviceMemory::find(uint64_t address) const {
+Allocation DeviceMemory::find(uint64_t address) const {
   std::lock_guard<std::mutex> hold(lock_);
-  return extent(address);
+  return find_locked(address);
 }
 
 bool DeviceMemory::covers(uint64_t at, uint64_t bytes) const {
   std::lock_guard<std::mutex> hold(lock_);
   if (bytes > UINT64_MAX - at) return false;
   for (uint64_t next = at; next < at + bytes;) {
-    const Extent here = extent(next);
+    const Allocation here = find_locked(next);
     if (!here.end) return false;
     next = here.end;
   }
@@ -178,7 +178,7 @@ bool DeviceMemory::covers(uint64_t at, uint64_t bytes) const {
 }
 
 uint8_t* DeviceMemory::written_at(uint64_t at, uint64_t bytes) const {
-  if (!watching_ || !bytes) return nullptr;
+  if (!tracks_writes_ || !bytes) return nullptr;
   std::lock_guard<std::mutex> hold(lock_);
   auto next = blocks_.upper_bound(at);
   if (next == blocks_.begin()) return nullptr;
@@ -186,19 +186,19 @@ uint8_t* DeviceMemory::written_at(uint64_t at, uint64_t bytes) const {
   return block.written && at + bytes <= begin + block.span ? block.written + (at - begin) : nullptr;
 }
 
-uint8_t* DeviceMemory::written(const Extent& of) const { return written_at(of.begin, of.end - of.begin); }
+uint8_t* DeviceMemory::written_map(const Allocation& of) const { return written_at(of.begin, of.end - of.begin); }
 
-void DeviceMemory::wrote(uint64_t at, uint64_t bytes) {
+void DeviceMemory::mark_written(uint64_t at, uint64_t bytes) {
   if (uint8_t* known = written_at(at, bytes)) std::memset(known, 1, bytes);
 }
 
-void DeviceMemory::copied(uint64_t to, uint64_t from, uint64_t bytes) {
+void DeviceMemory::propagate_written(uint64_t to, uint64_t from, uint64_t bytes) {
   uint8_t *there = written_at(to, bytes), *here = written_at(from, bytes);
   if (there && here) std::memmove(there, here, bytes);
   else if (there) std::memset(there, 1, bytes);
 }
 
-uint64_t DeviceMemory::unwritten(uint64_t at, uint64_t bytes) const {
+uint64_t DeviceMemory::first_unwritten(uint64_t at, uint64_t bytes) const {
   const uint8_t* known = written_at(at, bytes);
   const void* first = known ? std::memchr(known, 0, bytes) : nullptr;
   return first ? at + static_cast<uint64_t>(static_cast<const uint8_t*>(first) - known) : 0;

@@ -15,13 +15,13 @@ namespace vgpu {
 
 enum class Access : uint8_t { None, Reads, All };  // of kernels
 
-struct Extent {
+struct Allocation {
   uint64_t begin = 0, end = 0;
   bool device = false;   // or the host's, that kernels may use
   uint64_t number = 0;   // of the allocation, in the order in which they were made
   uint64_t origin = 0;   // where that begins: an extent may be a piece of it
   Access access = Access::All;
-  bool holds(uint64_t low, uint64_t behind) const { return low >= begin && behind <= end && low <= behind; }
+  bool contains(uint64_t low, uint64_t behind) const { return low >= begin && behind <= end && low <= behind; }
 };
 
 class DeviceMemory {
@@ -31,9 +31,10 @@ class DeviceMemory {
 
   // nullptr where there is no room; zeroed, as a first run must not differ from a second.  written: that is what it begins with.
   void* allocate(uint64_t bytes, bool written = false) { return allocate(bytes, bytes, written); }
-  bool release(void* at);          // false: nothing begins there
-  bool add(const void* at, uint64_t bytes);  // somebody else's memory that kernels may use: pinned host memory; false: it is
-  bool remove(const void* at);
+  bool deallocate(void* at);          // false: nothing begins there
+  bool register_host(const void* at,
+                     uint64_t bytes);  // somebody else's memory that kernels may use: pinned host memory; false: it is
+  bool unregister_host(const void* at);
   void protect(const void* at);    // an allocation that kernels only read from now on
 
   // An allocation of which only pieces may be used, which lie in `span` bytes of addresses.
@@ -51,22 +52,22 @@ class DeviceMemory {
   void set_access(uint64_t at, Access access);
 
   // The extent that holds this address; an empty one where none does.
-  Extent find(uint64_t address) const;
+  Allocation find(uint64_t address) const;
   bool covers(uint64_t at, uint64_t bytes) const;  // all of it, by one or several that lie side by side
   uint64_t used() const { return used_; }
   uint64_t total() const { return total_; }
   uint64_t generation() const { return generation_; }  // changes whenever an extent goes
 
   // Which bytes of the device's own memory were written, for who asks: nothing is known of what was allocated before.
-  void watch() { watching_ = true; }
-  void wrote(uint64_t at, uint64_t bytes);
-  void copied(uint64_t to, uint64_t from, uint64_t bytes);  // what was never written is handed on
-  uint64_t unwritten(uint64_t at, uint64_t bytes) const;    // the first address; 0: all was
-  uint8_t* written(const Extent& of) const;  // a byte for each of its own, not zero: it was; nullptr: nothing is known
+  void track_writes() { tracks_writes_ = true; }
+  void mark_written(uint64_t at, uint64_t bytes);
+  void propagate_written(uint64_t to, uint64_t from, uint64_t bytes);  // what was never written is handed on
+  uint64_t first_unwritten(uint64_t at, uint64_t bytes) const;    // the first address; 0: all was
+  uint8_t* written_map(const Allocation& of) const;  // a byte for each of its own, not zero: it was; nullptr: nothing is known
 
  private:
   enum class Kind : uint8_t { Own, Host, Mapped };
-  struct Block {
+  struct AllocationState {
     uint64_t bytes, span;
     Kind kind;
     uint64_t number;
@@ -77,16 +78,16 @@ class DeviceMemory {
 
   void* allocate(uint64_t bytes, uint64_t span, bool written);
   bool open();
-  void drop(std::map<uint64_t, Block>::iterator which);
-  Extent extent(uint64_t address) const;  // under the lock
+  void erase(std::map<uint64_t, AllocationState>::iterator which);
+  Allocation find_locked(uint64_t address) const;  // under the lock
   uint8_t* written_at(uint64_t at, uint64_t bytes) const;
 
   mutable std::mutex lock_;
-  std::map<uint64_t, Block> blocks_;
-  std::unique_ptr<Places> places_;
+  std::map<uint64_t, AllocationState> blocks_;
+  std::unique_ptr<AddressRange> address_range_;
   uint64_t range_ = 0, range_bytes_ = 0;
-  std::atomic<bool> watching_{false};
-  uint64_t total_, used_ = 0, made_ = 0;
+  std::atomic<bool> tracks_writes_{false};
+  uint64_t total_, used_ = 0, allocation_count_ = 0;
   std::atomic<uint64_t> generation_{1};
 };
 

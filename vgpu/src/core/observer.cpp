@@ -9,7 +9,7 @@ bool is_shared(const WarpContext& w, const uint8_t* at) { return at >= w.shared 
 Location location_of(const WarpContext& w, const uint8_t* at) {
   if (is_shared(w, at)) return {Location::Shared, w.block, static_cast<uint64_t>(at - w.shared)};
   uint64_t address = reinterpret_cast<uint64_t>(at);
-  Extent found = w.memory->find(address);
+  Allocation found = w.memory->find(address);
   return found.end ? Location{Location::Global, found.number, address - found.origin} : Location();
 }
 

@@ -20,7 +20,7 @@ uint32_t bytes_of(Format format) {
 
 bool Texels::alive(const DeviceMemory& memory) const {
   if (!array) return memory.covers(at, bytes);
-  const Extent found = memory.find(at);
+  const Allocation found = memory.find(at);
   return found.end && found.number == allocation;
 }
 

@@ -59,7 +59,7 @@ struct WarpContext {
   const DeviceMemory* memory = nullptr;
   DeviceHeap* heap = nullptr;
   const TextureObjects* textures = nullptr;
-  Extent recent_extents[2];  // where accesses lay last
+  Allocation recent_allocations[2];  // where accesses lay last
   uint64_t generation = 0;
   Schedule* schedule = nullptr;
   DeferredAtomics* deferred = nullptr;                // in most runs none

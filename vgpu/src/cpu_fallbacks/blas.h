@@ -1,52 +1,58 @@
-// What the stand-ins of cuBLAS share: matrices lie column by column.
+// What the CPU fallbacks of cuBLAS share: matrices and vectors in device memory. Matrices are column-major.
 #pragma once
 #include "data_types.h"
 
 namespace vgpu {
 
-enum class Op : int { AsIs = 0, Transposed = 1, Conjugate = 2 };  // cublas_api.h: cublasOperation_t
+enum class Op : int { None = 0, Transposed = 1, ConjugateTransposed = 2 };  // cublas_api.h: cublasOperation_t
 
 struct Matrix {
-  Number type;
-  int64_t rows, columns, step;  // as they lie there; elements from a column to the next
+  DataType type;
+  int64_t rows, columns, leading_dimension;  // as stored, before the operation `op` is applied
 
   void check() const {
-    if (rows < 0 || columns < 0 || step < (rows > 1 ? rows : 1)) throw BadArguments();
+    if (rows < 0 || columns < 0 || leading_dimension < (rows > 1 ? rows : 1)) throw InvalidValue();
   }
-  void reads(const void* at) const { reads_columns(at, rows * size_of(type), step * size_of(type), columns); }
-  void writes(void* at) const { writes_columns(at, rows * size_of(type), step * size_of(type), columns); }
-  int64_t index(int64_t row, int64_t column) const { return column * step + row; }
+  void check_read(const void* at) const {
+    check_read_strided(at, rows * size_of(type), leading_dimension * size_of(type), columns);
+  }
+  void check_write(void* at) const {
+    check_write_strided(at, rows * size_of(type), leading_dimension * size_of(type), columns);
+  }
+  int64_t index(int64_t row, int64_t column) const { return column * leading_dimension + row; }
 };
 
 // Element (row, column) of op(matrix).
 template <class T> T element(const Matrix& of, const void* at, Op op, int64_t row, int64_t column) {
-  if (op == Op::AsIs) return read_number<T>(at, of.type, of.index(row, column));
-  T value = read_number<T>(at, of.type, of.index(column, row));
-  if constexpr (kIsComplex<T>) return op == Op::Conjugate ? std::conj(value) : value;
+  if (op == Op::None) return load_element<T>(at, of.type, of.index(row, column));
+  T value = load_element<T>(at, of.type, of.index(column, row));
+  if constexpr (kIsComplex<T>) return op == Op::ConjugateTransposed ? std::conj(value) : value;
   return value;
 }
 
 // Every n-th element of a vector, from its end where the step is negative.
 struct Vector {
-  Number type;
-  int64_t count, step;
+  DataType type;
+  int64_t count, increment;
 
-  int64_t index(int64_t k) const { return step < 0 ? (k - count + 1) * step : k * step; }
-  uint64_t spread() const { return step < 0 ? -step : step; }
-  void reads(const void* at) const { reads_columns(at, size_of(type), spread() * size_of(type), count > 0 ? count : 0); }
-  void writes(void* at) const { writes_columns(at, size_of(type), spread() * size_of(type), count > 0 ? count : 0); }
+  int64_t index(int64_t k) const { return increment < 0 ? (k - count + 1) * increment : k * increment; }
+  uint64_t spread() const { return increment < 0 ? -increment : increment; }
+  void check_read(const void* at) const {
+    check_read_strided(at, size_of(type), spread() * size_of(type), count > 0 ? count : 0);
+  }
+  void check_write(void* at) const { check_write_strided(at, size_of(type), spread() * size_of(type), count > 0 ? count : 0); }
 };
 
 bool scalars_on_device(void* handle);  // cublasSetPointerMode
 
 // alpha, beta, or where a result goes: the host's or the device's memory, by the handle's mode.
-template <class T> T scalar(void* handle, const void* at, Number type) {
-  if (scalars_on_device(handle)) reads(at, size_of(type));
-  return read_number<T>(at, type, 0);
+template <class T> T scalar(void* handle, const void* at, DataType type) {
+  if (scalars_on_device(handle)) check_read(at, size_of(type));
+  return load_element<T>(at, type, 0);
 }
-template <class T> void put_scalar(void* handle, void* at, Number type, T value) {
-  if (scalars_on_device(handle)) writes(at, size_of(type));
-  write_number(at, type, 0, value);
+template <class T> void write_scalar(void* handle, void* at, DataType type, T value) {
+  if (scalars_on_device(handle)) check_write(at, size_of(type));
+  store_element(at, type, 0, value);
 }
 
 }  // namespace vgpu

@@ -7,65 +7,65 @@ using namespace vgpu;
 namespace {
 
 // cublas_api.h: cublasComputeType_t from CUDA 11 on, cudaDataType_t before.
-Number sums_of(int compute, Number result) {
-  bool complex = result == Number::Complex || result == Number::DoubleComplex;
+DataType accumulator_type(int compute, DataType result) {
+  bool complex = result == DataType::Complex || result == DataType::DoubleComplex;
   switch (compute) {
     case 64:
-    case 65: return Number::Half;
+    case 65: return DataType::Half;
     case 68:
     case 69:
     case 74:
     case 75:
-    case 77: return complex ? Number::Complex : Number::Float;
+    case 77: return complex ? DataType::Complex : DataType::Float;
     case 70:
-    case 71: return complex ? Number::DoubleComplex : Number::Double;
+    case 71: return complex ? DataType::DoubleComplex : DataType::Double;
     case 72:
-    case 73: return Number::Int32;
-    default: return static_cast<Number>(compute);
+    case 73: return DataType::Int32;
+    default: return static_cast<DataType>(compute);
   }
 }
 
-struct Product3 {
+struct Gemm {
   void* handle;
   Op op_a, op_b;
-  int64_t rows, columns, addends;
+  int64_t rows, columns, depth;
   const void *alpha, *beta;
-  Number sums;  // and alpha's and beta's type
+  DataType sums;  // and alpha's and beta's type
   Matrix a, b, c;
 
-  Product3(void* handle, int ta, int tb, int64_t m, int64_t n, int64_t k, const void* alpha, const void* beta, Number sums,
-           Number a, int64_t lda, Number b, int64_t ldb, Number c, int64_t ldc)
+  Gemm(void* handle, int ta, int tb, int64_t m, int64_t n, int64_t k, const void* alpha, const void* beta, DataType sums,
+       DataType a, int64_t lda, DataType b, int64_t ldb, DataType c, int64_t ldc)
       : handle(handle),
         op_a(Op(ta)),
         op_b(Op(tb)),
         rows(m),
         columns(n),
-        addends(k),
+        depth(k),
         alpha(alpha),
         beta(beta),
         sums(sums),
-        a(op_a == Op::AsIs ? Matrix{a, m, k, lda} : Matrix{a, k, m, lda}),
-        b(op_b == Op::AsIs ? Matrix{b, k, n, ldb} : Matrix{b, n, k, ldb}),
+        a(op_a == Op::None ? Matrix{a, m, k, lda} : Matrix{a, k, m, lda}),
+        b(op_b == Op::None ? Matrix{b, k, n, ldb} : Matrix{b, n, k, ldb}),
         c{c, m, n, ldc} {}
 
   void check() const {
-    if (ta_bad(op_a) || ta_bad(op_b)) throw BadArguments();
+    if (ta_bad(op_a) || ta_bad(op_b)) throw InvalidValue();
     a.check(), b.check(), c.check();
   }
-  static bool ta_bad(Op op) { return op < Op::AsIs || op > Op::Conjugate; }
+  static bool ta_bad(Op op) { return op < Op::None || op > Op::ConjugateTransposed; }
 
   void run(const void* at_a, const void* at_b, void* at_c) const {
-    in_sums_of(sums, [&](auto tag) { run_in<typename decltype(tag)::type>(at_a, at_b, at_c); });
+    with_accumulator_type(sums, [&](auto tag) { run_in<typename decltype(tag)::type>(at_a, at_b, at_c); });
   }
 
  private:
   template <class T> void run_in(const void* at_a, const void* at_b, void* at_c) const {
     const T by = scalar<T>(handle, alpha, sums), keep = scalar<T>(handle, beta, sums);
-    const int64_t terms = by == T(0) ? 0 : addends;  // then neither is looked at
-    if (terms) a.reads(at_a), b.reads(at_b);
-    if (keep != T(0)) c.reads(at_c);
-    c.writes(at_c);
-    Product<T> product(rows, columns, terms);
+    const int64_t terms = by == T(0) ? 0 : depth;  // then neither is looked at
+    if (terms) a.check_read(at_a), b.check_read(at_b);
+    if (keep != T(0)) c.check_read(at_c);
+    c.check_write(at_c);
+    MatrixProduct<T> product(rows, columns, terms);
     for (int64_t k = 0; k < terms; k++) {
       for (int64_t row = 0; row < rows; row++) product.left(row, k) = element<T>(a, at_a, op_a, row, k);
       for (int64_t column = 0; column < columns; column++) product.right(k, column) = element<T>(b, at_b, op_b, k, column);
@@ -73,61 +73,64 @@ struct Product3 {
     product.each([&](int64_t row, int64_t column, T sum) {
       int64_t at = c.index(row, column);
       T made = by * sum;
-      if (keep != T(0)) made += keep * read_number<T>(at_c, c.type, at);
-      write_number(at_c, c.type, at, made);
+      if (keep != T(0)) made += keep * load_element<T>(at_c, c.type, at);
+      store_element(at_c, c.type, at, made);
     });
   }
 };
 
-const void* moved(const void* at, Number type, int64_t elements) {
+const void* moved(const void* at, DataType type, int64_t elements) {
   return static_cast<const char*>(at) + elements * int64_t(size_of(type));
 }
-void* moved(void* at, Number type, int64_t elements) { return static_cast<char*>(at) + elements * int64_t(size_of(type)); }
+void* moved(void* at, DataType type, int64_t elements) { return static_cast<char*>(at) + elements * int64_t(size_of(type)); }
 
-void one(const Product3& p, const void* a, const void* b, void* c) { p.check(), p.run(a, b, c); }
+void one(const Gemm& p, const void* a, const void* b, void* c) { p.check(), p.run(a, b, c); }
 
-void batched(const Product3& p, const void* const* a, const void* const* b, void* const* c, int count) {
+void batched(const Gemm& p, const void* const* a, const void* const* b, void* const* c, int count) {
   p.check();
   for (const void* list : {static_cast<const void*>(a), static_cast<const void*>(b), static_cast<const void*>(c)})
-    reads(list, count * sizeof(void*));
+    check_read(list, count * sizeof(void*));
   for (int k = 0; k < count; k++) p.run(a[k], b[k], c[k]);
 }
 
-void strided(const Product3& p, const void* a, int64_t by_a, const void* b, int64_t by_b, void* c, int64_t by_c, int count) {
+void strided(const Gemm& p, const void* a, int64_t by_a, const void* b, int64_t by_b, void* c, int64_t by_c, int count) {
   p.check();
   for (int k = 0; k < count; k++)
     p.run(moved(a, p.a.type, k * by_a), moved(b, p.b.type, k * by_b), moved(c, p.c.type, k * by_c));
 }
 
 // An algorithm by its number is an auto-tuner's trial: its failure ends no stream, and saves it the check of what came out.
-Off trial(int algorithm) {
+WhenDisabled trial(int algorithm) {
   constexpr int kDefault = -1, kDefaultTensorOp = 99;
-  return algorithm == kDefault || algorithm == kDefaultTensorOp ? Off::OnStream : Off::Trial;
+  return algorithm == kDefault || algorithm == kDefaultTensorOp ? WhenDisabled::OnStream : WhenDisabled::Trial;
 }
 
 }  // namespace
 
-#define PRODUCTS(letter, name, type)                                                                                          \
-  API int cublas##letter##name(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, int lda, void* b, int ldb, \
-                               void* beta, void* c, int ldc) {                                                                \
-    return stand_in("cublas" #letter #name, [&] {                                                                             \
-      one({h, ta, tb, m, n, k, alpha, beta, Number::type, Number::type, lda, Number::type, ldb, Number::type, ldc}, a, b, c); \
-    });                                                                                                                       \
-  }                                                                                                                           \
-  API int cublas##letter##gemmBatched(void* h, int ta, int tb, int m, int n, int k, void* alpha, void** a, int lda, void** b, \
-                                      int ldb, void* beta, void** c, int ldc, int count) {                                    \
-    return stand_in("cublas" #letter "gemmBatched", [&] {                                                                     \
-      batched({h, ta, tb, m, n, k, alpha, beta, Number::type, Number::type, lda, Number::type, ldb, Number::type, ldc}, a, b, \
-              c, count);                                                                                                      \
-    });                                                                                                                       \
-  }                                                                                                                           \
-  API int cublas##letter##gemmStridedBatched(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, int lda,     \
-                                             int64_t by_a, void* b, int ldb, int64_t by_b, void* beta, void* c, int ldc,      \
-                                             int64_t by_c, int count) {                                                       \
-    return stand_in("cublas" #letter "gemmStridedBatched", [&] {                                                              \
-      strided({h, ta, tb, m, n, k, alpha, beta, Number::type, Number::type, lda, Number::type, ldb, Number::type, ldc}, a,    \
-              by_a, b, by_b, c, by_c, count);                                                                                 \
-    });                                                                                                                       \
+#define PRODUCTS(letter, name, type)                                                                                           \
+  API int cublas##letter##name(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, int lda, void* b, int ldb,  \
+                               void* beta, void* c, int ldc) {                                                                 \
+    return run_fallback("cublas" #letter #name, [&] {                                                                          \
+      one({h, ta, tb, m, n, k, alpha, beta, DataType::type, DataType::type, lda, DataType::type, ldb, DataType::type, ldc}, a, \
+          b, c);                                                                                                               \
+    });                                                                                                                        \
+  }                                                                                                                            \
+  API int cublas##letter##gemmBatched(void* h, int ta, int tb, int m, int n, int k, void* alpha, void** a, int lda, void** b,  \
+                                      int ldb, void* beta, void** c, int ldc, int count) {                                     \
+    return run_fallback("cublas" #letter "gemmBatched", [&] {                                                                  \
+      batched(                                                                                                                 \
+          {h, ta, tb, m, n, k, alpha, beta, DataType::type, DataType::type, lda, DataType::type, ldb, DataType::type, ldc}, a, \
+          b, c, count);                                                                                                        \
+    });                                                                                                                        \
+  }                                                                                                                            \
+  API int cublas##letter##gemmStridedBatched(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, int lda,      \
+                                             int64_t by_a, void* b, int ldb, int64_t by_b, void* beta, void* c, int ldc,       \
+                                             int64_t by_c, int count) {                                                        \
+    return run_fallback("cublas" #letter "gemmStridedBatched", [&] {                                                           \
+      strided(                                                                                                                 \
+          {h, ta, tb, m, n, k, alpha, beta, DataType::type, DataType::type, lda, DataType::type, ldb, DataType::type, ldc}, a, \
+          by_a, b, by_b, c, by_c, count);                                                                                      \
+    });                                                                                                                        \
   }
 
 PRODUCTS(S, gemm_v2, Float)
@@ -136,33 +139,34 @@ PRODUCTS(C, gemm_v2, Complex)
 PRODUCTS(Z, gemm_v2, DoubleComplex)
 PRODUCTS(H, gemm, Half)
 
-API int cublasSgemmEx(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, Number type_a, int lda, void* b,
-                      Number type_b, int ldb, void* beta, void* c, Number type_c, int ldc) {
-  return stand_in("cublasSgemmEx", [&] {
-    one({h, ta, tb, m, n, k, alpha, beta, Number::Float, type_a, lda, type_b, ldb, type_c, ldc}, a, b, c);
+API int cublasSgemmEx(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, DataType type_a, int lda, void* b,
+                      DataType type_b, int ldb, void* beta, void* c, DataType type_c, int ldc) {
+  return run_fallback("cublasSgemmEx", [&] {
+    one({h, ta, tb, m, n, k, alpha, beta, DataType::Float, type_a, lda, type_b, ldb, type_c, ldc}, a, b, c);
   });
 }
-API int cublasGemmEx(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, Number type_a, int lda, void* b,
-                     Number type_b, int ldb, void* beta, void* c, Number type_c, int ldc, int compute, int algorithm) {
+API int cublasGemmEx(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, DataType type_a, int lda, void* b,
+                     DataType type_b, int ldb, void* beta, void* c, DataType type_c, int ldc, int compute, int algorithm) {
   auto run = [&] {
-    one({h, ta, tb, m, n, k, alpha, beta, sums_of(compute, type_c), type_a, lda, type_b, ldb, type_c, ldc}, a, b, c);
+    one({h, ta, tb, m, n, k, alpha, beta, accumulator_type(compute, type_c), type_a, lda, type_b, ldb, type_c, ldc}, a, b, c);
   };
-  return stand_in("cublasGemmEx", run, trial(algorithm));
+  return run_fallback("cublasGemmEx", run, trial(algorithm));
 }
-API int cublasGemmBatchedEx(void* h, int ta, int tb, int m, int n, int k, void* alpha, void** a, Number type_a, int lda,
-                            void** b, Number type_b, int ldb, void* beta, void** c, Number type_c, int ldc, int count,
+API int cublasGemmBatchedEx(void* h, int ta, int tb, int m, int n, int k, void* alpha, void** a, DataType type_a, int lda,
+                            void** b, DataType type_b, int ldb, void* beta, void** c, DataType type_c, int ldc, int count,
                             int compute, int algorithm) {
   auto run = [&] {
-    batched({h, ta, tb, m, n, k, alpha, beta, sums_of(compute, type_c), type_a, lda, type_b, ldb, type_c, ldc}, a, b, c, count);
+    batched({h, ta, tb, m, n, k, alpha, beta, accumulator_type(compute, type_c), type_a, lda, type_b, ldb, type_c, ldc}, a, b,
+            c, count);
   };
-  return stand_in("cublasGemmBatchedEx", run, trial(algorithm));
+  return run_fallback("cublasGemmBatchedEx", run, trial(algorithm));
 }
-API int cublasGemmStridedBatchedEx(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, Number type_a, int lda,
-                                   int64_t by_a, void* b, Number type_b, int ldb, int64_t by_b, void* beta, void* c,
-                                   Number type_c, int ldc, int64_t by_c, int count, int compute, int algorithm) {
+API int cublasGemmStridedBatchedEx(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, DataType type_a, int lda,
+                                   int64_t by_a, void* b, DataType type_b, int ldb, int64_t by_b, void* beta, void* c,
+                                   DataType type_c, int ldc, int64_t by_c, int count, int compute, int algorithm) {
   auto run = [&] {
-    strided({h, ta, tb, m, n, k, alpha, beta, sums_of(compute, type_c), type_a, lda, type_b, ldb, type_c, ldc}, a, by_a, b,
-            by_b, c, by_c, count);
+    strided({h, ta, tb, m, n, k, alpha, beta, accumulator_type(compute, type_c), type_a, lda, type_b, ldb, type_c, ldc}, a,
+            by_a, b, by_b, c, by_c, count);
   };
-  return stand_in("cublasGemmStridedBatchedEx", run, trial(algorithm));
+  return run_fallback("cublasGemmStridedBatchedEx", run, trial(algorithm));
 }

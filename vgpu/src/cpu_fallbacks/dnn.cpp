@@ -6,65 +6,65 @@
 
 namespace vgpu {
 
-Number Tensor::type() const {  // cudnn.h: cudnnDataType_t
+DataType TensorDescriptor::type() const {  // cudnn.h: cudnnDataType_t
   switch (kind) {
-    case 0: return Number::Float;
-    case 1: return Number::Double;
-    case 2: return Number::Half;
-    case 9: return Number::Bfloat;
-    default: throw NotStoodIn();
+    case 0: return DataType::Float;
+    case 1: return DataType::Double;
+    case 2: return DataType::Half;
+    case 9: return DataType::Bfloat;
+    default: throw FallbackUnsupported();
   }
 }
 
-void Tensor::lay_out(bool channels_last) {
-  steps.assign(sizes.size(), 1);
+void TensorDescriptor::set_packed_strides(bool channels_last) {
+  strides.assign(dims.size(), 1);
   int64_t step = channels_last ? channels() : 1;
-  for (size_t k = sizes.size(); k-- > 0;) {
+  for (size_t k = dims.size(); k-- > 0;) {
     if (channels_last && k == 1) continue;
-    steps[k] = step;
-    step *= sizes[k];
+    strides[k] = step;
+    step *= dims[k];
   }
 }
 
-void Tensor::check() const {
-  if (sizes.size() < 2 || steps.size() != sizes.size()) throw BadArguments();
-  for (size_t k = 0; k < sizes.size(); k++)
-    if (sizes[k] <= 0 || steps[k] < 0) throw BadArguments();
+void TensorDescriptor::check() const {
+  if (dims.size() < 2 || strides.size() != dims.size()) throw InvalidValue();
+  for (size_t k = 0; k < dims.size(); k++)
+    if (dims[k] <= 0 || strides[k] < 0) throw InvalidValue();
 }
 
-uint64_t Tensor::bytes() const {
+uint64_t TensorDescriptor::bytes() const {
   uint64_t last = 0;
-  for (size_t k = 0; k < sizes.size(); k++) last += static_cast<uint64_t>(sizes[k] - 1) * static_cast<uint64_t>(steps[k]);
+  for (size_t k = 0; k < dims.size(); k++) last += static_cast<uint64_t>(dims[k] - 1) * static_cast<uint64_t>(strides[k]);
   return (last + 1) * size_of(type());
 }
 
 // What lies between its elements is none of its own.
-void Tensor::reads(const void* at) const {
+void TensorDescriptor::check_read(const void* at) const {
   const uint32_t size = size_of(type());
-  if (static_cast<uint64_t>(count()) * size == bytes()) return vgpu::reads(at, bytes());
-  each_element(*this, [=](int64_t, int64_t offset) { vgpu::reads(static_cast<const char*>(at) + offset * size, size); });
+  if (static_cast<uint64_t>(count()) * size == bytes()) return vgpu::check_read(at, bytes());
+  each_element(*this, [=](int64_t, int64_t offset) { vgpu::check_read(static_cast<const char*>(at) + offset * size, size); });
 }
-void Tensor::writes(void* at) const {
+void TensorDescriptor::check_write(void* at) const {
   const uint32_t size = size_of(type());
-  if (static_cast<uint64_t>(count()) * size == bytes()) return vgpu::writes(at, bytes());
-  each_element(*this, [=](int64_t, int64_t offset) { vgpu::writes(static_cast<char*>(at) + offset * size, size); });
+  if (static_cast<uint64_t>(count()) * size == bytes()) return vgpu::check_write(at, bytes());
+  each_element(*this, [=](int64_t, int64_t offset) { vgpu::check_write(static_cast<char*>(at) + offset * size, size); });
 }
 
-Sizes space_of(const Tensor& tensor) { return Sizes(tensor.sizes.begin() + 2, tensor.sizes.end()); }
+Dims spatial_dims(const TensorDescriptor& tensor) { return Dims(tensor.dims.begin() + 2, tensor.dims.end()); }
 
 // cudnn.h: cudnnActivationMode_t
 double Activation::of(double x) const {
   switch (mode) {
     case 0: return 1 / (1 + exp_of(-x));
-    case 1: return x > 0 || (hands_nan_on && x != x) ? x : 0;
+    case 1: return x > 0 || (propagates_nan && x != x) ? x : 0;
     case 2: return tanh_of(x);
-    case 3: return x > 0 ? std::fmin(x, coefficient) : hands_nan_on && x != x ? x : 0;
+    case 3: return x > 0 ? std::fmin(x, coefficient) : propagates_nan && x != x ? x : 0;
     case 4: return x > 0 ? x : coefficient * (exp_of(x) - 1);
     case 5: return x;
-    default: throw NotStoodIn();
+    default: throw FallbackUnsupported();
   }
 }
-double Activation::slope(double x, double y) const {
+double Activation::derivative(double x, double y) const {
   switch (mode) {
     case 0: return y * (1 - y);
     case 1: return x > 0;
@@ -72,15 +72,15 @@ double Activation::slope(double x, double y) const {
     case 3: return x > 0 && x < coefficient;
     case 4: return x > 0 ? 1 : y + coefficient;
     case 5: return 1;
-    default: throw NotStoodIn();
+    default: throw FallbackUnsupported();
   }
 }
 
 namespace {
 
-bool step_on(Sizes& at, const Sizes& sizes) {
-  for (size_t k = sizes.size(); k-- > 0;) {
-    if (++at[k] < sizes[k]) return true;
+bool step_on(Dims& at, const Dims& dims) {
+  for (size_t k = dims.size(); k-- > 0;) {
+    if (++at[k] < dims[k]) return true;
     at[k] = 0;
   }
   return false;
@@ -88,21 +88,21 @@ bool step_on(Sizes& at, const Sizes& sizes) {
 
 }  // namespace
 
-Windows::Windows(const Sizes& input, const Sizes& output, const Sizes& window, const Sizes& pads, const Sizes& strides,
-                 const Sizes& dilations, bool flipped)
-    : places_(product_of(window)), outputs_(product_of(output)) {
+WindowIndices::WindowIndices(const Dims& input, const Dims& output, const Dims& window, const Dims& pads, const Dims& strides,
+                             const Dims& dilations, bool is_convolution)
+    : taps_(element_count(window)), outputs_(element_count(output)) {
   const size_t rank = input.size();
   if (output.size() != rank || window.size() != rank || pads.size() != rank || strides.size() != rank ||
       dilations.size() != rank)
-    throw BadArguments();
-  inputs_.reserve(static_cast<size_t>(places_ * outputs_));
-  Sizes place(rank, 0);
+    throw InvalidValue();
+  inputs_.reserve(static_cast<size_t>(taps_ * outputs_));
+  Dims place(rank, 0);
   do {
-    Sizes at(rank, 0);
+    Dims at(rank, 0);
     do {
       int64_t number = 0;
       for (size_t k = 0; k < rank && number >= 0; k++) {
-        const int64_t tap = flipped ? window[k] - 1 - place[k] : place[k];
+        const int64_t tap = is_convolution ? window[k] - 1 - place[k] : place[k];
         const int64_t where = at[k] * strides[k] - pads[k] + tap * dilations[k];
         number = where < 0 || where >= input[k] ? -1 : number * input[k] + where;
       }

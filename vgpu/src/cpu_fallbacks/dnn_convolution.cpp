@@ -8,44 +8,44 @@ namespace {
 
 // A call's shapes, and in which element of a dense tensor a number lies.
 struct Plan {
-  const Tensor &x, &w, &y;
+  const TensorDescriptor &x, &w, &y;
   int64_t groups, in, out;  // channels of a group
-  Windows windows;
+  WindowIndices windows;
 
-  Plan(const Tensor& x, const Filter& filter, const Convolution& how, const Tensor& y)
+  Plan(const TensorDescriptor& x, const Filter& filter, const Convolution& how, const TensorDescriptor& y)
       : x(checked(x)),
         w(checked(filter.tensor)),
         y(checked(y)),
         groups(how.groups),
         in(w.channels()),
         out(y.channels() / how.groups),
-        windows(space_of(x), space_of(y), space_of(w), how.pads, how.strides, how.dilations, how.flipped) {
-    if (x.channels() != in * groups || w.samples() != out * groups || y.channels() != out * groups ||
-        x.samples() != y.samples())
-      throw BadArguments();
+        windows(spatial_dims(x), spatial_dims(y), spatial_dims(w), how.pads, how.strides, how.dilations, how.is_convolution) {
+    if (x.channels() != in * groups || w.batch_size() != out * groups || y.channels() != out * groups ||
+        x.batch_size() != y.batch_size())
+      throw InvalidValue();
   }
-  static const Tensor& checked(const Tensor& tensor) { return tensor.check(), tensor; }
+  static const TensorDescriptor& checked(const TensorDescriptor& tensor) { return tensor.check(), tensor; }
 
-  int64_t terms() const { return in * windows.places(); }  // of a sum
+  int64_t terms() const { return in * windows.taps(); }  // of a sum
   int64_t in_w(int64_t group, int64_t k, int64_t term) const { return (group * out + k) * terms() + term; }
   int64_t in_y(int64_t n, int64_t group, int64_t k, int64_t at) const {
     return (n * y.channels() + group * out + k) * windows.outputs() + at;
   }
   int64_t in_x(int64_t n, int64_t group, int64_t term, int64_t at) const {  // -1: padding
-    const int64_t input = windows.input(term % windows.places(), at);
-    return input < 0 ? -1 : (n * x.channels() + group * in + term / windows.places()) * x.space() + input;
+    const int64_t input = windows.input(term % windows.taps(), at);
+    return input < 0 ? -1 : (n * x.channels() + group * in + term / windows.taps()) * x.spatial_size() + input;
   }
   template <class F> void each(F f) const {  // of sample and group
-    for (int64_t n = 0; n < x.samples(); n++)
+    for (int64_t n = 0; n < x.batch_size(); n++)
       for (int64_t group = 0; group < groups; group++) f(n, group);
   }
 };
 
 template <class T> std::vector<T> forward(const Plan& plan, const void* at_x, const void* at_w) {
-  const std::vector<T> x = values_of<T>(plan.x, at_x), w = values_of<T>(plan.w, at_w);
+  const std::vector<T> x = load_tensor<T>(plan.x, at_x), w = load_tensor<T>(plan.w, at_w);
   std::vector<T> y(static_cast<size_t>(plan.y.count()));
   plan.each([&](int64_t n, int64_t group) {
-    Product<T> product(plan.out, plan.windows.outputs(), plan.terms());
+    MatrixProduct<T> product(plan.out, plan.windows.outputs(), plan.terms());
     for (int64_t term = 0; term < plan.terms(); term++) {
       for (int64_t k = 0; k < plan.out; k++) product.left(k, term) = w[plan.in_w(group, k, term)];
       for (int64_t at = 0; at < plan.windows.outputs(); at++) {
@@ -59,10 +59,10 @@ template <class T> std::vector<T> forward(const Plan& plan, const void* at_x, co
 }
 
 template <class T> std::vector<T> backward_data(const Plan& plan, const void* at_w, const void* at_y) {
-  const std::vector<T> w = values_of<T>(plan.w, at_w), y = values_of<T>(plan.y, at_y);
+  const std::vector<T> w = load_tensor<T>(plan.w, at_w), y = load_tensor<T>(plan.y, at_y);
   std::vector<T> x(static_cast<size_t>(plan.x.count()));
   plan.each([&](int64_t n, int64_t group) {
-    Product<T> product(plan.terms(), plan.windows.outputs(), plan.out);
+    MatrixProduct<T> product(plan.terms(), plan.windows.outputs(), plan.out);
     for (int64_t k = 0; k < plan.out; k++) {
       for (int64_t term = 0; term < plan.terms(); term++) product.left(term, k) = w[plan.in_w(group, k, term)];
       for (int64_t at = 0; at < plan.windows.outputs(); at++) product.right(k, at) = y[plan.in_y(n, group, k, at)];
@@ -76,10 +76,10 @@ template <class T> std::vector<T> backward_data(const Plan& plan, const void* at
 }
 
 template <class T> std::vector<T> backward_filter(const Plan& plan, const void* at_x, const void* at_y) {
-  const std::vector<T> x = values_of<T>(plan.x, at_x), y = values_of<T>(plan.y, at_y);
+  const std::vector<T> x = load_tensor<T>(plan.x, at_x), y = load_tensor<T>(plan.y, at_y);
   std::vector<T> w(static_cast<size_t>(plan.w.count()));
   plan.each([&](int64_t n, int64_t group) {
-    Product<T> product(plan.out, plan.terms(), plan.windows.outputs());
+    MatrixProduct<T> product(plan.out, plan.terms(), plan.windows.outputs());
     for (int64_t at = 0; at < plan.windows.outputs(); at++) {
       for (int64_t k = 0; k < plan.out; k++) product.left(k, at) = y[plan.in_y(n, group, k, at)];
       for (int64_t term = 0; term < plan.terms(); term++) {
@@ -96,67 +96,69 @@ template <class T> std::vector<T> backward_filter(const Plan& plan, const void* 
 bool known(int algorithm) { return algorithm == 0 || algorithm == 1; }
 int workspace(const char* call, int algorithm, size_t* bytes) {
   constexpr int kNotSupportedThere = 9;  // cudnn.h: CUDNN_STATUS_NOT_SUPPORTED
-  return *bytes = 0, stands_in(call) && !known(algorithm) ? kNotSupportedThere : kSuccess;
+  return *bytes = 0, is_fallback_enabled(call) && !known(algorithm) ? kNotSupportedThere : kSuccess;
 }
 
 }  // namespace
 
-API int cudnnConvolutionForward(void*, void* alpha, Tensor* of_x, void* x, Filter* of_w, void* w, Convolution* how, int, void*,
-                                size_t, void* beta, Tensor* of_y, void* y) {
-  return stand_in("cudnnConvolutionForward", [&] {
-    in_type_of(*of_x, [&](auto tag) {
+API int cudnnConvolutionForward(void*, void* alpha, TensorDescriptor* of_x, void* x, Filter* of_w, void* w, Convolution* how,
+                                int, void*, size_t, void* beta, TensorDescriptor* of_y, void* y) {
+  return run_fallback("cudnnConvolutionForward", [&] {
+    with_compute_type(*of_x, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      Blend<T>(alpha, beta).put(*of_y, y, forward<T>(Plan(*of_x, *of_w, *how, *of_y), x, w));
+      AlphaBeta<T>(alpha, beta).put(*of_y, y, forward<T>(Plan(*of_x, *of_w, *how, *of_y), x, w));
     });
   });
 }
-API int cudnnConvolutionBackwardData(void*, void* alpha, Filter* of_w, void* w, Tensor* of_y, void* y, Convolution* how, int,
-                                     void*, size_t, void* beta, Tensor* of_x, void* x) {
-  return stand_in("cudnnConvolutionBackwardData", [&] {
-    in_type_of(*of_y, [&](auto tag) {
+API int cudnnConvolutionBackwardData(void*, void* alpha, Filter* of_w, void* w, TensorDescriptor* of_y, void* y,
+                                     Convolution* how, int, void*, size_t, void* beta, TensorDescriptor* of_x, void* x) {
+  return run_fallback("cudnnConvolutionBackwardData", [&] {
+    with_compute_type(*of_y, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      Blend<T>(alpha, beta).put(*of_x, x, backward_data<T>(Plan(*of_x, *of_w, *how, *of_y), w, y));
+      AlphaBeta<T>(alpha, beta).put(*of_x, x, backward_data<T>(Plan(*of_x, *of_w, *how, *of_y), w, y));
     });
   });
 }
-API int cudnnConvolutionBackwardFilter(void*, void* alpha, Tensor* of_x, void* x, Tensor* of_y, void* y, Convolution* how, int,
-                                       void*, size_t, void* beta, Filter* of_w, void* w) {
-  return stand_in("cudnnConvolutionBackwardFilter", [&] {
-    in_type_of(*of_x, [&](auto tag) {
+API int cudnnConvolutionBackwardFilter(void*, void* alpha, TensorDescriptor* of_x, void* x, TensorDescriptor* of_y, void* y,
+                                       Convolution* how, int, void*, size_t, void* beta, Filter* of_w, void* w) {
+  return run_fallback("cudnnConvolutionBackwardFilter", [&] {
+    with_compute_type(*of_x, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      Blend<T>(alpha, beta).put(of_w->tensor, w, backward_filter<T>(Plan(*of_x, *of_w, *how, *of_y), x, y));
+      AlphaBeta<T>(alpha, beta).put(of_w->tensor, w, backward_filter<T>(Plan(*of_x, *of_w, *how, *of_y), x, y));
     });
   });
 }
-API int cudnnConvolutionBackwardBias(void*, void* alpha, Tensor* of_y, void* y, void* beta, Tensor* of_b, void* b) {
-  return stand_in("cudnnConvolutionBackwardBias", [&] {
-    in_type_of(*of_y, [&](auto tag) {
+API int cudnnConvolutionBackwardBias(void*, void* alpha, TensorDescriptor* of_y, void* y, void* beta, TensorDescriptor* of_b,
+                                     void* b) {
+  return run_fallback("cudnnConvolutionBackwardBias", [&] {
+    with_compute_type(*of_y, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const std::vector<T> values = values_of<T>(*of_y, y);
+      const std::vector<T> values = load_tensor<T>(*of_y, y);
       std::vector<T> sums(static_cast<size_t>(of_y->channels()));
-      for (size_t k = 0; k < values.size(); k++) sums[k / of_y->space() % sums.size()] += values[k];
-      Blend<T>(alpha, beta).put(*of_b, b, sums);
+      for (size_t k = 0; k < values.size(); k++) sums[k / of_y->spatial_size() % sums.size()] += values[k];
+      AlphaBeta<T>(alpha, beta).put(*of_b, b, sums);
     });
   });
 }
 // y = activation(alpha * convolution + keep * z + bias)
-API int cudnnConvolutionBiasActivationForward(void*, void* alpha, Tensor* of_x, void* x, Filter* of_w, void* w,
-                                              Convolution* how, int, void*, size_t, void* keep, Tensor* of_z, void* z,
-                                              Tensor* of_b, void* b, Activation* activation, Tensor* of_y, void* y) {
-  return stand_in("cudnnConvolutionBiasActivationForward", [&] {
-    in_type_of(*of_x, [&](auto tag) {
+API int cudnnConvolutionBiasActivationForward(void*, void* alpha, TensorDescriptor* of_x, void* x, Filter* of_w, void* w,
+                                              Convolution* how, int, void*, size_t, void* keep, TensorDescriptor* of_z, void* z,
+                                              TensorDescriptor* of_b, void* b, Activation* activation, TensorDescriptor* of_y,
+                                              void* y) {
+  return run_fallback("cudnnConvolutionBiasActivationForward", [&] {
+    with_compute_type(*of_x, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const Blend<T> scales(alpha, keep);
+      const AlphaBeta<T> scales(alpha, keep);
       std::vector<T> made = forward<T>(Plan(*of_x, *of_w, *how, *of_y), x, w);
-      const std::vector<T> bias = values_of<T>(*of_b, b);
-      const std::vector<T> other = scales.beta != T(0) ? values_of<T>(*of_z, z) : std::vector<T>(made.size());
-      if (bias.size() != size_t(of_y->channels()) || other.size() != made.size()) throw BadArguments();
+      const std::vector<T> bias = load_tensor<T>(*of_b, b);
+      const std::vector<T> other = scales.beta != T(0) ? load_tensor<T>(*of_z, z) : std::vector<T>(made.size());
+      if (bias.size() != size_t(of_y->channels()) || other.size() != made.size()) throw InvalidValue();
       for (size_t k = 0; k < made.size(); k++) {
-        const T sum = scales.alpha * made[k] + scales.beta * other[k] + bias[k / of_y->space() % bias.size()];
+        const T sum = scales.alpha * made[k] + scales.beta * other[k] + bias[k / of_y->spatial_size() % bias.size()];
         made[k] = static_cast<T>(activation->of(sum));
       }
       const T one = 1, none = 0;
-      Blend<T>(&one, &none).put(*of_y, y, made);
+      AlphaBeta<T>(&one, &none).put(*of_y, y, made);
     });
   });
 }

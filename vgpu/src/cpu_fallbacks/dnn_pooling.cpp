@@ -12,22 +12,22 @@ bool padding_counts(const Pooling& how) { return how.mode == 1; }
 struct Plan {
   const Pooling& how;
   int64_t inputs;
-  Windows windows;
+  WindowIndices windows;
 
-  Plan(const Pooling& how, const Tensor& x, const Tensor& y)
+  Plan(const Pooling& how, const TensorDescriptor& x, const TensorDescriptor& y)
       : how(how),
-        inputs((x.check(), y.check(), x.space())),
-        windows(space_of(x), space_of(y), how.window, how.pads, how.strides, Sizes(how.window.size(), 1), false) {
-    if (x.samples() != y.samples() || x.channels() != y.channels()) throw BadArguments();
+        inputs((x.check(), y.check(), x.spatial_size())),
+        windows(spatial_dims(x), spatial_dims(y), how.window, how.pads, how.strides, Dims(how.window.size(), 1), false) {
+    if (x.batch_size() != y.batch_size() || x.channels() != y.channels()) throw InvalidValue();
   }
 
   // The place in the window; -1: all of it is padding.
   template <class T> int64_t greatest_at(const T* x, int64_t at) const {
     int64_t found = -1;
-    for (int64_t place = 0; place < windows.places(); place++) {
+    for (int64_t place = 0; place < windows.taps(); place++) {
       const int64_t input = windows.input(place, at);
       if (input < 0) continue;
-      const bool nan = how.hands_nan_on && x[input] != x[input];
+      const bool nan = how.propagates_nan && x[input] != x[input];
       if (found < 0 || x[input] > x[found] || nan) found = input;
       if (nan) break;
     }
@@ -35,7 +35,7 @@ struct Plan {
   }
   template <class F> int64_t each_input(int64_t at, F f) const {  // and how many of them a mean counts
     int64_t count = 0;
-    for (int64_t place = 0; place < windows.places(); place++) {
+    for (int64_t place = 0; place < windows.taps(); place++) {
       const int64_t input = windows.input(place, at);
       if (input >= 0) f(input);
       count += input >= 0 || padding_counts(how);
@@ -82,21 +82,22 @@ template <class T> std::vector<T> backward(const Plan& plan, const std::vector<T
 
 }  // namespace
 
-API int cudnnPoolingForward(void*, Pooling* how, void* alpha, Tensor* of_x, void* x, void* beta, Tensor* of_y, void* y) {
-  return stand_in("cudnnPoolingForward", [&] {
-    in_type_of(*of_x, [&](auto tag) {
+API int cudnnPoolingForward(void*, Pooling* how, void* alpha, TensorDescriptor* of_x, void* x, void* beta,
+                            TensorDescriptor* of_y, void* y) {
+  return run_fallback("cudnnPoolingForward", [&] {
+    with_compute_type(*of_x, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      Blend<T>(alpha, beta).put(*of_y, y, forward(Plan(*how, *of_x, *of_y), values_of<T>(*of_x, x)));
+      AlphaBeta<T>(alpha, beta).put(*of_y, y, forward(Plan(*how, *of_x, *of_y), load_tensor<T>(*of_x, x)));
     });
   });
 }
-API int cudnnPoolingBackward(void*, Pooling* how, void* alpha, Tensor* of_y, void*, Tensor* of_dy, void* dy, Tensor* of_x,
-                             void* x, void* beta, Tensor* of_dx, void* dx) {
-  return stand_in("cudnnPoolingBackward", [&] {
-    in_type_of(*of_x, [&](auto tag) {
+API int cudnnPoolingBackward(void*, Pooling* how, void* alpha, TensorDescriptor* of_y, void*, TensorDescriptor* of_dy, void* dy,
+                             TensorDescriptor* of_x, void* x, void* beta, TensorDescriptor* of_dx, void* dx) {
+  return run_fallback("cudnnPoolingBackward", [&] {
+    with_compute_type(*of_x, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const Plan plan(*how, *of_x, *of_y);
-      Blend<T>(alpha, beta).put(*of_dx, dx, backward(plan, values_of<T>(*of_x, x), values_of<T>(*of_dy, dy)));
+      AlphaBeta<T>(alpha, beta).put(*of_dx, dx, backward(plan, load_tensor<T>(*of_x, x), load_tensor<T>(*of_dy, dy)));
     });
   });
 }

@@ -18,8 +18,8 @@ struct Library {
 constexpr Library kLibraries[] = {{"cublas", 13, 7}, {"cudnn", 8, 3}};
 
 // An access outside of what was allocated.
-struct Outside : std::exception {
-  explicit Outside(uint64_t at) : address(at) {}
+struct OutOfBounds : std::exception {
+  explicit OutOfBounds(uint64_t at) : address(at) {}
   uint64_t address;
 };
 
@@ -31,61 +31,63 @@ const Library* library_of(std::string_view call) {
 
 DeviceMemory& memory_of(uint64_t at, uint64_t bytes) {
   DeviceMemory& memory = Device::get().memory();
-  if (!memory.find(at).holds(at, at + bytes)) throw Outside(at);
+  if (!memory.find(at).contains(at, at + bytes)) throw OutOfBounds(at);
   return memory;
 }
 
 thread_local uint64_t never_written;  // the first such place that the call reads
 
 void tell_never_written(const char* call) {
-  const Extent found = Device::get().memory().find(never_written);
+  const Allocation found = Device::get().memory().find(never_written);
   std::fprintf(stderr, "vgpu: never written in %s: a read at byte %llu of allocation %llu\n", call,
                static_cast<unsigned long long>(never_written - found.origin), static_cast<unsigned long long>(found.number));
 }
 
 }  // namespace
 
-bool stands_in(const char* call) {
+bool is_fallback_enabled(const char* call) {
   const Library* library = library_of(call);
-  return library && settings().stand_ins.count(std::string(library->name));
+  return library && settings().cpu_fallbacks.count(std::string(library->name));
 }
 
-void reads_columns(const void* at, uint64_t bytes, uint64_t step, uint64_t count) {
+void check_read_strided(const void* at, uint64_t bytes, uint64_t step, uint64_t count) {
   if (!bytes || !count) return;
   const DeviceMemory& memory = memory_of(address(at), (count - 1) * step + bytes);
-  for (uint64_t k = 0; k < count && !never_written; k++) never_written = memory.unwritten(address(at) + k * step, bytes);
+  for (uint64_t k = 0; k < count && !never_written; k++) never_written = memory.first_unwritten(address(at) + k * step, bytes);
 }
-void writes_columns(void* at, uint64_t bytes, uint64_t step, uint64_t count) {
+void check_write_strided(void* at, uint64_t bytes, uint64_t step, uint64_t count) {
   if (!bytes || !count) return;
   DeviceMemory& memory = memory_of(address(at), (count - 1) * step + bytes);
-  for (uint64_t k = 0; k < count; k++) memory.wrote(address(at) + k * step, bytes);
+  for (uint64_t k = 0; k < count; k++) memory.mark_written(address(at) + k * step, bytes);
 }
-void reads(const void* at, uint64_t bytes) { reads_columns(at, bytes, bytes, 1); }
-void writes(void* at, uint64_t bytes) { writes_columns(at, bytes, bytes, 1); }
+void check_read(const void* at, uint64_t bytes) { check_read_strided(at, bytes, bytes, 1); }
+void check_write(void* at, uint64_t bytes) { check_write_strided(at, bytes, bytes, 1); }
 
-int run_stand_in(const char* call, Off off, void (*f)(void*), void* with) {
-  auto refused = [=] { return off == Off::Trial ? refuse(call) : refuse_on_stream(call); };
-  if (!stands_in(call)) return refused();
+int run_fallback_erased(const char* call, WhenDisabled when_disabled, void (*f)(void*), void* with) {
+  auto refused = [=] {
+    return when_disabled == WhenDisabled::Trial ? report_unsupported(call) : report_unsupported_on_stream(call);
+  };
+  if (!is_fallback_enabled(call)) return refused();
   wait_for_all();  // in its turn: behind what was asked of the streams before
   Device& device = Device::get();
   std::unique_lock<std::mutex> hold(device.lock());
   const Library& library = *library_of(call);
-  if (device.sticky() != kSuccess) return library.failed;
+  if (device.sticky_error() != kSuccess) return library.failed;
   never_written = 0;
   try {
     f(with);
     if (never_written) tell_never_written(call);
-    device.stood_in(call);
+    device.record_fallback(call);
     return kSuccess;
-  } catch (const NotStoodIn&) {
+  } catch (const FallbackUnsupported&) {
     hold.unlock();
     return refused();
-  } catch (const BadArguments&) { return library.bad; } catch (const Outside& error) {
+  } catch (const InvalidValue&) { return library.bad; } catch (const OutOfBounds& error) {
     char text[200];
     std::snprintf(text, sizeof text, "an access outside of what was allocated in %s, address 0x%llx", call,
                   static_cast<unsigned long long>(error.address));
-    device.fail(kIllegalAddress, text);
-  } catch (const std::exception& error) { device.refuse(std::string(call) + ": " + error.what()); }
+    device.set_sticky_error(kIllegalAddress, text);
+  } catch (const std::exception& error) { device.set_last_error(std::string(call) + ": " + error.what()); }
   return library.failed;
 }
 

@@ -1,5 +1,5 @@
-// Stand-ins: what closed libraries would compute, computed on the CPU, one element after the other and the same each time.
-// Off unless VGPU_STAND_INS names the library: without it the call is refused by its name, as all others are.
+// CPU fallbacks: calls of vendor libraries computed on the CPU, one element after the other, so that each run gives the same
+// bytes.  Off unless VGPU_CPU_FALLBACKS names the library: without it the call is not supported, like all others.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,27 +9,27 @@
 
 namespace vgpu {
 
-// This call is stood in for, but not with these arguments: it is refused.
-struct NotStoodIn : std::exception {};
-// The library's own word for arguments that make no sense.
-struct BadArguments : std::exception {};
+// There is a fallback for this call, but not with these arguments: the call is not supported.
+struct FallbackUnsupported : std::exception {};
+// The library's status for invalid arguments, e.g. CUBLAS_STATUS_INVALID_VALUE.
+struct InvalidValue : std::exception {};
 
-// Memory that the call reads or writes, told before it does: the whole of it must lie in one allocation, and what is read
-// should have been written.  Columns: `count` of them, `bytes` each, `step` bytes from one to the next.
-void reads(const void* at, uint64_t bytes);
-void writes(void* at, uint64_t bytes);
-void reads_columns(const void* at, uint64_t bytes, uint64_t step, uint64_t count);
-void writes_columns(void* at, uint64_t bytes, uint64_t step, uint64_t count);
+// Declares memory that the call is about to read or write: it must lie within one allocation, and initcheck reports reads of
+// uninitialized bytes.  Strided: `count` pieces of `bytes` each, `step` bytes apart.
+void check_read(const void* at, uint64_t bytes);
+void check_write(void* at, uint64_t bytes);
+void check_read_strided(const void* at, uint64_t bytes, uint64_t step, uint64_t count);
+void check_write_strided(void* at, uint64_t bytes, uint64_t step, uint64_t count);
 
-enum class Off : uint8_t { OnStream, Trial };  // how it is refused where it is off, see refusal.h
+enum class WhenDisabled : uint8_t { OnStream, Trial };  // how the call fails then: see unsupported_call.h
 
-// Runs f as the call, in its turn among the launches; its library's status.
-int run_stand_in(const char* call, Off off, void (*f)(void*), void* with);
+// Runs f as the call, in order with the launches; returns the library's status.
+int run_fallback_erased(const char* call, WhenDisabled when_disabled, void (*f)(void*), void* with);
 
-template <class F> int stand_in(const char* call, F f, Off off = Off::OnStream) {
-  return run_stand_in(call, off, [](void* with) { (*static_cast<F*>(with))(); }, &f);
+template <class F> int run_fallback(const char* call, F f, WhenDisabled when_disabled = WhenDisabled::OnStream) {
+  return run_fallback_erased(call, when_disabled, [](void* with) { (*static_cast<F*>(with))(); }, &f);
 }
 
-bool stands_in(const char* call);  // is its library switched on?
+bool is_fallback_enabled(const char* call);  // is its library switched on?
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// The product of two matrices: each element a sum in the order of its addends, the first one first.
+// The product of two matrices: each element sums its terms in order, the first one first.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,24 +7,24 @@
 
 namespace vgpu {
 
-template <class T> class Product {
+template <class T> class MatrixProduct {
  public:
-  Product(int64_t rows, int64_t columns, int64_t addends)
+  MatrixProduct(int64_t rows, int64_t columns, int64_t depth)
       : rows_(rows),
         columns_(columns),
-        addends_(addends),
-        left_((rows + kTile - 1) / kTile * kTile * addends),
-        right_(columns * addends) {}
+        depth_(depth),
+        left_((rows + kTile - 1) / kTile * kTile * depth),
+        right_(columns * depth) {}
 
-  T& left(int64_t row, int64_t addend) { return left_[(row / kTile * addends_ + addend) * kTile + row % kTile]; }
-  T& right(int64_t addend, int64_t column) { return right_[column * addends_ + addend]; }
+  T& left(int64_t row, int64_t term) { return left_[(row / kTile * depth_ + term) * kTile + row % kTile]; }
+  T& right(int64_t term, int64_t column) { return right_[column * depth_ + term]; }
 
   // made(row, column, sum) for each element.
   template <class F> void each(F made) const {
     for (int64_t row = 0; row < rows_; row += kTile)
       for (int64_t column = 0; column < columns_; column++) {
         T sums[kTile] = {};
-        tile(&left_[row * addends_], &right_[column * addends_], sums);
+        tile(&left_[row * depth_], &right_[column * depth_], sums);
         for (int64_t k = 0; k < kTile && row + k < rows_; k++) made(row + k, column, sums[k]);
       }
   }
@@ -33,14 +33,14 @@ template <class T> class Product {
   static constexpr int64_t kTile = 32;  // rows at once: their sums stay in registers
 
   void tile(const T* left, const T* right, T* sums) const {
-    for (int64_t addend = 0; addend < addends_; addend++, left += kTile) {
-      const T by = right[addend];
+    for (int64_t term = 0; term < depth_; term++, left += kTile) {
+      const T by = right[term];
       VGPU_INDEPENDENT
       for (int64_t k = 0; k < kTile; k++) sums[k] += left[k] * by;
     }
   }
 
-  int64_t rows_, columns_, addends_;
+  int64_t rows_, columns_, depth_;
   std::vector<T> left_, right_;
 };
 

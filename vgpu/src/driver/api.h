@@ -13,10 +13,12 @@ namespace vgpu {
 inline void* pointer(uint64_t address) { return reinterpret_cast<void*>(address); }
 inline uint64_t address(const void* at) { return reinterpret_cast<uint64_t>(at); }
 
-constexpr const char* kName = "tfdet virtual GPU (CPU emulation)";
+constexpr const char* kDeviceName = "tfdet virtual GPU (CPU emulation)";
 
 // What a call hands out; without a place for it the caller is wrong.
-template <class T, class V> Result give(T* to, V value) { return to ? (*to = static_cast<T>(value), kSuccess) : kInvalidValue; }
+template <class T, class V> CudaResult give(T* to, V value) {
+  return to ? (*to = static_cast<T>(value), kSuccess) : kInvalidValue;
+}
 
 // There is one device, whose number is 0.
 template <class F> int of_device(int device, F f) { return device == 0 ? static_cast<int>(f()) : kInvalidDevice; }
@@ -26,7 +28,7 @@ void* context();
 void* current_context();  // of this thread; nullptr: none
 
 // A handle that stands for something of a vendor library: nothing lies there.
-void* handle();
+void* dummy_handle();
 
 // A copy; of an end that is said to be the device's the whole range must lie in what is allocated.
 struct Copy {
@@ -34,7 +36,7 @@ struct Copy {
   size_t bytes;
   bool to_device = false, from_device = false;
 };
-Result copy_at_once(const Copy& what);           // in no order
+CudaResult copy_at_once(const Copy& what);           // in no order
 int copy_now(const Copy& what);                  // after all that the legacy default stream waits for
 int copy_on(void* stream, const Copy& what);     // in the stream's order; at once where an end is the host's and not pinned
 // Rows of `count` values of `size` bytes each, `pitch` bytes apart, in the device's memory.
@@ -49,7 +51,7 @@ int fill_on(void* stream, const Fill& what);
 
 // CUDA_MEMCPY3D: each side's offsets and level, kind of memory (1 host, 2 device), addresses, array, pitch and the rows of a
 // slice; then width, height and depth.
-struct BoxSide {
+struct Memcpy3DSide {
   size_t x, y, z, level;
   unsigned kind;
   const void* host;
@@ -57,16 +59,16 @@ struct BoxSide {
   void *array, *reserved;
   size_t pitch, rows;
 };
-struct Box {
-  BoxSide from, to;
+struct Memcpy3DParams {
+  Memcpy3DSide from, to;
   size_t width, height, depth;
 };
-int copy_box_now(const Box& what);
-int copy_box_on(void* stream, const Box& what);
+int copy_box_now(const Memcpy3DParams& what);
+int copy_box_on(void* stream, const Memcpy3DParams& what);
 bool pinned(const void* at);  // memory of the host that the device knows
 
-// Loads a module from a container, PTX or what wraps one; the reason stands in vgpu_last_fault() where it is refused.
-Result load(Module*& module, const void* image);
+// Loads a module from a container, PTX or what wraps one; vgpu_last_error() gives the reason where that fails.
+CudaResult load(CudaModule*& module, const void* image);
 
 // In the stream's order.  kInvalidConfiguration: no grid or block that the device has.
 int launch(Kernel& kernel, const Configuration& how, const Arguments& given, void* stream);
@@ -76,10 +78,10 @@ struct LaunchAttribute {
   int id, padding;
   unsigned value[16];
 };
-Result read(Configuration& how, const LaunchAttribute* attributes, unsigned count);
+CudaResult read(Configuration& how, const LaunchAttribute* attributes, unsigned count);
 
 // The kernel of that name; kNotFound.  The same one each time, until the module goes.
-Result find_kernel(Kernel*& kernel, Module& module, const std::string& name);
+CudaResult find_kernel(Kernel*& kernel, CudaModule& module, const std::string& name);
 
 }  // namespace vgpu
 
@@ -112,7 +114,7 @@ int cuMemHostRegister_v2(void*, size_t, unsigned);
 int cuMemHostUnregister(void*);
 int cuMemGetInfo_v2(size_t*, size_t*);
 int cuMemcpy(uint64_t, uint64_t, size_t);
-int cuMemcpy3D_v2(const vgpu::Box*);
+int cuMemcpy3D_v2(const vgpu::Memcpy3DParams*);
 int cuLaunchHostFunc(void*, void (*)(void*), void*);
 int cuMemcpyAsync(uint64_t, uint64_t, size_t, void*);
 int cuStreamCreateWithPriority(void**, unsigned, int);

@@ -39,11 +39,11 @@ Texels texels_of(const ArrayDescriptor& of) {
 }
 
 // kNotSupported: a card has such arrays, and this device does not.
-Result check(const ArrayDescriptor* of) {
+CudaResult check(const ArrayDescriptor* of) {
   if (!of || !of->width || (of->depth && !of->height && !(of->flags & kLayeredArray))) return kInvalidValue;
   if (of->flags & ~(kKnownFlags | kOtherFlags)) return kInvalidValue;
   if (of->flags & kOtherFlags || static_cast<unsigned>(of->format) >= 0x50) {
-    note_refused("cuArray3DCreate: a cubemap, or an array for graphics or video");
+    note_unsupported("cuArray3DCreate: a cubemap, or an array for graphics or video");
     return kNotSupported;
   }
   if (!bytes_of(of->format) || (of->channels != 1 && of->channels != 2 && of->channels != 4)) return kInvalidValue;
@@ -66,15 +66,15 @@ Array* make(const ArrayDescriptor& of) {
 }
 int create(Array** to, const ArrayDescriptor* of) {
   if (!to) return kInvalidValue;
-  if (Result wrong = check(of)) return wrong;
-  return guarded([=] {
-    if (Result broken = Device::get().sticky()) return broken;
+  if (CudaResult wrong = check(of)) return wrong;
+  return translate_exceptions([=] {
+    if (CudaResult broken = Device::get().sticky_error()) return broken;
     return (*to = make(*of)) ? kSuccess : kOutOfMemory;
   });
 }
 void free_array(const void* handle) {
   if (std::unique_ptr<Array> gone = Handles<Array>::all().take(handle))
-    Device::get().memory().release(pointer(gone->texels.at));
+    Device::get().memory().deallocate(pointer(gone->texels.at));
 }
 
 // Where `bytes` of an array of one row begin, or of rows one after the other; 0: they are not all of it.
@@ -109,7 +109,7 @@ API int cuArrayDestroy(void* handle) {
   const Array* array = alive<Array>(handle);
   if (!array) return kInvalidHandle;
   if (array->level) return kInvalidValue;  // it goes with the array that it is a level of
-  if (Result broken = wait_for_all()) return broken;
+  if (CudaResult broken = wait_for_all()) return broken;
   return free_array(handle), kSuccess;
 }
 API int cuArray3DGetDescriptor_v2(ArrayDescriptor* to, void* handle) {
@@ -122,8 +122,8 @@ API int cuArrayGetDescriptor_v2(FlatDescriptor* to, void* handle) {
   const ArrayDescriptor& of = array->described;
   return give(to, FlatDescriptor{of.width, of.height, of.format, of.channels});
 }
-API int cuArrayGetPlane(void**, void*, unsigned) { return note_refused("cuArrayGetPlane"), kNotSupported; }
-API int cuArrayGetSparseProperties(void*, void*) { return note_refused("cuArrayGetSparseProperties"), kNotSupported; }
+API int cuArrayGetPlane(void**, void*, unsigned) { return note_unsupported("cuArrayGetPlane"), kNotSupported; }
+API int cuArrayGetSparseProperties(void*, void*) { return note_unsupported("cuArrayGetSparseProperties"), kNotSupported; }
 // CUDA_ARRAY_MEMORY_REQUIREMENTS: bytes, alignment, and what is reserved.
 API int cuArrayGetMemoryRequirements(size_t* to, void* handle, int device) {
   const Array* array = alive<Array>(handle);
@@ -134,7 +134,7 @@ API int cuArrayGetMemoryRequirements(size_t* to, void* handle, int device) {
 
 API int cuMipmappedArrayCreate(MipmappedArray** to, const ArrayDescriptor* of, unsigned levels) {
   if (!to || !levels) return kInvalidValue;
-  if (Result wrong = check(of)) return wrong;
+  if (CudaResult wrong = check(of)) return wrong;
   auto made = std::make_unique<MipmappedArray>();
   for (unsigned k = 0; k < std::min(levels, most_levels(*of)); k++) {
     const ArrayDescriptor one = of_level(*of, k);
@@ -155,7 +155,7 @@ API int cuMipmappedArrayGetLevel(Array** to, void* handle, unsigned level) {
 }
 API int cuMipmappedArrayDestroy(void* handle) {
   if (!alive<MipmappedArray>(handle)) return kInvalidHandle;
-  if (Result broken = wait_for_all()) return broken;
+  if (CudaResult broken = wait_for_all()) return broken;
   const std::unique_ptr<MipmappedArray> gone = Handles<MipmappedArray>::all().take(handle);
   for (Array* level : gone ? gone->levels : std::vector<Array*>()) free_array(level);
   return gone ? kSuccess : kInvalidHandle;

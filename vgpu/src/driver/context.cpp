@@ -55,7 +55,7 @@ API int cuDeviceGet(int* device, int number) {
   return of_device(number, [=] { return give(device, 0); });
 }
 API int cuDeviceGetName(char* name, int length, int device) {
-  return of_device(device, [=] { return text(name, length, kName); });
+  return of_device(device, [=] { return text(name, length, kDeviceName); });
 }
 API int cuDeviceGetUuid(char* uuid, int device) {
   if (!uuid) return kInvalidValue;

@@ -29,18 +29,19 @@ std::FILE* open_report_file(const char* variable, const std::string& name) {
 }
 
 // VGPU_USED=FILE: it is there once a program has begun to use the device.
-// VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE, VGPU_CHECK: see the folder analysis/.
+// VGPU_REPORT=FILE, VGPU_MEMORY_TRACE=LAUNCH:FILE, VGPU_CHECK: see the folder analysis/.
 void make_observers(ObserverList& all, DeviceMemory& memory, bool& guards_shared) {
   const Settings& asked = settings();
   if (!asked.used.empty()) std::fclose(open_report_file("VGPU_USED", asked.used));
   if (!asked.report.empty()) all.add(std::make_unique<LaunchReport>(open_report_file("VGPU_REPORT", asked.report)));
-  if (asked.checks.count("races")) all.add(std::make_unique<RaceDetector>());
-  if (asked.checks.count("initialised")) all.add(std::make_unique<UninitializedReads>()), memory.watch();
+  if (asked.checks.count("racecheck")) all.add(std::make_unique<RaceDetector>());
+  if (asked.checks.count("initcheck")) all.add(std::make_unique<UninitializedReads>()), memory.track_writes();
   if (asked.checks.count("memcheck")) all.add(std::make_unique<Memcheck>()), guards_shared = true;
-  if (!asked.trace.empty()) all.add(std::make_unique<MemoryTrace>(asked.traced, open_report_file("VGPU_TRACE", asked.trace)));
+  if (!asked.trace.empty())
+    all.add(std::make_unique<MemoryTrace>(asked.traced, open_report_file("VGPU_MEMORY_TRACE", asked.trace)));
 }
 
-Result result_of(Fault fault) {
+CudaResult result_of(Fault fault) {
   switch (fault) {
     case Fault::None: return kSuccess;
     case Fault::OutOfBounds:
@@ -93,33 +94,35 @@ Device::Device()
     : memory_(settings().memory_mib << 20),
       schedule_(settings().schedule),
       capability_(settings().capability ? static_cast<int>(settings().capability) : 70),
-      asked_(settings().capability),
+      capability_fixed_(settings().capability),
       log_(static_cast<int>(settings().log)),
-      limit_(settings().limit) {
+      max_instructions_(settings().limit) {
   make_observers(observers_, memory_, guards_shared_);
 }
 
-void Device::refuse(const std::string& why) {
-  last_fault_ = why;
+void Device::set_last_error(const std::string& why) {
+  last_error_message_ = why;
   std::fprintf(stderr, "vgpu: %s\n", why.c_str());
 }
 
-Result Device::fail(Result fault, const std::string& why) { return refuse(why), sticky_ = fault; }
-
-void Device::stood_in(const char* call) {
-  note_stood_in(call);
-  observers_.on_fallback(call, scheduled_);
+CudaResult Device::set_sticky_error(CudaResult fault, const std::string& why) {
+  return set_last_error(why), sticky_error_ = fault;
 }
 
-const DecodedFunction* Device::program(Kernel& kernel) {
-  if (!kernel.program && kernel.refused.empty()) {
+void Device::record_fallback(const char* call) {
+  note_fallback(call);
+  observers_.on_fallback(call, launches_since_schedule_);
+}
+
+const DecodedFunction* Device::decode_kernel(Kernel& kernel) {
+  if (!kernel.program && kernel.unsupported_reason.empty()) {
     try {
       kernel.program = kernel.module->image->program(kernel.name);
-    } catch (const std::exception& error) { kernel.refused = error.what(); }
+    } catch (const std::exception& error) { kernel.unsupported_reason = error.what(); }
   }
   if (!kernel.program) {
-    last_fault_ = kernel.name + ": " + kernel.refused;
-    note_refused(last_fault_);
+    last_error_message_ = kernel.name + ": " + kernel.unsupported_reason;
+    note_unsupported(last_error_message_);
   }
   return kernel.program;
 }
@@ -136,14 +139,14 @@ int Device::occupancy(const Kernel* kernel, int threads, uint64_t shared) {
   return static_cast<int>(std::min(most, taken ? attribute(kSharedOfMultiprocessor) / taken : most));
 }
 
-Result Device::check(Kernel& kernel, const Configuration& how) {
-  auto refused = [&](Result why, const char* words) {
-    refuse(kernel.name + ": a launch of " + dimensions(how.grid) + " blocks of " + dimensions(how.block) + " threads and " +
-           std::to_string(how.shared) + " bytes of shared memory: " + words);
+CudaResult Device::check(Kernel& kernel, const Configuration& how) {
+  auto refused = [&](CudaResult why, const char* words) {
+    set_last_error(kernel.name + ": a launch of " + dimensions(how.grid) + " blocks of " + dimensions(how.block) +
+                   " threads and " + std::to_string(how.shared) + " bytes of shared memory: " + words);
     return why;
   };
   if (!fits(how)) return refused(kInvalidConfiguration, "the device has no such grid or block");
-  if (!program(kernel)) return kNoBinaryForGpu;
+  if (!decode_kernel(kernel)) return kNoBinaryForGpu;
   if (!allowed(*kernel.function, how.block))
     return refused(kInvalidValue, "the kernel allows no such block (.maxntid, .reqntid)");
   if (how.shared > static_cast<uint64_t>(most_dynamic_shared(kernel)))
@@ -162,7 +165,7 @@ void* Device::grid_workspace() {
   return grid_workspace_;
 }
 
-Result Device::take(Launch& launch, const Kernel& kernel, const Arguments& given) {
+CudaResult Device::take(Launch& launch, const Kernel& kernel, const Arguments& given) {
   const auto& parameters = kernel.function->parameters;
   launch.parameters.resize(kernel.program->parameter_bytes);
   if (given.each && given.packed) return kInvalidValue;
@@ -178,20 +181,20 @@ Result Device::take(Launch& launch, const Kernel& kernel, const Arguments& given
   return kSuccess;
 }
 
-Result Device::prepare(Launch& launch, Kernel& kernel, const Configuration& how, const Arguments& given) {
+CudaResult Device::prepare(Launch& launch, Kernel& kernel, const Configuration& how, const Arguments& given) {
   std::lock_guard<std::mutex> hold(lock_);
-  return guarded([&] {
-    if (sticky_ != kSuccess) return sticky_.load();
-    if (Result wrong = check(kernel, how)) return wrong;
-    if (Result wrong = take(launch, kernel, given)) {
-      refuse(kernel.name + ": a launch without all of its parameters");
+  return translate_exceptions([&] {
+    if (sticky_error_ != kSuccess) return sticky_error_.load();
+    if (CudaResult wrong = check(kernel, how)) return wrong;
+    if (CudaResult wrong = take(launch, kernel, given)) {
+      set_last_error(kernel.name + ": a launch without all of its parameters");
       return wrong;
     }
     launch.functions = kernel.module->image.get(), launch.program = kernel.program;
     std::copy_n(how.grid, 3, launch.grid), std::copy_n(how.block, 3, launch.block);
     launch.dynamic_shared = static_cast<uint32_t>(how.shared);
-    launch.max_instructions = limit_;
-    launch.index = scheduled_++;
+    launch.max_instructions = max_instructions_;
+    launch.index = launches_since_schedule_++;
     launch.heap = &heap_, launch.textures = &textures_;
     if (how.cooperative) launch.grid_workspace = reinterpret_cast<uint64_t>(grid_workspace());
     launch.observer = observers_.empty() ? nullptr : &observers_;
@@ -199,21 +202,21 @@ Result Device::prepare(Launch& launch, Kernel& kernel, const Configuration& how,
   });
 }
 
-Result Device::run(const Launch& launch) {
+CudaResult Device::run(const Launch& launch) {
   std::lock_guard<std::mutex> hold(lock_);
-  return guarded([&] {
-    if (sticky_ != kSuccess) return sticky_.load();
+  return translate_exceptions([&] {
+    if (sticky_error_ != kSuccess) return sticky_error_.load();
     if (launch.grid_workspace) std::memset(grid_workspace_, 0, kGridWorkspace);  // nobody has come to its barrier
     schedule_.begin_launch(launch.index);
     launches_++;
     LaunchResult outcome = run_launch(launch, schedule_, memory_);
     instructions_ += outcome.instructions;
-    if (log_) say(launch, outcome);
-    return outcome.fault == Fault::None ? kSuccess : fail(result_of(outcome.fault), outcome.message);
+    if (log_) log_launch(launch, outcome);
+    return outcome.fault == Fault::None ? kSuccess : set_sticky_error(result_of(outcome.fault), outcome.message);
   });
 }
 
-void Device::say(const Launch& launch, const LaunchResult& outcome) const {
+void Device::log_launch(const Launch& launch, const LaunchResult& outcome) const {
   std::fprintf(stderr, "vgpu: launch %s grid %s block %s: %llu instructions, %llu atomics%s%s\n", launch.program->name.c_str(),
                dimensions(launch.grid).c_str(), dimensions(launch.block).c_str(),
                static_cast<unsigned long long>(outcome.instructions), static_cast<unsigned long long>(outcome.atomics),

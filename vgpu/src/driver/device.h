@@ -17,7 +17,7 @@
 namespace vgpu {
 
 // CUDA's result codes, as far as they are given here (cuda.h: CUresult; the runtime's are the same numbers).
-enum Result : int {
+enum CudaResult : int {
   kSuccess = 0,
   kInvalidValue = 1,
   kOutOfMemory = 2,
@@ -49,17 +49,17 @@ enum Result : int {
 };
 
 struct Kernel;
-struct Module {
+struct CudaModule {
   std::unique_ptr<LoadedModule> image;
-  std::string refused;  // why there is none: its kernels are refused by their names
+  std::string unsupported_reason;  // why there is none: its kernels are refused by their names
   std::map<std::string, Kernel*> kernels;  // those that were asked for
 };
 
 struct Kernel {
-  Module* module;
+  CudaModule* module;
   const ptx::Function* function;  // nullptr where there is no PTX
   std::string name;
-  std::string refused;
+  std::string unsupported_reason;
   const DecodedFunction* program = nullptr;
   int dynamic_shared = -1;  // the most bytes that a launch may have, where somebody has set that
 };
@@ -85,41 +85,41 @@ class Device {
   DeviceHeap& heap() { return heap_; }
   TextureObjects& textures() { return textures_; }
   // 70 for 7.0; once told it stays.
-  int capability() { return asked_ = true, capability_; }
+  int capability() { return capability_fixed_ = true, capability_; }
   int architecture() const { return capability_; }  // as of now
   bool guards_shared() const { return guards_shared_; }
   // A program brings PTX for this architecture: the device is the newest that it was built for.
-  void offer(int arch) {
-    if (!asked_ && arch > capability_) capability_ = arch;
+  void register_ptx_arch(int arch) {
+    if (!capability_fixed_ && arch > capability_) capability_ = arch;
   }
   int driver_version() const { return 13000; }  // as on a card: newer than any runtime that asks
   std::mutex& lock() { return lock_; }
 
-  // Under the lock.  nullptr, with the reason in last_fault(): the kernel holds what this device does not know.
-  const DecodedFunction* program(Kernel& kernel);
-  void refuse(const std::string& why);
-  Result fail(Result fault, const std::string& why);  // for good
-  void stood_in(const char* call);
-  void set_schedule(const Schedule& schedule) { schedule_ = schedule, scheduled_ = 0; }
+  // Under the lock.  nullptr, with the reason in last_error_message(): the kernel holds what this device does not know.
+  const DecodedFunction* decode_kernel(Kernel& kernel);
+  void set_last_error(const std::string& why);
+  CudaResult set_sticky_error(CudaResult fault, const std::string& why);  // for good
+  void record_fallback(const char* call);
+  void set_schedule(const Schedule& schedule) { schedule_ = schedule, launches_since_schedule_ = 0; }
 
   // A launch, as far as it can be told before it runs: checked, with a copy of its parameters and its number.  A kernel is
   // decoded at its first one.  kInvalidConfiguration: no grid or block that the device has.
-  Result prepare(Launch& launch, Kernel& kernel, const Configuration& how, const Arguments& given);
-  Result run(const Launch& launch);
+  CudaResult prepare(Launch& launch, Kernel& kernel, const Configuration& how, const Arguments& given);
+  CudaResult run(const Launch& launch);
   int most_dynamic_shared(const Kernel& kernel) const;   // bytes that a launch may have; its program is there
   int occupancy(const Kernel* kernel, int threads, uint64_t shared);  // blocks of a multiprocessor
-  Result sticky() const { return sticky_; }  // after a fault nothing runs any more, as on a card
+  CudaResult sticky_error() const { return sticky_error_; }  // after a fault nothing runs any more, as on a card
   float event_milliseconds() { return schedule_.event_milliseconds(); }
   uint64_t launches() const { return launches_; }
   uint64_t instructions() const { return instructions_; }
-  const std::string& last_fault() const { return last_fault_; }
+  const std::string& last_error_message() const { return last_error_message_; }
 
  private:
   Device();
-  Result check(Kernel& kernel, const Configuration& how);
+  CudaResult check(Kernel& kernel, const Configuration& how);
   void* grid_workspace();
-  Result take(Launch& launch, const Kernel& kernel, const Arguments& given);
-  void say(const Launch& launch, const LaunchResult& outcome) const;
+  CudaResult take(Launch& launch, const Kernel& kernel, const Arguments& given);
+  void log_launch(const Launch& launch, const LaunchResult& outcome) const;
 
   std::mutex lock_;
   DeviceMemory memory_;
@@ -128,34 +128,34 @@ class Device {
   Schedule schedule_;
   ObserverList observers_;
   int capability_;
-  bool asked_;
+  bool capability_fixed_;
   bool guards_shared_ = false;
   void* grid_workspace_ = nullptr;  // of cooperative launches
   int log_;
-  uint64_t limit_;
+  uint64_t max_instructions_;
   uint64_t launches_ = 0, instructions_ = 0;
-  uint64_t scheduled_ = 0;  // launches under this schedule
-  std::atomic<Result> sticky_{kSuccess};
-  std::string last_fault_;
+  uint64_t launches_since_schedule_ = 0;  // launches under this schedule
+  std::atomic<CudaResult> sticky_error_{kSuccess};
+  std::string last_error_message_;
 };
 
 // The result of f(), in words of CUDA where it throws: no exception may leave a function that C calls.
 template <class F>
-Result guarded(F f) {
+CudaResult translate_exceptions(F f) {
   Device& device = Device::get();
   try {
     return f();
   } catch (const Unsupported& error) {
-    device.refuse(error.what());
+    device.set_last_error(error.what());
     return kNoBinaryForGpu;
   } catch (const OutOfResources& error) {
-    device.refuse(error.what());
+    device.set_last_error(error.what());
     return kLaunchOutOfResources;
   } catch (const std::bad_alloc&) {
-    device.refuse("this process has no memory left");
+    device.set_last_error("this process has no memory left");
     return kOutOfMemory;
   } catch (const std::exception& error) {
-    device.refuse(error.what());
+    device.set_last_error(error.what());
     return kUnknown;
   }
 }

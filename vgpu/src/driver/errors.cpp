@@ -41,7 +41,7 @@ API int cuGetErrorString(int error, const char** text) {
   if (!named(error)) return *text = nullptr, kInvalidValue;
   thread_local char words[400];
   if (!error) std::snprintf(words, sizeof words, "no error");
-  else std::snprintf(words, sizeof words, "virtual GPU, error %d: %.300s", error, Device::get().last_fault().c_str());
+  else std::snprintf(words, sizeof words, "virtual GPU, error %d: %.300s", error, Device::get().last_error_message().c_str());
   return *text = words, kSuccess;
 }
 API const char* cudaGetErrorString(int error) {

@@ -103,6 +103,6 @@ API int cuGetExportTable(const void** table, const unsigned char* id) {
     if (std::memcmp(id, one.id, 16) == 0) return *table = one.table, kSuccess;
   static constexpr unsigned char kIntegrity[] = {0xd4, 0x08, 0x20, 0x55, 0xbd, 0xe6, 0x70, 0x4b};
   if (std::memcmp(id, kIntegrity, sizeof kIntegrity) == 0)
-    note_refused("NVIDIA's runtime library of CUDA 11 or newer, linked into a program: it wants NVIDIA's own driver");
+    note_unsupported("NVIDIA's runtime library of CUDA 11 or newer, linked into a program: it wants NVIDIA's own driver");
   return kNotFound;
 }

@@ -87,7 +87,7 @@ Step step_of(const FillParameters& given) {
     return fill_on(stream, {given.at, given.pitch, given.value, given.element, given.width, given.height});
   };
 }
-Step step_of(const Box& given) {
+Step step_of(const Memcpy3DParams& given) {
   return [given](void* stream) { return copy_box_on(stream, given); };
 }
 Step step_of(const HostParameters& given) {
@@ -100,7 +100,7 @@ Step step_of(const Graph& child) {
 }
 
 // What may be taken: kSuccess.
-Result check(const KernelParameters& p) {
+CudaResult check(const KernelParameters& p) {
   const Kernel* kernel = alive<Kernel>(p.kernel);
   if (!kernel || p.extra) return kernel ? kNotSupported : kInvalidValue;
   const size_t wanted = kernel->function ? kernel->function->parameters.size() : 0;
@@ -108,12 +108,14 @@ Result check(const KernelParameters& p) {
       wanted && (!p.arguments || std::find(p.arguments, p.arguments + wanted, nullptr) != p.arguments + wanted);
   return missing ? kInvalidValue : kSuccess;
 }
-Result check(const FillParameters& p) { return p.element == 1 || p.element == 2 || p.element == 4 ? kSuccess : kInvalidValue; }
-Result check(const Box& p) {
+CudaResult check(const FillParameters& p) {
+  return p.element == 1 || p.element == 2 || p.element == 4 ? kSuccess : kInvalidValue;
+}
+CudaResult check(const Memcpy3DParams& p) {
   return p.height == 1 && p.depth == 1 && p.from.kind <= 2 && p.to.kind <= 2 ? kSuccess : kNotSupported;
 }
-Result check(const HostParameters& p) { return p.f ? kSuccess : kInvalidValue; }
-Result check(const Graph& child) { return alive<Graph>(&child) ? kSuccess : kInvalidValue; }
+CudaResult check(const HostParameters& p) { return p.f ? kSuccess : kInvalidValue; }
+CudaResult check(const Graph& child) { return alive<Graph>(&child) ? kSuccess : kInvalidValue; }
 
 int add(void** made, void* handle, Step step) {
   Graph* graph = alive<Graph>(handle);
@@ -123,7 +125,7 @@ int add(void** made, void* handle, Step step) {
 }
 template <class P> int add(void** made, void* graph, const P* parameters) {
   if (!parameters || !made || !alive<Graph>(graph)) return kInvalidValue;
-  if (Result wrong = check(*parameters)) return wrong;
+  if (CudaResult wrong = check(*parameters)) return wrong;
   return add(made, graph, step_of(*parameters));
 }
 template <class F> int with_entry(void* in, const void* node, F f) {
@@ -131,9 +133,9 @@ template <class F> int with_entry(void* in, const void* node, F f) {
   Executable::Entry* entry = graph ? graph->find(node) : nullptr;
   return entry ? (f(*entry), kSuccess) : kInvalidValue;
 }
-template <class P> int exchange(void* in, const void* node, const P* parameters) {
+template <class P> int update_node(void* in, const void* node, const P* parameters) {
   if (!parameters || !alive<Executable>(in)) return kInvalidValue;
-  if (Result wrong = check(*parameters)) return wrong;
+  if (CudaResult wrong = check(*parameters)) return wrong;
   return with_entry(in, node, [=](Executable::Entry& entry) { entry.step = step_of(*parameters); });
 }
 // What is known of a child is its handle alone, until it was found alive.
@@ -158,7 +160,7 @@ API int cuGraphAddKernelNode(void** made, void* graph, void* const*, size_t, con
 API int cuGraphAddMemsetNode(void** made, void* graph, void* const*, size_t, const FillParameters* p, void*) {
   return add(made, graph, p);
 }
-API int cuGraphAddMemcpyNode(void** made, void* graph, void* const*, size_t, const Box* p, void*) {
+API int cuGraphAddMemcpyNode(void** made, void* graph, void* const*, size_t, const Memcpy3DParams* p, void*) {
   return add(made, graph, p);
 }
 API int cuGraphAddHostNode(void** made, void* graph, void* const*, size_t, const HostParameters* p) {
@@ -189,13 +191,17 @@ API int cuGraphInstantiate_v2(void** made, void* graph, void*, char*, size_t) {
   return cuGraphInstantiateWithFlags(made, graph, 0);
 }
 API int cuGraphExecDestroy(void* graph) { return Handles<Executable>::all().take(graph) ? kSuccess : kInvalidValue; }
-API int cuGraphExecKernelNodeSetParams_v2(void* in, void* node, const KernelParameters* p) { return exchange(in, node, p); }
-API int cuGraphExecKernelNodeSetParams(void* in, void* node, const KernelParameters* p) { return exchange(in, node, p); }
-API int cuGraphExecMemsetNodeSetParams(void* in, void* node, const FillParameters* p, void*) { return exchange(in, node, p); }
-API int cuGraphExecMemcpyNodeSetParams(void* in, void* node, const Box* p, void*) { return exchange(in, node, p); }
-API int cuGraphExecHostNodeSetParams(void* in, void* node, const HostParameters* p) { return exchange(in, node, p); }
+API int cuGraphExecKernelNodeSetParams_v2(void* in, void* node, const KernelParameters* p) { return update_node(in, node, p); }
+API int cuGraphExecKernelNodeSetParams(void* in, void* node, const KernelParameters* p) { return update_node(in, node, p); }
+API int cuGraphExecMemsetNodeSetParams(void* in, void* node, const FillParameters* p, void*) {
+  return update_node(in, node, p);
+}
+API int cuGraphExecMemcpyNodeSetParams(void* in, void* node, const Memcpy3DParams* p, void*) {
+  return update_node(in, node, p);
+}
+API int cuGraphExecHostNodeSetParams(void* in, void* node, const HostParameters* p) { return update_node(in, node, p); }
 API int cuGraphExecChildGraphNodeSetParams(void* in, void* node, const void* child) {
-  return exchange(in, node, graph_at(child));
+  return update_node(in, node, graph_at(child));
 }
 API int cuGraphNodeSetEnabled(void* in, void* node, unsigned enabled) {
   return with_entry(in, node, [=](Executable::Entry& entry) { entry.enabled = enabled; });

@@ -86,7 +86,7 @@ ADDRESSES_OF_32_BITS(cuMemsetD2D32)
 
 // Memory and semaphores of graphics libraries: there are none here.
 #define NO_GRAPHICS(name) \
-  API int name() { return note_refused(#name), kNotSupported; }
+  API int name() { return note_unsupported(#name), kNotSupported; }
 NO_GRAPHICS(cuImportExternalMemory)
 NO_GRAPHICS(cuExternalMemoryGetMappedBuffer)
 NO_GRAPHICS(cuExternalMemoryGetMappedMipmappedArray)

@@ -27,7 +27,7 @@ API int cuLibraryLoadFromFile(void** library, const char* file, int*, void**, un
 }
 API int cuLibraryUnload(void* library) { return cuModuleUnload(library); }
 API int cuLibraryGetModule(void** module, void* library) {
-  return alive<Module>(library) ? give(module, library) : kInvalidHandle;
+  return alive<CudaModule>(library) ? give(module, library) : kInvalidHandle;
 }
 API int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
   return cuModuleGetFunction(kernel, library, name);

@@ -23,7 +23,7 @@ struct Link {
   size_t log_bytes = 0;
 
   int tell(int error) const {
-    if (error && log && log_bytes) std::snprintf(log, log_bytes, "%s", Device::get().last_fault().c_str());
+    if (error && log && log_bytes) std::snprintf(log, log_bytes, "%s", Device::get().last_error_message().c_str());
     return error;
   }
 };
@@ -35,7 +35,7 @@ template <class F> int linking(void* state, F f) {
   Device& device = Device::get();
   std::lock_guard<std::mutex> hold(device.lock());
   Link& link = *known;
-  return link.tell(guarded([&] { return f(link); }));
+  return link.tell(translate_exceptions([&] { return f(link); }));
 }
 
 std::string contents(std::FILE* file) {
@@ -65,8 +65,8 @@ API int cuLinkAddData_v2(void* state, int, const void* data, size_t bytes, const
   if (!data || !bytes) return kInvalidValue;
   return linking(state, [&](Link& link) {
     std::string own(static_cast<const char*>(data), bytes);  // with an end of its own
-    Device::get().offer(target_of(own.c_str()));
-    return link.texts.push_back(ptx_of(own.c_str(), Device::get().capability()).text), kSuccess;
+    Device::get().register_ptx_arch(target_arch(own.c_str()));
+    return link.texts.push_back(select_ptx(own.c_str(), Device::get().capability()).text), kSuccess;
   });
 }
 API int cuLinkAddFile_v2(void* state, int kind, const char* path, unsigned, const int*, void**) {

@@ -24,24 +24,26 @@ struct Rectangle {
   size_t width, height;
 };
 
-BoxSide flat(const Side& of) { return {of.x, of.y, 0, 0, of.kind, of.host, of.device, of.array, nullptr, of.pitch, 0}; }
-Box flat(const Rectangle& of) { return {flat(of.from), flat(of.to), of.width, of.height, 1}; }
+Memcpy3DSide flat(const Side& of) { return {of.x, of.y, 0, 0, of.kind, of.host, of.device, of.array, nullptr, of.pitch, 0}; }
+Memcpy3DParams flat(const Rectangle& of) { return {flat(of.from), flat(of.to), of.width, of.height, 1}; }
 
-uint64_t base(const BoxSide& of) { return of.kind == kHost ? address(of.host) : of.device; }
-size_t slice(const BoxSide& of) { return of.rows * of.pitch; }
-uint64_t row(const BoxSide& of, size_t y, size_t z) { return base(of) + (of.z + z) * slice(of) + (of.y + y) * of.pitch + of.x; }
+uint64_t base(const Memcpy3DSide& of) { return of.kind == kHost ? address(of.host) : of.device; }
+size_t slice(const Memcpy3DSide& of) { return of.rows * of.pitch; }
+uint64_t row(const Memcpy3DSide& of, size_t y, size_t z) {
+  return base(of) + (of.z + z) * slice(of) + (of.y + y) * of.pitch + of.x;
+}
 
 bool multiplies(size_t a, size_t b) { return !a || b <= (SIZE_MAX >> 8) / a; }
 
 // Rows lie in their pitch, and slices in their rows, where there is more than one.
-bool sound(const BoxSide& of, const Box& what) {
+bool sound(const Memcpy3DSide& of, const Memcpy3DParams& what) {
   if (of.kind < kHost || of.kind > kUnified || !base(of)) return false;
   if ((what.height > 1 || what.depth > 1) && (what.width > of.pitch || of.x > of.pitch - what.width)) return false;
   if (what.depth > 1 && (what.height > of.rows || of.y > of.rows - what.height)) return false;
   return multiplies(of.rows, of.pitch) && multiplies(of.z + what.depth, slice(of)) && multiplies(of.y + what.height, of.pitch);
 }
 // Of the device's memory all of it is allocated, before anything is copied.
-bool allocated(const BoxSide& of, const Box& what) {
+bool allocated(const Memcpy3DSide& of, const Memcpy3DParams& what) {
   const uint64_t from = row(of, 0, 0), last = row(of, what.height - 1, what.depth - 1) + what.width;
   const DeviceMemory& memory = Device::get().memory();
   const bool anywhere = of.kind != kDevice && !memory.find(from).end;  // the host's, of which nothing is known
@@ -49,7 +51,7 @@ bool allocated(const BoxSide& of, const Box& what) {
 }
 
 // A side that is an array, as the memory that it is: layers are slices, too.  kInvalidHandle: none that is alive.
-Result resolve(BoxSide& of, const Box& what) {
+CudaResult resolve(Memcpy3DSide& of, const Memcpy3DParams& what) {
   if (of.kind != kArray) return kSuccess;
   const Array* array = alive<Array>(of.array);
   if (!array) return kInvalidHandle;
@@ -62,24 +64,24 @@ Result resolve(BoxSide& of, const Box& what) {
   of.kind = kDevice, of.device = all.at, of.pitch = all.pitch, of.rows = all.height;
   return kSuccess;
 }
-Result resolve(Box& what) {
-  if (Result wrong = resolve(what.from, what)) return wrong;
+CudaResult resolve(Memcpy3DParams& what) {
+  if (CudaResult wrong = resolve(what.from, what)) return wrong;
   return resolve(what.to, what);
 }
 
-Result check(const Box& what) {
+CudaResult check(const Memcpy3DParams& what) {
   if (!what.width || !what.height || !what.depth) return kSuccess;
-  for (const BoxSide* side : {&what.from, &what.to})
+  for (const Memcpy3DSide* side : {&what.from, &what.to})
     if (!sound(*side, what) || !allocated(*side, what)) return kInvalidValue;
   return kSuccess;
 }
-int copy(const Box& what) {
+int copy(const Memcpy3DParams& what) {
   for (size_t z = 0; z < what.depth; z++)
     for (size_t y = 0; y < what.height; y++)
       if (int error = copy_at_once({row(what.to, y, z), row(what.from, y, z), what.width})) return error;
   return kSuccess;
 }
-bool on_host(const BoxSide& of) { return of.kind != kDevice && !Device::get().memory().find(base(of)).end; }
+bool on_host(const Memcpy3DSide& of) { return of.kind != kDevice && !Device::get().memory().find(base(of)).end; }
 
 template <class T> int fill(uint64_t at, size_t pitch, T value, size_t width, size_t height) {
   return fill_now({at, pitch, value, sizeof value, width, height});
@@ -92,21 +94,21 @@ template <class T> int fill(void* stream, uint64_t at, size_t pitch, T value, si
 
 namespace vgpu {
 
-int copy_box_now(const Box& asked) {
-  if (Result broken = wait_for(*stream_of(nullptr))) return broken;
-  Box what = asked;
-  if (Result wrong = resolve(what)) return wrong;
-  if (Result wrong = check(what)) return wrong;
+int copy_box_now(const Memcpy3DParams& asked) {
+  if (CudaResult broken = wait_for(*stream_of(nullptr))) return broken;
+  Memcpy3DParams what = asked;
+  if (CudaResult wrong = resolve(what)) return wrong;
+  if (CudaResult wrong = check(what)) return wrong;
   return copy(what);
 }
-int copy_box_on(void* handle, const Box& asked) {
+int copy_box_on(void* handle, const Memcpy3DParams& asked) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
-  Box what = asked;
-  if (Result wrong = resolve(what)) return wrong;
-  if (Result wrong = check(what)) return wrong;
+  Memcpy3DParams what = asked;
+  if (CudaResult wrong = resolve(what)) return wrong;
+  if (CudaResult wrong = check(what)) return wrong;
   if (on_host(what.from) || on_host(what.to)) {
-    if (Result broken = wait_for(*stream)) return broken;
+    if (CudaResult broken = wait_for(*stream)) return broken;
     return copy(what);
   }
   return in_order(handle, [=] { return copy(what); });
@@ -124,8 +126,10 @@ API int cuMemcpy2DUnaligned_v2(const Rectangle* what) { return cuMemcpy2D_v2(wha
 API int cuMemcpy2DAsync_v2(const Rectangle* what, void* stream) {
   return what ? copy_box_on(stream, flat(*what)) : kInvalidValue;
 }
-API int cuMemcpy3D_v2(const Box* what) { return what ? copy_box_now(*what) : kInvalidValue; }
-API int cuMemcpy3DAsync_v2(const Box* what, void* stream) { return what ? copy_box_on(stream, *what) : kInvalidValue; }
+API int cuMemcpy3D_v2(const Memcpy3DParams* what) { return what ? copy_box_now(*what) : kInvalidValue; }
+API int cuMemcpy3DAsync_v2(const Memcpy3DParams* what, void* stream) {
+  return what ? copy_box_on(stream, *what) : kInvalidValue;
+}
 
 API int cuMemsetD2D8_v2(uint64_t at, size_t pitch, uint8_t value, size_t w, size_t h) { return fill(at, pitch, value, w, h); }
 API int cuMemsetD2D16_v2(uint64_t at, size_t pitch, uint16_t value, size_t w, size_t h) { return fill(at, pitch, value, w, h); }

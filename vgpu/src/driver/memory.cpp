@@ -14,19 +14,19 @@ DeviceMemory& memory() { return Device::get().memory(); }
 
 int allocate(uint64_t* to, size_t bytes, bool written = false) {
   if (!to || !bytes) return kInvalidValue;
-  return guarded([=] {
-    if (Result broken = Device::get().sticky()) return broken;
+  return translate_exceptions([=] {
+    if (CudaResult broken = Device::get().sticky_error()) return broken;
     void* at = memory().allocate(bytes, written);
     return *to = address(at), at ? kSuccess : kOutOfMemory;
   });
 }
 int release(uint64_t at) {
   if (!at) return kSuccess;
-  if (Result broken = wait_for_all()) return broken;
-  return memory().release(pointer(at)) ? kSuccess : kInvalidValue;
+  if (CudaResult broken = wait_for_all()) return broken;
+  return memory().deallocate(pointer(at)) ? kSuccess : kInvalidValue;
 }
 bool begins_allocation(uint64_t at) {
-  const Extent found = memory().find(at);
+  const Allocation found = memory().find(at);
   return found.device && found.origin == at;
 }
 
@@ -46,14 +46,14 @@ int allocate_host(void** to, size_t bytes) {
   HostMemory& all = HostMemory::get();
   std::lock_guard<std::mutex> hold(all.lock);
   all.made.insert(at);
-  return memory().add(at, bytes), kSuccess;
+  return memory().register_host(at, bytes), kSuccess;
 }
 int free_host(void* at) {
   HostMemory& all = HostMemory::get();
   wait_for_all();
   std::lock_guard<std::mutex> hold(all.lock);
   if (!all.made.erase(at)) return kInvalidValue;
-  return memory().remove(at), std::free(at), kSuccess;
+  return memory().unregister_host(at), std::free(at), kSuccess;
 }
 
 bool known(uint64_t at, size_t bytes, bool device) {
@@ -61,26 +61,26 @@ bool known(uint64_t at, size_t bytes, bool device) {
   // Of memory that may be the host's nothing is known, but what begins in an allocation must end there.
   return !device && !memory().find(at).end ? true : memory().covers(at, bytes);
 }
-Result check(const Copy& what) {
+CudaResult check(const Copy& what) {
   const bool fine =
       !what.bytes || (known(what.to, what.bytes, what.to_device) && known(what.from, what.bytes, what.from_device));
   return fine ? kSuccess : kInvalidValue;
 }
 size_t bytes_of_rows(const Fill& what) { return (what.rows - 1) * what.pitch + what.count * what.size; }
-Result check(const Fill& what) {
+CudaResult check(const Fill& what) {
   if (!what.rows || !what.count) return kSuccess;
   const bool large = what.count > SIZE_MAX / what.size / 2 || (what.rows > 1 && what.pitch > SIZE_MAX / what.rows / 2);
   const bool odd = what.at % what.size || (what.rows > 1 && (what.pitch % what.size || what.pitch < what.count * what.size));
   return large || odd || !known(what.at, bytes_of_rows(what), true) ? kInvalidValue : kSuccess;
 }
-Result fill(const Fill& what) {
-  if (Result wrong = check(what)) return wrong;
+CudaResult fill(const Fill& what) {
+  if (CudaResult wrong = check(what)) return wrong;
   for (size_t row = 0; row < what.rows; row++) {
     char* at = static_cast<char*>(pointer(what.at + row * what.pitch));
     if (what.size == 1) std::memset(at, static_cast<int>(what.value), what.count);
     else
       for (size_t k = 0; k < what.count; k++) std::memcpy(at + k * what.size, &what.value, what.size);
-    memory().wrote(address(at), what.count * what.size);
+    memory().mark_written(address(at), what.count * what.size);
   }
   return kSuccess;
 }
@@ -91,7 +91,7 @@ template <class T> int set_on(void* stream, uint64_t at, T value, size_t count) 
 }
 // What is done at once is in the order of the legacy default stream.
 template <class T, class F> int now(const T& what, F f) {
-  if (Result broken = wait_for(*stream_of(nullptr))) return broken;
+  if (CudaResult broken = wait_for(*stream_of(nullptr))) return broken;
   return f(what);
 }
 
@@ -99,32 +99,32 @@ template <class T, class F> int now(const T& what, F f) {
 
 namespace vgpu {
 
-Result copy_at_once(const Copy& what) {
-  if (Result wrong = check(what)) return wrong;
+CudaResult copy_at_once(const Copy& what) {
+  if (CudaResult wrong = check(what)) return wrong;
   if (what.bytes) std::memmove(pointer(what.to), pointer(what.from), what.bytes);
-  return memory().copied(what.to, what.from, what.bytes), kSuccess;
+  return memory().propagate_written(what.to, what.from, what.bytes), kSuccess;
 }
 
 bool pinned(const void* at) {
-  const Extent found = memory().find(address(at));
+  const Allocation found = memory().find(address(at));
   return found.end && !found.device;
 }
 int copy_now(const Copy& what) { return now(what, copy_at_once); }
 int copy_on(void* handle, const Copy& what) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
-  if (Result broken = Device::get().sticky()) return broken;
-  if (Result wrong = check(what)) return wrong;
+  if (CudaResult broken = Device::get().sticky_error()) return broken;
+  if (CudaResult wrong = check(what)) return wrong;
   const bool both = memory().find(what.to).end && memory().find(what.from).end;
   if (both) return in_order(handle, [=] { return copy_at_once(what); });
-  if (Result broken = wait_for(*stream)) return broken;
+  if (CudaResult broken = wait_for(*stream)) return broken;
   return copy_at_once(what);
 }
 int fill_now(const Fill& what) { return now(what, fill); }
 int fill_on(void* handle, const Fill& what) {
   if (!stream_of(handle)) return kInvalidHandle;
-  if (Result broken = Device::get().sticky()) return broken;
-  if (Result wrong = check(what)) return wrong;
+  if (CudaResult broken = Device::get().sticky_error()) return broken;
+  if (CudaResult wrong = check(what)) return wrong;
   return in_order(handle, [=] { return fill(what); });
 }
 
@@ -147,18 +147,18 @@ API int cuMemFree_v2(uint64_t at) { return release(at); }
 API int cuMemFreeAsync(uint64_t at, void* stream) {
   if (!stream_of(stream)) return kInvalidHandle;
   if (!begins_allocation(at)) return kInvalidValue;
-  return in_order(stream, [=] { return memory().release(pointer(at)) ? kSuccess : kInvalidValue; });
+  return in_order(stream, [=] { return memory().deallocate(pointer(at)) ? kSuccess : kInvalidValue; });
 }
 API int cuMemHostAlloc(void** to, size_t bytes, unsigned) { return allocate_host(to, bytes); }
 API int cuMemAllocHost_v2(void** to, size_t bytes) { return allocate_host(to, bytes); }
 API int cuMemFreeHost(void* at) { return free_host(at); }
 API int cuMemHostRegister_v2(void* at, size_t bytes, unsigned) {
   if (!at || !bytes || bytes > UINT64_MAX - address(at)) return kInvalidValue;
-  return memory().add(at, bytes) ? kSuccess : kAlreadyRegistered;
+  return memory().register_host(at, bytes) ? kSuccess : kAlreadyRegistered;
 }
 API int cuMemHostUnregister(void* at) {
   if (!at) return kInvalidValue;
-  return wait_for_all(), memory().remove(at) ? kSuccess : kNotRegistered;
+  return wait_for_all(), memory().unregister_host(at) ? kSuccess : kNotRegistered;
 }
 API int cuMemHostGetDevicePointer_v2(uint64_t* to, void* at, unsigned) {
   return pinned(at) ? give(to, address(at)) : kInvalidValue;
@@ -172,7 +172,7 @@ API int cuIpcGetMemHandle(void*, uint64_t) { return kNotSupported; }
 API int cuIpcOpenMemHandle_v2(uint64_t*, const void*, unsigned) { return kNotSupported; }
 API int cuIpcCloseMemHandle(uint64_t) { return kNotSupported; }
 API int cuMemGetAddressRange_v2(uint64_t* base, size_t* bytes, uint64_t at) {
-  Extent found = memory().find(at);
+  Allocation found = memory().find(at);
   if (!found.end) return kNotFound;
   if (base) *base = found.begin;
   if (bytes) *bytes = found.end - found.begin;
@@ -228,9 +228,9 @@ enum : int {
   kMapped = 13
 };
 
-template <class T> Result put(void* out, T value) { return std::memcpy(out, &value, sizeof value), kSuccess; }
+template <class T> CudaResult put(void* out, T value) { return std::memcpy(out, &value, sizeof value), kSuccess; }
 
-Result tell(void* out, int which, uint64_t at, const Extent& of) {
+CudaResult tell(void* out, int which, uint64_t at, const Allocation& of) {
   if (!out || which < 1 || which > 21) return kInvalidValue;
   switch (which) {
     case kContextOf: return put(out, of.device ? context() : nullptr);
@@ -252,13 +252,13 @@ Result tell(void* out, int which, uint64_t at, const Extent& of) {
 }  // namespace
 
 API int cuPointerGetAttribute(void* out, int which, uint64_t at) {
-  const Extent found = memory().find(at);
+  const Allocation found = memory().find(at);
   return found.end ? tell(out, which, at, found) : kInvalidValue;
 }
 API int cuPointerGetAttributes(unsigned count, const int* which, void** out, uint64_t at) {
   if (!which || !out) return kInvalidValue;
-  const Extent found = memory().find(at);
+  const Allocation found = memory().find(at);
   for (unsigned k = 0; k < count; k++)
-    if (Result wrong = tell(out[k], which[k], at, found)) return wrong;
+    if (CudaResult wrong = tell(out[k], which[k], at, found)) return wrong;
   return kSuccess;
 }

@@ -14,33 +14,33 @@ using namespace vgpu;
 
 namespace vgpu {
 
-Result load(Module*& module, const void* image) {
+CudaResult load(CudaModule*& module, const void* image) {
   if (!image) return kInvalidValue;
   Device& device = Device::get();
   std::lock_guard<std::mutex> hold(device.lock());
-  return guarded([&] {
-    if (Result broken = device.sticky()) return broken;
-    auto made = std::make_unique<Module>();
+  return translate_exceptions([&] {
+    if (CudaResult broken = device.sticky_error()) return broken;
+    auto made = std::make_unique<CudaModule>();
     try {
-      device.offer(std::max(target_of(image), newest_ptx(image)));
-      made->image =
-          std::make_unique<LoadedModule>(ptx_of(image, device.architecture()).text, device.memory(), device.guards_shared());
+      device.register_ptx_arch(std::max(target_arch(image), newest_ptx_arch(image)));
+      made->image = std::make_unique<LoadedModule>(select_ptx(image, device.architecture()).text, device.memory(),
+                                                   device.guards_shared());
     } catch (const NoPtx& error) {  // told when a kernel of it is launched
-      made->refused = error.what();
+      made->unsupported_reason = error.what();
     }
-    module = Handles<Module>::all().add(std::move(made));
+    module = Handles<CudaModule>::all().add(std::move(made));
     return kSuccess;
   });
 }
 
-Result find_kernel(Kernel*& kernel, Module& module, const std::string& name) {
+CudaResult find_kernel(Kernel*& kernel, CudaModule& module, const std::string& name) {
   Device& device = Device::get();
   std::lock_guard<std::mutex> hold(device.lock());
   Kernel*& known = module.kernels[name];
   if (!known) {
     const ptx::Function* found = module.image ? module.image->function(name) : nullptr;
     if (module.image && (!found || !found->entry || !found->defined)) return module.kernels.erase(name), kNotFound;
-    known = Handles<Kernel>::all().add(std::make_unique<Kernel>(Kernel{&module, found, name, module.refused}));
+    known = Handles<Kernel>::all().add(std::make_unique<Kernel>(Kernel{&module, found, name, module.unsupported_reason}));
   }
   return kernel = known, kSuccess;
 }
@@ -51,7 +51,7 @@ namespace {
 
 // f(module) of one that is alive.
 template <class F> int with_module(const void* handle, F f) {
-  Module* module = alive<Module>(handle);
+  CudaModule* module = alive<CudaModule>(handle);
   return module ? static_cast<int>(f(*module)) : kInvalidHandle;
 }
 template <class F> int with_kernel(const void* handle, F f) {
@@ -63,35 +63,35 @@ template <class F> int with_kernel(const void* handle, F f) {
 
 API int cuModuleLoadData(void** module, const void* image) {
   if (!module) return kInvalidValue;
-  Module* made = nullptr;
-  Result result = load(made, image);
+  CudaModule* made = nullptr;
+  CudaResult result = load(made, image);
   return *module = made, result;
 }
 API int cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void**) { return cuModuleLoadData(module, image); }
 API int cuModuleLoadFatBinary(void** module, const void* image) { return cuModuleLoadData(module, image); }
 API int cuModuleUnload(void* handle) {
-  if (!alive<Module>(handle)) return kInvalidHandle;
+  if (!alive<CudaModule>(handle)) return kInvalidHandle;
   wait_for_all();
-  if (auto module = Handles<Module>::all().take(handle))
+  if (auto module = Handles<CudaModule>::all().take(handle))
     for (const auto& [name, kernel] : module->kernels) Handles<Kernel>::all().take(kernel);
   return kSuccess;
 }
 API int cuModuleGetFunction(void** function, void* module, const char* name) {
   if (!function || !name) return kInvalidValue;
-  return with_module(module, [=](Module& from) {
-    return guarded([&] {
+  return with_module(module, [=](CudaModule& from) {
+    return translate_exceptions([&] {
       Kernel* kernel = nullptr;
-      Result result = find_kernel(kernel, from, name);
+      CudaResult result = find_kernel(kernel, from, name);
       return result ? result : give(function, kernel);
     });
   });
 }
 API int cuModuleGetFunctionCount(unsigned* count, void* module) {
-  return with_module(module, [=](Module& of) { return give(count, of.image ? of.image->entries().size() : 0); });
+  return with_module(module, [=](CudaModule& of) { return give(count, of.image ? of.image->entries().size() : 0); });
 }
 API int cuModuleEnumerateFunctions(void** functions, unsigned most, void* module) {
   if (!functions) return kInvalidValue;
-  return with_module(module, [=](Module& of) {
+  return with_module(module, [=](CudaModule& of) {
     unsigned next = 0;
     for (const std::string& name : of.image ? of.image->entries() : std::vector<std::string>())
       if (next < most) cuModuleGetFunction(functions + next++, module, name.c_str());
@@ -107,7 +107,7 @@ API int cuFuncGetModule(void** module, void* function) {
 API int cuModuleGetLoadingMode(int* mode) { return give(mode, 2); }  // lazily: a kernel is decoded when first used
 API int cuModuleGetGlobal_v2(uint64_t* at, size_t* bytes, void* module, const char* name) {
   if (!name) return kInvalidValue;
-  return with_module(module, [=](Module& from) {
+  return with_module(module, [=](CudaModule& from) {
     const Symbol* found = from.image ? from.image->find(name) : nullptr;
     if (!found || found->space == ptx::Space::Shared) return kNotFound;
     if (at) *at = found->address;
@@ -154,7 +154,7 @@ template <class F> int with_program(void* function, F f) {
   return with_kernel(function, [=](Kernel& kernel) {
     Device& device = Device::get();
     std::lock_guard<std::mutex> hold(device.lock());
-    return device.program(kernel) ? static_cast<int>(f(kernel)) : kNoBinaryForGpu;
+    return device.decode_kernel(kernel) ? static_cast<int>(f(kernel)) : kNoBinaryForGpu;
   });
 }
 
@@ -220,17 +220,17 @@ namespace vgpu {
 int launch(Kernel& kernel, const Configuration& how, const Arguments& given, void* stream) {
   if (!stream_of(stream)) return kInvalidHandle;
   Launch made;
-  if (Result wrong = Device::get().prepare(made, kernel, how, given)) return wrong;
+  if (CudaResult wrong = Device::get().prepare(made, kernel, how, given)) return wrong;
   return in_order(stream, [made = std::move(made)] { return Device::get().run(made); });
 }
 
-Result read(Configuration& how, const LaunchAttribute* attributes, unsigned count) {
+CudaResult read(Configuration& how, const LaunchAttribute* attributes, unsigned count) {
   enum : int { kCooperative = 2, kClusterDimension = 4 };
   for (unsigned k = 0; k < count; k++) {
     const LaunchAttribute& one = attributes[k];
     if (one.id == kCooperative) how.cooperative = one.value[0] != 0;
     if (one.id != kClusterDimension || (one.value[0] <= 1 && one.value[1] <= 1 && one.value[2] <= 1)) continue;
-    return note_refused("clusters of blocks"), kNotSupported;
+    return note_unsupported("clusters of blocks"), kNotSupported;
   }
   return kSuccess;
 }
@@ -276,7 +276,7 @@ API int cuLaunchKernelEx(const LaunchConfig* config, void* function, void** argu
   if (!config || (config->count && !config->attributes)) return kInvalidValue;
   const unsigned *grid = config->grid, *block = config->block;
   Configuration how{{grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, config->shared};
-  if (Result wrong = read(how, config->attributes, config->count)) return wrong;
+  if (CudaResult wrong = read(how, config->attributes, config->count)) return wrong;
   return launch_by_driver(function, how, arguments_of(arguments, extra), config->stream);
 }
 API int cuLaunchCooperativeKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,

@@ -12,11 +12,11 @@ namespace {
 
 // The CUDA that brought a call's newer form, where that is later than 6.5 (cudaTypedefs.h): any other one is older than all
 // who ask.
-struct Form {
+struct ProcVersion {
   const char* name;
   int since;
 };
-constexpr Form kForms[] = {
+constexpr ProcVersion kProcVersions[] = {
     {"cuCtxCreate_v3", 11040},
     {"cuCtxCreate_v4", 12050},
     {"cuCtxGetDevice_v2", 13000},
@@ -45,7 +45,7 @@ constexpr Form kForms[] = {
 };
 
 bool has(int version, const std::string& name) {
-  for (const Form& one : kForms)
+  for (const ProcVersion& one : kProcVersions)
     if (name == one.name) return version >= one.since;
   return true;
 }
@@ -61,21 +61,21 @@ void* own_library() {
 
 void* exported(const std::string& name) { return own_library() ? dlsym(own_library(), name.c_str()) : nullptr; }
 
-void* form(const std::string& name, bool per_thread) {
+void* exported_form(const std::string& name, bool per_thread) {
   if (per_thread)
     for (const char* suffix : {"_ptsz", "_ptds"})
       if (void* found = exported(name + suffix)) return found;
   return exported(name);
 }
 
-void* found(const std::string& name, int version, bool per_thread) {
+void* find_procedure(const std::string& name, int version, bool per_thread) {
   if (name.compare(0, 2, "cu") != 0 || name.size() < 3 || !std::isupper(static_cast<unsigned char>(name[2]))) return nullptr;
   if (name == "cuGraphInstantiate" && version >= 12000) return exported("cuGraphInstantiateWithFlags");
   for (int k = 4; k >= 2; k--) {
     const std::string newer = name + "_v" + std::to_string(k);
-    if (void* at = has(version, newer) ? form(newer, per_thread) : nullptr) return at;
+    if (void* at = has(version, newer) ? exported_form(newer, per_thread) : nullptr) return at;
   }
-  return form(name, per_thread);
+  return exported_form(name, per_thread);
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ void* found(const std::string& name, int version, bool per_thread) {
 // flags: 2 for the forms whose default stream is each thread's own.  status, where wanted: 0 found, 1 not.
 API int cuGetProcAddress_v2(const char* name, void** at, int version, uint64_t flags, int* status) {
   if (!name || !at) return kInvalidValue;
-  *at = found(name, version, flags & 2);
+  *at = find_procedure(name, version, flags & 2);
   if (status) *status = *at ? 0 : 1;
   return kSuccess;
 }

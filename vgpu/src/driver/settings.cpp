@@ -33,9 +33,9 @@ std::set<std::string> words(const std::string& text, const std::set<std::string>
   return found;
 }
 
-void read_stand_ins(Settings& to, const std::string& value) {
-  to.stand_ins = words(value, {"cublas", "cudnn", "all"}, "none for");
-  if (to.stand_ins.count("all")) to.stand_ins = {"cublas", "cudnn"};
+void read_cpu_fallbacks(Settings& to, const std::string& value) {
+  to.cpu_fallbacks = words(value, {"cublas", "cudnn", "all"}, "no CPU fallbacks for");
+  if (to.cpu_fallbacks.count("all")) to.cpu_fallbacks = {"cublas", "cudnn"};
 }
 
 void read_trace(Settings& to, const std::string& value) {
@@ -47,19 +47,17 @@ void read_trace(Settings& to, const std::string& value) {
 
 const Variable kVariables[] = {
     {"VGPU_SCHEDULE", nullptr, [](Settings& to, const std::string& v) { to.schedule = Schedule::parse(v); }},
-    {"VGPU_CAPABILITY", "a compute capability as a number from 30 to 199: 70 for 7.0",
+    {"VGPU_COMPUTE_CAPABILITY", "a compute capability as a number from 30 to 199: 70 for 7.0",
      [](Settings& to, const std::string& v) { to.capability = number(v, 30, 199); }},
     {"VGPU_MEMORY_MIB", "a number of MiB from 1 to 1048576",
      [](Settings& to, const std::string& v) { to.memory_mib = number(v, 1, 1 << 20); }},
-    {"VGPU_LIMIT", "a number of instructions; 0: no limit",
+    {"VGPU_MAX_INSTRUCTIONS", "a number of instructions; 0: no limit",
      [](Settings& to, const std::string& v) { to.limit = number(v, 0, UINT64_MAX); }},
     {"VGPU_LOG", "0 or 1", [](Settings& to, const std::string& v) { to.log = number(v, 0, 1); }},
-    {"VGPU_CHECK", "races, initialised, memcheck, or several, with commas",
-     [](Settings& to, const std::string& v) {
-       to.checks = words(v, {"races", "initialised", "memcheck"}, "nothing is called");
-     }},
-    {"VGPU_STAND_INS", "cublas, cudnn, both with a comma, or all", read_stand_ins},
-    {"VGPU_TRACE", "LAUNCH:FILE, LAUNCH a number from 0", read_trace},
+    {"VGPU_CHECK", "racecheck, initcheck, memcheck, or several, separated by commas",
+     [](Settings& to, const std::string& v) { to.checks = words(v, {"racecheck", "initcheck", "memcheck"}, "unknown check"); }},
+    {"VGPU_CPU_FALLBACKS", "cublas, cudnn, both separated by a comma, or all", read_cpu_fallbacks},
+    {"VGPU_MEMORY_TRACE", "LAUNCH:FILE, LAUNCH a number from 0", read_trace},
     {"VGPU_REPORT", "a file", [](Settings& to, const std::string& v) { to.report = v; }},
     {"VGPU_USED", "a file", [](Settings& to, const std::string& v) { to.used = v; }},
 };
@@ -72,7 +70,7 @@ Settings read() {
     try {
       one.read(made, value);
     } catch (const std::invalid_argument& error) {
-      if (one.allowed) std::fprintf(stderr, "vgpu: %s: %s in '%s': it takes %s\n", one.name, error.what(), value, one.allowed);
+      if (one.allowed) std::fprintf(stderr, "vgpu: %s: %s in '%s': expected %s\n", one.name, error.what(), value, one.allowed);
       else std::fprintf(stderr, "vgpu: %s: %s\n", one.name, error.what());  // which names the value and what is allowed
       std::exit(2);
     }

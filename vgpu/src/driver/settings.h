@@ -11,14 +11,14 @@ namespace vgpu {
 
 struct Settings {
   Schedule schedule{Schedule::Kind::Serial, 0};  // VGPU_SCHEDULE
-  uint64_t capability = 0;                       // VGPU_CAPABILITY; 0: that of the newest PTX that a program registers
-  uint64_t memory_mib = 2048;                    // VGPU_MEMORY_MIB
-  uint64_t limit = 200'000'000'000;              // VGPU_LIMIT: instructions of a launch; 0: none
-  uint64_t log = 0;                              // VGPU_LOG: 1: launches
-  std::set<std::string> checks;                  // VGPU_CHECK
-  std::set<std::string> stand_ins;               // VGPU_STAND_INS
-  std::string report, used;                      // VGPU_REPORT, VGPU_USED
-  uint64_t traced = 0;                           // VGPU_TRACE
+  uint64_t capability = 0;  // VGPU_COMPUTE_CAPABILITY; 0: that of the newest PTX that a program registers
+  uint64_t memory_mib = 2048;  // VGPU_MEMORY_MIB
+  uint64_t limit = 200'000'000'000;  // VGPU_MAX_INSTRUCTIONS: instructions of a launch; 0: none
+  uint64_t log = 0;  // VGPU_LOG: 1: launches
+  std::set<std::string> checks;  // VGPU_CHECK
+  std::set<std::string> cpu_fallbacks;  // VGPU_CPU_FALLBACKS
+  std::string report, used;  // VGPU_REPORT, VGPU_USED
+  uint64_t traced = 0;  // VGPU_MEMORY_TRACE
   std::string trace;
 };
 

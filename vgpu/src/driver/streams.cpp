@@ -90,16 +90,16 @@ void comes_after(Stream& stream, uint64_t number) {
   if (stream.blocking()) raise(blocking_last, number);
 }
 
-Result wait_until(uint64_t number) {
+CudaResult wait_until(uint64_t number) {
   if (any_deferred && Deferred::get().own_thread()) return kNotPermitted;  // a host function must not call CUDA
   if (!done(number)) Deferred::get().wait(number);
-  return Device::get().sticky();
+  return Device::get().sticky_error();
 }
-Result state_at(uint64_t number) { return done(number) ? Device::get().sticky() : kNotReady; }
+CudaResult state_at(uint64_t number) { return done(number) ? Device::get().sticky_error() : kNotReady; }
 
 int make_stream(void** stream, unsigned flags, int priority) {
   if (!stream || flags > 1) return kInvalidValue;
-  if (Result broken = Device::get().sticky()) return broken;
+  if (CudaResult broken = Device::get().sticky_error()) return broken;
   auto made = std::make_unique<Stream>();
   made->flags = flags, made->priority = std::clamp(priority, -1, 0);
   return *stream = Handles<Stream>::all().add(std::move(made)), kSuccess;
@@ -117,7 +117,7 @@ template <class F> int with_event(void* handle, F f) {
 
 namespace vgpu {
 
-void* handle() {
+void* dummy_handle() {
   static std::atomic<uint64_t> last{0x1000};
   return pointer(last += 64);
 }
@@ -126,10 +126,10 @@ Stream* stream_of(void* handle) {
   if (address(handle) <= 1) return &legacy();  // CU_STREAM_LEGACY
   return address(handle) == 2 ? &per_thread() : alive<Stream>(handle);  // CU_STREAM_PER_THREAD
 }
-Result state_of(const Stream& stream) { return state_at(before(stream)); }
-Result wait_for(const Stream& stream) { return wait_until(before(stream)); }
-Result wait_for_all() { return wait_until(any_deferred ? Deferred::get().issued() : 0); }
-Result defer(Stream& stream, Work work) {
+CudaResult state_of(const Stream& stream) { return state_at(before(stream)); }
+CudaResult wait_for(const Stream& stream) { return wait_until(before(stream)); }
+CudaResult wait_for_all() { return wait_until(any_deferred ? Deferred::get().issued() : 0); }
+CudaResult defer(Stream& stream, Work work) {
   any_deferred = true;
   return comes_after(stream, Deferred::get().add(std::move(work))), kSuccess;
 }
@@ -157,19 +157,19 @@ API int cuStreamGetFlags(void* stream, unsigned* flags) {
 }
 API int cuStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* data, unsigned flags) {
   if (!f || flags) return kInvalidValue;
-  return with_stream(stream,
-                     [=](Stream& on) { return defer(on, [=] { return f(stream, Device::get().sticky(), data), kSuccess; }); });
+  return with_stream(
+      stream, [=](Stream& on) { return defer(on, [=] { return f(stream, Device::get().sticky_error(), data), kSuccess; }); });
 }
 API int cuLaunchHostFunc(void* stream, void (*f)(void*), void* data) {
   if (!f) return kInvalidValue;
   return with_stream(stream, [=](Stream& on) {  // after a fault of the device none is called
-    return defer(on, [=] { return Device::get().sticky() ? Device::get().sticky() : (f(data), kSuccess); });
+    return defer(on, [=] { return Device::get().sticky_error() ? Device::get().sticky_error() : (f(data), kSuccess); });
   });
 }
 
 API int cuEventCreate(void** event, unsigned flags) {
   if (!event || flags > 7) return kInvalidValue;
-  if (Result broken = Device::get().sticky()) return broken;
+  if (CudaResult broken = Device::get().sticky_error()) return broken;
   auto made = std::make_unique<Event>();
   made->flags = flags;
   return *event = Handles<Event>::all().add(std::move(made)), kSuccess;
@@ -178,7 +178,7 @@ API int cuEventDestroy_v2(void* event) { return Handles<Event>::all().take(event
 API int cuEventRecord(void* event, void* stream) {
   return with_event(event, [=](Event& what) {
     return with_stream(stream,
-                       [&](Stream& on) { return what.after = before(on), what.recorded = true, Device::get().sticky(); });
+                       [&](Stream& on) { return what.after = before(on), what.recorded = true, Device::get().sticky_error(); });
   });
 }
 API int cuEventRecordWithFlags(void* event, void* stream, unsigned) { return cuEventRecord(event, stream); }
@@ -194,7 +194,7 @@ API int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
   for (const Event* one : {first, last})
     if (!one || !one->recorded || !one->timed()) return kInvalidHandle;
   Device& device = Device::get();
-  if (Result state = state_at(std::max<uint64_t>(first->after, last->after))) return state;
+  if (CudaResult state = state_at(std::max<uint64_t>(first->after, last->after))) return state;
   std::lock_guard<std::mutex> hold(device.lock());
   return give(milliseconds, device.event_milliseconds());
 }

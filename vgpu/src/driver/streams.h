@@ -27,10 +27,10 @@ struct Event {
 Stream* stream_of(void* handle);  // nullptr: no stream.  A null handle is the legacy default stream
 
 // Is all done that was asked of the stream?  kSuccess, kNotReady, or the error after which nothing runs.
-Result state_of(const Stream& stream);
-Result wait_for(const Stream& stream);
-Result wait_for_all();
-Result defer(Stream& stream, Work work);
+CudaResult state_of(const Stream& stream);
+CudaResult wait_for(const Stream& stream);
+CudaResult wait_for_all();
+CudaResult defer(Stream& stream, Work work);
 
 // The work's result, or that of deferring it.
 template <class F> int in_order(void* handle, F work) {

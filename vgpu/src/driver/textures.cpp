@@ -47,27 +47,27 @@ template <class T> bool described(uint64_t handle, Described& found) {
   return objects().find(handle, object) && Descriptions::get().find(handle, found);
 }
 
-Result refused(const char* what) { return note_refused(what), kNotSupported; }
+CudaResult refused(const char* what) { return note_unsupported(what), kNotSupported; }
 
 bool known(Format format, unsigned channels) { return bytes_of(format) && (channels == 1 || channels == 2 || channels == 4); }
 bool most(size_t size, int limit) { return size && size <= static_cast<size_t>(attribute(limit)); }
 bool aligned(uint64_t what, int to) { return what % static_cast<uint64_t>(attribute(to)) == 0; }
 bool usable(const Texels& of) { return Device::get().memory().covers(of.at, of.bytes); }
 
-Result of_array(Texels& made, void* handle, unsigned flags) {
+CudaResult of_array(Texels& made, void* handle, unsigned flags) {
   const Array* array = alive<Array>(handle);
   if (!array) return handle ? kInvalidHandle : kInvalidValue;
   made = array->texels;
   return (array->described.flags & flags) == flags ? kSuccess : kInvalidValue;
 }
-Result of_linear(Texels& made, const LinearResource& of) {
+CudaResult of_linear(Texels& made, const LinearResource& of) {
   if (!known(of.format, of.channels)) return kInvalidValue;
   made.at = of.at, made.bytes = of.bytes, made.format = of.format, made.channels = of.channels;
   made.width = of.bytes / made.texel_bytes();
   const bool fine = of.at && aligned(of.at, kTextureAlignment) && most(made.width, 69) && usable(made);
   return fine ? kSuccess : kInvalidValue;
 }
-Result of_pitched(Texels& made, const PitchedResource& of) {
+CudaResult of_pitched(Texels& made, const PitchedResource& of) {
   if (!known(of.format, of.channels) || !most(of.width, 70) || !most(of.height, 71) || !most(of.pitch, 72))
     return kInvalidValue;
   made.at = of.at, made.format = of.format, made.channels = of.channels;
@@ -77,7 +77,7 @@ Result of_pitched(Texels& made, const PitchedResource& of) {
   return lies && of.width * made.texel_bytes() <= of.pitch && usable(made) ? kSuccess : kInvalidValue;
 }
 
-Result resource(Texels& made, const ResourceDescriptor& of) {
+CudaResult resource(Texels& made, const ResourceDescriptor& of) {
   if (of.flags) return kInvalidValue;
   switch (of.kind) {
     case kArrayResource: return of_array(made, of.array, 0);
@@ -92,7 +92,7 @@ bool is_promoted(const Texels& texels, unsigned flags) {
   return !(flags & kReadAsInteger) && !is_float(texels.format) && bytes_of(texels.format) < 4;
 }
 
-Result sampler(Texture& made, const TextureDescriptor& of) {
+CudaResult sampler(Texture& made, const TextureDescriptor& of) {
   auto outside = [](int word, int end) { return word < 0 || word >= end; };
   const bool strange = std::any_of(of.address, of.address + 3, [&](int mode) { return outside(mode, 4); });
   if (strange || outside(of.filter, 2)) return kInvalidValue;
@@ -115,16 +115,16 @@ API int cuTexObjectCreate(uint64_t* to, const ResourceDescriptor* of, const Text
   if (!to || !of || !how) return kInvalidValue;
   if (view) return refused("cuTexObjectCreate: a resource view");
   Texture made;
-  if (Result wrong = resource(made.texels, *of)) return wrong;
+  if (CudaResult wrong = resource(made.texels, *of)) return wrong;
   made.fetched = of->kind == kLinearResource;
   TextureDescriptor effective = *how;
   if (made.fetched) effective.filter = 0, std::fill_n(effective.border, 4, 0.0f);  // linear memory has neither
-  if (Result wrong = sampler(made, effective)) return wrong;
+  if (CudaResult wrong = sampler(made, effective)) return wrong;
   *to = objects().add(made);
   return Descriptions::get().add(*to, {*of, *how}), kSuccess;
 }
 API int cuTexObjectDestroy(uint64_t handle) {
-  if (Result broken = wait_for_all()) return broken;
+  if (CudaResult broken = wait_for_all()) return broken;
   if (!objects().remove_texture(handle)) return kInvalidValue;
   return Descriptions::get().remove(handle), kSuccess;
 }
@@ -146,12 +146,12 @@ API int cuTexObjectGetResourceViewDesc(void*, uint64_t) { return kInvalidValue; 
 API int cuSurfObjectCreate(uint64_t* to, const ResourceDescriptor* of) {
   if (!to || !of || of->flags || of->kind != kArrayResource) return kInvalidValue;
   Surface made;
-  if (Result wrong = of_array(made.texels, of->array, kSurfaceArray)) return wrong;
+  if (CudaResult wrong = of_array(made.texels, of->array, kSurfaceArray)) return wrong;
   *to = objects().add(made);
   return Descriptions::get().add(*to, {*of, {}}), kSuccess;
 }
 API int cuSurfObjectDestroy(uint64_t handle) {
-  if (Result broken = wait_for_all()) return broken;
+  if (CudaResult broken = wait_for_all()) return broken;
   if (!objects().remove_surface(handle)) return kInvalidValue;
   return Descriptions::get().remove(handle), kSuccess;
 }

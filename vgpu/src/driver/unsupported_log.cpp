@@ -10,7 +10,7 @@
 namespace vgpu {
 namespace {
 
-class Names {  // each once, in the order in which they first came
+class CallLog {  // each once, in the order in which they first came
  public:
   bool add(const std::string& name) {
     std::lock_guard<std::mutex> hold(lock_);
@@ -23,7 +23,7 @@ class Names {  // each once, in the order in which they first came
     for (const std::string& name : all_) text += (text.empty() ? "" : "\n") + name;
     return text;
   }
-  void forget() {
+  void clear() {
     std::lock_guard<std::mutex> hold(lock_);
     all_.clear();
   }
@@ -33,37 +33,37 @@ class Names {  // each once, in the order in which they first came
   std::vector<std::string> all_;
 };
 
-Names& refused() {
-  static Names* one = new Names;
+CallLog& unsupported_calls() {
+  static CallLog* one = new CallLog;
   return *one;
 }
-Names& stood_in() {
-  static Names* one = new Names;
+CallLog& fallback_calls() {
+  static CallLog* one = new CallLog;
   return *one;
 }
 
 }  // namespace
 
-void note_refused(const std::string& what) {
-  if (refused().add(what)) std::fprintf(stderr, "vgpu: not on the virtual GPU: %s\n", what.c_str());
+void note_unsupported(const std::string& what) {
+  if (unsupported_calls().add(what)) std::fprintf(stderr, "vgpu: not on the virtual GPU: %s\n", what.c_str());
 }
 
-void note_stood_in(const std::string& what) {
-  if (stood_in().add(what))
-    std::fprintf(stderr, "vgpu: %s is stood in for on the CPU: its last bits are not NVIDIA's\n", what.c_str());
+void note_fallback(const std::string& what) {
+  if (fallback_calls().add(what))
+    std::fprintf(stderr, "vgpu: %s is computed by a CPU fallback: its last bits are not NVIDIA's\n", what.c_str());
 }
 
 }  // namespace vgpu
 
-// What was refused since the start or the last vgpu_forget_refused(), one name a line; valid until this thread's next call.
-API const char* vgpu_refused() {
+// What was not supported since the start or the last vgpu_clear_unsupported_calls(), one name a line; valid until this thread's next call.
+API const char* vgpu_unsupported_calls() {
   thread_local std::string text;
-  return (text = vgpu::refused().text()).c_str();
+  return (text = vgpu::unsupported_calls().text()).c_str();
 }
-API void vgpu_forget_refused() { vgpu::refused().forget(); }
+API void vgpu_clear_unsupported_calls() { vgpu::unsupported_calls().clear(); }
 
-// The calls that were stood in for since the start, likewise.
-API const char* vgpu_stood_in() {
+// The calls computed by CPU fallbacks since the start, likewise.
+API const char* vgpu_fallback_calls() {
   thread_local std::string text;
-  return (text = vgpu::stood_in().text()).c_str();
+  return (text = vgpu::fallback_calls().text()).c_str();
 }

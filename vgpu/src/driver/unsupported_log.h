@@ -1,11 +1,11 @@
-// What was asked of the device and is not on it, by name: a library's call, a kernel.  Whoever got an error may ask which.
+// Log of the calls and kernels that a program asked for and the device does not support, for programs that got an error.
 #pragma once
 #include <string>
 
 namespace vgpu {
 
-// Noted once, and said on the first occasion.
-void note_refused(const std::string& what);
-void note_stood_in(const std::string& what);  // computed, but not by what the program asked
+// Each name is logged once, and printed to stderr then.
+void note_unsupported(const std::string& what);
+void note_fallback(const std::string& what);  // computed on the CPU instead of by the vendor library
 
 }  // namespace vgpu

@@ -19,4 +19,4 @@ API int vgpu_set_schedule(const char* text) {
 }
 API uint64_t vgpu_launches() { return Device::get().launches(); }
 API uint64_t vgpu_instructions() { return Device::get().instructions(); }
-API const char* vgpu_last_fault() { return Device::get().last_fault().c_str(); }
+API const char* vgpu_last_error() { return Device::get().last_error_message().c_str(); }

@@ -55,7 +55,7 @@ struct Space {
     return *one;
   }
 
-  bool holds(uint64_t at, size_t bytes) const {  // within one reservation
+  bool contains(uint64_t at, size_t bytes) const {  // within one reservation
     auto next = reserved.upper_bound(at);
     if (next == reserved.begin()) return false;
     const auto& [begin, size] = *--next;
@@ -66,7 +66,7 @@ struct Space {
     return next != mapped.begin() && std::prev(next)->first + std::prev(next)->second.bytes > at;
   }
   // f(address, mapping) of all that lie in the range, which must consist of nothing but whole ones.
-  template <class F> Result each(uint64_t at, size_t bytes, F f) {
+  template <class F> CudaResult each(uint64_t at, size_t bytes, F f) {
     if (!bytes || bytes > UINT64_MAX - at) return kInvalidValue;
     uint64_t next = at;
     for (auto one = mapped.find(at); one != mapped.end() && one->first == next && next < at + bytes; ++one)
@@ -146,16 +146,16 @@ API int cuMemMap(uint64_t at, size_t bytes, size_t offset, uint64_t handle, uint
   if (offset > (*memory)->bytes || bytes > (*memory)->bytes - offset) return kInvalidValue;
   Space& space = Space::get();
   std::lock_guard<std::mutex> hold(space.lock);
-  if (!space.holds(at, bytes) || space.any_mapped(at, bytes)) return kInvalidValue;
+  if (!space.contains(at, bytes) || space.any_mapped(at, bytes)) return kInvalidValue;
   if (!Device::get().memory().map(at, bytes, (*memory)->file, offset)) return kOutOfMemory;
   return space.mapped[at] = {bytes, *memory}, kSuccess;
 }
 API int cuMemUnmap(uint64_t at, size_t bytes) {
-  if (Result broken = wait_for_all()) return broken;
+  if (CudaResult broken = wait_for_all()) return broken;
   Space& space = Space::get();
   std::lock_guard<std::mutex> hold(space.lock);
   std::vector<uint64_t> gone;
-  Result result = space.each(at, bytes, [&](uint64_t begin, Mapping&) { gone.push_back(begin); });
+  CudaResult result = space.each(at, bytes, [&](uint64_t begin, Mapping&) { gone.push_back(begin); });
   for (uint64_t begin : gone) Device::get().memory().unmap(begin), space.mapped.erase(begin);
   return result;
 }

@@ -17,22 +17,22 @@ namespace {
 
 constexpr uint32_t kContainer = 0xba55ed50, kWrapper = 0x466243b1;
 constexpr uint32_t kZstd = 0xfd2fb528;  // how what it packed begins; LZ4's blocks begin with no such word
-constexpr uint64_t kMostBytes = 256ull << 20;
-constexpr uint64_t kMostHead = 64 << 10;  // in which PTX names its target
+constexpr uint64_t kMaxContainerBytes = 256ull << 20;
+constexpr uint64_t kMaxHeaderBytes = 64 << 10;  // in which PTX names its target
 
 // Memory that a caller points to, of which nobody says how long it is: what a damaged container says of its own size may
 // lead anywhere, so it is read as a file, which fails where nothing lies.
-class Foreign {
+class ProcessMemory {
  public:
-  Foreign() : file_(open("/proc/self/mem", O_RDONLY | O_CLOEXEC)) {
+  ProcessMemory() : file_(open("/proc/self/mem", O_RDONLY | O_CLOEXEC)) {
     if (file_ < 0) throw Unsupported("/proc/self/mem cannot be read");
   }
-  ~Foreign() { close(file_); }
-  Foreign(const Foreign&) = delete;
+  ~ProcessMemory() { close(file_); }
+  ProcessMemory(const ProcessMemory&) = delete;
 
   std::string bytes(uint64_t at, uint64_t size) const {
     std::string all(size, 0);
-    if (some(at, all.data(), size) != size) throw Unsupported("a damaged container: it ends where no memory is");
+    if (read_up_to(at, all.data(), size) != size) throw Unsupported("a damaged container: it ends where no memory is");
     return all;
   }
   template <class T> T read(uint64_t at) const {
@@ -46,7 +46,7 @@ class Foreign {
     std::string all;
     while (all.size() < most) {
       char piece[4096];
-      size_t got = some(at + all.size(), piece, std::min<uint64_t>(4096 - (at + all.size()) % 4096, most - all.size()));
+      size_t got = read_up_to(at + all.size(), piece, std::min<uint64_t>(4096 - (at + all.size()) % 4096, most - all.size()));
       size_t length = strnlen(piece, got);
       all.append(piece, length);
       if (length < got || !got) break;
@@ -55,7 +55,7 @@ class Foreign {
   }
 
  private:
-  uint64_t some(uint64_t at, char* to, uint64_t size) const {
+  uint64_t read_up_to(uint64_t at, char* to, uint64_t size) const {
     uint64_t done = 0;
     while (done < size) {
       ssize_t got = pread64(file_, to + done, size - done, static_cast<off64_t>(at + done));
@@ -108,17 +108,17 @@ std::string lz4(const uint8_t* from, uint64_t packed, uint64_t size) {
 }
 
 // Calls visit(element, is it PTX?, its architecture) for each.
-template <class Visit> void elements(const Foreign& image, uint64_t at, uint64_t end, Visit visit) {
+template <class Visit> void elements(const ProcessMemory& image, uint64_t at, uint64_t end, Visit visit) {
   while (end - at >= 64) {
     uint32_t header = image.read<uint32_t>(at + 4);
     uint64_t size = image.read<uint64_t>(at + 8);
-    if (header < 64 || size > kMostBytes || header + size > end - at) throw Unsupported("a damaged container");
+    if (header < 64 || size > kMaxContainerBytes || header + size > end - at) throw Unsupported("a damaged container");
     visit(at, image.read<uint16_t>(at) == 1, static_cast<int>(image.read<uint32_t>(at + 28)));
     at += header + size;
   }
 }
 
-Ptx element(const Foreign& image, uint64_t at, uint64_t end, int arch) {
+Ptx element(const ProcessMemory& image, uint64_t at, uint64_t end, int arch) {
   Ptx best;
   uint64_t chosen = 0;
   bool machine_code = false;
@@ -130,7 +130,7 @@ Ptx element(const Foreign& image, uint64_t at, uint64_t end, int arch) {
     throw NoPtx(machine_code ? "machine code without PTX for this device" : "a container without PTX for this device");
   uint32_t header = image.read<uint32_t>(chosen + 4), packed = image.read<uint32_t>(chosen + 16);
   uint64_t size = image.read<uint64_t>(chosen + 8), unpacked = image.read<uint64_t>(chosen + 56);
-  if (packed > size || unpacked > kMostBytes) throw Unsupported("a damaged container");
+  if (packed > size || unpacked > kMaxContainerBytes) throw Unsupported("a damaged container");
   std::string code = image.bytes(chosen + header, packed ? packed : size);
   if (packed && code.size() >= 4 && read<uint32_t>(reinterpret_cast<const uint8_t*>(code.data())) == kZstd)
     throw Unsupported(
@@ -164,21 +164,21 @@ Target target_in(const std::string& text) {
 
 }  // namespace
 
-int target_of(const void* at) {
-  const std::string start = at ? Foreign().text(reinterpret_cast<uint64_t>(at), kMostHead) : "";
+int target_arch(const void* at) {
+  const std::string start = at ? ProcessMemory().text(reinterpret_cast<uint64_t>(at), kMaxHeaderBytes) : "";
   const Target target = target_in(start);
   return target.arch;
 }
 
-int newest_ptx(const void* at) {
+int newest_ptx_arch(const void* at) {
   if (!at) return 0;
   int newest = 0;
   try {
-    Foreign image;
+    ProcessMemory image;
     uint64_t begin = reinterpret_cast<uint64_t>(at);
     if (image.read<uint32_t>(begin) == kWrapper) begin = image.read<uint64_t>(begin + 8);
     uint64_t size = image.read<uint64_t>(begin + 8), first = begin + image.read<uint16_t>(begin + 6);
-    if (image.read<uint32_t>(begin) != kContainer || size > kMostBytes) return 0;
+    if (image.read<uint32_t>(begin) != kContainer || size > kMaxContainerBytes) return 0;
     elements(image, first, first + size, [&](uint64_t, bool is_ptx, int of) {
       if (is_ptx) newest = std::max(newest, of);
     });
@@ -187,22 +187,22 @@ int newest_ptx(const void* at) {
   return newest;
 }
 
-Ptx ptx_of(const void* at, int arch) {
+Ptx select_ptx(const void* at, int arch) {
   if (!at) throw Unsupported("no image");
-  Foreign image;
+  ProcessMemory image;
   uint64_t begin = reinterpret_cast<uint64_t>(at);
   std::string start = image.text(begin, 4);
   uint32_t magic = start.size() == 4 ? image.read<uint32_t>(begin) : 0;
   if (magic == kWrapper) {
     uint64_t held = image.read<uint64_t>(begin + 8);
     if (image.read<uint32_t>(held) == kWrapper) throw Unsupported("a damaged container: a wrapper in a wrapper");
-    return ptx_of(reinterpret_cast<const void*>(held), arch);
+    return select_ptx(reinterpret_cast<const void*>(held), arch);
   }
   Ptx found;
   if (magic == kContainer) {
     uint16_t header = image.read<uint16_t>(begin + 6);
     uint64_t size = image.read<uint64_t>(begin + 8);
-    if (header < 16 || size > kMostBytes) throw Unsupported("a damaged container");
+    if (header < 16 || size > kMaxContainerBytes) throw Unsupported("a damaged container");
     found = element(image, begin + header, begin + header + size, arch);
   } else if (start ==
              "\x7f"
@@ -210,7 +210,7 @@ Ptx ptx_of(const void* at, int arch) {
     throw NoPtx(
         "machine code without PTX (if it was assembled at run time: put this device's folder, with its ptxas, first in PATH)");
   } else {
-    found.text = image.text(begin, kMostBytes);
+    found.text = image.text(begin, kMaxContainerBytes);
   }
   size_t end = found.text.find('\0');
   if (end != std::string::npos) found.text.resize(end);
@@ -218,7 +218,7 @@ Ptx ptx_of(const void* at, int arch) {
   const Target target = target_in(found.text);
   if (!target.runs_on(arch))
     throw Unsupported("PTX for sm_" + std::to_string(target.arch) + (target.only ? std::string(1, target.only) : "") +
-                      ", and the device is sm_" + std::to_string(arch) + " (VGPU_CAPABILITY sets another)");
+                      ", and the device is sm_" + std::to_string(arch) + " (VGPU_COMPUTE_CAPABILITY sets another)");
   return found;
 }
 

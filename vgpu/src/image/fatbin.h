@@ -16,12 +16,12 @@ struct Ptx {
 
 // The PTX that a GPU of compute capability `arch` (70 for 7.0) would compile: the newest not above it.  The image may be a
 // container, the PTX itself, or machine code.  NoPtx: none for this device; Unsupported: a damaged container; both with the reason.
-Ptx ptx_of(const void* image, int arch);
+Ptx select_ptx(const void* image, int arch);
 
 // The newest architecture that a container has PTX for; 0: none, or no container.
-int newest_ptx(const void* image);
+int newest_ptx_arch(const void* image);
 
 // The architecture that PTX itself names as its target; 0: it is a container, or names none.
-int target_of(const void* image);
+int target_arch(const void* image);
 
 }  // namespace vgpu

@@ -8,7 +8,7 @@ namespace {
 // ops; modifiers; types; operands.  A modifier is one of `a/b/c`, and may be missing with a `?` behind it; modifiers come
 // in any order, types last.  Of operands there is one more with and, or and xor where an `m` follows the number, and one
 // more with L2::cache_hint where an `h` does.
-constexpr const char* kForms[] = {
+constexpr const char* kProcVersions[] = {
     // Integer arithmetic
     "add sub; ; u16/s16; 3",
     "add; ; u16x2/s16x2; 3",
@@ -286,7 +286,7 @@ std::vector<Group> groups(const std::string& text) {
 
 std::map<std::string, std::vector<Form>, std::less<>> read_forms() {
   std::map<std::string, std::vector<Form>, std::less<>> forms;
-  for (const char* line : kForms) {
+  for (const char* line : kProcVersions) {
     Words parts = split(spelled_out(line), ';');
     const std::string& count = parts[3];
     Form form{groups(parts[1]), groups(parts[2]), size_t(count[1] - '0'), count.back() == 'm', count.back() == 'h'};

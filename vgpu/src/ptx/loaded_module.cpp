@@ -26,7 +26,7 @@ LoadedModule::LoadedModule(std::string text, DeviceMemory& memory, bool guards_s
 
 // Of its own: what a constructor that throws has placed goes, too.
 LoadedModule::Variables::~Variables() {
-  for (void* at : places) memory.release(at);
+  for (void* at : places) memory.deallocate(at);
 }
 
 void LoadedModule::place(const ptx::Declaration& one) {

@@ -42,30 +42,31 @@ enum Kind : unsigned { kArray = 3, kUnified = 4 };  // CUmemorytype
 int described(void* array, ArrayDescriptor& of) { return cuArray3DGetDescriptor_v2(&of, array); }
 size_t texel_bytes(const ArrayDescriptor& of) { return bytes_of(of.format) * of.channels; }
 
-BoxSide side(void* array, const Position& at) { return {at.x, at.y, at.z, 0, kArray, nullptr, 0, array, nullptr, 0, 0}; }
-BoxSide side(const Pitched& of, const Position& at = {0, 0, 0}) {
+Memcpy3DSide side(void* array, const Position& at) { return {at.x, at.y, at.z, 0, kArray, nullptr, 0, array, nullptr, 0, 0}; }
+Memcpy3DSide side(const Pitched& of, const Position& at = {0, 0, 0}) {
   return {at.x, at.y, at.z, 0, kUnified, nullptr, address(of.at), nullptr, nullptr, of.pitch, of.height};
 }
 Pitched memory(const void* at, size_t pitch) { return {const_cast<void*>(at), pitch, pitch, 0}; }
 
-int copy(const Box& what, int kind, bool now, void* stream) {
-  if (kind < 0 || kind > 4) return remember(kInvalidDirection);
-  return remember(now ? copy_box_now(what) : copy_box_on(stream, what));
+int copy(const Memcpy3DParams& what, int kind, bool now, void* stream) {
+  if (kind < 0 || kind > 4) return set_last_error(kInvalidDirection);
+  return set_last_error(now ? copy_box_now(what) : copy_box_on(stream, what));
 }
 
 // Either side is an array or memory; where one is an array its elements count, for the size, too.
 int copy(const Parameters* p, bool now, void* stream) {
-  if (!p || !p->from_array == !p->from_memory.at || !p->to_array == !p->to_memory.at) return remember(kInvalidValue);
+  if (!p || !p->from_array == !p->from_memory.at || !p->to_array == !p->to_memory.at) return set_last_error(kInvalidValue);
   Position from = p->from, to = p->to;
   size_t width = p->size.width, scale = 1;
   for (auto [array, at] : {std::make_pair(p->from_array, &from), std::make_pair(p->to_array, &to)}) {
     ArrayDescriptor of;
     if (!array) continue;
-    if (int error = described(array, of)) return remember(error);
+    if (int error = described(array, of)) return set_last_error(error);
     scale = texel_bytes(of), at->x *= scale;
   }
-  const Box what{p->from_array ? side(p->from_array, from) : side(p->from_memory, from),
-                 p->to_array ? side(p->to_array, to) : side(p->to_memory, to), width * scale, p->size.height, p->size.depth};
+  const Memcpy3DParams what{p->from_array ? side(p->from_array, from) : side(p->from_memory, from),
+                            p->to_array ? side(p->to_array, to) : side(p->to_memory, to), width * scale, p->size.height,
+                            p->size.depth};
   return copy(what, p->kind, now, stream);
 }
 
@@ -79,7 +80,7 @@ int describe(const Channels* of, const Extents& size, unsigned flags, ArrayDescr
   made = {size.width, size.height, size.depth, Format(0), 0, flags};
   return of ? format_of(*of, made.format, made.channels) : static_cast<int>(kInvalidValue);
 }
-int copy_kind(int kind, int error) { return remember(kind < 0 || kind > 4 ? kInvalidDirection : error); }
+int copy_kind(int kind, int error) { return set_last_error(kind < 0 || kind > 4 ? kInvalidDirection : error); }
 
 }  // namespace
 
@@ -117,31 +118,31 @@ API Channels* cudaCreateChannelDesc(Channels* made, int x, int y, int z, int w, 
 }
 API int cudaGetChannelDesc(Channels* to, void* array) {
   ArrayDescriptor of;
-  if (int error = described(array, of)) return remember(error);
-  return remember(give(to, channels_of(of.format, of.channels)));
+  if (int error = described(array, of)) return set_last_error(error);
+  return set_last_error(give(to, channels_of(of.format, of.channels)));
 }
 
 API int cudaMalloc3DArray(Array** to, const Channels* of, Extents size, unsigned flags) {
   ArrayDescriptor made;
-  if (int wrong = describe(of, size, flags, made)) return remember(wrong);
-  return remember(cuArray3DCreate_v2(to, &made));
+  if (int wrong = describe(of, size, flags, made)) return set_last_error(wrong);
+  return set_last_error(cuArray3DCreate_v2(to, &made));
 }
 API int cudaMallocArray(Array** to, const Channels* of, size_t width, size_t height, unsigned flags) {
   return cudaMalloc3DArray(to, of, {width, height, 0}, flags);
 }
-API int cudaFreeArray(void* array) { return remember(array ? cuArrayDestroy(array) : kSuccess); }
+API int cudaFreeArray(void* array) { return set_last_error(array ? cuArrayDestroy(array) : kSuccess); }
 API int cudaMallocMipmappedArray(MipmappedArray** to, const Channels* of, Extents size, unsigned levels, unsigned flags) {
   ArrayDescriptor made;
-  if (int wrong = describe(of, size, flags, made)) return remember(wrong);
-  return remember(cuMipmappedArrayCreate(to, &made, levels));
+  if (int wrong = describe(of, size, flags, made)) return set_last_error(wrong);
+  return set_last_error(cuMipmappedArrayCreate(to, &made, levels));
 }
 API int cudaGetMipmappedArrayLevel(Array** to, void* array, unsigned level) {
-  return remember(cuMipmappedArrayGetLevel(to, array, level));
+  return set_last_error(cuMipmappedArrayGetLevel(to, array, level));
 }
-API int cudaFreeMipmappedArray(void* array) { return remember(array ? cuMipmappedArrayDestroy(array) : kSuccess); }
+API int cudaFreeMipmappedArray(void* array) { return set_last_error(array ? cuMipmappedArrayDestroy(array) : kSuccess); }
 API int cudaArrayGetInfo(Channels* channels, Extents* size, unsigned* flags, void* array) {
   ArrayDescriptor of;
-  if (int error = described(array, of)) return remember(error);
+  if (int error = described(array, of)) return set_last_error(error);
   if (channels) *channels = channels_of(of.format, of.channels);
   if (size) *size = {of.width, of.height, of.depth};
   if (flags) *flags = of.flags;
@@ -149,10 +150,10 @@ API int cudaArrayGetInfo(Channels* channels, Extents* size, unsigned* flags, voi
 }
 
 API int cudaMallocPitch(void** to, size_t* pitch, size_t width, size_t height) {
-  return remember(cuMemAllocPitch_v2(reinterpret_cast<uint64_t*>(to), pitch, width, height, 4));
+  return set_last_error(cuMemAllocPitch_v2(reinterpret_cast<uint64_t*>(to), pitch, width, height, 4));
 }
 API int cudaMalloc3D(Pitched* to, Extents size) {
-  if (!to || (size.height && size.depth > SIZE_MAX / size.height)) return remember(kInvalidValue);
+  if (!to || (size.height && size.depth > SIZE_MAX / size.height)) return set_last_error(kInvalidValue);
   const int error = cudaMallocPitch(&to->at, &to->pitch, size.width, size.height * size.depth);
   if (!error) to->width = size.width, to->height = size.height;
   return error;
@@ -165,7 +166,7 @@ int fill_box(const Pitched& of, int value, const Extents& size, int (*fill_rows)
     if (int error = fill_rows(
             {address(of.at) + z * of.height * of.pitch, of.pitch, static_cast<uint8_t>(value), 1, size.width, size.height},
             stream))
-      return remember(error);
+      return set_last_error(error);
   return kSuccess;
 }
 
@@ -180,7 +181,7 @@ API int cudaMemset3DAsync(Pitched of, int value, Extents size, void* stream) {
 API int cudaMemcpy3D(const Parameters* p) { return copy(p, true, nullptr); }
 API int cudaMemcpy3DAsync(const Parameters* p, void* stream) { return copy(p, false, stream); }
 API int cudaMemcpy3DPeer(const PeerParameters* p) {
-  if (!p) return remember(kInvalidValue);
+  if (!p) return set_last_error(kInvalidValue);
   const Parameters plain{p->from_array, p->from, p->from_memory, p->to_array, p->to, p->to_memory, p->size, 4};
   return copy(&plain, true, nullptr);
 }

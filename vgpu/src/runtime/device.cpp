@@ -25,7 +25,7 @@ struct Properties {
 
 Properties properties() {
   Properties p = {};
-  std::snprintf(p.name, sizeof p.name, "%s", kName);
+  std::snprintf(p.name, sizeof p.name, "%s", kDeviceName);
   std::memcpy(p.uuid, "tfdet-virtualgpu", 16);
   p.memory = Device::get().memory().total(), p.shared = static_cast<size_t>(attribute(kSharedOfBlock));
   p.registers = attribute(kRegistersOfBlock), p.lanes = attribute(kLanesOfWarp),
@@ -89,29 +89,29 @@ API int vgpu_device_properties(char* at, int version) {
   return put(layout->cooperative, attribute(95)), put(layout->opt_in, attribute(kSharedOptIn)), kSuccess;
 }
 
-API int cudaGetDeviceCount(int* count) { return remember(give(count, 1)); }
-API int cudaGetDevice(int* device) { return remember(give(device, 0)); }
-API int cudaSetDevice(int device) { return remember(device == 0 ? kSuccess : kInvalidDevice); }
+API int cudaGetDeviceCount(int* count) { return set_last_error(give(count, 1)); }
+API int cudaGetDevice(int* device) { return set_last_error(give(device, 0)); }
+API int cudaSetDevice(int device) { return set_last_error(device == 0 ? kSuccess : kInvalidDevice); }
 API int cudaSetDeviceFlags(unsigned) { return kSuccess; }
-API int cudaGetDeviceFlags(unsigned* flags) { return remember(give(flags, 0)); }
-API int cudaDeviceSynchronize() { return remember(cuCtxSynchronize()); }
+API int cudaGetDeviceFlags(unsigned* flags) { return set_last_error(give(flags, 0)); }
+API int cudaDeviceSynchronize() { return set_last_error(cuCtxSynchronize()); }
 API int cudaDeviceReset() { return kSuccess; }
 API int cudaDeviceGetAttribute(int* value, int which, int device) {
-  return remember(cuDeviceGetAttribute(value, which, device));
+  return set_last_error(cuDeviceGetAttribute(value, which, device));
 }
 API int cudaDeviceGetPCIBusId(char* text, int length, int device) {
-  return remember(cuDeviceGetPCIBusId(text, length, device));
+  return set_last_error(cuDeviceGetPCIBusId(text, length, device));
 }
-API int cudaDeviceCanAccessPeer(int* can, int, int) { return remember(give(can, 0)); }
+API int cudaDeviceCanAccessPeer(int* can, int, int) { return set_last_error(give(can, 0)); }
 API int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) { return cuCtxGetStreamPriorityRange(least, greatest); }
-API int cudaDeviceGetByPCIBusId(int* device, const char* name) { return remember(cuDeviceGetByPCIBusId(device, name)); }
-API int cudaDeviceGetP2PAttribute(int* value, int, int, int) { return remember(give(value, 0)); }
-API int cudaDeviceGetLimit(size_t* value, int which) { return remember(cuCtxGetLimit(value, which)); }
-API int cudaDeviceGetCacheConfig(int* config) { return remember(give(config, 0)); }
+API int cudaDeviceGetByPCIBusId(int* device, const char* name) { return set_last_error(cuDeviceGetByPCIBusId(device, name)); }
+API int cudaDeviceGetP2PAttribute(int* value, int, int, int) { return set_last_error(give(value, 0)); }
+API int cudaDeviceGetLimit(size_t* value, int which) { return set_last_error(cuCtxGetLimit(value, which)); }
+API int cudaDeviceGetCacheConfig(int* config) { return set_last_error(give(config, 0)); }
 API int cudaDeviceSetCacheConfig(int) { return kSuccess; }
-API int cudaDeviceGetSharedMemConfig(int* config) { return remember(give(config, 1)); }
+API int cudaDeviceGetSharedMemConfig(int* config) { return set_last_error(give(config, 1)); }
 API int cudaProfilerStart() { return kSuccess; }
 API int cudaProfilerStop() { return kSuccess; }
-API int cudaDeviceSetLimit(int which, size_t bytes) { return remember(cuCtxSetLimit(which, bytes)); }
+API int cudaDeviceSetLimit(int which, size_t bytes) { return set_last_error(cuCtxSetLimit(which, bytes)); }
 API int cudaDeviceSetSharedMemConfig(int) { return kSuccess; }
-API int cudaDriverGetVersion(int* version) { return remember(cuDriverGetVersion(version)); }
+API int cudaDriverGetVersion(int* version) { return set_last_error(cuDriverGetVersion(version)); }

@@ -21,9 +21,9 @@ Configuration configuration(Dim grid, Dim block, size_t shared, bool cooperative
   return {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, cooperative};
 }
 int launch_by_address(const void* host, const Configuration& how, void** arguments, void* stream) {
-  Kernel* kernel = kernel_of(host);
-  if (!kernel) return remember(Device::get().sticky() ? Device::get().sticky() : kInvalidFunction);
-  return remember(launch(*kernel, how, Arguments{arguments}, stream));
+  Kernel* kernel = kernel_for_symbol(host);
+  if (!kernel) return set_last_error(Device::get().sticky_error() ? Device::get().sticky_error() : kInvalidFunction);
+  return set_last_error(launch(*kernel, how, Arguments{arguments}, stream));
 }
 
 }  // namespace
@@ -56,25 +56,25 @@ struct RuntimeConfig {
   unsigned count;
 };
 API int cudaLaunchKernelExC(const RuntimeConfig* config, const void* f, void** arguments) {
-  if (!config || (config->count && !config->attributes)) return remember(kInvalidValue);
+  if (!config || (config->count && !config->attributes)) return set_last_error(kInvalidValue);
   Configuration how = configuration(config->grid, config->block, config->shared);
-  if (Result wrong = read(how, config->attributes, config->count)) return remember(wrong);
+  if (CudaResult wrong = read(how, config->attributes, config->count)) return set_last_error(wrong);
   return launch_by_address(f, how, arguments, config->stream);
 }
 API int __cudaGetKernel(void** kernel, const void* host) { return give(kernel, const_cast<void*>(host)); }
 API int cudaGetFuncBySymbol(void** function, const void* host) {
-  Kernel* kernel = kernel_of(host);
+  Kernel* kernel = kernel_for_symbol(host);
   return kernel ? give(function, kernel) : kInvalidFunction;
 }
 
 // cudaFuncAttributes: shared, constant and local bytes, then threads, registers, versions, ...
 API int cudaFuncGetAttributes(size_t* attributes, const void* host) {
-  if (!attributes) return remember(kInvalidValue);
-  Kernel* kernel = kernel_of(host);
-  if (!kernel) return remember(kInvalidFunction);
+  if (!attributes) return set_last_error(kInvalidValue);
+  Kernel* kernel = kernel_for_symbol(host);
+  if (!kernel) return set_last_error(kInvalidFunction);
   int values[9] = {};
   for (int which : {0, 1, 2, 3, 4, 5, 6, 8})
-    if (int error = cuFuncGetAttribute(&values[which], which, kernel)) return remember(error);
+    if (int error = cuFuncGetAttribute(&values[which], which, kernel)) return set_last_error(error);
   std::memset(attributes, 0, 56);
   for (int k = 0; k < 3; k++) attributes[k] = static_cast<size_t>(values[k + 1]);
   const int numbers[] = {values[0], values[4], values[5], values[6], 0, values[8]};
@@ -82,14 +82,15 @@ API int cudaFuncGetAttributes(size_t* attributes, const void* host) {
   return kSuccess;
 }
 API int cudaFuncSetAttribute(const void* host, int which, int value) {
-  Kernel* kernel = kernel_of(host);
-  return remember(kernel ? cuFuncSetAttribute(kernel, which, value) : kInvalidFunction);
+  Kernel* kernel = kernel_for_symbol(host);
+  return set_last_error(kernel ? cuFuncSetAttribute(kernel, which, value) : kInvalidFunction);
 }
 API int cudaFuncSetCacheConfig(const void*, int) { return kSuccess; }
 API int cudaFuncSetSharedMemConfig(const void*, int) { return kSuccess; }
 API int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host, int threads, size_t shared) {
-  Kernel* kernel = kernel_of(host);
-  return remember(kernel ? cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared) : kInvalidFunction);
+  Kernel* kernel = kernel_for_symbol(host);
+  return set_last_error(kernel ? cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared)
+                               : kInvalidFunction);
 }
 API int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host, int threads, size_t shared,
                                                                unsigned) {

@@ -9,13 +9,13 @@ using namespace vgpu;
 namespace {
 
 // A container; loaded when something of it is first used.
-struct Unit {
+struct FatBinary {
   const void* image;
-  Module* module = nullptr;
-  bool tried = false;
+  CudaModule* module = nullptr;
+  bool load_attempted = false;
 };
 struct Name {
-  Unit* unit;
+  FatBinary* fat_binary;
   std::string name;
 };
 struct Registry {
@@ -27,9 +27,9 @@ struct Registry {
   }
 };
 
-Module* module_of(Unit& unit) {
-  if (!unit.tried) unit.tried = true, load(unit.module, unit.image);
-  return unit.module;
+CudaModule* module_of(FatBinary& fat_binary) {
+  if (!fat_binary.load_attempted) fat_binary.load_attempted = true, load(fat_binary.module, fat_binary.image);
+  return fat_binary.module;
 }
 
 struct Wrapper {  // what nvcc's code hands over: a magic number, a version, the container
@@ -44,26 +44,26 @@ thread_local int last_error = 0;
 
 namespace vgpu {
 
-Kernel* kernel_of(const void* host) {
+Kernel* kernel_for_symbol(const void* host) {
   Registry& r = Registry::get();
   std::lock_guard<std::mutex> hold(r.lock);
   auto found = r.kernels.find(host);
   if (found == r.kernels.end()) return nullptr;
-  Module* module = module_of(*found->second.unit);
+  CudaModule* module = module_of(*found->second.fat_binary);
   Kernel* kernel = nullptr;
   return module && !find_kernel(kernel, *module, found->second.name) ? kernel : nullptr;
 }
 
-const Symbol* variable_of(const void* host) {
+const Symbol* variable_for_symbol(const void* host) {
   Registry& r = Registry::get();
   std::lock_guard<std::mutex> hold(r.lock);
   auto found = r.variables.find(host);
   if (found == r.variables.end()) return nullptr;
-  Module* module = module_of(*found->second.unit);
+  CudaModule* module = module_of(*found->second.fat_binary);
   return module && module->image ? module->image->find(found->second.name) : nullptr;
 }
 
-int remember(int error) {
+int set_last_error(int error) {
   if (error) last_error = error;
   return error;
 }
@@ -71,21 +71,22 @@ int remember(int error) {
 }  // namespace vgpu
 
 API void** __cudaRegisterFatBinary(void* wrapper) {
-  Device::get().offer(newest_ptx(wrapper));
-  return reinterpret_cast<void**>(new Unit{static_cast<Wrapper*>(wrapper)->container});
+  Device::get().register_ptx_arch(newest_ptx_arch(wrapper));
+  return reinterpret_cast<void**>(new FatBinary{static_cast<Wrapper*>(wrapper)->container});
 }
 API void __cudaRegisterFatBinaryEnd(void**) {}
 API void __cudaUnregisterFatBinary(void**) {}
 API char __cudaInitModule(void**) { return 1; }
-API void __cudaRegisterFunction(void** unit, const char* host, char*, const char* name, int, void*, void*, void*, void*, int*) {
+API void __cudaRegisterFunction(void** fat_binary, const char* host, char*, const char* name, int, void*, void*, void*, void*,
+                                int*) {
   Registry& r = Registry::get();
   std::lock_guard<std::mutex> hold(r.lock);
-  r.kernels[host] = Name{reinterpret_cast<Unit*>(unit), name};
+  r.kernels[host] = Name{reinterpret_cast<FatBinary*>(fat_binary), name};
 }
-API void __cudaRegisterVar(void** unit, char* host, char*, const char* name, int, size_t, int, int) {
+API void __cudaRegisterVar(void** fat_binary, char* host, char*, const char* name, int, size_t, int, int) {
   Registry& r = Registry::get();
   std::lock_guard<std::mutex> hold(r.lock);
-  r.variables[host] = Name{reinterpret_cast<Unit*>(unit), name};
+  r.variables[host] = Name{reinterpret_cast<FatBinary*>(fat_binary), name};
 }
 
 // After a fault of the device there is none other any more.
@@ -94,4 +95,4 @@ API int cudaGetLastError() {
   int error = cudaPeekAtLastError();
   return last_error = 0, error;
 }
-API int cudaPeekAtLastError() { return last_error ? last_error : Device::get().sticky(); }
+API int cudaPeekAtLastError() { return last_error ? last_error : Device::get().sticky_error(); }

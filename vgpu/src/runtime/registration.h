@@ -7,10 +7,10 @@
 namespace vgpu {
 
 // nullptr, with the reason in the device's last fault, where nothing of that address was registered or it cannot be loaded.
-Kernel* kernel_of(const void* host);
-const Symbol* variable_of(const void* host);
+Kernel* kernel_for_symbol(const void* host);
+const Symbol* variable_for_symbol(const void* host);
 
 // The runtime remembers an error until somebody asks (cudaGetLastError).
-int remember(int error);
+int set_last_error(int error);
 
 }  // namespace vgpu

@@ -100,34 +100,34 @@ bool filters_integers(const ResourceDescriptor& of, const RuntimeTexture& how) {
 }  // namespace
 
 API int cudaCreateTextureObject(uint64_t* to, const RuntimeResource* of, const RuntimeTexture* how, const void* view) {
-  if (!to || !of || !how) return remember(kInvalidValue);
+  if (!to || !of || !how) return set_last_error(kInvalidValue);
   ResourceDescriptor resource = {};
-  if (int wrong = read(*of, resource)) return remember(wrong);
-  if (filters_integers(resource, *how)) return remember(kInvalidFilter);
+  if (int wrong = read(*of, resource)) return set_last_error(wrong);
+  if (filters_integers(resource, *how)) return set_last_error(kInvalidFilter);
   const TextureDescriptor texture = read(*how);
-  return remember(cuTexObjectCreate(to, &resource, &texture, view));
+  return set_last_error(cuTexObjectCreate(to, &resource, &texture, view));
 }
-API int cudaDestroyTextureObject(uint64_t handle) { return remember(cuTexObjectDestroy(handle)); }
+API int cudaDestroyTextureObject(uint64_t handle) { return set_last_error(cuTexObjectDestroy(handle)); }
 API int cudaGetTextureObjectResourceDesc(RuntimeResource* to, uint64_t handle) {
   ResourceDescriptor found;
-  if (int error = cuTexObjectGetResourceDesc(&found, handle)) return remember(error);
-  return remember(give(to, told(found)));
+  if (int error = cuTexObjectGetResourceDesc(&found, handle)) return set_last_error(error);
+  return set_last_error(give(to, told(found)));
 }
 API int cudaGetTextureObjectTextureDesc(RuntimeTexture* to, uint64_t handle) {
   TextureDescriptor found;
-  if (int error = cuTexObjectGetTextureDesc(&found, handle)) return remember(error);
-  return remember(give(to, told(found)));
+  if (int error = cuTexObjectGetTextureDesc(&found, handle)) return set_last_error(error);
+  return set_last_error(give(to, told(found)));
 }
-API int cudaGetTextureObjectResourceViewDesc(void*, uint64_t) { return remember(kInvalidValue); }  // no object has one
+API int cudaGetTextureObjectResourceViewDesc(void*, uint64_t) { return set_last_error(kInvalidValue); }  // no object has one
 API int cudaCreateSurfaceObject(uint64_t* to, const RuntimeResource* of) {
-  if (!to || !of) return remember(kInvalidValue);
+  if (!to || !of) return set_last_error(kInvalidValue);
   ResourceDescriptor resource = {};
-  if (int wrong = read(*of, resource)) return remember(wrong);
-  return remember(cuSurfObjectCreate(to, &resource));
+  if (int wrong = read(*of, resource)) return set_last_error(wrong);
+  return set_last_error(cuSurfObjectCreate(to, &resource));
 }
-API int cudaDestroySurfaceObject(uint64_t handle) { return remember(cuSurfObjectDestroy(handle)); }
+API int cudaDestroySurfaceObject(uint64_t handle) { return set_last_error(cuSurfObjectDestroy(handle)); }
 API int cudaGetSurfaceObjectResourceDesc(RuntimeResource* to, uint64_t handle) {
   ResourceDescriptor found;
-  if (int error = cuSurfObjectGetResourceDesc(&found, handle)) return remember(error);
-  return remember(give(to, told(found)));
+  if (int error = cuSurfObjectGetResourceDesc(&found, handle)) return set_last_error(error);
+  return set_last_error(give(to, told(found)));
 }

@@ -5,7 +5,7 @@
 
 // The others' names are asked of this library: linkers leave out what nothing refers to.
 extern "C" int cudnnCreate(void**);
-API int (*const vgpu_brought)(void**) = cudnnCreate;
+API int (*const vgpu_linked)(void**) = cudnnCreate;
 
 API size_t cudnnGetVersion() { return VERSION; }
 API int cudnnGetProperty(int part, int* value) {  // library_types.h: major, minor, patch

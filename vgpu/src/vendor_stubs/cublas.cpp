@@ -10,5 +10,5 @@ API int cublasGetStream_v2(void*, void** stream) { return *stream = nullptr, kSu
 API int cublasGetMathMode(void*, int* mode) { return *mode = 0, kSuccess; }
 API int cublasGetAtomicsMode(void*, int* mode) { return *mode = 0, kSuccess; }
 API size_t cublasLtGetVersion() { return static_cast<size_t>(Device::get().driver_version()); }
-API const char* cublasGetStatusString(int status) { return status ? kText : "success"; }
+API const char* cublasGetStatusString(int status) { return status ? kNotSupportedText : "success"; }
 API const char* cublasGetStatusName(int status) { return status ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS_STATUS_SUCCESS"; }

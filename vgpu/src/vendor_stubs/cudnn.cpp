@@ -29,15 +29,15 @@ int no_bytes(size_t* bytes) { return *bytes = 0, kSuccess; }
 
 }  // namespace
 
-API const char* cudnnGetErrorString(int status) { return status ? kText : "CUDNN_STATUS_SUCCESS"; }
-API void cudnnGetLastErrorString(char* text, size_t length) { std::snprintf(text, length, "%s", kText); }
+API const char* cudnnGetErrorString(int status) { return status ? kNotSupportedText : "CUDNN_STATUS_SUCCESS"; }
+API void cudnnGetLastErrorString(char* text, size_t length) { std::snprintf(text, length, "%s", kNotSupportedText); }
 API size_t cudnnGetCudartVersion() { return 0; }
 
 API int cudnnBackendCreateDescriptor(int type, void** descriptor) { return *descriptor = new Descriptor{type}, kSuccess; }
 API int cudnnBackendDestroyDescriptor(Descriptor* descriptor) { return delete descriptor, kSuccess; }
 API int cudnnBackendFinalize(Descriptor* descriptor) {
   const char* refused = operation(descriptor->type);
-  return refused ? refuse(refused) : kSuccess;
+  return refused ? report_unsupported(refused) : kSuccess;
 }
 
 // Settings that frameworks ask for again, and must get.

@@ -5,5 +5,5 @@
 using namespace vgpu;
 
 API int ncclGetVersion(int* version) { return *version = 22303, kSuccess; }
-API const char* ncclGetErrorString(int) { return kText; }
-API const char* ncclGetLastError(void*) { return kText; }
+API const char* ncclGetErrorString(int) { return kNotSupportedText; }
+API const char* ncclGetLastError(void*) { return kNotSupportedText; }

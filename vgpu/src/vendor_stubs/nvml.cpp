@@ -20,7 +20,7 @@ API int nvmlInit() { return kSuccess; }
 API int nvmlInit_v2() { return kSuccess; }
 API int nvmlInitWithFlags(unsigned) { return kSuccess; }
 API int nvmlShutdown() { return kSuccess; }
-API const char* nvmlErrorString(int result) { return result ? kText : "Success"; }
+API const char* nvmlErrorString(int result) { return result ? kNotSupportedText : "Success"; }
 API int nvmlSystemGetDriverVersion(char* text, unsigned length) { return words(text, length, "580.0"); }
 API int nvmlSystemGetNVMLVersion(char* text, unsigned length) { return words(text, length, "13.580.0"); }
 API int nvmlSystemGetCudaDriverVersion(int* version) { return cuDriverGetVersion(version); }
@@ -32,7 +32,7 @@ API int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) { return in
 API int nvmlDeviceGetHandleByPciBusId(const char*, void** device) { return the_device(device); }
 API int nvmlDeviceGetHandleByPciBusId_v2(const char*, void** device) { return the_device(device); }
 API int nvmlDeviceGetHandleByUUID(const char*, void** device) { return the_device(device); }
-API int nvmlDeviceGetName(void*, char* text, unsigned length) { return words(text, length, kName); }
+API int nvmlDeviceGetName(void*, char* text, unsigned length) { return words(text, length, kDeviceName); }
 API int nvmlDeviceGetIndex(void*, unsigned* index) { return *index = 0, kSuccess; }
 API int nvmlDeviceGetCudaComputeCapability(void*, int* major, int* minor) {
   return *major = attribute(75), *minor = attribute(76), kSuccess;

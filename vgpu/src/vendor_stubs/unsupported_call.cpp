@@ -23,11 +23,11 @@ int not_supported(std::string_view call) {
 
 }  // namespace
 
-int refuse(const char* call) { return note_refused(call), not_supported(call); }
+int report_unsupported(const char* call) { return note_unsupported(call), not_supported(call); }
 
-int refuse_on_stream(const char* call) {
-  int status = refuse(call);
-  return raise_in_python(call) ? kSuccess : status;
+int report_unsupported_on_stream(const char* call) {
+  int status = report_unsupported(call);
+  return raise_python_error(call) ? kSuccess : status;
 }
 
 }  // namespace vgpu

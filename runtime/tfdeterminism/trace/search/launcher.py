@@ -11,7 +11,7 @@ import sys
 from .. import backends, errors
 
 _TAIL = 12  # lines of a failed program that are shown
-_STOOD_IN = re.compile(r"vgpu: (\w+) is stood in for on the CPU")
+_CPU_FALLBACK = re.compile(r"vgpu: (\w+) is computed by a CPU fallback")
 
 
 class ProgramFailedError(Exception):
@@ -32,11 +32,14 @@ class DeviceUnusedError(ProgramFailedError):
 
 
 class Launcher(object):
-    """program: argv of the user's program; folder: where its output goes. stood_in: calls of closed libraries that the
-    virtual GPU has said that it computes on the CPU."""
+    """Runs the user's program.
+
+    program: its argv; folder: where its output goes. fallback_calls: calls of vendor libraries that the virtual GPU
+    computed on the CPU.
+    """
 
     def __init__(self, program, folder):
-        self.stood_in = set()
+        self.fallback_calls = set()
         self._program = program
         self._log = os.path.join(folder, "output.txt")
 
@@ -67,7 +70,7 @@ class Launcher(object):
 
     def _read_log(self, log):
         with io.open(log, "r", encoding="utf-8", errors="replace") as output:
-            self.stood_in.update(found.group(1) for found in map(_STOOD_IN.match, output) if found)
+            self.fallback_calls.update(found.group(1) for found in map(_CPU_FALLBACK.match, output) if found)
 
     def _failed(self, code, number):
         with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:

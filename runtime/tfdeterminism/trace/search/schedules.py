@@ -11,6 +11,8 @@ from .launcher import DeviceUnusedError
 VGPU = "VGPU_SCHEDULE"
 _REPORT = "VGPU_REPORT"
 _NAME = re.compile(r"(\d+)(?=[A-Za-z_])")
+_SENSITIVITIES = {"rounding": "rounding (a sum of floats)", "last_writer": "which write is last",
+                  "returns_old": "the old value"}
 
 
 class Schedules(object):
@@ -68,8 +70,7 @@ def _kernels(path):
 def _kernel_text(kernel, atomic):
     return "kernel {}: {:,} atomics at PTX line {} on {:,} addresses; order affects {}".format(
         demangled_name(kernel), atomic.get("atomics", 0), atomic.get("line", "?"), atomic.get("addresses", 0),
-        {"rounding": "rounding (a sum of floats)", "last": "which write is last", "old": "the old value"}.get(
-            atomic.get("shows"), "the result"))
+        _SENSITIVITIES.get(atomic.get("order_sensitivity"), "the result"))
 
 
 def demangled_name(mangled):

@@ -49,9 +49,9 @@ class Search(object):
         if self._fix and self.found.result != "same":
             self._progress.planned += 2 * self._limit
             self.found.fix = FixTrial(self._outcome, self._differ, self._limit).of(self.found.culprits)
-        if self._launcher.stood_in:
+        if self._launcher.fallback_calls:
             self._found("computed by CPU fallbacks, so not evidence about NVIDIA's library: {}".format(
-                ", ".join(sorted(self._launcher.stood_in))))
+                ", ".join(sorted(self._launcher.fallback_calls))))
         return self.found
 
     def _untraced(self, turn):

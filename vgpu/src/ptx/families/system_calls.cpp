@@ -122,7 +122,7 @@ void give_back(WarpContext& w, const Instruction& i) {
   if (w.deferred) w.deferred->settle_all();  // what comes late may come to this memory
   in_order(w, [&](uint32_t lane) {
     uint64_t at = scratch<uint64_t>(w, lane, i.a);
-    if (at && !w.heap->release(at)) w.set_fault(Fault::OutOfBounds, at);
+    if (at && !w.heap->deallocate(at)) w.set_fault(Fault::OutOfBounds, at);
   });
 }
 

@@ -176,15 +176,16 @@ struct Form {
   DecodeFunction decode;
   size_t lanes;
 };
-constexpr Form kForms[] = {{"shfl", decode_shuffle, 4}, {"activemask", decode_activemask, 0}, {"vote", decode_vote, 2},
-                           {"match", decode_match, 2},  {"elect", decode_elect, 1},           {"redux", decode_reduction, 2}};
+constexpr Form kProcVersions[] = {{"shfl", decode_shuffle, 4}, {"activemask", decode_activemask, 0},
+                                  {"vote", decode_vote, 2},    {"match", decode_match, 2},
+                                  {"elect", decode_elect, 1},  {"redux", decode_reduction, 2}};
 
 }  // namespace
 
 bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
   if ((s.op == "shfl" || s.op == "vote") && !s.has("sync") && d.function().target >= 70 && d.function().version >= 64)
     d.refuse(s, "no .sync, which PTX 6.4 and newer want on sm_70 and newer");
-  for (const Form& form : kForms) {
+  for (const Form& form : kProcVersions) {
     if (form.op != s.op) continue;
     if (!form.decode(d, s, i)) return false;
     if (form.lanes && form.lanes < s.operands.size()) {

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import minimise
+import minimize_schedule
 import numpy as np
 import pytest
 from virtual_device import build, kernel
@@ -35,16 +35,16 @@ def test_what_is_left_is_what_is_needed(needed):
         asked.append(points)
         return needed <= set(points)
 
-    assert set(minimise.minimal(range(100), differs)) == needed
+    assert set(minimize_schedule.minimal(range(100), differs)) == needed
     assert len(asked) < 1000
 
 
 def test_one_of_several_causes_is_enough():
-    assert minimise.minimal(range(64), lambda some: 5 in some or {20, 21} <= set(some)) in ([5], [20, 21])
+    assert minimize_schedule.minimal(range(64), lambda some: 5 in some or {20, 21} <= set(some)) in ([5], [20, 21])
 
 
 def test_choices_as_a_schedule():
-    assert minimise.kept("random:7", [(2, 5), (0, 9), (2, 6), (2, 8)]) == "random:7@0:9-9,2:5-6,2:8-8"
+    assert minimize_schedule.kept("random:7", [(2, 5), (0, 9), (2, 6), (2, 8)]) == "random:7@0:9-9,2:5-6,2:8-8"
 
 
 def program(folder, text, values, grid, block):
@@ -63,9 +63,9 @@ print(code, made[0])
     return [sys.executable, str(path)]
 
 
-def minimised(command, *options):
+def minimized(command, *options):
     build()
-    command = [sys.executable, minimise.__file__, *options, "--", *command]
+    command = [sys.executable, minimize_schedule.__file__, *options, "--", *command]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     return done.returncode, done.stdout, done.stderr
 
@@ -86,7 +86,7 @@ def big_and_small(count, **at):
 
 def test_the_two_threads_of_a_sum(tmp_path):
     command = program(tmp_path, SUM, big_and_small(32, large=2, less=7, one=9), 1, 32)
-    code, said, error = minimised(command)
+    code, said, error = minimized(command)
     assert code == 0, error
     assert (
         f"k: the atomic of line {LINE} by thread 7 of block 0, the atomic of line {LINE} by thread 9 of block 0" in said
@@ -98,7 +98,7 @@ def test_the_two_threads_of_a_sum(tmp_path):
 
 def test_two_blocks(tmp_path):
     command = program(tmp_path, SUM, big_and_small(3, large=0, less=1, one=2), 3, 1)
-    code, said, error = minimised(command)
+    code, said, error = minimized(command)
     assert code == 0, error
     assert f"the atomic of line {LINE} by thread 0 of block" in said
     schedule = said.split()[0].removeprefix("VGPU_SCHEDULE=")
@@ -107,15 +107,15 @@ def test_two_blocks(tmp_path):
 
 def test_a_random_schedule_and_a_lost_update(tmp_path):
     command = program(tmp_path, COUNTER, [0.0], 8, 1)
-    code, said, error = minimised(command, "--schedule", "adversary:1")
+    code, said, error = minimized(command, "--schedule", "adversary:1")
     assert code == 0, error
     assert "VGPU_SCHEDULE=adversary:1@" in said
 
 
 def test_what_no_order_changes_has_none(tmp_path):
     text = SUM.replace("atom.global.add.f32", "atom.global.add.u32")
-    code, said, _ = minimised(program(tmp_path, text, list(range(32)), 1, 32))
-    assert (code, said) == (1, f"the same result under serial, {', '.join(minimise.TRIED)}\n")
+    code, said, _ = minimized(program(tmp_path, text, list(range(32)), 1, 32))
+    assert (code, said) == (1, f"the same result under serial, {', '.join(minimize_schedule.TRIED)}\n")
 
 
 def test_all_choices_are_the_whole_schedule_and_none_is_serial(device):

@@ -1,6 +1,6 @@
 """Which two operations have to change places for a program's result to change.
 
-    python vgpu/minimise.py [--schedule random:7] [--compare FILE] -- PROGRAM [ARGUMENT ...]
+    python vgpu/minimize_schedule.py [--schedule random:7] [--output-file FILE] -- PROGRAM [ARGUMENT ...]
 
 The program runs under `serial` and under the schedule, and what it prints, or what it writes to FILE, is compared.  The
 schedule is by default the first that shows a difference of `atomics:1` to `atomics:3`, in which a choice lets another
@@ -133,8 +133,8 @@ def exchanges(serial: Trace, other: Trace) -> list[Exchange]:
 class Program:
     """What is run, again and again."""
 
-    def __init__(self, command: list[str], compare: str | None, folder: Path) -> None:
-        self.command, self.compare, self.folder = command, compare, folder
+    def __init__(self, command: list[str], output_file: str | None, folder: Path) -> None:
+        self.command, self.output_file, self.folder = command, output_file, folder
         self.library = str(builder.build(builder.cache()))
         self.runs = 0
 
@@ -145,7 +145,7 @@ class Program:
         done = subprocess.run(self.command, env=environment, stdout=subprocess.PIPE, check=False)
         if done.returncode:
             sys.exit(f"vgpu: the program ended with {done.returncode} under {schedule}")
-        return Path(self.compare).read_bytes() if self.compare else done.stdout
+        return Path(self.output_file).read_bytes() if self.output_file else done.stdout
 
     def choices(self, schedule: str) -> tuple[bytes, dict[int, int]]:
         """Its result, and how many choices each launch has."""
@@ -156,11 +156,11 @@ class Program:
 
     def trace(self, schedule: str, launch: int) -> Trace:
         path = self.folder / f"trace-{self.runs}"
-        self.result(schedule, VGPU_TRACE=f"{launch}:{path}")
+        self.result(schedule, VGPU_MEMORY_TRACE=f"{launch}:{path}")
         return read_trace(path)
 
 
-def minimise(program: Program, schedules: Iterable[str]) -> tuple[str, list[Choice]] | None:
+def minimize(program: Program, schedules: Iterable[str]) -> tuple[str, list[Choice]] | None:
     """The first schedule that differs and the choices of it that are left; None: none does."""
     reference = program.result("serial")
     if program.result("serial") != reference:
@@ -186,15 +186,15 @@ def minimise(program: Program, schedules: Iterable[str]) -> tuple[str, list[Choi
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schedule")
-    parser.add_argument("--compare", metavar="FILE")
+    parser.add_argument("--output-file", metavar="FILE")
     parser.add_argument("program", nargs="+")
     arguments = parser.parse_args()
     if arguments.schedule and not virtual_gpu.is_schedule(arguments.schedule):
         parser.error(f"no schedule is called {arguments.schedule!r}: {virtual_gpu.SCHEDULES}")
     with tempfile.TemporaryDirectory() as folder:
-        program = Program(arguments.program, arguments.compare, Path(folder))
+        program = Program(arguments.program, arguments.output_file, Path(folder))
         schedules = [arguments.schedule] if arguments.schedule else TRIED
-        found = minimise(program, schedules)
+        found = minimize(program, schedules)
         if found is None:
             print(f"the same result under serial, {', '.join(schedules)}")
             return 1
