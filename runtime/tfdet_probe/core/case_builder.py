@@ -14,6 +14,7 @@ class Computation(object):
         wrt: the indices of the inputs that a 'gradient' is taken to.
         upstream: (shape, dtype) -> the upstream gradient of an output, as a NumPy array.
         generate: (device) -> the samples.
+        launch: the Launch of its ranks; None for a case of one process.
     """
 
     def __init__(self, kind, function, inputs=(), wrt=(), upstream=None, generate=None):
@@ -23,6 +24,23 @@ class Computation(object):
         self.wrt = list(wrt)
         self.upstream = upstream
         self.generate = generate
+        self.launch = None  # type: Launch | None
+
+
+class Launch(object):
+    """How the ranks of a case are started.
+
+    Attributes:
+        launcher: a name of tfdet_probe.launchers.
+        number: of ranks.
+        variables: environment variables of all ranks.
+    """
+
+    def __init__(self, launcher, number, variables):
+        # type: (str, int, dict[str, str]) -> None
+        self.launcher = launcher
+        self.number = number
+        self.variables = variables
 
 
 class CaseBuilder(object):
@@ -31,12 +49,14 @@ class CaseBuilder(object):
     Args:
         options: of the solution, see option().
         seed: of all random inputs.
+        rank: of this process, for a case of several: each rank has random inputs of its own.
     """
 
-    def __init__(self, options=None, seed=20191024):
+    def __init__(self, options=None, seed=20191024, rank=0):
         self.seed = seed
+        self.rank = rank
         self._options = options or {}
-        self._random = np.random.RandomState(seed)
+        self._random = np.random.RandomState(seed + rank)
 
     def option(self, name, default):
         # type: (str, object) -> object
@@ -85,3 +105,16 @@ class CaseBuilder(object):
         # type: (object) -> Computation
         """The arrays of function(), which is plain Python."""
         return Computation("host", function)
+
+    def ranks(self, launcher, number, computation, variables=None):
+        # type: (str, int, Computation, dict[str, str] | None) -> Computation
+        """The computation, in `number` processes that the launcher starts: the outputs of all ranks are compared.
+
+        Args:
+            launcher: a name of tfdet_probe.launchers, such as 'horovodrun'.
+            number: of ranks.
+            computation: what each rank computes.
+            variables: environment variables of all ranks.
+        """
+        computation.launch = Launch(launcher, number, variables or {})
+        return computation

@@ -7,6 +7,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING
 
+from .. import launchers
 from . import contention, placement
 from .case_builder import CaseBuilder
 from .errors import NoKernelError, UnsupportedError, classify, recorded_type
@@ -70,11 +71,16 @@ def _run_case(job, directory):
     first = 1 + job.process_index * job.repeats
     device.before_run(first if job.process_index else 0)  # building a case may already run kernels
     settings.apply(job.determinism_variables)
-    computation = job.case.build(CaseBuilder(settings.options))
+    computation = job.case.build(CaseBuilder(settings.options, rank=job.rank or 0))
+    if computation.launch and job.rank is None:
+        from . import ranks  # which runs this module in each rank
+        return ranks.run(job, directory, computation.launch)
+    report = {"differed": [], "outputs": [], "schedules": [], "digests": [], "seconds": [], "ulp": 0, "absolute": 0.0}
+    if computation.launch:
+        report["library"] = launchers.load(computation.launch.launcher).join(framework)
     runner = _runner(job, computation, settings)
     _check_same_inputs(runner.inputs(), job.process_index, os.path.join(directory, "inputs"))
     reference_path = os.path.join(directory, REFERENCE)
-    report = {"differed": [], "schedules": [], "digests": [], "seconds": [], "ulp": 0, "absolute": 0.0}
     if job.process_index == 0:
         reference = Snapshot.from_arrays(_first_run(runner, job, settings))
         if not reference.parts:
@@ -163,6 +169,8 @@ def _repeat(runner, reference, repeat, schedule, report):
     if result.digest == reference.digest:
         return
     report["differed"].append(repeat)
+    report["outputs"].append([number for number, (first, second) in enumerate(zip(reference.parts, result.parts))
+                              if first != second])
     if schedule:
         report["schedules"].append(schedule)
     ulp, absolute = max_difference(reference, result)

@@ -5,7 +5,6 @@ observation; the parent continues.
 """
 
 import functools
-import glob
 import json
 import os
 import shutil
@@ -20,7 +19,7 @@ from tfdet_common import parent_death
 
 from ..devices.base import Device
 from ..frameworks.base import Framework
-from . import child
+from . import child, child_processes
 
 if TYPE_CHECKING:  # for type comments alone
     from typing import Any, Callable, Sequence  # noqa: F401
@@ -40,10 +39,14 @@ class RuntimeAlreadyStartedError(Exception):
 
 
 class ChildJob(object):
-    """What one child runs: one case under one solution; process_index 0 writes the reference."""
+    """What one child runs: one case under one solution; process_index 0 writes the reference.
 
-    def __init__(self, case, solution, target, repeats, process_index, determinism_variables=(), contention=False):
-        # type: (Case, dict[str, Any], RunTarget, int, int, Sequence[str], bool) -> None
+    limits: of each rank, if the case has several.  rank: None in a process that is no rank.
+    """
+
+    def __init__(self, case, solution, target, repeats, process_index, limits, determinism_variables=(),
+                 contention=False, rank=None):
+        # type: (Case, dict[str, Any], RunTarget, int, int, Limits, Sequence[str], bool, int | None) -> None
         self.case = case
         self.solution = solution
         self.target = target
@@ -51,6 +54,14 @@ class ChildJob(object):
         self.process_index = process_index
         self.determinism_variables = determinism_variables
         self.contention = contention
+        self.limits = limits
+        self.rank = rank
+
+    def as_rank(self, rank):
+        # type: (int) -> ChildJob
+        """The same job, of one rank."""
+        return ChildJob(self.case, self.solution, self.target, self.repeats, self.process_index, self.limits,
+                        self.determinism_variables, self.contention, rank)
 
 
 class Limits(object):
@@ -83,7 +94,8 @@ def run_case(case, solution, target, repeats, processes, limits, determinism_var
     try:
         reports = []
         for process_index in range(processes):
-            job = ChildJob(case, solution, target, repeats, process_index, determinism_variables, contention)
+            job = ChildJob(case, solution, target, repeats, process_index, limits, determinism_variables,
+                           contention)
             main = functools.partial(child.main, job, directory)
             reports.append(in_child(main, directory, process_index, limits, target.framework))
             if "error" in reports[-1]:
@@ -117,18 +129,18 @@ def in_child(main, directory, number, limits, framework):
     sys.stdout.flush()
     sys.stderr.flush()
     parent_death.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    parent, known = os.getpid(), _children()
+    parent, known = os.getpid(), child_processes.children()
     pid = os.fork()
     if pid == 0:
         _child(main, output, parent)
     try:
         fault = _watch(pid, limits)
     except BaseException:  # Ctrl-C: leave no child behind
-        _kill(pid)
-        _wait(pid)
+        child_processes.kill(pid)
+        child_processes.wait(pid)
         raise
     finally:
-        _end_orphans(known)
+        child_processes.end_orphans(known)
     try:
         with open(os.path.join(directory, "report-{}.json".format(number))) as report:
             found = json.load(report)
@@ -179,85 +191,18 @@ def _watch(pid, limits):
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
-            _kill_group(pid)  # processes that the case left; not by pid, which may be reused by now
+            child_processes.kill_group(pid)  # processes that the case left; not by pid, which may be reused by now
             if fault is None and os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGTERM):
                 time.sleep(JOB_KILL_SECONDS)  # a preempted machine is not a crash of the case
-            return fault or _fault_of_status(status)
+            return fault or child_processes.fault_of_status(status)
         if fault is None and time.monotonic() > deadline:
             fault = {"kind": "timed-out", "type": "TimeOut", "message": "no end after {:g} s".format(limits.seconds)}
-            _kill(pid)
-        elif fault is None and _resident(pid) > limits.mebibytes:
+            child_processes.kill(pid)
+        elif fault is None and child_processes.resident(pid) > limits.mebibytes:
             fault = {"kind": "crashed", "type": "OutOfMemory",
                      "message": "killed above {} MiB of resident memory".format(limits.mebibytes)}
-            _kill(pid)
+            child_processes.kill(pid)
         time.sleep(POLL_SECONDS)
-
-
-def _fault_of_status(status):
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        name = next((n for n in dir(signal) if n.startswith("SIG") and "_" not in n
-                     and getattr(signal, n) == number), str(number))
-        hint = " (out of memory?)" if number == signal.SIGKILL else ""
-        return {"kind": "crashed", "type": name, "message": "the process was ended by {}{}".format(name, hint)}
-    if os.WEXITSTATUS(status):
-        return {"kind": "crashed", "type": "Exit", "message": "exit status {}".format(os.WEXITSTATUS(status))}
-    return None
-
-
-def _kill(pid):
-    _kill_group(pid)
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except OSError:
-        pass
-
-
-def _kill_group(pid):
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except OSError:
-        pass
-
-
-def _wait(pid):
-    try:
-        os.waitpid(pid, 0)
-    except OSError:  # waited for already
-        pass
-
-
-def _children():
-    """The ids of this process's children."""
-    found = set()
-    for path in glob.glob("/proc/self/task/*/children"):
-        try:
-            with open(path) as source:
-                found.update(int(word) for word in source.read().split())
-        except (IOError, OSError):  # the thread has just ended
-            pass
-    return found
-
-
-def _end_orphans(known):
-    """End processes that left the child's process group: this process is their subreaper, see prctl(2)."""
-    for _ in range(100):  # each may leave children of its own
-        orphans = _children() - known
-        if not orphans:
-            return
-        for pid in orphans:
-            _kill(pid)
-            _wait(pid)
-
-
-def _resident(pid):
-    """Resident memory in MiB; 0 if the process is gone."""
-    try:
-        with open("/proc/{}/statm".format(pid)) as statm:
-            pages = int(statm.read().split()[1])
-    except (IOError, OSError, IndexError, ValueError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE") // (1024 * 1024)
 
 
 def _tail(path, size=2000):

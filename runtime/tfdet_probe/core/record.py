@@ -1,5 +1,6 @@
 """A record: one observation with its provenance, as one line of JSON (schema version 2)."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from tfdet_common.journal import MAX_DIGESTS, SCHEMA, checksum
@@ -60,7 +61,19 @@ def _statistics(reports):
         values = [r[name] for r in done if r.get(name)]
         if values:
             measured[name] = values[0]
+    ranks = [r["ranks"] for r in done if r.get("ranks")]
+    if ranks:
+        measured["ranks"] = _of_all_processes(ranks)
     return measured
+
+
+def _of_all_processes(ranks):
+    """The field `ranks` of a record: what is counted, counted over all processes."""
+    outputs = Counter()  # type: Counter[str]
+    for process in ranks:
+        outputs.update(process["outputs"])
+    return dict(ranks[0], agreed=sum(r["agreed"] for r in ranks), outputs=dict(outputs),
+                differed=[sum(counts) for counts in zip(*[r["differed"] for r in ranks])])
 
 
 def _largest(values):

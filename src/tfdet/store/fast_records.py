@@ -112,6 +112,17 @@ class _State(_Part, frozen=True, gc=False):
     after: _Moment
 
 
+class _Ranks(_Part, frozen=True, gc=False):
+    number: _Count
+    launcher: _Short
+    transport: _Short
+    library: _Short | None
+    variables: dict[_Short, _Short]
+    differed: list[_Count]
+    outputs: dict[_Short, _Count]
+    agreed: _Count
+
+
 class _Error(_Part, frozen=True, gc=False):
     kind: Literal["raises", "unsupported", "crashed", "timed-out"]
     type: _Short
@@ -156,6 +167,7 @@ class FastRecord(RecordSummary, frozen=True, gc=False, kw_only=True, forbid_unkn
     kernels: Annotated[list[_Short], Meta(max_length=32)] | UnsetType | None = UNSET
     contention: _Short | UnsetType | None = UNSET
     gpu_state: _State | UnsetType | None = UNSET
+    ranks: _Ranks | UnsetType | None = UNSET
     started: str
     duration_seconds: _Seconds
     checksum: str
@@ -209,7 +221,7 @@ def read_line(line: bytes) -> FastRecord:
     try:
         found = _decode(line)
         intact = _is_plain(line) and is_intact(line, found.checksum) and _is_canonical(found, line)
-        if intact and _is_named(found) and _is_possible(found):
+        if intact and not found.ranks and _is_named(found) and _is_possible(found):
             return found
     except (ValueError, OverflowError, RecursionError):  # msgspec's are ValueErrors
         parse(line)
@@ -251,7 +263,7 @@ def _is_canonical(g: FastRecord, line: bytes) -> bool:
 
 def _may_have_large_number(g: FastRecord) -> bool:
     """May one need more than 64 bits?  The other counts no run can have given: see `_is_possible`."""
-    more = g.gpu_state or g.device.details
+    more = g.gpu_state or g.ranks or g.device.details
     return bool(more) or max(g.max_ulp or 0, g.threads, g.stack.cores) >= LARGE
 
 

@@ -98,6 +98,21 @@ class GpuState(StrictModel):
     after: GpuReading
 
 
+class Ranks(StrictModel):
+    """How a case of several processes ran; a run differs if it differs in any rank."""
+
+    number: Annotated[int, Field(ge=2, le=1024)]
+    launcher: ShortText
+    transport: ShortText
+    library: ShortText | None = Field(description="what exchanges the tensors, if it is not the framework")
+    variables: dict[ShortText, ShortText] = Field(max_length=64, description="that the case sets in all ranks")
+    differed: list[NonNegativeInt] = Field(max_length=1024, description="runs that differed in each rank")
+    outputs: dict[Annotated[str, Field(pattern=r"^\d{1,6}$")], NonNegativeInt] = Field(
+        max_length=1024, description="by the number of an output: runs in which it differed in any rank"
+    )
+    agreed: NonNegativeInt = Field(description="runs in which all ranks had the same bytes")
+
+
 class CaseFailure(StrictModel):
     """How a case ended that gave no result."""
 
@@ -149,6 +164,7 @@ class Record(StrictModel):
         default=None, description="what kept the device busy beside every process but the first; absent: nothing"
     )
     gpu_state: GpuState | None = None
+    ranks: Ranks | None = Field(default=None, description="absent: a case of one process")
     started: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     duration_seconds: NonNegativeSeconds
     checksum: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -167,7 +183,20 @@ class Record(StrictModel):
             ("it ran somewhere, and yet no run came to its end", bool(self.ran_on) and not self.runs),
             ("a digest is there twice", len(set(self.digests)) < len(self.digests)),
             ("its start is not a possible time", not is_plausible_time(self.started)),
+            *self._check_ranks(),
             ("its median is not a possible duration", not is_plausible_duration(self.median_seconds)),
+        ]
+
+    def _check_ranks(self) -> list[tuple[str, bool]]:
+        if self.ranks is None:
+            return []
+        differed, outputs = self.ranks.differed, self.ranks.outputs.values()
+        most, least = sum(differed), max(differed, default=0)
+        return [
+            ("not as many counts as ranks", len(differed) != self.ranks.number),
+            ("its ranks do not differ as often as its runs", not least <= self.differed <= most),
+            ("an output that differed in more runs than there are", max(outputs, default=0) > self.differed),
+            ("its ranks agreed in more runs than there are", self.ranks.agreed > self.runs),
         ]
 
     @property

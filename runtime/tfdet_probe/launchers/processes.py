@@ -1,0 +1,44 @@
+"""Ranks that the probe starts itself, for frameworks that have no launcher."""
+
+import json
+import os
+import socket
+
+from .base import Launcher
+
+_RANK = "TFDET_RANK"
+
+
+class Processes(Launcher):
+    """Processes without a connection: the case connects them, or nothing does."""
+
+    name, transport = "processes", "none"
+
+    def commands(self, number, command):
+        return [(command, {_RANK: str(rank)}) for rank in range(number)]
+
+    def rank(self):
+        return int(os.environ[_RANK])
+
+
+class TfConfig(Processes):
+    """The workers of tf.distribute.MultiWorkerMirroredStrategy, which TF_CONFIG introduces to each other."""
+
+    name, transport = "TF_CONFIG", "grpc"
+
+    def commands(self, number, command):
+        workers = ["localhost:{}".format(port) for port in _free_ports(number)]
+        return [(command, {_RANK: str(rank), "TF_CONFIG": json.dumps(
+            {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}})}) for rank in range(number)]
+
+
+def _free_ports(number):
+    """So many ports on which nothing listens now."""
+    sockets = [socket.socket() for _ in range(number)]
+    try:
+        for one in sockets:
+            one.bind(("localhost", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()

@@ -1,0 +1,47 @@
+"""The field `ranks` of a record: read, and refused where it contradicts the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from records import make_record
+
+from tfdet.store.fast_records import read_line
+from tfdet.store.records import parse
+from tfdet_common import journal
+
+RANKS: dict[str, Any] = {
+    "number": 2, "launcher": "horovodrun", "transport": "gloo", "library": "horovod 0.28.1", "variables": {},
+    "differed": [10, 4], "outputs": {"0": 10, "7": 1}, "agreed": 10,
+}  # fmt: skip
+
+
+def line(**changes: Any) -> bytes:
+    return journal.dump(make_record("differs", ranks={**RANKS, **changes})).encode("ascii") + b"\n"
+
+
+def test_a_record_of_several_ranks_is_read_as_it_was_written() -> None:
+    record = parse(line())
+    assert record.ranks is not None
+    assert (record.ranks.number, record.ranks.differed, record.ranks.outputs) == (2, [10, 4], {"0": 10, "7": 1})
+    assert read_line(line()).runs == record.runs
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"differed": [10]},
+        {"differed": [3, 4]},
+        {"differed": [11, 0]},
+        {"outputs": {"0": 11}},
+        {"outputs": {"first": 1}},
+        {"agreed": 11},
+        {"number": 1, "differed": [10]},
+        {"more": 1},
+    ],
+)
+def test_ranks_that_no_run_can_have_given_are_refused(changes: dict[str, Any]) -> None:
+    for read in (parse, read_line):
+        with pytest.raises(ValueError, match=r"rank|output|differ|agreed|more"):
+            read(line(**changes))
