@@ -15,11 +15,12 @@ from tfdet.base.errors import TfdetError, UsageError
 from tfdet.base.extras import require
 from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
+from tfdet.engines.build_tools import missing_tools
 from tfdet.engines.gpus import DriverInfo, read_driver_info
 from tfdet.engines.interpreters import find_python
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix, natural_sort_key
-from tfdet.matrix.models import UNKNOWN, Environment
+from tfdet.matrix.models import UNKNOWN, CompiledPackages, Environment, PipRequirements
 from tfdet.store import audits
 from tfdet_common.versions import numbers
 
@@ -51,11 +52,26 @@ def run_checks(project: Project, matrix: Matrix, key: str | None, device: str = 
         return [*docker, *gpu, *check_disks(info), check_uv(), *map(check_python, sorted(minors, key=natural_sort_key))]
     environment, kind = with_audited(project, key, matrix.environment(key)), matrix.devices.find_by_cli_name(device)
     docker = [check_docker(info)] + [check_container_toolkit(info)] * kind.needs_driver
-    venv = [check_uv(), check_python(environment.pip.python)] if environment.pip else []
+    venv = _check_venv(environment.pip) if environment.pip else []
     docker, venv = relax_engine_checks(docker, venv)
     gpu = [check_gpus(nvidia), check_driver(environment, nvidia), check_architecture(environment, nvidia)]
     gpu = gpu if kind.needs_driver else [check_compiler(project)] if kind.virtual else []
     return [*docker, *gpu, *check_disks(info), *venv]
+
+
+def _check_venv(pip: PipRequirements) -> list[Check]:
+    compiled = [check_build_tools(pip.compiled)] if pip.compiled else []
+    return [check_uv(), check_python(pip.python), *compiled]
+
+
+def check_build_tools(compiled: CompiledPackages) -> Check:
+    """What compiles the packages that have no wheels."""
+    name = f"build of {', '.join(compiled.packages)}"
+    missing = missing_tools(compiled)
+    if missing:
+        return Check(name, "missing", f"no {', '.join(missing)}", "Install a C++ compiler and make.")
+    settings = " ".join(f"{key}={value}" for key, value in compiled.variables.items())
+    return Check(name, "ok", f"by {', '.join(compiled.tools)} with {settings}")
 
 
 def relax_engine_checks(docker: list[Check], venv: list[Check]) -> tuple[list[Check], list[Check]]:

@@ -34,6 +34,11 @@ def without_nvidia(lock: str) -> str:
     return "".join(entry for entry in _entries(lock) if not entry.startswith("nvidia-"))
 
 
+def without(lock: str, names: Container[str]) -> str:
+    """A lock without these packages."""
+    return "".join(entry for entry in _entries(lock) if entry.partition("==")[0] not in names)
+
+
 def restrict_to(lock: str, names: Container[str]) -> str:
     """A lock of these packages alone."""
     return "".join(entry for entry in _entries(lock) if entry.partition("==")[0] in names)

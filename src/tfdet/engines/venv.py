@@ -20,11 +20,12 @@ from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
 from tfdet.engines import vgpu
 from tfdet.engines.base import Request, forwarded_environment, sigterm_as_keyboard_interrupt
+from tfdet.engines.build_tools import missing_tools
 from tfdet.engines.gpus import read_driver_info
 from tfdet.engines.interpreters import find_python
-from tfdet.engines.locks import check_lock, framework_of, read_lock, without_nvidia
+from tfdet.engines.locks import check_lock, framework_of, read_lock, restrict_to, without, without_nvidia
 from tfdet.matrix.field_types import Device
-from tfdet.matrix.models import Environment, PipRequirements
+from tfdet.matrix.models import CompiledPackages, Environment, PipRequirements
 from tfdet_common import virtual_gpu
 from tfdet_common.machine import machine_name
 from tfdet_common.parent_death import set_parent_death_signal
@@ -70,13 +71,14 @@ class VenvEngine:
         check_lock(lock, framework=framework_of(self._project, environment))
         locked = read_lock(self._project, key, build)
         pinned = without_nvidia(locked) if without_vendor_libraries else locked
-        digest = hashlib.sha256(pinned.encode()).hexdigest()[:10]
+        compiled = pip.compiled.model_dump_json() if pip.compiled else ""
+        digest = hashlib.sha256((pinned + compiled).encode()).hexdigest()[:10]
         folder = cache_dir() / "venvs" / f"{key}-{build}-{digest}"
         python = folder / "bin" / "python"
         folder.parent.mkdir(parents=True, exist_ok=True)
         with exclusive_lock(folder):
             if not is_there(folder / "complete"):
-                _build(folder, python, pip.python, lock, pinned)
+                _build(folder, python, pip, lock, pinned)
         return python
 
     def _environ(self, library: Path | None) -> dict[str, str]:
@@ -129,20 +131,38 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _build(folder: Path, python: Path, version: str, lock: Path, pinned: str) -> None:
+def _build(folder: Path, python: Path, pip: PipRequirements, lock: Path, pinned: str) -> None:
+    version, compiled = pip.python, pip.compiled
+    if compiled and (missing := missing_tools(compiled)):
+        raise RunFailedError(
+            f"{', '.join(compiled.packages)} must be compiled, and {', '.join(missing)} is not on PATH",
+            "Install a C++ compiler and make, or use `--engine docker`.",
+        )
     sys.stderr.write(f"building the environment {folder.name} from {lock.name} (once)\n")
     shutil.rmtree(folder, ignore_errors=True)
     try:
         # Without one here uv may download it, given a network and version 3.8 or later.
         interpreter = str(find_python(version) or version)
         run_uv(["venv", "--quiet", "--python", interpreter, "--no-project", "--no-config", str(folder)], version)
-        requirements = folder / "requirements.txt"
-        requirements.write_text(pinned, "utf-8")
-        run_uv(["pip", "sync", "--require-hashes", "--python", str(python), str(requirements)], version)
+        ready = folder / "requirements.txt"
+        ready.write_text(without(pinned, compiled.packages) if compiled else pinned, "utf-8")
+        run_uv(["pip", "sync", "--require-hashes", "--python", str(python), str(ready)], version)
+        if compiled:
+            _compile(folder, python, version, compiled, restrict_to(pinned, compiled.packages))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)  # leave nothing half built
         raise
     (folder / "complete").touch()
+
+
+def _compile(folder: Path, python: Path, version: str, compiled: CompiledPackages, pinned: str) -> None:
+    """Compile packages without wheels, with what is installed: they link to the framework, and find CMake there."""
+    sys.stderr.write(f"compiling {', '.join(compiled.packages)}, which takes minutes\n")
+    sources = folder / "compiled.txt"
+    sources.write_text(pinned, "utf-8")
+    arguments = ["pip", "install", "--require-hashes", "--no-deps", "--no-build-isolation", "--python", str(python)]
+    path = os.pathsep.join([str(folder / "bin"), os.environ.get("PATH", "")])
+    run_uv([*arguments, "--requirement", str(sources)], version, {**compiled.variables, "PATH": path})
 
 
 def uv_environ_from_pip(environ: Mapping[str, str]) -> dict[str, str]:
@@ -152,10 +172,11 @@ def uv_environ_from_pip(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in told.items() if value} | dict(environ)
 
 
-def run_uv(arguments: Sequence[str], version: str) -> None:
+def run_uv(arguments: Sequence[str], version: str, variables: Mapping[str, str] | None = None) -> None:
     """Run uv and show its progress; raise its failure as one line of cause and one of advice."""
+    environ = uv_environ_from_pip(os.environ) | dict(variables or {})
     process = subprocess.Popen(
-        [find_uv_bin(), *arguments], env=uv_environ_from_pip(os.environ), stderr=subprocess.PIPE, text=True,
+        [find_uv_bin(), *arguments], env=environ, stderr=subprocess.PIPE, text=True,
         preexec_fn=partial(set_parent_death_signal, os.getpid()),
     )  # fmt: skip
     said: list[str] = []

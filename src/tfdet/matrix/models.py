@@ -56,6 +56,14 @@ class Framework(StrictModel):
 FrameworkKey = Annotated[str, Field(description='the folder that the file lies in; "": any framework')]
 
 
+class CompiledPackages(StrictModel):
+    """Packages without wheels: they are compiled against the framework once everything else is installed."""
+
+    packages: list[Text] = Field(min_length=1, description="names in the lock files")
+    tools: list[Text] = Field(min_length=1, description="commands that must be on PATH")
+    variables: dict[str, str] = Field(default={}, description="environment variables of their build")
+
+
 class PipRequirements(StrictModel):
     """How pip builds a stock environment, in a venv or an image."""
 
@@ -65,6 +73,7 @@ class PipRequirements(StrictModel):
     code: Text = Field(default="", description="of the package that holds the GPU code, if `gpu` only brings it")
     constraints: list[Text] = Field(default=[], description="bounds without which it does not import or work")
     beside: list[Text] = Field(default=[], description="what the suite imports beside the framework, NumPy and pytest")
+    compiled: CompiledPackages | None = None
 
 
 class Environment(StrictModel):
@@ -86,8 +95,15 @@ class Environment(StrictModel):
     cuda_arch: Text
     pip: PipRequirements | None = None
     not_run: Text | None = Field(default=None, description="why the suite cannot run there")
+    package: Text | None = Field(
+        default=None, description="it is for the sources of this package alone, which is beside the framework"
+    )
     notes: str = ""
     cite: list[Text] = Field(min_length=1)
+
+    def is_for(self, package: str | None) -> bool:
+        """Whether it is for sources of this package (None: of the framework itself)."""
+        return self.package in (None, package)
 
     @model_validator(mode="after")
     def _stock_is_built_by_pip(self) -> Environment:
@@ -118,6 +134,7 @@ class EnvironmentSelector(StrictModel):
 class Claim(EnvironmentSelector):
     """What documents say of a source in some environments."""
 
+    package: Text | None = Field(default=None, description="of its source, which says it")
     device: Device = "gpu"
     solutions: list[Text] = Field(min_length=1, description="each of them by itself")
     says: Literal["deterministic", "nondeterministic", "raises", "no-solution"]
@@ -131,6 +148,10 @@ class Claim(EnvironmentSelector):
         if self.stock is None and self.ngc is None:
             raise ValueError("a claim needs a range: stock, ngc or both")
         return self
+
+    def covers(self, environment: Environment) -> bool:
+        """An environment for a package is for that package's sources alone."""
+        return super().covers(environment) and environment.is_for(self.package)
 
 
 class CellRule(EnvironmentSelector):
@@ -218,11 +239,11 @@ SourceGroup = Literal[
 _SOURCE_GROUPS: Final[tuple[SourceGroup, ...]] = get_args(SourceGroup)
 
 
-def _inherit_framework(content: Any, names: tuple[str, ...]) -> Any:
-    """What a file says of environments, it says of those of its own framework."""
+def _inherit(content: Any, names: tuple[str, ...], keys: tuple[str, ...] = ("framework",)) -> Any:
+    """What a file says of environments, it says of those of its own framework (and of its package)."""
     if not isinstance(content, dict):
         return content
-    given = {"framework": content.get("framework", "")}
+    given = {key: content[key] for key in keys if key in content}
     told: dict[str, Any] = {}
     for name in names:
         part = content.get(name)
@@ -253,6 +274,9 @@ class Source(StrictModel):
     kernels: list[Text] = Field(default=[])
     notes: str = ""
     workaround: str = ""
+    package: Text | None = Field(
+        default=None, description="beside the framework: it runs in the environments for that package alone"
+    )
     cite: list[Text] = Field(min_length=1)
     try_solutions: list[Text] = Field(default=[], description="solutions to run beside the general ones")
     audit: SourceAudit | None = None
@@ -268,7 +292,8 @@ class Source(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _of_its_framework(cls, content: Any) -> Any:
-        return _inherit_framework(content, ("claims", "exclude", "known_failures"))
+        content = _inherit(content, ("exclude", "known_failures"))
+        return _inherit(content, ("claims",), ("framework", "package"))
 
     @model_validator(mode="after")
     def _is_called(self) -> Source:
@@ -332,7 +357,7 @@ class Solution(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _of_its_framework(cls, content: Any) -> Any:
-        return _inherit_framework(content, ("available",))
+        return _inherit(content, ("available",))
 
     @model_validator(mode="after")
     def _run_or_reason(self) -> Solution:

@@ -90,6 +90,8 @@ def _excluded(matrix: Matrix, source: Source, environment: Environment, device: 
         return solution.not_run
     if device not in solution.devices:
         return f"{key} does not concern a {device}"
+    if source.package != environment.package:
+        return f"{source.package} is not in this environment" if source.package else f"it is for {environment.package}"
     if not solution.available.covers(environment):
         return f"{key} does not exist in {environment.line} {environment.version}"
     return _first(source.exclude, environment, device, key)

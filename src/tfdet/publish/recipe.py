@@ -99,7 +99,9 @@ def _remaining(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
 def remaining_text(status: Status, framework: str) -> str:
     """Text of known.json in the framework's folder of tfdeterminism: what remains, by version, one entry per line."""
     environments = {
-        e.version: key for key, e in status.matrix.for_framework(framework).environments.items() if e.line == "stock"
+        e.version: key
+        for key, e in status.matrix.for_framework(framework).environments.items()
+        if e.line == "stock" and e.package is None
     }
     lists = {version: ",\n".join(map(json.dumps, _entries(status, key))) for version, key in environments.items()}
     told = (f'"{version}": [\n{text}\n]' for version, text in lists.items() if text)  # of others nothing is known yet

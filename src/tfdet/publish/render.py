@@ -174,6 +174,7 @@ def _context(project: Project, status: Status) -> dict[str, object]:
         "solutions": status.matrix.solutions,
         "sources": status.matrix.sources,
         "cpu": tables.measured_table(status, CPU),
+        "beside": {package: tables.measured_table(status, CPU, package) for package in _packages(status)},
         "devices": {device: table for device, table in shown.items() if table.environments},
         "audits": audit_tables.AuditTables(status),
         "batches": batch_invariance.tables(project),
@@ -183,6 +184,10 @@ def _context(project: Project, status: Status) -> dict[str, object]:
         "newest": remaining_sources.newest(status.matrix),
         "patches": [(patch, tables.patch_version_ranges(status.matrix, patch)) for patch in recipes.PATCHES.values()],
     }
+
+
+def _packages(status: Status) -> list[str]:
+    return sorted({e.package for e in status.matrix.environments.values() if e.package})
 
 
 def _group(status: Status, group: SourceGroup) -> list[str]:

@@ -42,7 +42,8 @@ def _covers(column: TableColumn, environment: Environment) -> bool:
 def claim_cell(status: Status, key: str, column: TableColumn) -> str:
     """The claims on one source in one column, with marks for the evidence behind them."""
     source = status.matrix.sources[key]
-    environments = [(k, e) for k, e in status.matrix.environments.items() if _covers(column, e)]
+    ours = [(k, e) for k, e in status.matrix.environments.items() if e.is_for(source.package)]
+    environments = [(k, e) for k, e in ours if _covers(column, e)]
     said = [(_claim_text(status, key, source, k, e), e) for k, e in environments]
     texts = list(dict.fromkeys(text for text, _ in said if text))
     if len({text for text, _ in said}) == 1 or not texts:
@@ -151,8 +152,11 @@ def version_ranges(chosen: list[Environment], among: list[Environment], framewor
     taken = {id(environment) for environment in chosen}
     words = []
     for which, framework, name in _labels(frameworks):
-        line = [e for e in among if e.line == which and e.framework == framework]
+        beside = [e for e in among if e.line == which and e.framework == framework]
+        line = [e for e in beside if e.package is None]
         lines = {name: line}
+        for package in dict.fromkeys(e.package for e in beside if e.package):
+            lines[f"{name} with {package}"] = [e for e in beside if e.package == package]
         if which == "ngc" and any(whole is None for whole, _ in _by_version(line, taken)):
             majors = dict.fromkeys(_major(e) for e in line)
             stock = frameworks[framework].lines["stock"]
@@ -196,7 +200,7 @@ def _exactly(environment: Environment) -> str:
 
 def patch_version_ranges(matrix: Matrix, patch: Patch) -> str:
     """Where a patch of tfdeterminism is applied: TF 1.13 to 2.6, NGC 19.06 to 20.02."""
-    among = list(matrix.environments.items())
+    among = [(key, e) for key, e in matrix.environments.items() if e.package is None]
     chosen = [e for key, e in among if patch.key in remaining_sources.patched(e)]
     return version_ranges(chosen, [e for _, e in among], matrix.frameworks)
 
@@ -211,9 +215,14 @@ class MeasuredTable:
     rows_without_difference: list[tuple[str, str, list[str]]]  # the rows of these sources
 
 
-def measured_table(status: Status, device: str) -> MeasuredTable:
-    """Rows of what `device` showed; sources without any difference are listed by name only."""
+def measured_table(status: Status, device: str, package: str | None = None) -> MeasuredTable:
+    """Rows of what `device` showed; sources without any difference are listed by name only.
+
+    package: of the environments, see models.Environment.
+    """
+    among = {key for key, environment in status.matrix.environments.items() if environment.package == package}
     cells = [c for c in status.cells if c.key.device == device and c.cell.verdict is not Verdict.BLANK]
+    cells = [c for c in cells if c.key.environment in among]
     chosen = [e for e in status.matrix.environments if e in {c.key.environment for c in cells}]
     quiet = {Verdict.NOT_SHOWN, Verdict.UNSUPPORTED}
     by_source = {s: [c for c in cells if c.key.source == s] for s in dict.fromkeys(c.key.source for c in cells)}

@@ -116,7 +116,8 @@ class SiteFacts:
 
     def may_have_op(self, environment: str, source: str) -> bool:
         """Has it such an op?"""
-        return self.matrix.sources[source].framework in ("", self.matrix.environments[environment].framework)
+        what, where = self.matrix.sources[source], self.matrix.environments[environment]
+        return what.framework in ("", where.framework) and where.is_for(what.package)
 
     @cached_property
     def solutions(self) -> list[str]:

@@ -106,6 +106,18 @@ def test_architecture(tf20: Environment, code: str, gpu: Gpu, state: str) -> Non
     assert doctor.check_architecture(environment, DriverInfo("580.1", (gpu,))).state == state
 
 
+def test_what_compiles_a_package_without_wheels_is_named(checkout: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    pip = load_matrix(checkout.matrix).environment("tf2.0-horovod").pip
+    assert pip is not None and pip.compiled is not None
+    pip = pip.model_copy(update={"compiled": pip.compiled.model_copy(update={"tools": ["sh"]})})
+    assert pip.compiled is not None
+    check = doctor.check_build_tools(pip.compiled)
+    assert check.state == "ok" and "HOROVOD_WITH_GLOO=1" in check.detail
+    monkeypatch.setenv("PATH", "")
+    check = doctor.check_build_tools(pip.compiled)
+    assert (check.state, check.detail) == ("missing", "no sh")
+
+
 def test_docker_that_is_not_there_is_a_finding_not_an_error() -> None:
     check = doctor.check_docker(TfdetError("Docker is not installed", "Install it."))
     assert (check.state, check.detail, check.advice) == ("missing", "Docker is not installed", "Install it.")

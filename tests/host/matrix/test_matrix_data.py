@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tfdet.matrix.load import Matrix, load_matrix
+from tfdet.matrix.plan import plan_cells
 
 ROOT = Path(__file__).resolve().parents[3]
 MATRIX = ROOT / "matrix"
@@ -86,6 +87,17 @@ def test_an_environment_is_named_after_its_version(matrix: Matrix) -> None:
         stock = {"tensorflow": "tf"}.get(environment.framework, environment.framework)
         prefix = stock if environment.line == "stock" else "ngc"
         assert re.fullmatch(rf"{prefix}{re.escape(environment.version)}([.-].+)?", key)
+
+
+def test_an_environment_for_a_package_runs_that_packages_sources_alone(matrix: Matrix) -> None:
+    for key, environment in matrix.environments.items():
+        for cell in plan_cells(matrix, key):
+            package = matrix.source(cell.source).package
+            assert cell.reason or package == environment.package, (key, cell.source)
+            assert cell.expect is None or environment.is_for(package), (key, cell.source)
+    horovod = [key for key, e in matrix.environments.items() if e.package == "horovod"]
+    run = {key: [c.source for c in plan_cells(matrix, key) if c.device == "cpu" and not c.reason] for key in horovod}
+    assert run and all(set(sources) == {"horovod-tensor-fusion"} for sources in run.values())
 
 
 def test_a_python_2_image_is_not_run(matrix: Matrix) -> None:
