@@ -122,7 +122,7 @@ def calls_of(naming: ApiNames, program: Program) -> list[str]:
     named = (
         naming.to_documented(call.name)
         for call in program.calls_and_settings
-        if not call.sets and naming.owns_name(call.name)
+        if not call.sets and not call.is_guess and naming.owns_name(call.name)
     )
     return list(dict.fromkeys(named))
 

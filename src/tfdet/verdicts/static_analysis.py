@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from tfdet.verdicts.memory_use import MAKERS, MemoryUse, MemoryUseAnalysis
 UNKNOWN = "?"
 BUILTIN = "builtins"
 _MAX_DEPTH = 20  # what an object comes from is followed through so many names
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LITERALS = (
     ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set,
     ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
@@ -34,6 +36,7 @@ class Call:
 
     roots: where the object of a method comes from.  has_star_args: it has *args or **kwargs, whose values are unknown.
     sets: an assignment, not a call.  fate: how the uninitialized memory that it allocates is used.
+    is_guess: the name may be another module's, of a star import.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Call:
     sets: bool = False
     roots: frozenset[str] = frozenset()
     fate: MemoryUse | None = None
+    is_guess: bool = False
 
     @property
     def is_method(self) -> bool:
@@ -94,6 +98,8 @@ class NameResolver:
         self._origins: dict[str, list[ast.AST | None]] = {}
         self._roots: dict[str, frozenset[str]] = {}
         nodes = list(nodes)
+        self._star_imports = [module for node in nodes for module in _star_imports(node)]
+        self._defined = {node.name for node in nodes if isinstance(node, _DEFINITIONS)}
         for node in nodes:
             self.imported |= dict(_imported(node))
         for node in nodes:
@@ -110,6 +116,13 @@ class NameResolver:
         if top not in self.imported:
             return ""
         return f"{self.imported[top]}.{rest}" if rest else self.imported[top]
+
+    def star_names(self, node: ast.AST) -> list[str]:
+        """What a name may stand for that nothing in the file gives: of each `from MODULE import *` one."""
+        name = dotted(node)
+        top = name.partition(".")[0]
+        given = top in self.imported or top in self._origins or top in self._defined or hasattr(builtins, top)
+        return [] if given or not name else [f"{module}.{name}" for module in self._star_imports]
 
     def assigned(self, name: str) -> Sequence[ast.AST | None]:
         """All that is assigned to a name in the file; None for what may be anything."""
@@ -157,6 +170,11 @@ def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
         yield from ((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
 
 
+def _star_imports(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        yield from (node.module for alias in node.names if alias.name == "*")
+
+
 def _assignments(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
     """(name, what is assigned to it; None where that is anything)."""
     if isinstance(node, ast.arg):
@@ -186,13 +204,18 @@ def calls(unit: SourceUnit, names: NameResolver) -> Iterator[Call]:
     fates = MemoryUseAnalysis(unit.tree, names.qualified_name)
     for node in unit.nodes:
         if isinstance(node, ast.Call):
-            found = None
-            if full := names.qualified_name(node.func):
-                found = _call(full, node, unit, names)
-            elif isinstance(node.func, ast.Attribute):
-                found = _call(_method(node.func), node, unit, names, names.roots(node.func.value))
-            if found:
+            for found in _calls_at(node, unit, names):
                 yield replace(found, fate=fates.of(node)) if found.name.rpartition(".")[2] in MAKERS else found
+
+
+def _calls_at(node: ast.Call, unit: SourceUnit, names: NameResolver) -> Iterator[Call]:
+    """One; for a name that star imports may give also a guess for each of them."""
+    if full := names.qualified_name(node.func):
+        yield _call(full, node, unit, names)
+    elif isinstance(node.func, ast.Attribute):
+        yield _call(_method(node.func), node, unit, names, names.roots(node.func.value))
+    for name in names.star_names(node.func):
+        yield replace(_call(name, node, unit, names), is_guess=True)
 
 
 def _method(node: ast.Attribute) -> str:

@@ -103,3 +103,10 @@ def test_the_levels(status: Status, tmp_path: Path, lines: str, level: str) -> N
     build = InstalledBuild("torch", "2.13.0", "torch2.13", True)
     found = check_program(status, build, "cpu", program(tmp_path, HEAD + lines), set())
     assert {one.source: one.level for one in found}["torch-empty"] == level
+
+
+@pytest.mark.parametrize(("use", "expected"), [("x.fill_(0)", set()), ("y = x + 1", {"sure"})])
+def test_an_allocation_by_a_star_import_is_followed(
+    index: SourceIndex, tmp_path: Path, use: str, expected: set[str]
+) -> None:
+    assert reached(index, tmp_path, f"from torch import *\nx = empty(3)\n{use}") == expected

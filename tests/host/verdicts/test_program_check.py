@@ -194,6 +194,25 @@ def test_a_comment_ignores_a_rule_on_its_line(
     assert {one.source or one.rule: one.level for one in some if one.level != "note"} == levels
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("from tensorflow.math import *\nbincount(x, weights=w)", [2]),
+        ("from os import *\nfrom tensorflow.math import *\nbincount(x, weights=w)", [3]),
+        ("from tensorflow import *\nmath.bincount(x, weights=w)", [2]),
+        ("from tensorflow.math import *\ndef bincount(*a, **k): pass\nbincount(x, weights=w)", []),
+        ("from tensorflow.math import *\nfrom numpy import bincount\nbincount(x, weights=w)", []),
+        ("from numpy import *\nbincount(x, weights=w)", []),
+        ("import tensorflow\nbincount(x, weights=w)", []),
+    ],
+)
+def test_a_star_import_is_followed(status: Status, tmp_path: Path, text: str, lines: list[int]) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    some = check_program(status, BUILD, "gpu", parse_programs([path]), set())
+    assert [call.line for one in some if one.source == "bincount" for call in one.calls] == lines
+
+
 def test_what_another_run_may_get_otherwise_is_a_warning(status: Status, tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     lines = ["import tensorflow as tf, os", "a = list(set(x))", "b = os.listdir(d)  # tfdet: ignore[unsorted-listing]"]
