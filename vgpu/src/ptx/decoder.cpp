@@ -6,9 +6,9 @@
 
 #include "core/instruction_set.h"
 #include "grammar.h"
-#include "requirements.h"
 #include "ptx/families/call.h"
 #include "ptx/families/families.h"
+#include "requirements.h"
 #include "special_registers.h"
 
 namespace vgpu {

@@ -248,7 +248,8 @@ bool select_lookup(Decoder& d, const Statement& s, Instruction& i) {
 
 bool decode_four(Decoder& d, const Statement& s, Instruction& i) {
   if (s.operands.size() < 4 || (s.op != "lop3" && s.operands[0].kind == Operand::Vector)) return false;
-  if (!(s.op == "prmt" ? select_permutation(s, i) : s.op == "lop3" ? select_lookup(d, s, i) : select_funnel(s, i))) return false;
+  if (!(s.op == "prmt" ? select_permutation(s, i) : s.op == "lop3" ? select_lookup(d, s, i) : select_funnel(s, i)))
+    return false;
   const Operand& into = s.operands[0];
   i.d = into.kind == Operand::Vector ? d.result(into.parts.at(0), "b32", true) : d.result(into, "b32");
   uint32_t* places[] = {&i.a, &i.b, &i.c};
