@@ -20,7 +20,7 @@ from test_trace_locate import Script, Scripted
 from traces import Hand
 
 from tfdeterminism.trace.capture import pool_tasks
-from tfdeterminism.trace.capture.files import Files
+from tfdeterminism.trace.capture.files import FileAccesses
 from tfdeterminism.trace.capture.steps import Steps
 from tfdeterminism.trace.causes import trace_diff
 from tfdeterminism.trace.causes.trace_diff import TraceDiff
@@ -79,7 +79,7 @@ def test_each_run_with_a_seed_of_hashes_has_to_agree(odd: tuple[int, ...], decid
         return f"{seed}!" if len(seeds) - 1 in odd else seed
 
     trial = hash_seeds.HashSeedTrial(record, lambda folders: folders[0] != folders[1])
-    trial.tried()
+    trial.run()
     assert (trial.decides, seeds) == (decided, ["0", "0", "1", "0", "1", "1", "0"])
 
 
@@ -114,14 +114,14 @@ def read(path: str, digest: str | None, changed: float = 0, own: bool = False, l
 def test_a_first_run_that_leaves_a_cache_is_told_from_what_probes_hide(tmp_path: Path) -> None:
     found = Ended(tmp_path, lambda level, run: ("aa", [read("/w/cache.npy", None)]) if run == 1 else
                   ("bb", [read("/w/cache.npy", "11")])).search()  # fmt: skip
-    assert (found.code, found.hidden, found.culprits) == (1, False, [])
+    assert (found.code, found.masked_by_tracing, found.culprits) == (1, False, [])
     assert found.verdict().startswith("Only the first of 7 runs ended otherwise")
     assert "cache.npy (train.py:5)" in found.verdict()
 
 
 def test_a_first_run_that_differs_and_left_nothing_known(tmp_path: Path) -> None:
     found = Ended(tmp_path, lambda level, run: ("aa" if run == 1 else "bb", [])).search()
-    assert (found.code, found.hidden) == (1, False)
+    assert (found.code, found.masked_by_tracing) == (1, False)
     assert re.match(r"Only the first of \d+ runs ended otherwise; the \d+ after it agree\.$", found.verdict())
 
 
@@ -134,13 +134,13 @@ def test_a_rare_difference_is_not_said_to_be_hidden(tmp_path: Path) -> None:
         return ("aa" if level == "none" and nth["none"] == 2 else "bb"), []
 
     found = Ended(tmp_path, told).search()
-    assert (found.code, found.hidden, found.result) == (1, False, "diverged")
+    assert (found.code, found.masked_by_tracing, found.result) == (1, False, "diverged")
     assert re.search(r"1 of \d+ untraced runs ended otherwise than most, 0 of \d+ traced ones did", found.verdict())
 
 
 def test_that_probes_hide_it_is_said_with_a_bound(tmp_path: Path) -> None:
     found = Ended(tmp_path, lambda level, run: (f"{run:02x}" if level == "none" else "bb", [])).search()
-    assert found.hidden
+    assert found.masked_by_tracing
     assert any("5 of 5 untraced runs" in line and "0.4%" in line for line in found.findings)
 
 
@@ -151,7 +151,7 @@ def test_how_many_runs_show_it(otherwise: int, of: int, shown: bool) -> None:
     rounds = run_ends.Rounds()
     for number in range(of):
         rounds.add(f"other {number}" if number < otherwise else "same", "same")
-    assert rounds.shown() is shown
+    assert rounds.is_significant() is shown
 
 
 def test_a_difference_that_shows_in_turns_is_named(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_difference_that_shows_in_turns_is_named(tmp_path: Path) -> None:
             hand.record(hand.op("draw", "RandomUniform", kind="random"), run if struck else 0)
 
     found = Scripted(tmp_path, script).search()
-    assert (found.hidden, [one["op_type"] for one in found.culprits]) == (False, ["RandomUniform"])
+    assert (found.masked_by_tracing, [one["op_type"] for one in found.culprits]) == (False, ["RandomUniform"])
 
 
 @pytest.mark.parametrize(("distinct", "kind"), [(1, "unexplained"), (4, "kernel race")])
@@ -253,15 +253,15 @@ def test_steps_do_not_hang_on_the_timing_of_threads() -> None:
             def work(late: float = 0.01 * (number % 2)) -> None:
                 time.sleep(late)
                 for _ in range(2):
-                    steps.gradient()
-                    steps.applied()
+                    steps.on_gradient()
+                    steps.on_optimizer_applied()
                 seen.append((steps.number, pool_tasks.thread_name()))
 
             threads = [threading.Thread(target=work, name=f"shard {one}") for one in range(3)]
             for thread in threads:
                 thread.start()
-            steps.gradient()
-            steps.applied()
+            steps.on_gradient()
+            steps.on_optimizer_applied()
             for thread in threads:
                 thread.join()
     finally:
@@ -279,7 +279,7 @@ def test_files_that_the_program_reads_and_writes_are_known(tmp_path: Path) -> No
     data.write_text("first")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "trace-0.tfdt").write_text("what a parent wrote")
-    files = Files(lambda: 7, str(tmp_path / "out"))
+    files = FileAccesses(lambda: 7, str(tmp_path / "out"))
     before = os.getcwd()
     os.chdir(tmp_path)
     files.open()
@@ -291,7 +291,7 @@ def test_files_that_the_program_reads_and_writes_are_known(tmp_path: Path) -> No
         os.chdir(before)
     data.write_text("second")
     data.read_text()
-    told = {Path(one["path"]).name: one for one in files.told()}
+    told = {Path(one["path"]).name: one for one in files.as_json()}
     assert set(told) == {"data.bin", "made.bin"}
     assert (told["data.bin"]["by"][0][:2], told["data.bin"]["own"]) == ([str(program), 2], False)
     assert (told["made.bin"]["by"][0][1], told["made.bin"]["own"], told["made.bin"]["writes"][0][1]) == (3, True, 1)
@@ -303,10 +303,10 @@ def test_a_program_that_asks_first_for_the_temporary_folder_goes_on(tmp_path: Pa
     program = tmp_path / "train.py"
     program.write_text("import tempfile\ntempfile.gettempdir()\nopen('made.bin', 'wb').write(b'1')\n")
     source = (
-        "import os, sys\nfrom tfdeterminism.trace.capture.files import Files\n"
-        "files = Files(lambda: 0, 'trace')\nfiles.open()\n"
+        "import os, sys\nfrom tfdeterminism.trace.capture.files import FileAccesses\n"
+        "files = FileAccesses(lambda: 0, 'trace')\nfiles.open()\n"
         f"exec(compile(open({str(program)!r}).read(), {str(program)!r}, 'exec'), {{}})\n"
-        "files.close()\nprint([one['temporary'] for one in files.told() if one['path'].endswith('made.bin')])\n"
+        "files.close()\nprint([one['temporary'] for one in files.as_json() if one['path'].endswith('made.bin')])\n"
     )
     environ = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2] / "runtime")}
     command = [sys.executable, "-c", source]

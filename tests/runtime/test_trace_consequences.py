@@ -66,7 +66,7 @@ def test_a_read_that_races_with_a_write_is_no_cause_beside_another_if_it_is_only
     race = [("AssignAddVariableOp", "unordered access", 3)] if used == "written" or not beside else []
     assert sorted((one["op_type"], one["class"], one["line"]) for one in found.culprits) == [
         *race, *([("Const", "Python feed", 4)] if beside else [])]  # fmt: skip
-    assert [one["op"] for one in found.open] == ["AssignAddVariableOp"], "it is told beside"
+    assert [one["op"] for one in found.unordered] == ["AssignAddVariableOp"], "it is told beside"
 
 
 @pytest.mark.parametrize(

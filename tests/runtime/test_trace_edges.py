@@ -91,7 +91,7 @@ def test_a_variable_that_is_gone_in_one_run_is_no_structure(tmp_path: Path) -> N
 def test_where_the_edges_of_a_window_are(window: tuple[int, int] | None, said: list[tuple[int, bool]]) -> None:
     seen = []
     steps = Steps(threading.RLock(), window, lambda: None)
-    steps.at_edge(lambda begins: seen.append((steps.number, begins)))
+    steps.add_window_callback(lambda begins: seen.append((steps.number, begins)))
     for _ in range(6):
-        steps.next()
+        steps.end_step()
     assert seen == said

@@ -63,7 +63,7 @@ def trial(digests: Callable[[bool, int], object], culprits: list[dict[str, Any]]
         now[0] += 2 + fixed
         return digests(fixed, turn)
 
-    return FixTrial(record, lambda options, environment: [0, 0, 1], runs, clock=lambda: now[0]).of(culprits)
+    return FixTrial(record, lambda options, environment: [0, 0, 1], runs, clock=lambda: now[0]).run(culprits)
 
 
 def test_advice_that_helps() -> None:
@@ -96,7 +96,7 @@ def test_advice_with_which_the_program_fails() -> None:
 
 def test_a_program_without_weights_is_compared_op_by_op() -> None:
     fix = trial(lambda fixed, turn: None, [culprit("SEED")])
-    assert (fix.result, fix.by_ops) == ("differs", True)
+    assert (fix.result, fix.compared_by_ops) == ("differs", True)
     assert "2 of 3 runs end alike, op by op" in fix.lines()[1]
 
 

@@ -30,5 +30,5 @@ def test_each_gradient_knows_its_forward_op(forks: Callable[[str], Forks], tmp_p
     forwards = ForwardOps(AlignedPair(*runs))
     for op in ("BiasAddGrad", "UnsortedSegmentSum"):
         found = [one for one in map(runs[0].definition, runs[0].ids()) if one["op"] == op]
-        lines = {(forwards.of(one, 0) or one)["line"] for one in found}
+        lines = {(forwards.find(one, 0) or one)["line"] for one in found}
         assert lines == {line_of(op)}, op

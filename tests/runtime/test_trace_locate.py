@@ -163,7 +163,7 @@ def test_a_race_that_the_probes_hide_is_said(tmp_path: Path) -> None:
 
     search = Scripted(tmp_path, script, runs=3)
     found = search.search()
-    assert (found.code, found.hidden, found.result) == (1, True, "diverged")
+    assert (found.code, found.masked_by_tracing, found.result) == (1, True, "diverged")
     assert found.verdict() == (
         "Your program differs, the probes hide it. What may run in any order: RandomUniform (train.py:7)."
     )
@@ -184,7 +184,7 @@ def test_a_race_that_shows_where_few_ops_are_recorded_is_named(tmp_path: Path) -
             )
 
     found = Scripted(tmp_path, script, runs=3).search()
-    assert (found.code, found.hidden) == (1, False)
+    assert (found.code, found.masked_by_tracing) == (1, False)
     assert [(one["class"], one["why"]) for one in found.culprits] == [("unordered access", "in any order")]
     assert found.verdict() == "RandomUniform at step 0: unordered access (train.py:7)."
     assert any("with probes at every op none" in line for line in found.findings)
@@ -201,7 +201,7 @@ def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path
             hand.record(hand.op(kind, kind, kind=kind), 0 if fine else run)
 
     found = Scripted(tmp_path, script, runs=3).search()
-    assert (found.hidden, found.culprits) == (True, [])
+    assert (found.masked_by_tracing, found.culprits) == (True, [])
     assert found.verdict().startswith(
         "Your program differs, the probes hide it; the recorded graphs leave no order open"
     )
@@ -220,7 +220,7 @@ def test_final_weights_that_no_record_tells_of_are_waited_for(tmp_path: Path) ->
     search = Scripted(tmp_path, script, runs=4)
     found = search.search()
     assert [level for level, _ in search.asked].count("ops") == 3 + 4  # those that keep values agree
-    assert (found.hidden, [one["op_type"] for one in found.culprits]) == (False, ["RandomUniform"])
+    assert (found.masked_by_tracing, [one["op_type"] for one in found.culprits]) == (False, ["RandomUniform"])
 
 
 def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_path: Path) -> None:
@@ -237,7 +237,8 @@ def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_
     search = Scripted(tmp_path, script, runs=3)
     found = search.search()
     assert [steps for level, steps in search.asked if level == "ops"][:8] == [[3, 4]] * 3 + [[0, 4]] * 3 + [None] * 2
-    assert (found.hidden, [(one["op_name"], one["step"]) for one in found.culprits]) == (False, [("race", 7)])
+    assert not found.masked_by_tracing
+    assert [(one["op_name"], one["step"]) for one in found.culprits] == [("race", 7)]
 
 
 def test_a_program_without_weights_is_searched_at_its_ops(tmp_path: Path) -> None:
@@ -275,10 +276,10 @@ def test_progress_tells_the_time_left() -> None:
     out = io.StringIO()
     progress = Progress(4, out=out, clock=lambda: now[0])
     for _ in range(2):
-        progress.begin("run")
+        progress.begin_run("run")
         now[0] += 20
-        progress.end()
-    assert progress.left() == 40
+        progress.end_run()
+    assert progress.seconds_left() == 40
     assert out.getvalue() == "[1/4] run\n[2/4] run, about 60 s left\n"
 
 

@@ -103,7 +103,7 @@ def test_what_is_captured_is_of_one_process(tmp_path: Path) -> None:
     wanted = input_capture.parse(json.dumps({"node": "a", "rank": "0.fork-1"}))
     mine = Recording(str(tmp_path), capture=wanted, identity=ProcessIdentity("0", "0", "0", "fork-1"))
     other = Recording(str(tmp_path), capture=wanted, identity=ProcessIdentity("0", "0", "0", "fork-2"))
-    assert (mine.captures(), other.captures()) == (True, False)
+    assert (mine.captures_inputs(), other.captures_inputs()) == (True, False)
 
 
 # In real TensorFlows
@@ -188,8 +188,8 @@ def test_a_child_that_dies_by_a_signal_is_read_up_to_there(forks: Callable[[str]
     whole = Runs(forks("tf2.0"), tmp_path / "whole", "pool.py", "os.fork", "none")
     found = trace_diff.compare([str(killed.folders[0]), str(whole.folders[0])])
     assert (found.result, found.culprits) == ("structure", [])
-    assert found.reach is not None
-    assert "0.fork-2" in found.reach
+    assert found.end_mismatch is not None
+    assert "0.fork-2" in found.end_mismatch
 
 
 @pytest.mark.tensorflow

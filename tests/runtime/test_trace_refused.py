@@ -40,7 +40,7 @@ def test_a_killed_run_is_not_the_same(make: Callable[..., Path]) -> None:
     for runs in ((0, 1), (1, 0)):
         found = trace_diff.compare([str(make(_two_steps, run, end=not run)) for run in runs])
         assert (found.result, found.culprits, found.compared) == ("structure", [], 1)
-        assert "to step 0, where it was killed" in (found.reach or "")
+        assert "to step 0, where it was killed" in (found.end_mismatch or "")
         assert "all agree" in text.diff_text(found)
 
 
@@ -69,7 +69,7 @@ def test_a_run_of_more_steps_invents_no_culprit(make: Callable[..., Path]) -> No
     for runs in ((0, 1), (1, 0)):
         found = trace_diff.compare([str(make(build, run)) for run in runs])
         assert (found.result, found.culprits) == ("structure", [])
-        assert all(words in (found.reach or "") for words in ("step 15,", "step 1,000,"))
+        assert all(words in (found.end_mismatch or "") for words in ("step 15,", "step 1,000,"))
 
 
 def test_a_run_whose_recording_failed_is_not_the_same(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_run_whose_recording_failed_is_not_the_same(tmp_path: Path) -> None:
         paths.append(str(hand.end(error="no space left" if run else None)))
     found = trace_diff.compare(paths)
     assert (found.result, found.culprits) == ("structure", [])
-    assert "no space left" in (found.reach or "")
+    assert "no space left" in (found.end_mismatch or "")
 
 
 def test_final_weights_that_differ_are_never_the_same(tmp_path: Path) -> None:

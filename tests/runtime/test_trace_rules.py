@@ -124,7 +124,7 @@ def name_of(rule: Any) -> str:
 @pytest.mark.parametrize("name", FOUND)
 def test_a_rule_finds_its_fault(tmp_path: Path, name: str) -> None:
     pair = pair_of(tmp_path, FOUND[name])
-    cause, *_ = PairAnalysis(pair).roots
+    cause, *_ = PairAnalysis(pair).causes
     facts = CauseFacts(PairFacts(pair), cause)
     first = next(rule for rule in RULES if rule.matches(facts))
     assert name_of(first) == name
@@ -135,7 +135,7 @@ def test_a_state_is_classified_where_it_is_suspected(tmp_path: Path) -> None:
     """What was there before recording is no cause beside others, and has a class of its own."""
     pair = pair_of(tmp_path, one_op("ReadVariableOp", "read", variable="w"))
     analysis = PairAnalysis(pair)
-    assert (analysis.roots, rules.classify(CauseFacts(PairFacts(pair), analysis.before))) == ([], Fault.SEED)
+    assert (analysis.causes, rules.classify(CauseFacts(PairFacts(pair), analysis.preexisting))) == ([], Fault.SEED)
 
 
 @pytest.mark.parametrize("rule", [*RULES, *dismissals.DISMISSALS, dismissals.report_only], ids=name_of)
@@ -196,6 +196,6 @@ DISMISSED: dict[str, tuple[Build, list[str]]] = {
 def test_what_is_dismissed_is_no_cause(tmp_path: Path, name: str) -> None:
     build, causes = DISMISSED[name]
     analysis = PairAnalysis(pair_of(tmp_path, build))
-    assert [root.definition["node"] for root in analysis.roots] == causes
+    assert [root.definition["node"] for root in analysis.causes] == causes
     if name != "report_only":
         assert analysis.dismissed[getattr(dismissals, name)] > 0

@@ -21,7 +21,7 @@ from tfdeterminism.trace.search.search import Search
 def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:
     """The virtual GPU's schedules: each run that is compared has the next, and so has the op that runs alone."""
     schedules = Schedules("VGPU_SCHEDULE", ["serial", "reverse", "random:1"])
-    assert [schedules.environment(turn, {"A": "b"}) for turn in (0, 4)] == [
+    assert [schedules.run_environment(turn, {"A": "b"}) for turn in (0, 4)] == [
         {"VGPU_SCHEDULE": "serial", "A": "b"}, {"VGPU_SCHEDULE": "reverse", "A": "b"}]  # fmt: skip
     launch = {"kernel": "_ZN10tensorflow27UnsortedSegmentCustomKernelIfiE", "order_dependent": [
         {"line": 4865, "order_sensitivity": "rounding", "atomics": 16384, "addresses": 32}]}  # fmt: skip
@@ -31,12 +31,12 @@ def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:
             Path(environment["VGPU_REPORT"]).write_text(json.dumps(launch) + "\n")
         return {"digests": [["serial" if environment["VGPU_SCHEDULE"] == "serial" else "other"] * 2]}
 
-    told, lines = schedules.replayed(replay, str(tmp_path))
+    told, lines = schedules.replay_summary(replay, str(tmp_path))
     assert told == {"times": 3, "distinct": 2}
     (line,) = lines
     assert line.startswith("kernel UnsortedSegmentCustomKernel: 16,384 atomics at PTX line 4865 on 32 addresses")
     assert line.endswith("rounding (a sum of floats)")
-    assert Schedules().environment(3) is None
+    assert Schedules().run_environment(3) is None
 
 
 def test_a_difference_that_never_reaches_the_weights_is_found(tmp_path: Path) -> None:

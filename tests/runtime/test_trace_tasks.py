@@ -27,7 +27,7 @@ def recorder() -> Iterator[Any]:
     )
     watched = pool_tasks.PoolTasks(SimpleNamespace(recorder=made))
     modules = {"concurrent.futures.thread": concurrent.futures.thread, "multiprocessing.pool": multiprocessing.pool}
-    for name, watch in watched.wanted().items():
+    for name, watch in watched.import_hooks().items():
         watch(modules[name])
     yield made
     watched.close()
@@ -44,7 +44,7 @@ def test_of_an_executor(recorder: Any) -> None:
         found = [one.result() for one in asked]
         assert found == [(f"task {number} of ThreadPoolExecutor", 4 - number) for number in range(3)]
         assert [name for name, _ in pool.map(name_and, range(2))] == [f"task {n} of ThreadPoolExecutor" for n in (3, 4)]
-        recorder.eager.step_ended()
+        recorder.eager.on_step_end()
         assert pool.submit(name_and, 0).result()[0] == "task 0 of ThreadPoolExecutor"
     assert pool_tasks.thread_name() == ""
 
@@ -63,13 +63,13 @@ def test_of_a_pool_of_threads(recorder: Any) -> None:
 def test_a_task_of_a_task_and_what_it_counts(recorder: Any) -> None:
     def outer(_: int) -> list[Any]:
         inner = [pool.submit(name_and, 0).result()[0] for _ in range(2)]
-        return [*inner, recorder.eager.nth("op"), recorder.eager.nth("op")]
+        return [*inner, recorder.eager.next_occurrence("op"), recorder.eager.next_occurrence("op")]
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         for number, found in enumerate(pool.map(outer, range(2))):
             inside = [f"task {n} of ThreadPoolExecutor in task {number} of ThreadPoolExecutor" for n in range(2)]
             assert found == [*inside, 0, 1]
-    assert recorder.eager.nth("op") == 0
+    assert recorder.eager.next_occurrence("op") == 0
 
 
 def test_processes_and_what_is_not_recorded_are_left_alone(recorder: Any) -> None:
@@ -77,6 +77,6 @@ def test_processes_and_what_is_not_recorded_are_left_alone(recorder: Any) -> Non
         assert processes.map(abs, [-1, -2]) == [1, 2]
     recorder.active = False
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        assert pool.submit(pool_tasks.current).result() is None
+        assert pool.submit(pool_tasks.current_task).result() is None
         with pytest.raises(TypeError):
             pool.submit()  # type: ignore[call-arg]

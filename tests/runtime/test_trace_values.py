@@ -45,19 +45,20 @@ def test_ulps_are_steps_to_the_next_float(dtype: Any) -> None:
         other = start.copy()
         for _ in range(count):
             other[3] = numpy.nextafter(other[3], dtype(1))
-        said = value_difference.measure(value(start), value(other))
+        said = value_difference.measure_difference(value(start), value(other))
         assert (said["ulps"], said["differing"], said["compared"]) == (count, 1, 6)
         assert said["absolute"] == abs(float(other[3]))
     below = numpy.nextafter(numpy.nextafter(dtype(0), dtype(-1)), dtype(-1))
-    assert value_difference.measure(value([below]), value([numpy.nextafter(dtype(0), dtype(1))]))["ulps"] == 3
-    assert value_difference.measure(value([dtype(-1)]), value([dtype(1)]))["ulps"] == 2 * int(
+    above = numpy.nextafter(dtype(0), dtype(1))
+    assert value_difference.measure_difference(value([below]), value([above]))["ulps"] == 3
+    assert value_difference.measure_difference(value([dtype(-1)]), value([dtype(1)]))["ulps"] == 2 * int(
         dtype(1).view(f"u{dtype().itemsize}")
     )
 
 
 def test_ulps_of_bfloat16() -> None:
     one = bfloat16([1.0, -3.0])
-    said = value_difference.measure(value(one, "bfloat16"), value(one + numpy.uint16([2, 1]), "bfloat16"))
+    said = value_difference.measure_difference(value(one, "bfloat16"), value(one + numpy.uint16([2, 1]), "bfloat16"))
     assert (said["ulps"], said["absolute"], said["differing"]) == (2, 2**-6, 2)
     assert said["pair"] == [1.0, 1.0 + 2**-6] or said["pair"] == [-3.0, -3.0 - 2**-6]
 
@@ -73,7 +74,7 @@ def test_ulps_of_bfloat16() -> None:
     ],
 )
 def test_what_is_no_float_has_no_ulps(left: Any, right: Any, absolute: object) -> None:
-    said = value_difference.measure(value(left), value(right))
+    said = value_difference.measure_difference(value(left), value(right))
     assert (said["absolute"], said["ulps"], said["differing"]) == (absolute, None, 1)
     json.dumps(said, allow_nan=False)
 
@@ -81,24 +82,24 @@ def test_what_is_no_float_has_no_ulps(left: Any, right: Any, absolute: object) -
 def test_what_is_not_finite_is_counted_and_not_measured() -> None:
     left = numpy.float32([1, numpy.nan, 3, numpy.inf, 5])
     right = numpy.float32([1.5, 2, 3, -numpy.inf, numpy.nan])
-    said = value_difference.measure(value(left), value(right))
+    said = value_difference.measure_difference(value(left), value(right))
     assert (said["differing"], said["absolute"], said["place"], said["pair"]) == (4, 0.5, [0], [1.0, 1.5])
     assert said["nonfinite"] == [{"nan": 1, "inf": 1, "first": 1}, {"nan": 1, "inf": 1, "first": 3}]
-    alone = value_difference.measure(value(numpy.float32([numpy.nan])), value(numpy.float32([7])))
+    alone = value_difference.measure_difference(value(numpy.float32([numpy.nan])), value(numpy.float32([7])))
     assert (alone["absolute"], alone["ulps"], alone["pair"]) == (None, None, ["nan", 7.0])
     json.dumps([said, alone], allow_nan=False)
 
 
 def test_odd_values() -> None:
     """Minus zero, the largest numbers, nothing at all, other shapes, one payload of NaN and another."""
-    zero = value_difference.measure(value(numpy.float32([0.0])), value(numpy.float32([-0.0])))
+    zero = value_difference.measure_difference(value(numpy.float32([0.0])), value(numpy.float32([-0.0])))
     assert (zero["differing"], zero["absolute"], zero["ulps"]) == (1, 0.0, 0)
-    large = value_difference.measure(value(numpy.float64([1e308])), value(numpy.float64([-1e308])))
+    large = value_difference.measure_difference(value(numpy.float64([1e308])), value(numpy.float64([-1e308])))
     assert large["absolute"] == numpy.finfo(float).max
-    assert value_difference.measure(value(numpy.zeros((0, 3))), value(numpy.zeros((0, 3))))["differing"] == 0
-    assert value_difference.measure(value(numpy.zeros(2)), value(numpy.zeros(3)))["shapes"] == [[2], [3]]
+    assert value_difference.measure_difference(value(numpy.zeros((0, 3))), value(numpy.zeros((0, 3))))["differing"] == 0
+    assert value_difference.measure_difference(value(numpy.zeros(2)), value(numpy.zeros(3)))["shapes"] == [[2], [3]]
     payload = numpy.uint32([0x7FC00000, 0x7FC00001]).view(numpy.float32)
-    assert value_difference.measure(value(payload[:1]), value(payload[1:]))["differing"] == 1
+    assert value_difference.measure_difference(value(payload[:1]), value(payload[1:]))["differing"] == 1
     json.dumps([zero, large], allow_nan=False)
 
 
@@ -161,7 +162,7 @@ def test_the_way_to_the_loss_leads_through_the_next_step(compare: Compare) -> No
             hand.write(write, step)
 
     found = compare(build)
-    assert [(one["op"], one["role"]) for one in found.path] == [
+    assert [(one["op"], one["role"]) for one in found.path_to_loss] == [
         ("MeanGrad", "culprit"), ("ReadVariableOp", "path"), ("Mean", "loss")]  # fmt: skip
 
 
@@ -175,7 +176,7 @@ def test_the_way_leads_out_of_a_function(compare: Compare) -> None:
         for key in (noise, call, loss):
             hand.record(key, run)
 
-    assert [one["op"] for one in compare(build).path] == ["RandomUniform", "Mean"]
+    assert [one["op"] for one in compare(build).path_to_loss] == ["RandomUniform", "Mean"]
 
 
 def grown(hand: Hand, run: int) -> None:

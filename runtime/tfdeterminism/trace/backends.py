@@ -36,7 +36,7 @@ class Backend(object):
     uses_matrix = False  # does advice.json speak of its ops?
 
     def install(self, recording):
-        """Put the probes into the framework, which has just been imported, and call recording.installed()."""
+        """Put the probes into the framework, which has just been imported, and call recording.on_installed()."""
         raise NotImplementedError
 
     def traits(self, op_type):
@@ -95,7 +95,7 @@ def find(name):
     return _loaded[name]
 
 
-def of_header(header):
+def find_for_header(header):
     """The Backend of a trace, by its header."""
     return find(header.get("framework") or "")
 

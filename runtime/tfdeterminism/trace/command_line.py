@@ -11,14 +11,14 @@ from .untrusted import sanitize_line
 LEVELS = ("none", "weights", "layers", "unordered", "ops")
 
 
-def complain(cause, advice, code=errors.EXIT_USAGE):
+def print_error(cause, advice, code=errors.EXIT_USAGE):
     """Two lines on standard error; gives the exit code."""
     said = "{}{}\n  {}".format(errors.LOG_PREFIX, cause, advice)  # of a stranger's file, it may be
     sys.stderr.write("".join(sanitize_line(line) + "\n" for line in said.split("\n")))
     return code
 
 
-def from_system(error, path):
+def print_os_error(error, path):
     """(cause, advice) of what the operating system refused; path: where, if it does not say."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return ("{}: {}".format(error.filename or path, error.strerror or error),
@@ -81,7 +81,7 @@ class _TwoLines(argparse.ArgumentParser):
     """Two lines for wrong usage."""
 
     def error(self, message):
-        complain(message, "see --help")
+        print_error(message, "see --help")
         sys.exit(errors.EXIT_USAGE)
 
 

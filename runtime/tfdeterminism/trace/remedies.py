@@ -7,7 +7,7 @@ class AutomaticFix(object):
 
     def __init__(self, key, words, environment=(), call=False):
         self.key = key
-        self.words = words
+        self.description = words
         self.environment = dict(environment)
         self.call = call
 

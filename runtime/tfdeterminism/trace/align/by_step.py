@@ -30,12 +30,12 @@ def realign(pair, groups):
     partner = _match_records(*[(group[slots], pair.step[side][slots]) for side, slots in enumerate(mine)])
     alone = mine[1][partner < 0]
     more = numpy.bincount(group[alone], minlength=len(pair.keys))
-    sizes = numpy.diff(pair.first)
-    sizes[groups] = pair.counts[0][groups] + more[groups]
+    sizes = numpy.diff(pair.first_slot)
+    sizes[groups] = pair.record_counts[0][groups] + more[groups]
     first = numpy.concatenate([[0], numpy.cumsum(sizes)]).astype(numpy.int64)
-    places = [every - pair.first[group] + first[group] for _ in (0, 1)]
+    places = [every - pair.first_slot[group] + first[group] for _ in (0, 1)]
     places[1][mine[1][partner >= 0]] = places[0][mine[0][partner[partner >= 0]]]
-    places[1][alone] = first[group[alone]] + pair.counts[0][group[alone]] + _nth(group[alone])
+    places[1][alone] = first[group[alone]] + pair.record_counts[0][group[alone]] + _nth(group[alone])
     return first, places
 
 

@@ -6,24 +6,26 @@ from .table import MISSING
 
 
 class CommonPrefix(object):
-    """steps: for each run the first step that it did not come through. limit: the same of both together.
+    """The steps that both runs of a pair have completed.
 
-    uneven: did one end sooner, or was one cut short? Then what is in one run only from `limit` on is no difference.
+    end_steps: for each run the first step that it did not complete; limit: the smaller of the two. is_uneven: did one
+    run end sooner, or was one killed? Then a record that only one run has, from step `limit` on, is not a difference.
     """
 
     def __init__(self, pair):
         self._pair = pair
-        self.steps = [_completed_steps(pair, side) for side in (0, 1)]
-        self.limit = min(self.steps)
+        self.end_steps = [_completed_steps(pair, side) for side in (0, 1)]
+        self.limit = min(self.end_steps)
         window = pair.runs[0].header.get("steps")
-        whole = all(run.whole for run in pair.runs)
-        self.uneven = not whole or (self.steps[0] != self.steps[1] and (not window or self.limit < window[1]))
+        whole = all(run.is_complete for run in pair.runs)
+        end_differs = self.end_steps[0] != self.end_steps[1]
+        self.is_uneven = not whole or (end_differs and (not window or self.limit < window[1]))
         # A run that was cut short was still at the step; one that ended by itself did something else then.
-        self._inside = any(not run.whole and end == self.limit for run, end in zip(pair.runs, self.steps))
+        self._inside = any(not run.is_complete and end == self.limit for run, end in zip(pair.runs, self.end_steps))
 
-    def narrow(self, differs, missing):
+    def clip(self, differs, missing):
         """Take out what cannot be compared. differs, missing: flags of all slots."""
-        if not self.uneven:
+        if not self.is_uneven:
             return
         step = self._pair.step
         apart = step[0] != step[1]
@@ -31,10 +33,10 @@ class CommonPrefix(object):
         differs &= ~beyond & ~(apart & (numpy.maximum(step[0], step[1]) >= self.limit))
         missing &= numpy.where(self._pair.order[0] == MISSING, step[1], step[0]) < self.limit
 
-    def words(self):
+    def describe(self):
         """"A to step 15, where it was killed; B to step 1,000, its end"."""
         return "; ".join("{} to step {:,}, {}".format(name, end, _end_reason(run))
-                         for name, end, run in zip("AB", self.steps, self._pair.runs))
+                         for name, end, run in zip("AB", self.end_steps, self._pair.runs))
 
 
 def _completed_steps(pair, side):
@@ -42,7 +44,7 @@ def _completed_steps(pair, side):
     run = pair.runs[side]
     steps = pair.step[side][pair.order[side] != MISSING]
     last = int(steps.max()) if len(steps) else 0
-    return max(last, run.end.get("steps") or 0) if run.whole else last
+    return max(last, run.end.get("steps") or 0) if run.is_complete else last
 
 
 def _end_reason(run):
@@ -52,4 +54,4 @@ def _end_reason(run):
         return "where it was killed"
     if run.end.get("error"):
         return "where recording ended: {}".format(run.end["error"])
-    return "its end" if run.whole else "where it was stopped"
+    return "its end" if run.is_complete else "where it was stopped"

@@ -58,7 +58,7 @@ class TraceTable(object):
                 "{} has a definition that makes no sense: id {}".format(self.path, one["id"]), "record it again")
 
     @property
-    def whole(self):
+    def is_complete(self):
         """Did the program end by itself, with everything recorded?"""
         return bool(self.end and self.end.get("clean", True) and not self.end.get("error")) and not self.damage
 
@@ -67,7 +67,7 @@ class TraceTable(object):
         lines = self._source.get(path, {})
         return [[at, lines[at][:160]] for at in range(number - around, number + around + 1) if at in lines]
 
-    def lines_unlike(self, other):
+    def changed_lines(self, other):
         """{file: line}: where the text of a file is first another in the other run, among the lines that both carry."""
         found = {}
         for path in set(self._source) & set(other._source):
@@ -88,12 +88,12 @@ class TraceTable(object):
             return valid[-1] if valid else versions[0][1]
         return versions[-1][1]
 
-    def moment(self, order):
+    def recorded_at(self, order):
         """When record number `order` was made, in seconds since 1970, or a little later; None if that is not known."""
         before = bisect.bisect_right(self._times, (order, float("inf")))
         return self._times[before - 1][1] if before else None
 
-    def forget(self):
+    def free_columns(self):
         """Give back the columns: the table holds what they held."""
         self.key = self.occurrence = self.step = self.value = None
 
@@ -139,11 +139,13 @@ def _records_within(path):
 class AlignedPair(object):
     """Two runs in one table.
 
-    keys: what each group of slots is (`format.key_of`). first: where a group's slots begin, with one
-    entry more at the end. value, order, step: for each of the two runs a column over all slots
-    (order: the record's place in its file, MISSING where this run has no such record). The first run's records of a
-    group are its first slots, as they were made; counts: for each run how many each group has.
-    ids: for each run, the definition's id by group, -1 where it has none; group: the group by id.
+    A group holds the records of one definition; a slot holds the records of both runs that correspond to each other.
+
+    keys: the key of each group (`format.key_of`). first_slot: the first slot of each group, and the number of slots as
+    the last entry. value, order, step: for each run a column over all slots (order: the record's place in its file,
+    MISSING if this run has no such record). The first run's records of a group fill its first slots, in the order in
+    which they were made. record_counts: for each run the number of records of each group. ids: for each run the
+    definition's id by group, -1 if it has none; group: the group by id.
     """
 
     def __init__(self, left, right):
@@ -151,27 +153,27 @@ class AlignedPair(object):
         self.keys, self.group = _groups(self.runs)
         self.ids = [_inverse(group, len(self.keys)) for group in self.group]
         counts = [_counts(run, group, len(self.keys)) for run, group in zip(self.runs, self.group)]
-        self.counts = counts
-        self.first = numpy.concatenate([[0], numpy.cumsum(numpy.maximum(*counts))]).astype(numpy.int64)
+        self.record_counts = counts
+        self.first_slot = numpy.concatenate([[0], numpy.cumsum(numpy.maximum(*counts))]).astype(numpy.int64)
         self.value, self.order, self.step = [], [], []
         for run, group in zip(self.runs, self.group):
             self._fill_slots(run, group)
-            run.forget()
+            run.free_columns()
         groups = by_step.unaligned_groups(self)
         if len(groups):
             self._refill_slots(*by_step.realign(self, groups))
 
     def __len__(self):
-        return int(self.first[-1])
+        return int(self.first_slot[-1])
 
-    def common(self, end):
+    def count_common(self, end):
         """How many records both have before this step, or at it."""
         both = (self.order[0] != MISSING) & (self.order[1] != MISSING)
         return int(numpy.count_nonzero(both & (numpy.maximum(*self.step) <= end)))
 
     def slots(self, group):
         """The slots of a group, as a slice."""
-        return slice(int(self.first[group]), int(self.first[group + 1]))
+        return slice(int(self.first_slot[group]), int(self.first_slot[group + 1]))
 
     def ever_differs(self, number, side):
         """Does a record of this id differ from the other run's in any step?"""
@@ -181,7 +183,7 @@ class AlignedPair(object):
 
     def groups_of(self, slots):
         """The group of each slot."""
-        return numpy.searchsorted(self.first, slots, "right") - 1
+        return numpy.searchsorted(self.first_slot, slots, "right") - 1
 
     def definition(self, group, order=None):
         """(side, definition) of a group: the first run's, or the second's where only that has it."""
@@ -192,7 +194,7 @@ class AlignedPair(object):
         raise KeyError(group)
 
     def _fill_slots(self, run, group):
-        place = self.first[:-1][group][run.key] if run.count else numpy.empty(0, numpy.int64)
+        place = self.first_slot[:-1][group][run.key] if run.count else numpy.empty(0, numpy.int64)
         place += run.occurrence
         for name, empty, source in (("value", 0, run.value), ("step", 0, run.step),
                                     ("order", MISSING, numpy.arange(run.count, dtype="<u4"))):
@@ -203,8 +205,8 @@ class AlignedPair(object):
             raise _bad_occurrences_error(run)
 
     def _refill_slots(self, first, places):
-        """first: as it will be; places: for each run where its slots go."""
-        self.first = first
+        """Move the slots. first: the new first_slot; places: for each run the new place of each slot."""
+        self.first_slot = first
         for side, place in enumerate(places):
             have = self.order[side] != MISSING
             for columns, empty in ((self.value, 0), (self.step, 0), (self.order, MISSING)):

@@ -7,7 +7,7 @@ from ..schema.tensor_values import COMPLEX, FLOATS, as_numbers
 _WIDTH = {"bfloat16": "<u2", "float16": "<u2", "float32": "<u4", "float64": "<u8"}
 
 
-def measure(left, right):
+def measure_difference(left, right):
     """The fields of two tensor_values.TensorSample that say how much they differ; None for numbers that the type does
     not have.
 
@@ -20,11 +20,11 @@ def measure(left, right):
              "nonfinite": [_nonfinite(left), _nonfinite(right)]}
     if any(left.head[name] != right.head[name] for name in ("dtype", "shape", "stride")):
         return dict(found, shapes=[left.head["shape"], right.head["shape"]])
-    bits = [one.kept.view("u1").reshape(len(one.kept), one.kept.itemsize) for one in (left, right)]
+    bits = [one.elements.view("u1").reshape(len(one.elements), one.elements.itemsize) for one in (left, right)]
     places = numpy.flatnonzero((bits[0] != bits[1]).any(axis=1))
-    found.update(compared=len(left.kept), differing=len(places))
+    found.update(compared=len(left.elements), differing=len(places))
     if len(places):
-        found.update(_largest([one.kept[places] for one in (left, right)], places, left.head))
+        found.update(_largest([one.elements[places] for one in (left, right)], places, left.head))
     return found
 
 

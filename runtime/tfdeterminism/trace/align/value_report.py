@@ -52,7 +52,7 @@ def _tensors(pair, both):
 
 def _tensor(pair, group, values):
     """Of one op's output: the first of its values that differ, else the first."""
-    amounts = [value_difference.measure(*one) for one in values]
+    amounts = [value_difference.measure_difference(*one) for one in values]
     differing = [number for number, one in enumerate(amounts) if one["differing"] or one["shapes"]]
     at = differing[0] if differing else 0
     head = values[at][0].head
@@ -67,7 +67,7 @@ def _growth(both, kind):
     steps = {}
     for (found, name, step, _), values in both:
         if found == kind:
-            steps.setdefault(step, []).append((name, value_difference.measure(*values)))
+            steps.setdefault(step, []).append((name, value_difference.measure_difference(*values)))
     points = [_point(step, steps[step]) for step in sorted(steps)]
     every = -(-len(points) // _GROWTH) or 1
     return points[::every] + ([points[-1]] if points[::every][-1:] != points[-1:] else [])

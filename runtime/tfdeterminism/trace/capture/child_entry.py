@@ -1,4 +1,4 @@
-"""What a Python does that a traced program has started: it records as its parent was told to."""
+"""What a Python does that a traced program has started: it records with the options of its parent."""
 
 import atexit
 import json
@@ -13,11 +13,12 @@ def begin():
     """Called by the hook in a Python that a traced program has started, just before it imports a framework."""
     if VARIABLE not in os.environ or recording.is_recording():
         return
-    told = json.loads(os.environ[VARIABLE])
-    replaced = told["pid"] == os.getpid()
-    identity = ProcessIdentity.called(told["identity"]["parent"]) if replaced else ProcessIdentity(**told["identity"])
-    made = recording.Recording(told["out"], told["level"], told["steps"], told["capture"], told["xla"], told["values"],
-                               identity, apply=told["apply"])
+    options = json.loads(os.environ[VARIABLE])
+    replaced = options["pid"] == os.getpid()
+    fields = options["identity"]
+    identity = ProcessIdentity.with_name(fields["parent"]) if replaced else ProcessIdentity(**fields)
+    made = recording.Recording(options["out"], options["level"], options["steps"], options["capture"], options["xla"],
+                               options["values"], identity, apply=options["apply"])
     made.start()
-    apply_fixes.apply(told["apply"])
+    apply_fixes.apply(options["apply"])
     atexit.register(made.stop)

@@ -17,8 +17,8 @@ VARIABLE = "TFDET_TRACE"
 _HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook")
 
 
-class Children(object):
-    """recording: a recording.Recording, which says how its children are to be recorded: told()."""
+class ChildProcesses(object):
+    """recording: a recording.Recording, which says how its children are to be recorded: child_options()."""
 
     def __init__(self, recording):
         self._recording = recording
@@ -30,7 +30,7 @@ class Children(object):
 
     def open(self):
         self._before = {name: os.environ.get(name) for name in (VARIABLE, "PYTHONPATH")}
-        if self._recording.identity.is_settled:
+        if self._recording.identity.is_final:
             os.environ.update(self._environment(os.environ))
         for name in ("fork", "forkpty"):
             if hasattr(os, name):
@@ -45,7 +45,7 @@ class Children(object):
             else:
                 os.environ[name] = value
 
-    def watch(self, module):
+    def hook_multiprocessing(self, module):
         """multiprocessing.connection: what another process is told was written down before."""
         def send(original, connection, *args, **kwargs):
             self._recording.flush()
@@ -56,17 +56,18 @@ class Children(object):
     def _environment(self, of, role=None):
         """What a child's environment must say. of: the environment that it would have had."""
         path = [one for one in of.get("PYTHONPATH", "").split(os.pathsep) if one not in ("", _HOOK)]
-        return {VARIABLE: json.dumps(self._recording.told(role)), "PYTHONPATH": os.pathsep.join([_HOOK] + path)}
+        options = json.dumps(self._recording.child_options(role))
+        return {VARIABLE: options, "PYTHONPATH": os.pathsep.join([_HOOK] + path)}
 
     def _fork(self, original):
         with self._lock:
             self._forks += 1
-            identity = self._recording.identity.forked(self._forks)
-        with self._recording.held():  # nobody is in the middle of writing
+            identity = self._recording.identity.for_fork(self._forks)
+        with self._recording.quiesced():  # nobody is in the middle of writing
             result = original()
             if not (result[0] if isinstance(result, tuple) else result):
                 self._forks, self._started, self._lock = 0, {}, threading.Lock()
-                self._recording.forked(identity)
+                self._recording.on_fork(identity)
         return result
 
     def _popen(self, original, popen, *args, **kwargs):

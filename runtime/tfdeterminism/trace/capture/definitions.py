@@ -27,7 +27,7 @@ class Definitions(object):
 
     def redefine(self, number, **fields):
         """What is known of this id now."""
-        self.renew(self._made(number, fields))
+        self.write_again(self._made(number, fields))
 
     def _made(self, number, fields):
         """A definition with what its type says of it."""
@@ -38,21 +38,21 @@ class Definitions(object):
         attrs = dict(known[1], **fields.get("attrs", {})) if known[1] else fields.get("attrs", {})
         return trace_format.definition(number, **dict(fields, traits=known[0], attrs=attrs))
 
-    def renew(self, definition):
+    def write_again(self, definition):
         """The same as a definition that may change again."""
         with self._lock:
             self._unwritten.append(dict(definition))
 
-    def take_unwritten(self):
+    def pop_unwritten(self):
         """Those that no file holds yet."""
         found, self._unwritten = self._unwritten, []
         return found
 
-    def trace_number(self, function):
+    def next_trace_number(self, function):
         """How many functions of this name were traced before."""
         return self._count(self._traces, function)
 
-    def label(self, name):
+    def unique_label(self, name):
         """A name for a variable that no other has."""
         number = self._count(self._labels, name)
         return "{}#{}".format(name, number) if number else name

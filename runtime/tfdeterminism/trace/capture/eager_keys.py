@@ -25,13 +25,14 @@ class EagerKeys(object):
     def key(self, op, stack, output, who, inputs, nth, more=None, **fields):
         """The id of an op's output: by type, the user's line, and how many such came in this step. who: a
         CallerIdentity; more(): more fields, which are asked for once."""
-        return self.at(op, tuple(stack[0][:2]) if stack else (), output, who, inputs, nth, lambda: stack, more, fields)
+        place = tuple(stack[0][:2]) if stack else ()
+        return self.key_at(op, place, output, who, inputs, nth, lambda: stack, more, fields)
 
-    def at(self, op, place, output, who, inputs, nth, stack, more=None, fields=None):
+    def key_at(self, op, place, output, who, inputs, nth, stack, more=None, fields=None):
         """The same by a place, (file, line) or (). stack(): what it is the innermost of, asked for once."""
         name = who, op, place, nth, output
         with self._lock:
-            number = self.known(name, inputs)
+            number = self.find_known(name, inputs)
             if number is not None:
                 return number
             number = self._ids.get(name)
@@ -45,16 +46,16 @@ class EagerKeys(object):
                                              inputs=sorted(set(inputs)), **fields)
                 number = self._ids[name] = made["id"]
                 self._fed[number] = (made, set(inputs))
-                self._by_inputs[op, tuple(inputs)] = self.described(number)
+                self._by_inputs[op, tuple(inputs)] = self.describe(number)
                 return number
             definition, known = self._fed[number]  # it is fed from elsewhere this time
             known.update(inputs)
             definition["inputs"] = sorted(known)
-            self._definitions.renew(definition)
+            self._definitions.write_again(definition)
             return number
 
-    def known(self, name, inputs):
-        """What at() gives for an output that has been there, and of which nothing new is to be said; None for any
+    def find_known(self, name, inputs):
+        """What key_at() gives for an output that has been there, and of which nothing new is to be said; None for any
         other. name: (who, op, place, nth, output)."""
         with self._lock:
             number = self._ids.get(name)
@@ -64,7 +65,7 @@ class EagerKeys(object):
                     return number
             return None
 
-    def feed(self, key, other):
+    def add_inputs(self, key, other):
         """What has this key gets what has the other, from now on."""
         with self._lock:
             definition, known = self._fed[key]
@@ -72,27 +73,27 @@ class EagerKeys(object):
                 return
             known.add(other)
             definition["inputs"] = sorted(known)
-            self._definitions.renew(definition)
+            self._definitions.write_again(definition)
 
-    def mark(self, key, **attrs):
+    def add_attrs(self, key, **attrs):
         """Say something more of what has this key."""
         with self._lock:
             definition = self._fed[key][0]
             if not set(attrs.items()) <= set(definition["attrs"].items()):
                 definition["attrs"] = dict(definition["attrs"], **attrs)
-                self._definitions.renew(definition)
+                self._definitions.write_again(definition)
 
-    def described(self, key):
+    def describe(self, key):
         """(node, stack) of an op's output."""
         definition = self._fed[key][0]
         return definition["node"], definition["stack"]
 
-    def named(self, key):
+    def name_of(self, key):
         """(function, trace, node) of it."""
         definition = self._fed[key][0]
         return definition["function"], definition["trace"], definition["node"]
 
-    def fed_by(self, op, inputs):
+    def find_by_inputs(self, op, inputs):
         """(node, stack) of an op of that type with these inputs, or None."""
         return self._by_inputs.get((op, tuple(inputs)))
 
@@ -102,16 +103,16 @@ class EagerKeys(object):
             for key in keys:
                 definition = self._fed[key][0]
                 definition["variable"] = label
-                self._definitions.renew(definition)
+                self._definitions.write_again(definition)
 
-    def nth(self, *name):
+    def next_occurrence(self, *name):
         """How often this name was asked for in this step, or in this task, from 0."""
-        task = pool_tasks.current()
+        task = pool_tasks.current_task()
         counts = self._nth if task is None else task.counts
         with self._lock:
             count = counts.get(name, 0)
             counts[name] = count + 1
             return count if count < _NTH_LIMIT else _NTH_LIMIT
 
-    def step_ended(self):
+    def on_step_end(self):
         self._nth.clear()

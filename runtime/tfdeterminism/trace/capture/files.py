@@ -22,7 +22,7 @@ _FRAMES = 4              # of whom the reading line is called by
 _watching, _hooked = [], []  # Python keeps what is added to hear it: one function for all
 
 
-class Files(object):
+class FileAccesses(object):
     """defined(): how many ops are known so far; folder: of the trace, whose own files are no input. Thread-safe."""
 
     def __init__(self, defined, folder):
@@ -49,11 +49,11 @@ class Files(object):
             _watching.remove(self)
         self._wrappers.undo()
 
-    def forked(self):
+    def on_fork(self):
         """In a fork, which another thread's lock must not hold up: what it opens is its own."""
         self._lock, self._known = threading.Lock(), {}
 
-    def told(self):
+    def as_json(self):
         """For the end of a trace, as causes.files_read reads it."""
         folder = tempfile.gettempdir()  # not while a file is opened: tempfile may be opening it, and holds its lock
         with self._lock:
@@ -61,10 +61,10 @@ class Files(object):
 
     def _opens(self, original, file, mode="r", *args, **kwargs):
         flags = os.O_RDWR if "+" in mode else os.O_RDONLY if "r" in mode else os.O_WRONLY
-        self.opened(file, flags | (os.O_TRUNC if "w" in mode else 0))
+        self.on_open(file, flags | (os.O_TRUNC if "w" in mode else 0))
         return original(file, mode, *args, **kwargs)
 
-    def opened(self, path, flags):
+    def on_open(self, path, flags):
         """A file is about to be opened."""
         if getattr(self._local, "busy", False) or isinstance(path, int):
             return
@@ -108,7 +108,7 @@ class Files(object):
 def _heard(event, arguments):
     if event == "open" and _watching:
         for one in list(_watching):
-            one.opened(arguments[0], arguments[2] or 0)
+            one.on_open(arguments[0], arguments[2] or 0)
 
 
 def _lies_in(folder, path):

@@ -30,14 +30,14 @@ class ProcessIdentity(object):
         return self._name
 
     @classmethod
-    def called(cls, name):
+    def with_name(cls, name):
         """Of a process that goes on under the name of another: a program that was put in its place."""
         made = cls(name)
         made._name = name
         return made
 
     @property
-    def is_settled(self):
+    def is_final(self):
         """Can its name not change any more? A process of multiprocessing may get its rank when it runs already."""
         return self._name is not None or self.parent is None or not self._is_multiprocessings()
 
@@ -52,15 +52,15 @@ class ProcessIdentity(object):
     def _is_multiprocessings(self):
         return _process_name() != self._process
 
-    def of_child(self, role=None):
+    def child_arguments(self, role=None):
         """The arguments of a ProcessIdentity of a child of this process."""
         name = self.name
         base = self._base if self.parent is not None and self._is_multiprocessings() else name
         return {"parent": name, "base": base, "above": rank(), "role": role}
 
-    def forked(self, number):
+    def for_fork(self, number):
         """The ProcessIdentity of a fork of this process, asked in the parent."""
-        return ProcessIdentity(process=_process_name(), **self.of_child("fork-{}".format(number)))
+        return ProcessIdentity(process=_process_name(), **self.child_arguments("fork-{}".format(number)))
 
 
 def rank():

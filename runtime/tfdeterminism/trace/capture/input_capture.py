@@ -37,10 +37,10 @@ class InputCapture(object):
         self._seen = 0
         self.done = False
 
-    def wants(self, function, trace, node):
+    def is_wanted(self, function, trace, node):
         return not self.done and [self._wanted[name] for name in _NAMES] == [function, trace, node]
 
-    def ran(self, key, meta, values):
+    def on_op_run(self, key, meta, values):
         """The wanted op has run once more. meta: what is kept of it as JSON, with dtypes and device of its inputs;
         values: those as arrays, None for what has none."""
         self._seen += 1
@@ -68,7 +68,7 @@ class InputCapture(object):
         except (IOError, OSError) as error:
             errors.log("the inputs of {} cannot be kept: {}".format(self._wanted["node"], error.strerror))
             return
-        self._recorder.captured(key, self._wanted["occurrence"], self._recorder.steps.number, name)
+        self._recorder.note_capture(key, self._wanted["occurrence"], self._recorder.steps.number, name)
 
 
 def as_bytes(value):

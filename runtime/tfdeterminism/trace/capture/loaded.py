@@ -10,12 +10,12 @@ _LARGEST = 64 << 20     # bytes of one
 _READERS = ("load", "fromfile", "loadtxt", "genfromtxt")
 
 
-class Loaded(object):
+class LoadedArrays(object):
     """Wraps the functions that read. known: digests of what they have given, its types named as NumPy does and as
     PyTorch does."""
 
     def __init__(self):
-        self.known = set()
+        self.digests = set()
         self._wrappers = Wrappers()
 
     def open(self):
@@ -28,9 +28,9 @@ class Loaded(object):
 
     def _read(self, original, *args, **kwargs):
         found = original(*args, **kwargs)
-        if isinstance(found, numpy.ndarray) and not isinstance(found, numpy.memmap) and len(self.known) < _MOST \
+        if isinstance(found, numpy.ndarray) and not isinstance(found, numpy.memmap) and len(self.digests) < _MOST \
                 and found.nbytes <= _LARGEST and found.dtype.kind in "biufc":
             plain = numpy.ascontiguousarray(found)
-            self.known.add(digest.digest_array(plain))
-            self.known.add(digest.digest_bytes(plain.reshape(-1).view(numpy.uint8), plain.dtype.name))
+            self.digests.add(digest.digest_array(plain))
+            self.digests.add(digest.digest_bytes(plain.reshape(-1).view(numpy.uint8), plain.dtype.name))
         return found

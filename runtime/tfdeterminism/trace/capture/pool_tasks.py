@@ -30,7 +30,7 @@ class PoolTask(object):
         self.counts, self.state = {}, {}
 
 
-def current():
+def current_task():
     """The PoolTask that this thread does, or None: the main one, and a framework's own, have none."""
     if not _local.is_known:
         _local.is_known = True
@@ -42,7 +42,7 @@ def current():
 
 def thread_name():
     """What this thread is called in a trace: as its task; the main one, and a framework's own, have no name."""
-    task = current()
+    task = current_task()
     if task is not None:
         return task.label
     thread = threading.current_thread()
@@ -50,9 +50,9 @@ def thread_name():
     return "" if plain else thread.name
 
 
-def named(name):
+def name_in_task(name):
     """The name of a value that is no op's, with that of the task which has made it."""
-    task = current()
+    task = current_task()
     return name if task is None else "{} of {}".format(name, task.label)
 
 
@@ -62,7 +62,7 @@ def _task(begun, function):
         return function
 
     def run(*args, **kwargs):
-        before, _local.task = current(), PoolTask(*begun)
+        before, _local.task = current_task(), PoolTask(*begun)
         try:
             return function(*args, **kwargs)
         finally:
@@ -78,7 +78,7 @@ class PoolTasks(object):
         self._recording = recording
         self._wrappers = Wrappers()
 
-    def wanted(self):
+    def import_hooks(self):
         """{module: what is to be called with it when it is imported}."""
         return {"concurrent.futures.thread": self._watch_futures, "multiprocessing.pool": self._watch_pools}
 
@@ -91,10 +91,10 @@ class PoolTasks(object):
     def _begun(self, pool):
         """(label, step) of the next task that is handed in to pools of this name in this step, or in this task; None
         where nothing is recorded."""
-        recorder, above = self._recording.recorder, current()
+        recorder, above = self._recording.recorder, current_task()
         if recorder is None or not recorder.active:
             return None
-        label = "task {} of {}".format(recorder.eager.nth("task", pool), pool)
+        label = "task {} of {}".format(recorder.eager.next_occurrence("task", pool), pool)
         return label if above is None else "{} in {}".format(label, above.label), recorder.steps.number
 
     def _start(self, original, thread):

@@ -20,10 +20,12 @@ _TICK = 0.02         # seconds; as exactly is known when something was recorded,
 
 
 class Recorder(object):
-    """writer: a Writer or LateWriter; folder: where files beside the trace go; backend: the
-    framework's backends.Backend. level: one of usage.LEVELS. window:
-    (first, end) of the steps to record, or None for all; values: what is to be kept of them, as values.parse() gives
-    it, or None; loaded: digests of what was read from files. Thread-safe."""
+    """Writes the definitions, digests and values of one process. Thread-safe.
+
+    writer: a Writer or LazyWriter; folder: where files beside the trace go; backend: the framework's backends.Backend;
+    level: one of command_line.LEVELS; window: (first, end) of the steps to record, or None for all; values: which
+    values to store, as value_recorder.parse() returns it, or None; loaded: digests of arrays that were read from files.
+    """
 
     def __init__(self, writer, folder, backend, level="ops", window=None, values=None, loaded=()):
         self.level = level
@@ -39,7 +41,7 @@ class Recorder(object):
         self.values = None if values is None else ValueRecorder(self, values, self._lock)
         self._pid = os.getpid()
         self._loaded = loaded
-        self.inherited = 0  # ids below this are of what the parent of a fork has made
+        self.first_own_id = 0  # ids below this are of what the parent of a fork has made
         self._writer = writer
         self._sources = SourceLines()
         self._buffer = []  # four numbers of each record
@@ -48,7 +50,7 @@ class Recorder(object):
         self._at_step = []
 
     @contextlib.contextmanager
-    def unseen(self):
+    def unrecorded(self):
         """What this thread runs meanwhile is not the program's own, and is not recorded."""
         before, self.local.busy = getattr(self.local, "busy", False), True
         try:
@@ -60,14 +62,14 @@ class Recorder(object):
         """Has the program run any op, recorded or not?"""
         return self.seen_ops or bool(self._buffer)
 
-    def wants(self):
+    def is_recording_step(self):
         """Is this step recorded?"""
-        return self.active and self.steps.wanted()
+        return self.active and self.steps.is_recorded()
 
     def emit(self, keys, digests, shapes=None):
         """keys: array of different ids; digests: array of uint64; shapes: array of CRCs or None for unknown."""
         with self._lock:
-            if not self.wants() or not self._is_own_process():
+            if not self.is_recording_step() or not self._is_own_process():
                 return
             self._flush_buffer()
             self._since = time.time()
@@ -85,7 +87,7 @@ class Recorder(object):
     def emit_one(self, key, value, shape=0):
         """One record, kept back for a while: eager ops come one by one."""
         with self._lock:
-            if not self.wants():
+            if not self.is_recording_step():
                 return
             now = time.time()  # records that are written together have one
             if len(self._buffer) >= 4 * _EAGER_BUFFER or self._buffer and now - self._since > _TICK:
@@ -94,13 +96,13 @@ class Recorder(object):
                 self._since = now
             self._buffer += value, key, self.steps.number, shape
 
-    def tell_loaded(self, key, value):
+    def mark_loaded(self, key, value):
         """Say so where a value that no op has made is what was read from a file."""
         if value in self._loaded:
-            self.eager.mark(key, from_file=True)
+            self.eager.add_attrs(key, from_file=True)
 
     @contextlib.contextmanager
-    def held(self):
+    def quiesced(self):
         """All is written, and nobody records meanwhile: a process may be forked."""
         with self._lock:
             self._flush()
@@ -115,16 +117,16 @@ class Recorder(object):
         """What a fork's file has to begin with, as lazy_writer.LazyWriter takes it."""
         return self._writer.definitions()
 
-    def forked(self, writer):
+    def on_fork(self, writer):
         """In a fork: what is recorded from now on is its own; what is known of ops stays."""
         self._writer.close()
         self._writer, self._pid = writer, os.getpid()
         self._buffer, self._marked = [], 0.0
         self._occurrences = numpy.zeros_like(self._occurrences)
-        self.inherited = self.definitions.count
+        self.first_own_id = self.definitions.count
         self.seen_ops = False
-        self.steps.begin_again()
-        self.eager.step_ended()
+        self.steps.reset()
+        self.eager.on_step_end()
 
     def _reserve(self):
         while self.definitions.count > len(self._occurrences):
@@ -133,26 +135,26 @@ class Recorder(object):
     def note(self, kind, text):
         self._guarded(lambda: self._writer.note(kind, text))
 
-    def captured(self, key, occurrence, step, name):
+    def note_capture(self, key, occurrence, step, name):
         self._guarded(lambda: (self._define(), self._writer.capture(key, occurrence, step, name)))
 
-    def keep(self, payload):
-        """A value, as tensor_values.packed() makes it."""
+    def write_value(self, payload):
+        """A value, as tensor_values.pack() makes it."""
         self._guarded(lambda: (self._define(), self._writer.value(payload)))
 
-    def at_step(self, function):
+    def add_step_callback(self, function):
         """function() is called at the end of each recorded step."""
         self._at_step.append(function)
 
     def _step_ended(self):
-        if self.wants():
+        if self.is_recording_step():
             for function in self._at_step:
                 function()
         self._flush()
-        self.eager.step_ended()
+        self.eager.on_step_end()
 
     def end(self, clean, exit_status, weights, variables, files):
-        """Write the last block. weights: hex digits or None; variables: {label: hex digits}; files: as files.Files
+        """Write the last block. weights: hex digits or None; variables: {label: hex digits}; files: as FileAccesses
         tells of them."""
         with self._lock:
             if self._is_own_process():
@@ -176,9 +178,9 @@ class Recorder(object):
             self._write(None)
 
     def _define(self):
-        definitions = self.definitions.take_unwritten()
+        definitions = self.definitions.pop_unwritten()
         self._writer.define(definitions)
-        self._writer.source(self._sources.about(definitions))
+        self._writer.source(self._sources.new_lines(definitions))
 
     def _flush_buffer(self):
         if self._buffer:

@@ -13,12 +13,12 @@ from ..command_line import LEVELS
 from ..schema import format as trace_format
 from ..schema.writer import Writer
 from . import digest
-from .child_processes import Children
-from .files import Files
+from .child_processes import ChildProcesses
+from .files import FileAccesses
 from .identity import ProcessIdentity
 from .import_hook import ImportHook
 from .lazy_writer import LazyWriter
-from .loaded import Loaded
+from .loaded import LoadedArrays
 from .pool_tasks import PoolTasks
 from .recorder import Recorder
 
@@ -70,9 +70,9 @@ class Recording(object):
         self._is_child = identity is not None
         self._out = os.path.abspath(out)
         self._tasks = PoolTasks(self)
-        self._files = Files(lambda: 0 if self.recorder is None else self.recorder.definitions.count, self._out)
-        self._loaded = Loaded()
-        self._children = Children(self) if with_children or self._is_child else None
+        self._files = FileAccesses(lambda: 0 if self.recorder is None else self.recorder.definitions.count, self._out)
+        self._loaded = LoadedArrays()
+        self._children = ChildProcesses(self) if with_children or self._is_child else None
         if not self._is_child:
             _check_new(out, self._path())
 
@@ -91,10 +91,10 @@ class Recording(object):
         for one in (self._tasks, self._files, self._loaded, self._imports):
             one.open()
         self._imports.add({name: self._install for name in backends.entries()})
-        self._imports.add(self._tasks.wanted())
+        self._imports.add(self._tasks.import_hooks())
         if self._children is not None:
             self._children.open()
-            self._imports.add({"multiprocessing.connection": self._children.watch})
+            self._imports.add({"multiprocessing.connection": self._children.hook_multiprocessing})
 
     def stop(self, clean=True, exit_status=None):
         """End the trace with the digest of the final weights, and take the probes away."""
@@ -118,13 +118,13 @@ class Recording(object):
                 return
             self.recorder = self._new_recorder()
         if self.recorder.values is not None and self.labels is not None:
-            self.recorder.values.final_weights(self.labels.values())
-        weights = self.labels.all_final() if self.labels is not None else {}
+            self.recorder.values.record_final_weights(self.labels.trained_values())
+        weights = self.labels.final_digests() if self.labels is not None else {}
         for function in self._at_exit:
             function(weights)
         self.recorder.end(clean, exit_status, digest.digest_parts(weights) if weights else None,
                           {label: "{:016x}".format(value) for label, value in weights.items()},
-                          self._files.told())
+                          self._files.as_json())
         for close in self._closers:
             close()
         if self._wrappers is not None:
@@ -132,45 +132,45 @@ class Recording(object):
 
     def step(self):
         if self.recorder is not None:
-            self.recorder.steps.next()
+            self.recorder.steps.end_step()
 
     # Children
 
-    def told(self, role=None):
+    def child_options(self, role=None):
         """How a child of this process is to be recorded, as JSON can say it. role: which one it is, if known."""
         return {"out": self._out, "level": self._level, "steps": self._steps, "capture": self.capture,
                 "values": self._values, "xla": None if self.xla or self._level != "none" else False,
-                "apply": self._apply, "pid": os.getpid(), "identity": self.identity.of_child(role)}
+                "apply": self._apply, "pid": os.getpid(), "identity": self.identity.child_arguments(role)}
 
     @contextlib.contextmanager
-    def held(self):
+    def quiesced(self):
         """Nothing is recorded meanwhile, and all is written that was."""
         if self.recorder is None:
             yield
         else:
-            with self.recorder.held():
+            with self.recorder.quiesced():
                 yield
 
     def flush(self):
         if self.recorder is not None:
             self.recorder.flush()
 
-    def forked(self, identity):
+    def on_fork(self, identity):
         """This process is a fork of the one that was recorded."""
         self._pid = os.getpid()
         self.identity, self._is_child = identity, True
-        self._files.forked()
+        self._files.on_fork()
         if self.recorder is not None:
-            self.recorder.forked(LazyWriter(self._new_writer, self.recorder.definitions_so_far()))
+            self.recorder.on_fork(LazyWriter(self._new_writer, self.recorder.definitions_so_far()))
         if self.labels is not None:
-            self.labels.forked()
+            self.labels.on_fork()
 
     def _children_left_traces(self):
         """Have children left traces?"""
         mine = os.path.basename(self._path())
         return any(name.endswith(trace_format.EXTENSION) and name != mine for name in os.listdir(self._out))
 
-    def complaint(self):
+    def problem(self):
         """(exit code, text) if there is something wrong with the trace, else None."""
         if self._is_child:
             return None  # it ends as it would without us
@@ -187,7 +187,7 @@ class Recording(object):
         try:
             writer = LazyWriter(self._new_writer) if self._is_child else self._new_writer()
             return Recorder(writer, self._out, backends.find(self._framework), self._level, self._steps, self._values,
-                            self._loaded.known)
+                            self._loaded.digests)
         except (IOError, OSError) as error:
             raise errors.UsageError("{}: {}".format(self._path(), error.strerror), "name another folder with --out")
 
@@ -234,24 +234,24 @@ class Recording(object):
             self.recorder.fail("{} {} cannot be traced: {}: {}".format(
                 backends.find(self._framework).label, framework.__version__, type(error).__name__, error))
 
-    def exit(self, original, status):
+    def end_and_exit(self, original, status):
         """os._exit skips what Python does at its end: the trace is ended first."""
         try:
             self.stop(exit_status=status)
         finally:
             original(status)
 
-    def captures(self):
+    def captures_inputs(self):
         """Is it this process that keeps an op's inputs?"""
         if not self.capture:
             return False
         return self.capture["rank"] == self.identity.name or (self.capture["rank"] is None and not self._is_child)
 
-    def at_exit(self, function):
+    def add_exit_callback(self, function):
         """function({label: digest}) is told what has been trained, before the trace ends."""
         self._at_exit.append(function)
 
-    def installed(self, labels, wrappers, closers, wanted):
+    def on_installed(self, labels, wrappers, closers, wanted):
         """Called back by a framework's install. labels: what is trained, and how it is called."""
         self.labels, self._wrappers, self._closers = labels, wrappers, closers
         self._imports.add(wanted)

@@ -100,7 +100,7 @@ def _execute(program, recording):
         _hide_tool_frames(error)
         sys.excepthook(type(error), error, error.__traceback__)
         return end.status
-    complaint = recording.complaint()
+    complaint = recording.problem()
     if complaint:
         code, text = complaint
         if text:

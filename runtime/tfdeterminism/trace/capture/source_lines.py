@@ -13,7 +13,7 @@ class SourceLines(object):
     def __init__(self):
         self._files = {}  # path: its lines that were not given out yet, by number
 
-    def about(self, definitions):
+    def new_lines(self, definitions):
         """{file: {line: text}} about the lines that these definitions name, and that nobody was given before."""
         found = {}
         for one in definitions:

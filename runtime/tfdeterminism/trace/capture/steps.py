@@ -13,9 +13,9 @@ class Steps(object):
         self._lock = lock
         self._ended = ended
         self._at_edge = []
-        self.begin_again()
+        self.reset()
 
-    def begin_again(self):
+    def reset(self):
         """In a fork: its steps are its own."""
         self.last = 0
         self._manual = self._applied = self._gradient = self._ends = False
@@ -23,24 +23,24 @@ class Steps(object):
     @property
     def number(self):
         """Of what this thread does now. last: of what the program itself does."""
-        task = pool_tasks.current()
+        task = pool_tasks.current_task()
         return self.last if task is None else task.step
 
-    def wanted(self):
+    def is_recorded(self):
         return self.window is None or self.window[0] <= self.number < self.window[1]
 
-    def ahead(self, steps=None):
+    def starts_later(self, steps=None):
         """Does the window that is recorded only begin later? steps: in at most so many."""
         left = 0 if self.window is None else self.window[0] - self.number
         return left > 0 and (steps is None or left <= steps)
 
-    def at_edge(self, function):
+    def add_window_callback(self, function):
         """function(begins) is called when the first step of the window begins, and when its last has ended."""
         self._at_edge.append(function)
 
-    def next(self):
+    def end_step(self):
         """trace.step(): from now on the program says where a step ends, and nobody guesses."""
-        task = pool_tasks.current()
+        task = pool_tasks.current_task()
         if task is not None:
             task.step += 1
             task.counts.clear()
@@ -51,9 +51,9 @@ class Steps(object):
                 self._advance()
             self._manual = True
 
-    def applied(self):
+    def on_optimizer_applied(self):
         """An optimizer has updated its variables, and the caller is back in Python."""
-        if pool_tasks.current() is not None:
+        if pool_tasks.current_task() is not None:
             return
         with self._lock:
             self._applied = True
@@ -61,30 +61,30 @@ class Steps(object):
             if not self._manual:
                 self._advance()
 
-    def gradient(self):
+    def on_gradient(self):
         """A gradient is about to be computed: without an optimizer this is what separates steps."""
-        if pool_tasks.current() is not None:
+        if pool_tasks.current_task() is not None:
             return
         with self._lock:
             if self._gradient and not self._applied and not self._manual:
                 self._advance()
             self._gradient = True
 
-    def loop_turned(self):
+    def on_loop_iteration(self):
         """One iteration of a loop in a graph that holds a training step has run."""
-        self._ends = self._ends and pool_tasks.current() is not None
-        self.applied()
+        self._ends = self._ends and pool_tasks.current_task() is not None
+        self.on_optimizer_applied()
 
-    def function_ran(self):
+    def on_function_run(self):
         """A graph function that holds a training step has run; the step ends with the outermost call."""
-        if pool_tasks.current() is None:
+        if pool_tasks.current_task() is None:
             self._ends = True
 
-    def call_ended(self):
+    def on_call_end(self):
         """An outermost call of a graph function has ended."""
-        if self._ends and pool_tasks.current() is None:
+        if self._ends and pool_tasks.current_task() is None:
             self._ends = False
-            self.applied()
+            self.on_optimizer_applied()
 
     def _advance(self):
         if self.window is not None and self.last == self.window[1] - 1:

@@ -88,7 +88,7 @@ def stack_of_caller():
     return found
 
 
-def place_of_caller():
+def location_of_caller():
     """(file, line) of the user's innermost frame, () for none."""
     frame = sys._getframe(1)  # type: FrameType | None
     while frame is not None:

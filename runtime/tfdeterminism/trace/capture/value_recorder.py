@@ -56,42 +56,42 @@ class ValueRecorder(object):
         self._lock = lock
         self._last = None  # the step whose weights were kept last
 
-    def of(self, function, trace, node):
+    def entries_for(self, function, trace, node):
         """What is wanted of an op: a list of entries, one for each output."""
         return self._wanted.get((function, trace, node), [])
 
     def loss_name(self, *where):
         """A name for a loss: the first of a program is "loss"."""
-        if pool_tasks.current() is not None and len(where) == 1:  # a graph's may be made in whatever task is first
-            return pool_tasks.named("loss#{}".format(*where))
+        if pool_tasks.current_task() is not None and len(where) == 1:  # a graph's may be made in whatever task is first
+            return pool_tasks.name_in_task("loss#{}".format(*where))
         number = self._names.setdefault(where, len(self._names))
         return "loss#{}".format(number) if number else "loss"
 
-    def due(self):
+    def is_due(self):
         """Is this a step of which values are kept?"""
         steps = self._recorder.steps
         number = steps.number - (steps.window[0] if steps.window else 0)
         every = 1
         while number >= _DENSE * every:
             every *= 2
-        return self._recorder.wants() and number % every == 0
+        return self._recorder.is_recording_step() and number % every == 0
 
-    def op(self, entry, key, array):
+    def record_op(self, entry, key, array):
         """An output of a named op. key: id of its definition."""
-        if self.due():
+        if self.is_due():
             self._keep({"kind": "op", "name": entry["node"], "key": key, "order": entry["order"],
                         "role": entry["role"]}, array, OP_LIMIT, self._recorder.steps.number)
 
-    def loss(self, name, array):
-        if self.due():
+    def record_loss(self, name, array):
+        if self.is_due():
             self._series("loss", name, array, self._recorder.steps.number)
 
-    def weights(self, arrays):
+    def record_weights(self, arrays):
         """arrays: {label: array}, at the end of a step."""
-        if self.due():
+        if self.is_due():
             self._weights(arrays, self._recorder.steps.number)
 
-    def final_weights(self, arrays):
+    def record_final_weights(self, arrays):
         """What the last step left, if its weights were not kept."""
         steps = self._recorder.steps
         if steps.window is None and steps.number and self._last != steps.number - 1:
@@ -107,7 +107,7 @@ class ValueRecorder(object):
 
     def _keep(self, head, array, limit, step):
         array = numpy.asarray(array)
-        if form.is_kept(array.dtype.name) and array.ndim <= form.MAX_DIMENSIONS:
+        if form.is_supported(array.dtype.name) and array.ndim <= form.MAX_DIMENSIONS:
             with self._lock:
                 self._write(head, array, limit, step)
 
@@ -124,7 +124,7 @@ class ValueRecorder(object):
         occurrence = before[1] + 1 if before[0] == step else 0
         self._counts[name] = step, occurrence
         self._left -= kept.nbytes
-        self._recorder.keep(form.pack(dict(
+        self._recorder.write_value(form.pack(dict(
             head, step=step, occurrence=occurrence, dtype=dtype, shape=[int(size) for size in array.shape],
             stride=stride, nan=nan, inf=inf, first=first), kept))
         if self._left <= 0:

@@ -31,7 +31,7 @@ class Advice(object):
         self.source = source
         self.solution = solution
         self.lines = list(lines)
-        self.text = text
+        self.summary = text
 
 
 class AdviceTable(object):
@@ -41,7 +41,7 @@ class AdviceTable(object):
     def __init__(self, header, content=None):
         content = content or _content()
         self.sources, self.solutions = content["sources"], content["solutions"]  # in the matrix' order
-        self._backend = backends.of_header(header)
+        self._backend = backends.find_for_header(header)
         self._version = _numbers(header.get("version") or "")
         self._ngc = _numbers((header.get("environment") or {}).get("NVIDIA_TENSORFLOW_VERSION") or "")
 

@@ -38,7 +38,7 @@ def is_of_task(definition):
     return bool(_TASK.match(definition["thread"]))
 
 
-def without_count(node):
+def without_occurrence(node):
     """The name of an op; of one that ran eagerly without the number of its turn."""
     return _NUMBER.sub("", node) if "@" in node else node
 

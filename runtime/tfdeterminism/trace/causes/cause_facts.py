@@ -35,7 +35,7 @@ class CauseFacts(object):
 
     def forward(self):
         """The definition of the op whose gradient it is, or None."""
-        return self._shared.forwards.of(self.definition, self.cause.side)
+        return self._shared.forwards.find(self.definition, self.cause.side)
 
     def is_from_host(self):
         """Has no op made this value, but Python, or whoever called?"""
@@ -43,7 +43,7 @@ class CauseFacts(object):
 
     def is_from_file(self):
         """Does this value come from a file that was not the same in both runs?"""
-        return traits.LOADS in self.definition["traits"] or self._shared.files.source(self.cause) is not None
+        return traits.LOADS in self.definition["traits"] or self._shared.files.file_of_value(self.cause) is not None
 
     def ran_unordered(self):
         """At the level "unordered" only that is recorded, and only where all else agrees."""

@@ -39,7 +39,7 @@ class Describer(object):
             "variable": one["variable"], "used_by": facts.users(), "dtype": one["dtype"],
             "shape": one["shape"], "class": fault.value,
             "why": self._why(facts, fault), "source": found.source, "solution": found.solution, "lines": found.lines,
-            "advice": "; ".join(line for line in [found.text] + found.lines if line), "run": "AB"[cause.side],
+            "advice": "; ".join(line for line in [found.summary] + found.lines if line), "run": "AB"[cause.side],
         }
 
     def _advise(self, fault, facts, forward):
@@ -82,9 +82,9 @@ class Describer(object):
     def _why_fed(self, cause, fault):
         """Of a value that no op has made: what is known of where it comes from."""
         files = self._shared.files
-        read = files.source(cause) or (files.before(cause) or [None])[-1]
-        name = read and files.words(read, cause.side)
-        own = ", which the run itself had written before" if read and read.own else ""
+        read = files.file_of_value(cause) or (files.read_before(cause) or [None])[-1]
+        name = read and files.describe(read, cause.side)
+        own = ", which the run itself had written before" if read and read.written_by_run else ""
         if fault is Fault.FILE:
             return "what was read from {} differs{}".format(name or "a file", own)
         said = "a value that comes from Python differs" if cause.definition["kind"] == "feed" and (

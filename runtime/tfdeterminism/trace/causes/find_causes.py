@@ -18,22 +18,22 @@ MAX_CAUSES = 32
 
 
 class PairAnalysis(object):
-    """What a pair says. result: "same", "diverged", "structure"; roots: the causes, the first one first.
+    """The causes of the differences of two runs.
 
-    before: the first read of a state that differs already when recording begins, where nothing else is found.
-    first_step: the earliest that differs, or None. differing, missing: numbers of records. dismissed: {module of
-    dismissals: how many records it explains}. steps: array of (step, records, differing). front: slots of the first
-    differing step in the first run's order.
+    pair: an align.table.AlignedPair. result: "same", "diverged" or "structure" (the runs execute different ops).
+    causes: the Causes, the first one first. preexisting: the first read of a state that differs already when recording
+    begins, if there is no other cause. first_step: the earliest step that differs, or None. differing, missing: numbers
+    of records. dismissed: {module of dismissals: number of records that it explains}.
     """
 
     def __init__(self, pair):
         self.pair = pair
-        self.roots = []
-        self.first_step = self.before = None
+        self.causes = []
+        self.first_step = self.preexisting = None
         self.dismissed = collections.Counter()
-        self.reach = CommonPrefix(pair)
+        self.common_prefix = CommonPrefix(pair)
         self.differs, missing = _differences(pair)
-        self.reach.narrow(self.differs, missing)
+        self.common_prefix.clip(self.differs, missing)
         self.missing_slots = numpy.flatnonzero(missing)
         self.differing = int(numpy.count_nonzero(self.differs))
         self.missing = len(self.missing_slots)
@@ -42,11 +42,11 @@ class PairAnalysis(object):
 
     @property
     def result(self):
-        if self.missing or any(root.kind is CauseKind.STRUCTURE for root in self.roots):
+        if self.missing or any(root.kind is CauseKind.STRUCTURE for root in self.causes):
             return "structure"
-        if self.roots or self.before is not None:
+        if self.causes or self.preexisting is not None:
             return "diverged"
-        return "structure" if self.reach.uneven else "same"
+        return "structure" if self.common_prefix.is_uneven else "same"
 
     def steps(self):
         """(step, records, differing or missing) of each step that has records."""
@@ -58,13 +58,13 @@ class PairAnalysis(object):
         differing = numpy.bincount(place[bad], minlength=len(numbers))
         return list(zip(numbers.tolist(), records.tolist(), differing.tolist()))
 
-    def front(self, step):
+    def step_slots(self, step):
         """Slots of a step in the order of the run that has them."""
         steps, order = _positions(self.pair)
         slots = numpy.flatnonzero(steps == step)
         return slots[numpy.argsort(order[slots], kind="mergesort")]
 
-    def state(self, slot):
+    def slot_state(self, slot):
         """"same", "differs", "missing" or "written" of one slot."""
         if MISSING in (self.pair.order[0][slot], self.pair.order[1][slot]):
             return "missing"
@@ -77,9 +77,9 @@ class PairAnalysis(object):
         structural, differing = self._structural()
         self._find_by_value(structural, differing)
         self._add(self._without_consequences(structural))
-        self.before = None if self.roots else self.before
-        if self.roots or self.before:
-            self.first_step = (self.roots or [self.before])[0].step
+        self.preexisting = None if self.causes else self.preexisting
+        if self.causes or self.preexisting:
+            self.first_step = (self.causes or [self.preexisting])[0].step
 
     def _find_by_value(self, structural, differing):
         """The causes of the earliest step that has any: after it everything may be a consequence."""
@@ -100,7 +100,7 @@ class PairAnalysis(object):
 
     def _causes_of(self, facts):
         """(causes of one step; what was dismissed as masked in it)."""
-        found, masked_now = Suspects(self.pair, self.differs, facts.step, facts.slots).roots(), []
+        found, masked_now = Suspects(self.pair, self.differs, facts.step, facts.slots).find_causes(), []
         for rule in dismissals.DISMISSALS:
             dismissed = [root for root in found if rule.holds(root, facts)]
             if dismissed:
@@ -114,20 +114,20 @@ class PairAnalysis(object):
 
     def _set_causes(self, causes):
         """A state that differs already is no op's fault, if anything else is."""
-        self.roots = [root for root in causes if not root.is_state]
-        self.before = causes[0] if causes and not self.roots else None
+        self.causes = [root for root in causes if not root.is_state]
+        self.preexisting = causes[0] if causes and not self.causes else None
 
     def _without_consequences(self, structural):
         """The structural cause, unless one of the others explains it: `missing` tells of it then."""
         explained = any(_is_before(root, structural[0]) or self._is_argument_of(root, structural[0])
-                        for root in self.roots if structural)
+                        for root in self.causes if structural)
         return [] if explained else structural
 
     def _add(self, structural):
         if structural:  # what is only wired otherwise is so because of what one run lacks
-            self.roots = [root for root in self.roots
+            self.causes = [root for root in self.causes
                           if root.kind not in (CauseKind.STRUCTURE, CauseKind.UNEXPLAINED)]
-        self.roots = sorted(self.roots + structural,
+        self.causes = sorted(self.causes + structural,
                             key=lambda root: (root.step, root.order, root.kind.value))[:MAX_CAUSES]
 
     def _structural(self):
@@ -139,10 +139,10 @@ class PairAnalysis(object):
         looked_at = sorted({int(steps[unlike].min())} | {root.step for root in found}) if unlike.any() else []
         found_at = (path_mismatch.find_path_mismatch(self.pair, step, unlike) for step in looked_at)
         parted = next(filter(None, found_at), None)
-        if parted is None or any(root.step < parted.root.step or root.step == parted.root.step
+        if parted is None or any(root.step < parted.cause.step or root.step == parted.cause.step
                                  and root.order < parted.orders[root.side] for root in found):
             return found, self.differs
-        return [parted.root], self.differs & ~parted.behind(self.pair)
+        return [parted.cause], self.differs & ~parted.slots_after(self.pair)
 
     def _is_argument_of(self, root, other):
         """Is it a value that a call gets in whose function the runs part? It is recorded when the call has ended."""
@@ -185,7 +185,7 @@ def _boundary_reads(pair):
             one, group = pair.runs[side].definition(number), int(pair.group[side][number])
             if one["attrs"].get("boundary"):
                 edges.append((group, one))
-            elif one["kind"] == "write" and pair.counts[side][group]:
+            elif one["kind"] == "write" and pair.record_counts[side][group]:
                 given.setdefault(one["variable"], set()).add(group)
                 changed.update([] if traits.OVERWRITES in one["traits"] else [one["variable"]])
     changed.update(variable for variable, groups in given.items() if len(groups) > 1)  # which came last?

@@ -17,7 +17,7 @@ class ForwardOps(object):
                 one = run.definition(number)
                 self._by_node.setdefault(one["node"], []).append((side, one))
 
-    def of(self, definition, side):
+    def find(self, definition, side):
         """The definition of the forward op, or None: of the same function if that has it."""
         run = self._pair.runs[side]
         told = self._of_rows(definition, run) or definition

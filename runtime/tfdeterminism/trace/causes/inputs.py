@@ -30,7 +30,7 @@ class InputGraph(object):
     def in_step(self, slot):
         return int(self._pair.step[0][slot]) == self._step
 
-    def slots(self, slot, group, definition):
+    def input_slots(self, slot, group, definition):
         """The slots of the records that feed this one; past graph ops that left no record in this step."""
         inside = in_graph(definition)
         walk, seen = list(self.sources(definition).recorded), set()
@@ -82,7 +82,7 @@ class InputGraph(object):
 
         Eager records stand in the order of execution. Those of a graph may not, within one run of it.
         """
-        mine, theirs = self.range(group), self.range(other)
+        mine, theirs = self.slot_range(group), self.slot_range(other)
         if inside and theirs[1] - theirs[0] == mine[1] - mine[0]:
             return theirs[0] + slot - mine[0]  # one for each
         if inside and theirs[1] - theirs[0] == 1:
@@ -95,7 +95,7 @@ class InputGraph(object):
         before = int(numpy.searchsorted(column, order))
         return first + before - 1 if before else None
 
-    def range(self, group):
+    def slot_range(self, group):
         """The slots of a group in this step, as (first, end)."""
         if group not in self._ranges:
             first, steps = self._column(self._pair.step, group)
@@ -105,5 +105,5 @@ class InputGraph(object):
 
     def _column(self, columns, group):
         """(first slot, values) of a group's records in the first run."""
-        first = int(self._pair.first[group])
-        return first, columns[0][first:first + int(self._pair.counts[0][group])]
+        first = int(self._pair.first_slot[group])
+        return first, columns[0][first:first + int(self._pair.record_counts[0][group])]

@@ -18,8 +18,8 @@ def first_difference_window(verdict):
     """Records of the first differing step around the root, in the order of the run that has them."""
     if verdict.first_step is None:
         return []
-    slots = verdict.front(verdict.first_step)
-    root = (verdict.roots or [verdict.before])[0]
+    slots = verdict.step_slots(verdict.first_step)
+    root = (verdict.causes or [verdict.preexisting])[0]
     at = numpy.flatnonzero(slots == root.slot) if root.slot is not None else []
     start = max(0, int(at[0]) - _FRONT // 4) if len(at) else 0
     shown = []
@@ -27,6 +27,6 @@ def first_difference_window(verdict):
         group = int(verdict.pair.groups_of(slot))
         _, one = verdict.pair.definition(group)
         shown.append({"op": one["op"], "name": one["node"], "output": one["output"], "kind": one["kind"],
-                      "state": "culprit" if slot in [r.slot for r in verdict.roots] else verdict.state(slot),
+                      "state": "culprit" if slot in [r.slot for r in verdict.causes] else verdict.slot_state(slot),
                       "file": one["file"], "line": one["line"], "function": one["function"]})
     return shown

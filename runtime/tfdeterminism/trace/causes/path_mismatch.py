@@ -19,14 +19,17 @@ _NUMBER = re.compile(r"#\d+$")
 
 
 class PathMismatch(object):
-    """orders: for each run the place of its first record that the other has not there, MISSING where it has none left;
-    root: the cause that this is, the record that is too many."""
+    """Where two runs begin to execute different ops.
 
-    def __init__(self, orders, root):
+    orders: for each run the place in its file of the first record that the other run does not have there, MISSING if
+    none is left; cause: the Cause of that record.
+    """
+
+    def __init__(self, orders, cause):
         self.orders = orders
-        self.root = root
+        self.cause = cause
 
-    def behind(self, pair):
+    def slots_after(self, pair):
         """A flag for each slot: is it of the records from there on, in either run?"""
         return numpy.logical_or(*[(order >= at) & (order != MISSING) for order, at in zip(pair.order, self.orders)])
 

@@ -9,7 +9,7 @@ _MAX_PATH = 48  # tensors of a way that are named; of a longer one the ends
 _MAX_VISITED = 200000
 
 
-def find_path(pair, root):
+def find_path_to_loss(pair, root):
     """The definitions on the shortest way from a cause to a loss that differs: [] where it leads to none.
 
     Beyond a write into a variable the way leads through the next step. Where no loss is recorded, it ends at the

@@ -32,7 +32,8 @@ class Reordered(object):
 
     def is_permutation(self, groups):
         pair = self._pair
-        slots = numpy.concatenate([numpy.arange(*self._feeds.range(group)) for group in groups]).astype(numpy.int64)
+        ranges = [numpy.arange(*self._feeds.slot_range(group)) for group in groups]
+        slots = numpy.concatenate(ranges).astype(numpy.int64)
         if len(slots) < 2 or (pair.order[1][slots] == MISSING).any():
             return False
         left, right = (numpy.sort(pair.value[side][slots]) for side in (0, 1))

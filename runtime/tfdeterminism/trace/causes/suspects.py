@@ -40,7 +40,7 @@ class Suspects(object):
         self._calls = _calls(pair.runs[0])
         self._bodies = self._differing_bodies()
 
-    def roots(self):
+    def find_causes(self):
         """Every cause of the step, in the order of the first run; the first difference if none stands out."""
         found, seen, reordered = [], set(), []
         for slot, group in zip(self._slots.tolist(), self._groups.tolist()):
@@ -70,16 +70,16 @@ class Suspects(object):
         if explained == "values":
             return None
         if definition["kind"] in ("read", "random") and definition["variable"]:
-            write = self._writes.last(definition, self._feeds.order(slot))
-            if any(self._writes.tainted(one) for one in self._writes.before(definition, write)):
+            write = self._writes.latest(definition, self._feeds.order(slot))
+            if any(self._writes.is_tainted(one) for one in self._writes.reaching(definition, write)):
                 return None
             if write is not None and definition["kind"] == "read":
-                racing = self._writes.racing(definition)
-                if any(self._writes.tainted(one) for one in racing):
+                racing = self._writes.unordered(definition)
+                if any(self._writes.is_tainted(one) for one in racing):
                     return None  # it came before or after what differs itself
                 if len(racing) == 1:
                     return self._root(CauseKind.UNORDERED, racing[0].slot, racing[0].group)
-                if self._writes.only_gives(write, definition):
+                if self._writes.is_plain_assignment(write, definition):
                     return self._root(CauseKind.UNRECORDED_WRITE, slot, group)
                 return self._root(CauseKind.VALUE, write.slot, write.group)  # though all that went into it agrees
         if self._reordered(group, definition):
@@ -105,7 +105,7 @@ class Suspects(object):
             return None
         for call in self._calls.get((definition["function"], definition["trace"]), ()):
             group = int(self._pair.group[0][call["id"]])
-            first, end = self._feeds.range(group)
+            first, end = self._feeds.slot_range(group)
             differing = numpy.flatnonzero(self._differs[first:end])
             if len(differing):
                 return self._root(CauseKind.VALUE, first + int(differing[0]), group)
@@ -114,7 +114,7 @@ class Suspects(object):
     def _explained(self, slot, group, definition):
         """"values" if something that feeds the record differs, "order" if only by order, else ""."""
         how = set()
-        for feeding in self._feeds.slots(slot, group, definition):
+        for feeding in self._feeds.input_slots(slot, group, definition):
             if self._differs[feeding]:
                 other = int(self._pair.groups_of(feeding))
                 how.add("order" if self._reordered(other, self._feeds.definition(feeding, other)[1]) else "values")
@@ -176,7 +176,7 @@ class Suspects(object):
         """Does any record of what feeds it differ in this step?"""
         sources = self._feeds.sources(definition)
         for number in sources.recorded + sources.before:
-            first, end = self._feeds.range(int(self._pair.group[0][number]))
+            first, end = self._feeds.slot_range(int(self._pair.group[0][number]))
             if self._differs[first:end].any():
                 return True
         return False

@@ -25,11 +25,15 @@ class NoRecordsError(trace_format.TraceFormatError):
 
 
 class TraceDiff(object):
-    """What two traces of one process say. result, first_step, culprits (list of dicts, the root first), notes (lines);
-    differing, missing, compared: numbers of records; reach: how far each went, where they part in that, or None;
-    open: what the graphs leave the order of open, which no record needs to show; steps, front: for the picture; path:
-    the tensors from the culprit to the loss; values: by how much what was kept differs, see the comparison module;
-    moment: seconds from the start of the run to the first cause, 0 for one process alone."""
+    """The difference of two traces of one process.
+
+    result: "same", "diverged" or "structure"; first_step: the first step that differs, or None; culprits: dicts, the
+    first cause first; notes: lines. differing, missing, compared: numbers of records. end_mismatch: in words, how far
+    each run went, if one went farther; or None. unordered: the ops whose order a graph does not define. steps: (step,
+    records, differing records) of each step; first_difference_window: the records around the first difference.
+    path_to_loss: the tensors from the first cause to the loss. values: by how much the stored values differ, see
+    align.value_report. first_cause_at: seconds from the start of the run to the first cause, 0 for a single process.
+    """
 
     def __init__(self, left, right, rank="0", starts=(None, None)):
         runs = [TraceTable(path) for path in (left, right)]
@@ -47,10 +51,11 @@ class TraceDiff(object):
         describer = Describer(pair)
         self.result = verdict.result
         self.first_step = verdict.first_step
-        self.compared = len(pair) if not verdict.reach.uneven else pair.common(verdict.reach.limit)
-        self.reach = verdict.reach.words() if verdict.reach.uneven else None
-        if self.reach and rank != "0":
-            self.reach = "in process {} {}".format(rank, self.reach)
+        prefix = verdict.common_prefix
+        self.compared = len(pair) if not prefix.is_uneven else pair.count_common(prefix.limit)
+        self.end_mismatch = prefix.describe() if prefix.is_uneven else None
+        if self.end_mismatch and rank != "0":
+            self.end_mismatch = "in process {} {}".format(rank, self.end_mismatch)
         strings, unused = (verdict.dismissed[one] for one in (dismissals.inert_string, dismissals.unused_memory))
         self.differing, self.missing = verdict.differing - strings - unused, verdict.missing
         self.reordered = verdict.dismissed[dismissals.overtaken]
@@ -60,29 +65,30 @@ class TraceDiff(object):
         if unused:
             self.notes.append("{:,} values of uninitialized memory differ, and nothing computed from them".format(
                 unused))
-        self.is_received = bool(verdict.roots) and traits.RECEIVES in verdict.roots[0].definition["traits"]
+        self.is_received = bool(verdict.causes) and traits.RECEIVES in verdict.causes[0].definition["traits"]
         self._add_notes(verdict)
         self.culprits = _deduplicate_lines([dict(describer.describe(root), rank=rank, key=_key_of(root))
-                                     for root in verdict.roots])
+                                     for root in verdict.causes])
         for culprit in self.culprits:
             culprit["snippet"] = runs["AB".index(culprit["run"])].snippet(culprit["file"], culprit["line"])
-        self.path = _path(pair, verdict.roots)
+        self.path_to_loss = _path(pair, verdict.causes)
         self.values = value_report.compare_values(pair)
-        self.moment = _moment(verdict, starts)
-        self.open = _unordered_lines(runs[0])
+        self.first_cause_at = _moment(verdict, starts)
+        self.unordered = _unordered_lines(runs[0])
         self.steps = overview.steps(verdict)
-        self.front = overview.first_difference_window(verdict)
+        self.first_difference_window = overview.first_difference_window(verdict)
 
     def _add_notes(self, verdict):
         """What is no culprit and makes the runs differ nevertheless."""
-        if verdict.before is not None:
-            unrecorded = verdict.before.kind is CauseKind.UNRECORDED_WRITE
+        if verdict.preexisting is not None:
+            unrecorded = verdict.preexisting.kind is CauseKind.UNRECORDED_WRITE
             words = "a state differs, and what writes it was not recorded: {}" if unrecorded else \
                 "a state differs already when recording begins: {}; record from an earlier step"
-            self.notes.append(words.format(verdict.before.definition["variable"] or verdict.before.definition["node"]))
-        elif self.reach and self.result == "structure" and not verdict.roots:
+            read = verdict.preexisting.definition
+            self.notes.append(words.format(read["variable"] or read["node"]))
+        elif self.end_mismatch and self.result == "structure" and not verdict.causes:
             if self._ended_alike(verdict):
-                self.result, self.reach = "same", None
+                self.result, self.end_mismatch = "same", None
                 self.notes.append("it was ended from outside in both runs")
                 return
             self.notes.append("what decides how far a run goes was not recorded: the time, a file, an exception")
@@ -92,18 +98,18 @@ class TraceDiff(object):
 
     def _ended_alike(self, verdict):
         """Is it a child that its parent ends when its work is done?"""
-        steps = verdict.reach.steps
+        steps = verdict.common_prefix.end_steps
         return all(header.get("parent") for header in self.headers) and not any(
             run.end for run in verdict.pair.runs) and steps[0] == steps[1] and not verdict.missing
 
-    def become_same(self, note):
+    def mark_same(self, note):
         """What differs is chance."""
-        self.result, self.reach, self.culprits, self.first_step = "same", None, [], None
+        self.result, self.end_mismatch, self.culprits, self.first_step = "same", None, [], None
         self.is_received = False
         self.differing = self.missing = 0
         self.notes.append(note)
 
-    def lack(self, names):
+    def add_missing_processes(self, names):
         """Processes that only one of the runs has."""
         self.result = "structure" if self.result == "same" else self.result
         self.notes.append("in one run only: process {}".format(", ".join(names)))
@@ -112,9 +118,9 @@ class TraceDiff(object):
         traces = [_about(header) for header in self.headers]
         return {"result": self.result, "first_step": self.first_step, "culprits": self.culprits, "rank": self.rank,
                 "compared": self.compared, "differing": self.differing, "missing": self.missing,
-                "reordered": self.reordered, "reach": self.reach, "open": self.open, "notes": self.notes,
-                "steps": self.steps, "front": self.front, "weights": self.weights, "traces": traces, "path": self.path,
-                "values": self.values}
+                "reordered": self.reordered, "reach": self.end_mismatch, "open": self.unordered, "notes": self.notes,
+                "steps": self.steps, "front": self.first_difference_window, "weights": self.weights, "traces": traces,
+                "path": self.path_to_loss, "values": self.values}
 
 
 def compare(folders):
@@ -139,10 +145,10 @@ def compare(folders):
 
 
 def _sort_key(difference):
-    """Sorts the Differences of one run's processes: the first cause first."""
+    """Sorts the TraceDiffs of one run's processes: the first cause first."""
     first = (difference.culprits or [{}])[0]
     waits = _CLOCK_RESOLUTION if first.get("class") in (Fault.HOST_VALUE.value, Fault.FILE.value) else 0.0
-    return (difference.is_received, difference.moment + waits, difference.first_step or 0)
+    return (difference.is_received, difference.first_cause_at + waits, difference.first_step or 0)
 
 
 def _other_process_notes(found):
@@ -162,7 +168,7 @@ def _from_where(difference):
     return ", from step {} on: {}".format(difference.first_step, difference.culprits[0]["op_type"])
 
 
-def suspects(folders, step):
+def unordered_candidates(folders, step):
     """The culprits that could be, of two runs whose records agree: what their graphs leave the order open of."""
     left, right = processes.processes_of(folders)
     found = [one for name in left.files if name in right.files
@@ -184,9 +190,9 @@ def _suspects_in(left, right, rank, step):
 
 def _moment(verdict, starts):
     """When the first cause was, seen from the start of its run."""
-    first = (verdict.roots or [None])[0]
+    first = (verdict.causes or [None])[0]
     side = first.side if first is not None else 0
-    at = None if first is None or starts[side] is None else verdict.pair.runs[side].moment(first.order)
+    at = None if first is None or starts[side] is None else verdict.pair.runs[side].recorded_at(first.order)
     return 0.0 if at is None else at - starts[side]
 
 
@@ -217,7 +223,7 @@ def _pairs(pairs):
 
 
 def _diff_processes(left, right):
-    """The Differences of two runs, one for each process. A process without a record is none to compare."""
+    """The TraceDiffs of two runs, one for each process that has records."""
     found, empty = [], NoRecordsError("nothing to compare", "record it again")
     for name in sorted(set(left.files) & set(right.files)):
         try:
@@ -240,9 +246,9 @@ def _match_children(found, left, right, parent):
         return
     if len(family) > 1 and processes.only_redistributed(left, right, parent):
         for one in mine:
-            one.become_same("who of the processes did what was shared out otherwise; together they did the same")
+            one.mark_same("who of the processes did what was shared out otherwise; together they did the same")
     elif lacking:
-        found[0].lack(sorted(lacking))
+        found[0].add_missing_processes(sorted(lacking))
 
 
 def _deduplicate_lines(culprits):
@@ -267,7 +273,7 @@ def _key_of(root):
 def _path(pair, roots):
     """What `run --record-values` takes: outputs of the causes, and those on the path from the first to the loss."""
     culprits = [root.definition for root in roots[:_SUSPECTS] if root.definition["output"] >= 0]
-    way = [one for one in path_to_loss.find_path(pair, roots[0]) if one not in culprits] if roots else []
+    way = [one for one in path_to_loss.find_path_to_loss(pair, roots[0]) if one not in culprits] if roots else []
     found = [dict(_named(one), role="culprit") for one in culprits]
     found += [dict(_named(one), role="loss" if one["attrs"].get("loss") else "path") for one in way]
     return found
@@ -278,14 +284,14 @@ def _named(one):
 
 
 def _check(runs):
-    """BadTrace where the two cannot be compared."""
+    """Raise TraceFormatError if the two cannot be compared."""
     left, right = (run.header for run in runs)
     program = [os.path.basename((header.get("argv") or [""])[0]) for header in (left, right)]
     for what, values, remedy in (
             ("programs", program, "trace the same program twice"),
             ("frameworks", [h.get("framework") for h in (left, right)], "trace the same program twice"),
-            ((backends.of_header(left).label or "framework") + " versions", [h.get("version") for h in (left, right)],
-             "other versions round differently"),
+            ((backends.find_for_header(left).label or "framework") + " versions",
+             [h.get("version") for h in (left, right)], "other versions round differently"),
             ("digests", [h.get("probe") for h in (left, right)], "record both with the same tfdeterminism"),
             ("devices", [h.get("devices") for h in (left, right)], "other devices round differently: use the same"),
             ("levels", [h.get("level") for h in (left, right)], "record both with the same --level"),
@@ -317,7 +323,7 @@ def _notes(runs):
             notes.append("{}: {}".format(name, run.end["error"]))
         notes += ["{}: {}".format(name, note.get("text", "")) for note in run.notes]
     notes += ["{} is not the same in both runs (line {}): they ran two programs".format(os.path.basename(path), line)
-              for path, line in sorted(runs[0].lines_unlike(runs[1]).items())]
+              for path, line in sorted(runs[0].changed_lines(runs[1]).items())]
     left, right = (run.header for run in runs)
     if (left.get("argv") or [])[1:] != (right.get("argv") or [])[1:]:
         notes.append("the arguments of the programs differ")
@@ -338,4 +344,4 @@ def _merged(notes):
 
 def _about(header):
     names = ("argv", "version", "python", "level", "steps", "devices", "xla")
-    return dict({name: header.get(name) for name in names}, framework=backends.of_header(header).label)
+    return dict({name: header.get(name) for name in names}, framework=backends.find_for_header(header).label)

@@ -42,38 +42,38 @@ class VariableWrites(object):
             elif one["attrs"].get("boundary") == "begin":
                 self._states[one["variable"]] = int(pair.group[0][number])
 
-    def last(self, definition, order):
+    def latest(self, definition, order):
         """The latest Write of this variable before, or None."""
         latest = [Write(self._feeds.order(slot), group, slot)
                   for group in self._writing(definition)
                   for slot in [self._feeds.latest(group, order)] if slot is not None]
         return max(latest) if latest else None
 
-    def before(self, definition, last):
+    def reaching(self, definition, last):
         """The Writes that may have come before this read, the last by the clock among them: what a graph does and what
         runs eagerly in a function that it calls stand in no order."""
         found = [] if last is None else [last]
         for group in self._writing(definition):
-            slots = range(*self._feeds.range(group))
+            slots = range(*self._feeds.slot_range(group))
             if slots and in_graph(definition) != in_graph(self._feeds.definition(slots[0], group)[1]):
                 found += [Write(self._feeds.order(slot), group, slot) for slot in slots]
         return found
 
-    def racing(self, definition):
+    def unordered(self, definition):
         """The Writes of this step of which their graph leaves open whether they come before this read, or after. One
         that what is read goes into comes after; what goes through a function is not followed."""
         found, body = [], (definition["function"], definition["trace"])
         for group in self._writing(definition) if in_graph(definition) else ():
-            slots = range(*self._feeds.range(group))
+            slots = range(*self._feeds.slot_range(group))
             one = self._feeds.definition(slots[0], group)[1] if slots else None
             if one and is_unordered_write(one):
                 write = Write(self._feeds.order(slots[0]), group, slots[0])
                 inside = (one["function"], one["trace"]) != body
-                if not (self.tainted(write) if inside else self._behind(definition, one)):
+                if not (self.is_tainted(write) if inside else self._behind(definition, one)):
                     found.append(write)
         return found
 
-    def only_gives(self, write, definition):
+    def is_plain_assignment(self, write, definition):
         """Does this write but give the variable that is read its value, eagerly, and is no other one recorded?"""
         _, one = self._feeds.definition(write.slot, write.group)
         return traits.OVERWRITES in one["traits"] and not in_graph(one) and len(self._writing(definition)) == 1 \
@@ -96,7 +96,7 @@ class VariableWrites(object):
         replica = None if definition["attrs"].get("boundary") else definition["replica"]
         return self._groups.get((definition["variable"], replica), ())
 
-    def tainted(self, write):
+    def is_tainted(self, write):
         """Does anything that went into this write differ, or into the writes before it in this step?"""
         if write not in self._tainted:
             self._tainted[write] = False  # ends what would go in a circle
@@ -105,14 +105,16 @@ class VariableWrites(object):
 
     def _is_tainted(self, write):
         _, definition = self._feeds.definition(write.slot, write.group)
-        if any(self._differs[slot] for slot in self._feeds.slots(write.slot, write.group, definition)):
+        if any(self._differs[slot] for slot in self._feeds.input_slots(write.slot, write.group, definition)):
             return True
         if any(self._differs[slot] for slot in self._state_before(definition)):
             return True
-        before = self.last(definition, write.order) if self._feeds.in_step(write.slot) else None
-        return before is not None and self.tainted(before)
+        before = self.latest(definition, write.order) if self._feeds.in_step(write.slot) else None
+        return before is not None and self.is_tainted(before)
 
     def _state_before(self, definition):
         """The slots of the state that a write changes, if it was there when recording began."""
         group = self._states.get(definition["variable"])
-        return () if group is None or traits.OVERWRITES in definition["traits"] else range(*self._feeds.range(group))
+        if group is None or traits.OVERWRITES in definition["traits"]:
+            return ()
+        return range(*self._feeds.slot_range(group))

@@ -16,13 +16,13 @@ def main(arguments=None, out=None):
     out = out or sys.stdout
     options = command_line.diff(arguments)
     if len(options.trace) < 2:
-        return command_line.complain("one trace cannot be compared", "name two or more: diff A B [C...]")
+        return command_line.print_error("one trace cannot be compared", "name two or more: diff A B [C...]")
     try:
         found = trace_diff.compare(options.trace)
     except trace_format.TraceFormatError as error:
-        return command_line.complain(error.cause, error.advice)
+        return command_line.print_error(error.cause, error.advice)
     except MemoryError:
-        return command_line.complain("not enough memory for these traces", "record fewer steps: run --steps 0:20",
+        return command_line.print_error("not enough memory for these traces", "record fewer steps: run --steps 0:20",
                                      errors.EXIT_FAILED)
     out.write((untrusted.to_json(found.as_json()) if options.json else text.diff_text(found)) + "\n")
     return trace_diff.CODES[found.result]

@@ -29,7 +29,7 @@ def main(arguments=None, out=None):
     options = command_line.locate(arguments)
     program = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not program:
-        return command_line.complain("no program is named", "locate -- train.py ARGS")
+        return command_line.print_error("no program is named", "locate -- train.py ARGS")
     folder, made = os.path.abspath(options.keep_traces or os.curdir), None
     try:
         if options.keep_traces:
@@ -44,14 +44,14 @@ def main(arguments=None, out=None):
         finally:
             signal.signal(signal.SIGTERM, previous)
     except DeviceUnusedError as error:
-        return command_line.complain(error.cause, error.advice, errors.EXIT_UNUSED)
+        return command_line.print_error(error.cause, error.advice, errors.EXIT_UNUSED)
     except (ProgramFailedError, TraceFormatError) as error:
-        return command_line.complain(error.cause, error.advice, errors.EXIT_FAILED)
+        return command_line.print_error(error.cause, error.advice, errors.EXIT_FAILED)
     except (IOError, OSError) as error:
-        cause, advice = command_line.from_system(error, folder)
-        return command_line.complain(cause, advice, errors.EXIT_FAILED)
+        cause, advice = command_line.print_os_error(error, folder)
+        return command_line.print_error(cause, advice, errors.EXIT_FAILED)
     except KeyboardInterrupt:
-        return command_line.complain("stopped", "no run is left behind", errors.EXIT_INTERRUPTED)
+        return command_line.print_error("stopped", "no run is left behind", errors.EXIT_INTERRUPTED)
     finally:
         if made:
             shutil.rmtree(made, ignore_errors=True)

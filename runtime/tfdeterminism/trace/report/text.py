@@ -10,8 +10,8 @@ def diff_text(difference):
     for number, culprit in enumerate(difference.culprits):
         lines += [""] + _culprit_lines(culprit, number, len(difference.culprits))
     lines += _with_blank_lines(value_text.report_lines(difference.values))
-    lines += [""] if difference.open else []
-    lines += ["left open: {op} ({file}:{line}): {why}".format(**one) for one in difference.open]
+    lines += [""] if difference.unordered else []
+    lines += ["left open: {op} ({file}:{line}): {why}".format(**one) for one in difference.unordered]
     if difference.notes:
         lines.append("")
     lines += ["note: " + note for note in difference.notes]
@@ -21,7 +21,7 @@ def diff_text(difference):
 def search_text(found):
     """The verdict for people, with what it rests on."""
     lines = []
-    if found.hidden:
+    if found.masked_by_tracing:
         for number, culprit in enumerate(found.culprits):
             lines += _culprit_lines(culprit, number, len(found.culprits), "Suspect") + [""]
     elif found.difference:
@@ -49,14 +49,14 @@ def _headline(found):
              "structure": "The runs do not do the same things, from step {} on"}[found.result]
     if found.result == "structure" and not found.culprits:
         words = "The runs do not do the same things"
-        if found.reach:
-            words = "One run goes farther than the other: {}".format(found.reach)
+        if found.end_mismatch:
+            words = "One run goes farther than the other: {}".format(found.end_mismatch)
     if found.result == "diverged" and found.first_step is None:
         words = "The runs differ in their final weights"
     head = words.format(found.first_step) + ": {} records compared".format(count(found.compared))
     if found.differing:
         head += ", {} differ".format(count(found.differing))
-    if found.reach and not found.differing:
+    if found.end_mismatch and not found.differing:
         head += ", all agree"
     if found.missing:
         head += ", {} are in one run only".format(count(found.missing))

@@ -87,7 +87,7 @@ class Reader(object):
     def close(self):
         self._file.close()
 
-    def at(self):
+    def position(self):
         """How many bytes were read."""
         return self._file.tell()
 
@@ -171,7 +171,7 @@ def definitions_until(path, end):
     reader = Reader(path)
     try:
         for kind, value in reader:
-            if reader.at() > end:
+            if reader.position() > end:
                 break
             if kind in ("definitions", "source"):
                 yield kind, value

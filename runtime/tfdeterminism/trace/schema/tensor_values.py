@@ -35,18 +35,18 @@ _MAX_ELEMENTS = 1 << 40  # elements of a tensor
 
 
 class TensorSample(object):
-    """head: the dict above, with elements (of the whole tensor); kept: array of what was kept, as it is stored."""
+    """head: the dict above, with the number of elements of the whole tensor; elements: array of the sampled ones."""
 
-    def __init__(self, head, kept):
+    def __init__(self, head, elements):
         self.head = head
-        self.kept = kept
+        self.elements = elements
 
     @property
     def numbers(self):
-        return as_numbers(self.kept, self.head["dtype"])
+        return as_numbers(self.elements, self.head["dtype"])
 
 
-def is_kept(dtype):
+def is_supported(dtype):
     """Can values of this type (its name) be kept? Not text, handles and quantised numbers."""
     return dtype in _STORED
 

@@ -52,7 +52,7 @@ class Writer(object):
         self._block(b"NOTE", _json({"kind": kind, "text": text}))
 
     def value(self, payload):
-        """payload: as values.packed() makes it."""
+        """payload: as tensor_values.pack() makes it."""
         self._block(b"VALS", payload)
 
     def capture(self, key, occurrence, step, name):

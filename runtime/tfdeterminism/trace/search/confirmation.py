@@ -7,7 +7,7 @@ import os
 
 from ..align import value_report
 from ..causes import advice, trace_diff
-from ..causes.cause import without_count
+from ..causes.cause import without_occurrence
 from ..faults import Fault
 from ..schema.format import TraceFormatError
 from . import hash_seeds
@@ -43,18 +43,18 @@ class Confirmation(object):
         trial = hash_seeds.HashSeedTrial(
             lambda seed: self._record("ops", self._steps, environment={hash_seeds.VARIABLE: seed}),
             lambda folders: any(_place(one) == _place(culprit) for one in trace_diff.compare(folders).culprits))
-        self._say(trial.tried())
+        self._say(trial.run())
         if not trial.decides:
             culprit["lines"] = advice.without_hashes(culprit["lines"])
             return
-        rest = trace_diff.compare(trial.same)
+        rest = trace_diff.compare(trial.same_seed_runs)
         if rest.result != "same":
             self._say("with one seed of hashes something else still differs" + "".join(
                 ": {}{}".format(one["op_type"], at_line(one)) for one in rest.culprits[:1]))
         table = advice.AdviceTable(dict(self._difference.headers[0], environment={}))
         found = table.advise(Fault(culprit["class"]), "python-set-order", culprit["device"])
         culprit.update(source=found.source, solution=found.solution, lines=found.lines,
-                       advice="; ".join([found.text] + found.lines))
+                       advice="; ".join([found.summary] + found.lines))
 
     def _replay(self):
         """Run the one op again and again on the inputs that it had."""
@@ -74,7 +74,7 @@ class Confirmation(object):
 
     def _tell_of_replays(self, path, folder):
         if self._schedules:
-            self._found.replay, lines = self._schedules.replayed(
+            self._found.replay, lines = self._schedules.replay_summary(
                 lambda environment: self._launcher.replay(path, 2, environment), folder)
             words = "run alone on the same inputs in {times} schedules: {distinct} different results"
         else:
@@ -86,11 +86,11 @@ class Confirmation(object):
 
     def _measure(self, until_different):
         """By how much it differs: runs that keep values of the culprits, and of the way to the loss."""
-        if not self._difference.path:
+        if not self._difference.path_to_loss:
             return
         wanted = os.path.join(self._folder, "values.json")
         with io.open(wanted, "w", encoding="utf-8") as target:
-            target.write(json.dumps(self._difference.path))
+            target.write(json.dumps(self._difference.path_to_loss))
         steps = self._steps
         try:  # what a gradient spoils, the next step's loss tells
             seen = until_different("ops", steps and (steps[0], steps[1] + 1), ["--record-values", wanted])
@@ -105,4 +105,5 @@ class Confirmation(object):
 
 def _place(culprit):
     """Which op it is, whatever it is called: a name may count how often its line ran before."""
-    return [culprit[name] for name in ("op_type", "file", "line", "function")] + [without_count(culprit["op_name"])]
+    fields = [culprit[name] for name in ("op_type", "file", "line", "function")]
+    return fields + [without_occurrence(culprit["op_name"])]

@@ -11,37 +11,43 @@ REPEATS, DIFFERS, FAILS, BY_HAND = "repeats", "differs", "fails", "by hand"
 
 
 class Fix(object):
-    """What came of it. result: one of the words above; applied: Remedies; by_hand: culprits that only a change of the
-    program mends; with_it, without: Outcomes; error: why the program failed with it, or None."""
+    """The fixes that were tried, and how the program ran with them.
 
-    def __init__(self, applied, by_hand):
+    result: REPEATS, DIFFERS, FAILS or BY_HAND; applied: the AutomaticFixes; manual_changes: culprits that only a change
+    of the program fixes; with_fix, without_fix: Outcomes; error: why the program failed with the fixes, or None;
+    compared_by_ops: were the runs compared op by op, because they have no weights?
+    """
+
+    def __init__(self, applied, manual_changes):
         self.result = BY_HAND
-        self.applied, self.by_hand = applied, by_hand
-        self.with_it, self.without = Outcomes(), Outcomes()
+        self.applied, self.manual_changes = applied, manual_changes
+        self.with_fix, self.without_fix = Outcomes(), Outcomes()
         self.error = None
-        self.by_ops = False
+        self.compared_by_ops = False
 
     @property
     def ratio(self):
         """How many times as long the program takes; None where that is not known."""
-        both = [statistics.median(one.seconds or [0]) for one in (self.with_it, self.without)]
+        both = [statistics.median(one.seconds or [0]) for one in (self.with_fix, self.without_fix)]
         return round(both[0] / both[1], 3) if all(both) else None
 
     def as_json(self):
-        return {"result": self.result, "applied": [{"solution": one.key, "words": one.words} for one in self.applied],
+        applied = [{"solution": one.key, "words": one.description} for one in self.applied]
+        return {"result": self.result, "applied": applied,
                 "by_hand": [{name: one[name] for name in ("op_type", "file", "line", "class", "lines")}
-                            for one in self.by_hand],
-                "compared": "every op" if self.by_ops else "final weights", "ratio": self.ratio, "error": self.error,
-                "with": self.with_it.as_json(), "without": self.without.as_json(), "lines": self.lines()}
+                            for one in self.manual_changes],
+                "compared": "every op" if self.compared_by_ops else "final weights", "ratio": self.ratio,
+                "error": self.error, "with": self.with_fix.as_json(), "without": self.without_fix.as_json(),
+                "lines": self.lines()}
 
     def lines(self):
         """For people."""
         said = []
         if self.applied:
-            said.append("applied from outside: " + "; ".join("{} ({})".format(one.words, one.key)
+            said.append("applied from outside: " + "; ".join("{} ({})".format(one.description, one.key)
                                                              for one in self.applied))
             said.append(self._outcome())
-        for one in self.by_hand:
+        for one in self.manual_changes:
             where = "{}:{}".format(one["file"], one["line"]) if one["file"] else "no line of yours"
             said.append("not from outside: {} ({}) needs a change of the program's own code{}".format(
                 one["op_type"], where, ":" if one["lines"] else ""))
@@ -51,16 +57,16 @@ class Fix(object):
     def _outcome(self):
         if self.result == FAILS:
             return "with it the program fails: {}".format(self.error)
-        found = self.with_it
+        found = self.with_fix
         said = "with it the program {}: {} of {} runs end alike".format(
-            "repeats itself" if self.result == REPEATS else "still differs", found.alike, found.runs)
-        if self.by_ops:
+            "repeats itself" if self.result == REPEATS else "still differs", found.identical, found.runs)
+        if self.compared_by_ops:
             said += ", op by op: it has no weights to compare"
         else:
-            said += " (without it {} of {})".format(self.without.alike, self.without.runs)
+            said += " (without it {} of {})".format(self.without_fix.identical, self.without_fix.runs)
         if self.ratio:
             said += "; it takes {:.2f} times as long ({:.1f} s, without it {:.1f} s)".format(
-                self.ratio, statistics.median(found.seconds), statistics.median(self.without.seconds))
+                self.ratio, statistics.median(found.seconds), statistics.median(self.without_fix.seconds))
         return said
 
 
@@ -75,12 +81,12 @@ class Outcomes(object):
         return len(self.digests)
 
     @property
-    def alike(self):
+    def identical(self):
         """How many runs end as most of them do."""
         return max(collections.Counter(self.digests).values()) if self.digests else 0
 
     def as_json(self):
-        return {"runs": self.runs, "alike": self.alike, "distinct": len(set(self.digests)), "seconds": self.seconds}
+        return {"runs": self.runs, "alike": self.identical, "distinct": len(set(self.digests)), "seconds": self.seconds}
 
 
 class FixTrial(object):
@@ -91,7 +97,7 @@ class FixTrial(object):
     def __init__(self, record, differ, runs, clock=time.time):
         self._record, self._differ, self._runs, self._clock = record, differ, runs, clock
 
-    def of(self, culprits):
+    def run(self, culprits):
         """The Fix for these."""
         fix = Fix(*fixes.automatic_fixes(culprits))
         if fix.applied:
@@ -107,12 +113,12 @@ class FixTrial(object):
 
     def _try(self, fix, options, environment):
         for turn in range(self._runs):  # in turns: what else the machine does meets both
-            self._run(fix.without, [], {}, turn)
-            self._run(fix.with_it, options, environment, turn)
-        if None in fix.with_it.digests:
-            fix.by_ops = True
-            fix.with_it.digests = self._differ(options, environment)
-        fix.result = REPEATS if fix.with_it.alike == fix.with_it.runs else DIFFERS
+            self._run(fix.without_fix, [], {}, turn)
+            self._run(fix.with_fix, options, environment, turn)
+        if None in fix.with_fix.digests:
+            fix.compared_by_ops = True
+            fix.with_fix.digests = self._differ(options, environment)
+        fix.result = REPEATS if fix.with_fix.identical == fix.with_fix.runs else DIFFERS
 
     def _run(self, outcomes, options, environment, turn):
         began = self._clock()

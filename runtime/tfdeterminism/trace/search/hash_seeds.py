@@ -10,18 +10,18 @@ class HashSeedTrial(object):
 
     def __init__(self, record, apart):
         self._record, self._apart = record, apart
-        self.same = []  # two runs with one seed
+        self.same_seed_runs = []  # two runs with one seed
         self.decides = False
 
-    def tried(self):
+    def run(self):
         """What was seen, in words; `decides` tells whether the order of hashes does."""
-        self.same = [self._record(_FIRST), self._record(_FIRST)]
-        if self._apart(self.same):
+        self.same_seed_runs = [self._record(_FIRST), self._record(_FIRST)]
+        if self._apart(self.same_seed_runs):
             return "with {}={} two runs still differ there: the order of hashes alone does not decide it".format(
                 VARIABLE, _FIRST)
         for seed in _OTHERS:
             folder = self._record(seed)
-            if self._apart([self.same[0], folder]):
+            if self._apart([self.same_seed_runs[0], folder]):
                 return self._again(seed, folder)
         return "with {}={} to {} the runs agree there: that the order of hashes decides it was not seen".format(
             VARIABLE, _FIRST, _OTHERS[-1])
@@ -31,7 +31,7 @@ class HashSeedTrial(object):
         agree = True
         for number in range(_AGAIN):
             for one in (_FIRST, seed) if number % 2 == 0 else (seed, _FIRST):
-                like, unlike = (self.same[0], folder) if one == _FIRST else (folder, self.same[0])
+                like, unlike = (self.same_seed_runs[0], folder) if one == _FIRST else (folder, self.same_seed_runs[0])
                 run = self._record(one)
                 agree = agree and not self._apart([like, run]) and self._apart([unlike, run])
         self.decides = agree

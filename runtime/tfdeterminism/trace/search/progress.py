@@ -15,23 +15,23 @@ class Progress(object):
         self._spent = 0.0
         self._began = None
 
-    def begin(self, what):
+    def begin_run(self, what):
         self._began = self._clock()
-        left = self.left()
+        left = self.seconds_left()
         tail = ", {} left".format(_duration(left)) if left is not None else ""
-        self.say("[{}/{}] {}{}".format(self.done + 1, max(self.planned, self.done + 1), what, tail))
+        self.print_line("[{}/{}] {}{}".format(self.done + 1, max(self.planned, self.done + 1), what, tail))
 
-    def end(self):
+    def end_run(self):
         self._spent += self._clock() - self._began
         self.done += 1
 
-    def left(self):
+    def seconds_left(self):
         """Seconds, by the mean of the runs so far; None before the first has ended."""
         if not self.done:
             return None
         return self._spent / self.done * max(self.planned - self.done, 1)
 
-    def say(self, line):
+    def print_line(self, line):
         self._out.write(line + "\n")
         self._out.flush()
 

@@ -17,20 +17,20 @@ class SearchResult(object):
         self.runs = 0
         self.findings = []
         self.culprits = []
-        self.hidden = False  # was it shown that the program differs without probes, and with them not?
-        self.unseen = None   # how runs ended that differ where no op that was recorded does, in words
+        self.masked_by_tracing = False  # was it shown that the program differs without probes, and with them not?
+        self.unlocated = None   # how runs ended that differ where no op that was recorded does, in words
 
-    def only_first(self, runs, left=()):
+    def set_first_run_differs(self, runs, left=()):
         """Of so many runs the first ended otherwise. left: the files of its that the others read."""
         self.result = "diverged"
-        self.unseen = "Only the first of {} runs ended otherwise; ".format(runs) + (
+        self.unlocated = "Only the first of {} runs ended otherwise; ".format(runs) + (
             "the {} after it read what it left: {}".format(runs - 1, ", ".join(left)) if left else
             "the {} after it agree".format(runs - 1))
 
-    def only_ends(self, words):
+    def set_ends_differ(self, words):
         """How runs ended is all that differs. words: how many."""
         self.result = "diverged"
-        self.unseen = "The runs differ, and what was recorded does not show where: " + words
+        self.unlocated = "The runs differ, and what was recorded does not show where: " + words
 
     @property
     def code(self):
@@ -40,17 +40,17 @@ class SearchResult(object):
         shown = self.difference.as_json() if self.difference else {"first_step": None, "notes": []}
         return dict(shown, result=self.result, culprits=self.culprits, runs=self.runs, replay=self.replay,
                     values=self.values, fix=self.fix and self.fix.as_json(), findings=self.findings,
-                    verdict=self.verdict(), hidden=self.hidden)
+                    verdict=self.verdict(), hidden=self.masked_by_tracing)
 
     def verdict(self):
         """One sentence."""
         if self.result == "same":
             return "No difference in {} runs.".format(self.runs)
-        if self.hidden:
+        if self.masked_by_tracing:
             return self._hidden_verdict()
-        if self.unseen:
-            return self.unseen + "."
-        reach = self.difference and self.difference.reach
+        if self.unlocated:
+            return self.unlocated + "."
+        reach = self.difference and self.difference.end_mismatch
         if reach and not self.culprits:
             return "One run goes farther than the other: {}.".format(reach)
         if not self.culprits:

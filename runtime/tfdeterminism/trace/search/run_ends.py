@@ -2,8 +2,8 @@
 
 import collections
 
-ROUNDS = 5     # of one run without probes and one with them; twice as many where so few do not tell
-BOUND = 0.025  # of being wrong, in each of the two looks, when it is said that probes hide a difference
+MIN_ROUNDS = 5     # of one run without probes and one with them; twice as many where so few do not tell
+MAX_ERROR_PROBABILITY = 0.025  # of being wrong, in each of the two looks, when it is said that probes hide a difference
 
 
 class RunEnds(object):
@@ -22,12 +22,12 @@ class RunEnds(object):
         """The digests of the runs with probes, or of those without."""
         return {digest for level, digest in self._runs if (level != "none") == traced}
 
-    def first_alone(self):
+    def only_first_differs(self):
         """Did only the first run end otherwise than all after it?"""
         digests = [digest for _, digest in self._runs]
         return len(digests) > 2 and digests[0] != digests[1] and len(set(digests[1:])) == 1
 
-    def words(self):
+    def describe(self):
         """"1 of 4 untraced runs ended otherwise than most, 0 of 10 traced ones did"."""
         most = collections.Counter(digest for _, digest in self._runs).most_common(1)[0][0]
         told = []
@@ -48,26 +48,28 @@ class Rounds(object):
         self.traced.append(traced)
 
     @property
-    def otherwise(self):
+    def differing_count(self):
         """How many runs without probes ended otherwise than those with them."""
         return sum(one not in self.traced for one in self.untraced)
 
-    def shown(self):
+    def is_significant(self):
         """Would it seldom be chance that all runs that differ are among those without probes?"""
-        return None not in self.untraced + self.traced and len(set(self.traced)) == 1 and self._chance() <= BOUND
+        if None in self.untraced + self.traced or len(set(self.traced)) > 1:
+            return False
+        return self._chance() <= MAX_ERROR_PROBABILITY
 
-    def hopeless(self):
+    def is_hopeless(self):
         """Can twice as many rounds not show it any more?"""
         return None in self.untraced + self.traced or len(set(self.traced)) > 1
 
-    def words(self):
+    def describe(self):
         return ("in turns, {} of {} untraced runs ended otherwise than those with probes at every op, 0 of {} of these "
                 "did: as good as that by chance in {:.1%} at most").format(
-                    self.otherwise, len(self.untraced), len(self.traced), self._chance())
+                    self.differing_count, len(self.untraced), len(self.traced), self._chance())
 
     def _chance(self):
         """That so many runs, dealt out by chance, all fall among the untraced ones: Fisher's exact test."""
         mine, every, chance = len(self.untraced), len(self.untraced) + len(self.traced), 1.0
-        for number in range(self.otherwise):
+        for number in range(self.differing_count):
             chance *= (mine - number) / float(every - number)
         return chance

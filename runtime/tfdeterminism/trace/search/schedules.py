@@ -25,7 +25,7 @@ class Schedules(object):
     def __bool__(self):
         return self.name is not None
 
-    def environment(self, turn, more=None):
+    def run_environment(self, turn, more=None):
         """The variables of the run number `turn` of those that are compared; None for none."""
         found = dict(more or {})
         if self:
@@ -35,7 +35,7 @@ class Schedules(object):
         return found or None
 
     @contextlib.contextmanager
-    def watched(self, folder):
+    def require_launches(self, folder):
         """The run meanwhile has to launch something, if it is the virtual GPU on which runs are to differ. folder: of
         the run, None for one that need not. Raises DeviceUnusedError."""
         if folder is not None and self.name == VGPU:
@@ -48,11 +48,11 @@ class Schedules(object):
         finally:
             self._launches = None
 
-    def replayed(self, replay, folder):
+    def replay_summary(self, replay, folder):
         """({"times", "distinct"}, lines about the kernels) of an op that is run once in each schedule."""
         path = os.path.join(folder, "launches.jsonl")
         report = {_REPORT: path} if self.name == VGPU else {}
-        runs = [replay(self.environment(turn, report if not turn else None)) for turn in range(len(self.values))]
+        runs = [replay(self.run_environment(turn, report if not turn else None)) for turn in range(len(self.values))]
         outputs = zip(*[one["digests"] for one in runs])
         distinct = max([len({tuple(digests) for digests in output}) for output in outputs] or [1])
         return {"times": len(runs), "distinct": distinct}, _kernels(path)

@@ -43,12 +43,12 @@ class Search(object):
             closest = self._among_ops(self._steps)
         if closest is not None:
             self._conclude(closest)
-        if not self.found.unseen and (self._untraced_differ() if closest is None else _is_coarse(closest)):
+        if not self.found.unlocated and (self._untraced_differ() if closest is None else _is_coarse(closest)):
             self._unseen(closest)
         self._compare_with_untraced()
         if self._fix and self.found.result != "same":
             self._progress.planned += 2 * self._limit
-            self.found.fix = FixTrial(self._outcome, self._differ, self._limit).of(self.found.culprits)
+            self.found.fix = FixTrial(self._outcome, self._differ, self._limit).run(self.found.culprits)
         if self._launcher.fallback_calls:
             self._found("computed by CPU fallbacks, so not evidence about NVIDIA's library: {}".format(
                 ", ".join(sorted(self._launcher.fallback_calls))))
@@ -68,11 +68,11 @@ class Search(object):
 
     def _left_behind(self):
         """Does only the first run end otherwise, and has it left a file that the later ones read?"""
-        if not self._ends.first_alone():
+        if not self._ends.only_first_differs():
             return False
-        left = files_read.left_behind(*[self._untraced_runs[at] for at in (0, -1)])
+        left = files_read.files_left_behind(*[self._untraced_runs[at] for at in (0, -1)])
         if left:
-            self.found.only_first(len(self._ends), left)
+            self.found.set_first_run_differs(len(self._ends), left)
         return bool(left)
 
     def _unseen(self, closest):
@@ -85,19 +85,19 @@ class Search(object):
         if seen is not None:
             self._found("in {} runs with probes at every op none that was recorded differed".format(len(self._ops)))
             self._conclude(seen)
-        elif self.found.hidden:
-            self.found.culprits = trace_diff.suspects(self._ops[-2:], (closest and closest.first_step) or 0)
+        elif self.found.masked_by_tracing:
+            self.found.culprits = trace_diff.unordered_candidates(self._ops[-2:], (closest and closest.first_step) or 0)
         elif closest is None:
             self._tell_ends()
         else:
             self._found("no op that was recorded differed in {} runs; of final weights, {}".format(
-                len(self._ops), self._ends.words() if len(self._ends) else "nothing is known"))
+                len(self._ops), self._ends.describe() if len(self._ends) else "nothing is known"))
 
     def _tell_ends(self):
-        if not self._ends.first_alone():
-            self.found.only_ends(self._ends.words())
+        if not self._ends.only_first_differs():
+            self.found.set_ends_differ(self._ends.describe())
             return
-        self.found.only_first(len(self._ends))
+        self.found.set_first_run_differs(len(self._ends))
         self._found("if it left something behind, a cache or a checkpoint, the later runs went on from there: "
                     "run each in a fresh copy of the folder")
 
@@ -106,18 +106,18 @@ class Search(object):
         probes hide what differs is said where enough of the ones differ, and none of the others."""
         rounds, first = run_ends.Rounds(), None
         for _ in range(2):
-            self._progress.planned += 2 * run_ends.ROUNDS
-            for number in range(run_ends.ROUNDS):
+            self._progress.planned += 2 * run_ends.MIN_ROUNDS
+            for number in range(run_ends.MIN_ROUNDS):
                 untraced, traced = self._untraced(number), self._run("ops", self._steps)
                 first = first or traced
                 found = trace_diff.compare([first, traced])
                 if found.culprits or found.first_step is not None:
                     return found
                 rounds.add(*map(_digest_of, (untraced, traced)))
-            if rounds.shown():
-                self.found.hidden, self.found.result = True, "diverged"
-                self._found(rounds.words())
-            if rounds.shown() or rounds.hopeless():
+            if rounds.is_significant():
+                self.found.masked_by_tracing, self.found.result = True, "diverged"
+                self._found(rounds.describe())
+            if rounds.is_significant() or rounds.is_hopeless():
                 break
         return None
 
@@ -148,7 +148,7 @@ class Search(object):
         if weights is None and self._schedules:
             self._found("weights and losses agree: a small difference may round away before it reaches them")
             return self._among_ops(self._steps)
-        if weights is None or weights.reach and not weights.culprits:
+        if weights is None or weights.end_mismatch and not weights.culprits:
             return weights
         return self._descend(weights) or weights
 
@@ -197,7 +197,7 @@ class Search(object):
             self._turn = number
             runs.append(self._run(level, steps, more))
             found = trace_diff.compare([runs[0], runs[-1]])
-            if found.culprits or found.reach or found.first_step is not None:
+            if found.culprits or found.end_mismatch or found.first_step is not None:
                 return found if found.culprits or len(runs) < 3 else trace_diff.compare(runs)
             unseen = unseen or (found if found.result != "same" else None)
             if number > 1 or level == "weights":
@@ -214,10 +214,10 @@ class Search(object):
             options += ["--steps", "{}:{}".format(*steps)]
         what = "without probes" if level == "none" else "digests of {}".format(level)
         what += ", with the advice" if fixed and (more or environment) else ""
-        self._progress.begin("run {}, {}".format(self._count, what))
-        with self._schedules.watched(folder if self._count == 1 else None):
-            self._launcher.record(self._count, options, self._schedules.environment(self._turn, environment))
-        self._progress.end()
+        self._progress.begin_run("run {}, {}".format(self._count, what))
+        with self._schedules.require_launches(folder if self._count == 1 else None):
+            self._launcher.record(self._count, options, self._schedules.run_environment(self._turn, environment))
+        self._progress.end_run()
         if not fixed:
             self._remember(level, folder, environment)
         return folder
@@ -237,7 +237,7 @@ class Search(object):
 
     def _found(self, line):
         self.found.findings.append(line)
-        self._progress.say("  " + sanitize_line(line))
+        self._progress.print_line("  " + sanitize_line(line))
 
     def _outcome(self, options, environment, turn):
         """Run it without probes: the digest of what it ends with, or None."""
@@ -263,7 +263,7 @@ class Search(object):
         if not untraced or not traced:
             self._found("final weights could not be compared with those of an untraced run")
         elif len(untraced) > 1 or len(traced) > 1 and not untraced <= traced:
-            self._found("final weights differ from run to run: " + self._ends.words())
+            self._found("final weights differ from run to run: " + self._ends.describe())
         elif untraced <= traced:
             self._found("final weights: bit-identical to those of an untraced run")
         else:
@@ -281,7 +281,7 @@ def _is_unexplained(difference):
 
 def _is_coarse(difference):
     """Do only weights, losses or layers tell of it, or the final weights alone?"""
-    if difference.reach:
+    if difference.end_mismatch:
         return False
     if difference.culprits:
         return difference.headers[0].get("level") not in ("unordered", "ops")

@@ -15,7 +15,7 @@ def install(recording: Any) -> None:
     wrappers = Wrappers()
     if recording.recorder.level == "ops":
         wrappers.wrap(sys.modules["toyframe"], "run_op", _Probe(recording.recorder))
-    recording.installed(None, wrappers, [], {})
+    recording.on_installed(None, wrappers, [], {})
 
 
 class _Probe:
@@ -38,6 +38,6 @@ class _Probe:
         self, tensor: Any, op: str, stack: list[Any], fed: list[int], kind: str, attributes: dict[str, Any]
     ) -> None:
         eager, who = self._recorder.eager, CallerIdentity("", 0, "", 0)
-        nth = eager.nth(op, tuple(stack[0][:2]) if stack else ())
+        nth = eager.next_occurrence(op, tuple(stack[0][:2]) if stack else ())
         tensor.key = eager.key(op, stack, 0, who, fed, nth, kind=kind, dtype="float32", attrs=attributes)
         self._recorder.emit_one(tensor.key, digest.digest_array(tensor.value), digest.digest_shape(tensor.value.shape))

@@ -14,15 +14,15 @@ class BoundaryReads(object):
     def __init__(self, recorder, labels):
         self._recorder, self._labels = recorder, labels
         self._keys = {}
-        recorder.steps.at_edge(self._reached)
+        recorder.steps.add_window_callback(self._reached)
 
     def _reached(self, begins):
         """The first of the steps that are recorded begins, or the last has ended."""
-        with self._recorder.unseen():
-            values = self._labels.values()
+        with self._recorder.unrecorded():
+            values = self._labels.trainable_values()
         self._record(BEGIN if begins else END, {label: digest.digest_array(value) for label, value in values.items()})
 
-    def exit(self, digests):
+    def on_exit(self, digests):
         """The program ends. digests: {label: digest} of what it has trained."""
         self._record(EXIT, digests)
 

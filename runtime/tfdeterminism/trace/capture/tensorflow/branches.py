@@ -40,7 +40,7 @@ class ControlFlowPacker(object):
             graph._set_control_flow_context(child)
             try:
                 branch = self.pack(child, its, fed)
-                packed = branch.packed()
+                packed = branch.to_tensor()
             finally:
                 graph._set_control_flow_context(context)
             _join(pack, branch, packed, [_SwitchOutput(child.pred, child.branch)])
@@ -48,7 +48,7 @@ class ControlFlowPacker(object):
             branch = DigestPack(self._keys, tf.use_sum())
             for op in its:
                 branch.add_op(op)
-            _join(pack, branch, branch.packed(), _chain(behind, switches))
+            _join(pack, branch, branch.to_tensor(), _chain(behind, switches))
         return pack
 
 

@@ -16,7 +16,7 @@ def make(out, level, steps):
         def on_train_begin(self, logs=None):
             self._recording.start()
             if self._recording.labels is not None:
-                self._recording.labels.follow_all(self.model.weights)
+                self._recording.labels.track_all(self.model.weights)
 
         def on_train_end(self, logs=None):
             self._recording.stop()

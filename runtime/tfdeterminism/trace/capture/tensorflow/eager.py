@@ -40,7 +40,7 @@ class EagerRecorder(object):
             context.post_execution_callbacks.remove(self._post_execution)
 
     @contextlib.contextmanager
-    def in_this_thread(self):
+    def install_in_thread(self):
         """A thread of TensorFlow's own has no callback."""
         if tf.op_callbacks is None or self._callback in tf.context.context().op_callbacks:
             yield
@@ -53,15 +53,15 @@ class EagerRecorder(object):
 
     def arguments(self, body, values):
         """What a graph hands to a Python function: values that its caller explains."""
-        with self._recorder.unseen():
-            for index, value in enumerate(values if self._recorder.wants() else ()):
+        with self._recorder.unrecorded():
+            for index, value in enumerate(values if self._recorder.is_recording_step() else ()):
                 if value.dtype.name not in _NO_VALUE:
                     self._argument(body, index, value)
 
     def _argument(self, body, index, value):
         key = self._recorder.eager.key("_Arg", body.stack, index, _who(body), [], 0, kind="argument",
                                        attrs={"argument_index": index}, dtype=value.dtype.name)
-        body.got(key)
+        body.add_input(key)
         if tf.is_eager(value):
             value._tfdet_key = (self._recorder, key)
             self._emit(key, value)
@@ -71,7 +71,8 @@ class EagerRecorder(object):
     def _converted(self, original, value, *args, **kwargs):
         """A tensor of a value from Python is made by no op: it is recorded where one gets it, but is from here."""
         made, recorder = original(value, *args, **kwargs), self._recorder
-        if recorder.level == "ops" and (recorder.wants() or recorder.steps.ahead(1)) and tf.is_eager(made) \
+        records = recorder.is_recording_step() or recorder.steps.starts_later(1)
+        if recorder.level == "ops" and records and tf.is_eager(made) \
                 and not getattr(recorder.local, "busy", False) and not hasattr(made, "_tfdet_given"):
             made._tfdet_given = user_frames.stack_of_caller()
         return made
@@ -95,14 +96,14 @@ class EagerRecorder(object):
         local.busy = True
         try:
             name = op_type.decode("utf-8") if isinstance(op_type, bytes) else op_type
-            called = self._keys.called_by_name(name)
-            if self._recorder.level == "ops" and self._recorder.wants():
+            called = self._keys.find_function(name)
+            if self._recorder.level == "ops" and self._recorder.is_recording_step():
                 self._observe(name, called, list(inputs or ()), attrs, outputs)
-            elif self._recorder.level == "ops" and self._recorder.steps.ahead():
+            elif self._recorder.level == "ops" and self._recorder.steps.starts_later():
                 self._remember(name, inputs or (), outputs)
             self._recorder.seen_ops = True
             if called is not None:
-                self._recorder.steps.call_ended()
+                self._recorder.steps.on_call_end()
         finally:
             local.busy = False
 
@@ -112,14 +113,14 @@ class EagerRecorder(object):
         kind = "call" if called else op_traits.definition_kind(op_type)
         short = op_traits.without_uid(op_type) if called else op_type
         nth = self._nth(body, who, short, stack)
-        variable = self._labels.of_eager(inputs[0]) if inputs and op_traits.accesses_variable(op_type) else None
+        variable = self._labels.find_eager_label(inputs[0]) if inputs and op_traits.accesses_variable(op_type) else None
         written = variable if kind == "write" else None
         fed = [self._input(tensor, stack, who, body, written) for tensor in inputs]
         fed = [key for key in fed if key is not None]
         forward, forward_stack = getattr(self._recorder.local, "forward", (None, []))
         fields = dict(kind=kind, calls=self._calls(called, op_type, attrs), forward=forward,
                       forward_stack=forward_stack, attrs=_seeds(attrs) if kind == "random"
-                      else pipelines.of_eager(op_type, attrs, inputs),
+                      else pipelines.eager_op_traits(op_type, attrs, inputs),
                       variable=variable)
         made = []
         for index, tensor in enumerate(outputs if isinstance(outputs, (list, tuple)) else ()):
@@ -138,15 +139,15 @@ class EagerRecorder(object):
             if kind == "write":
                 self._recorder.emit_one(made[0], 0)
         if op_traits.accesses_variable(op_type) and inputs and variable is None:
-            self._labels.wait(inputs[0], made)
+            self._labels.defer(inputs[0], made)
         if op_type == "MakeIterator" and len(fed) == 2:  # it puts out nothing, and the iterator is over the dataset
-            self._recorder.eager.feed(fed[1], fed[0])
+            self._recorder.eager.add_inputs(fed[1], fed[0])
         if made:
-            self._gradients.ran(attrs, made[0])
+            self._gradients.on_op_run(attrs, made[0])
         if made and self._capture is not None and not called:
             self._keep(made, op_type, inputs, attrs, outputs)
         if body is not None:
-            body.made(made)
+            body.add_outputs(made)
 
     def _calls(self, called, op_type, attrs):
         if op_type in op_traits.PYTHON:
@@ -157,25 +158,25 @@ class EagerRecorder(object):
 
     def _nth(self, body, who, source, stack):
         counter = self._recorder.eager if body is None else body
-        return counter.nth(who, source, tuple(stack[0][:2]) if stack else ())
+        return counter.next_occurrence(who, source, tuple(stack[0][:2]) if stack else ())
 
     def _keep(self, made, op_type, inputs, attrs, outputs):
-        name = self._recorder.eager.named(made[0])
-        if self._capture.wants(*name):
+        name = self._recorder.eager.name_of(made[0])
+        if self._capture.is_wanted(*name):
             values = [None if one.dtype in _SKIPPED else one.numpy() for one in inputs]
-            self._capture.eager(made[0], name, op_type, inputs, attrs, list(outputs or ())[:len(made)], values)
+            self._capture.capture_eager(made[0], name, op_type, inputs, attrs, list(outputs or ())[:len(made)], values)
 
     def _input(self, tensor, stack, who, body, written):
         """The key of an op's input; a value that no op made came from Python, and is recorded here. written: the
         variable that the op has written."""
         known = getattr(tensor, "_tfdet_key", None)
-        if known is not None and known[0] is self._recorder and known[1] >= self._recorder.inherited:
+        if known is not None and known[0] is self._recorder and known[1] >= self._recorder.first_own_id:
             return known[1]
         if not tf.is_eager(tensor) or tensor.dtype in _SKIPPED:
             return None
         source, stack, fields = self._origin(tensor, stack, written)
         nth = self._nth(body, who, source, stack)
-        known = body.so_far() if body is not None and source == "Python" else []
+        known = body.inputs_so_far() if body is not None and source == "Python" else []
         key = self._recorder.eager.key(source, stack, 0, who, known, nth, dtype=tensor.dtype.name,
                                        device=tensor.device or "", **fields)
         tensor._tfdet_key = (self._recorder, key)
@@ -185,12 +186,12 @@ class EagerRecorder(object):
     def _origin(self, tensor, stack, written):
         """(source, stack, fields) of a value that no op that was recorded has made. What was written shares the memory
         of the variable that it was written into: it came from elsewhere."""
-        variable = self._labels.whose(tensor)
+        variable = self._labels.owner_of(tensor)
         if variable is not None and variable != written:  # TensorFlow's fast path reads a variable without telling
             return "ReadVariableOp", stack, {"kind": "read", "variable": variable}
         made = getattr(tensor, "_tfdet_made", None)
         if made is None and hasattr(tensor, "_tfdet_key") and tensor._tfdet_key[0] is self._recorder:
-            node, made_by = self._recorder.eager.described(tensor._tfdet_key[1])  # before this process was forked
+            node, made_by = self._recorder.eager.describe(tensor._tfdet_key[1])  # before this process was forked
             made = node.partition("@")[0], made_by
         if made is not None and made[0] != "Python":
             return made[0], made[1], {"kind": "op", "attrs": {"preexisting": True}}
@@ -200,10 +201,10 @@ class EagerRecorder(object):
     def _remember(self, op_type, inputs, outputs):
         """Who has made these before recording begins; of what comes from Python, which line first used it."""
         stack = user_frames.stack_of_caller()
-        if self._recorder.steps.ahead(1):
+        if self._recorder.steps.starts_later(1):
             for tensor in inputs:
                 if tf.is_eager(tensor) and tensor.dtype not in _SKIPPED and not hasattr(tensor, "_tfdet_made") \
-                        and self._labels.whose(tensor) is None:
+                        and self._labels.owner_of(tensor) is None:
                     tensor._tfdet_made = ("Python", stack)
         for tensor in outputs if isinstance(outputs, (list, tuple)) else ():
             if tf.is_eager(tensor):
@@ -219,11 +220,11 @@ class EagerRecorder(object):
                 packed = digests.fingerprint(tensor)
             value = int(tf.value(packed).view("<u8")[0, 0])
         self._recorder.emit_one(key, value, digest.digest_shape(tensor.shape.as_list()))
-        self._recorder.tell_loaded(key, value)
+        self._recorder.mark_loaded(key, value)
         if self._recorder.values is not None:
-            for entry in self._recorder.values.of(*self._recorder.eager.named(key)):
+            for entry in self._recorder.values.entries_for(*self._recorder.eager.name_of(key)):
                 if entry["output"] == output:
-                    self._recorder.values.op(entry, key, tensor.numpy())
+                    self._recorder.values.record_op(entry, key, tensor.numpy())
 
 
 def _op_callbacks(callback, wrappers):

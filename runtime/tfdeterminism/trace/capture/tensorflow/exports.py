@@ -25,7 +25,7 @@ def strip_probes_on_export():
 def skip_checkpoint_ops(recorder, wrappers):
     """Nothing of what is run to write a checkpoint is recorded."""
     def save(original, *args, **kwargs):
-        with recorder.unseen():
+        with recorder.unrecorded():
             return original(*args, **kwargs)
 
     for module, name in _SAVERS:

@@ -9,8 +9,8 @@ import weakref
 from . import in_place, op_traits, unordered_ops
 from . import internals as tf
 from .branches import ControlFlowPacker
-from .graphs import ProbeScope, ancestors, opened
-from .pack import DigestPack, capture_inputs, hand_over
+from .graphs import ProbeScope, ancestors, unfinalized
+from .pack import DigestPack, call_python_with, capture_inputs
 from .value_probes import ValueProbes
 
 
@@ -26,13 +26,13 @@ class FetchPlans(object):
         self._taps = ValueProbes(recorder, keys, self._kept)
         self._plans = weakref.WeakKeyDictionary()  # graph: {what is run: plan}
 
-    def of(self, graph, targets, fetches, feeds):
+    def plan_for(self, graph, targets, fetches, feeds):
         """The FetchPlan of a run."""
         plans = self._plans.setdefault(graph, {})
         name = (tuple(op.name for op in targets), tuple(_name(one) for one in fetches),
                 tuple(_name(one) for one in feeds))
         if name not in plans:
-            with opened(graph):
+            with unfinalized(graph):
                 if name not in plans:  # another thread may have come first
                     plans[name] = self._new_plan(graph, targets, fetches, feeds)
         return plans[name]
@@ -52,10 +52,10 @@ class FetchPlans(object):
             for key, tensor in getattr(graph, "_tfdet_extras", []):
                 if tensor.op in needed:
                     pack.add(key, tensor)
-            fetch = pack.packed()
+            fetch = pack.to_tensor()
             plain = [op for op in ops if op._control_flow_context is None]
             kept = capture_inputs(self._capture, self._keys, plain, self._kept)
-        kept += self._taps.of(graph, ops, [op._control_flow_context for op in ops if _in_cond(op)])
+        kept += self._taps.add_probes(graph, ops, [op._control_flow_context for op in ops if _in_cond(op)])
         return FetchPlan(pack, fetch, kept, any(_trains(op) for op in ops))
 
     def _prepare(self, graph):
@@ -98,7 +98,7 @@ class FetchPlans(object):
         done = self._hand_over(graph, context, probed, [turn] if overlap else [])
         if done is None:
             return
-        made = [done] + self._taps.of(graph, [op for op in inside if op in needed], [context])
+        made = [done] + self._taps.add_probes(graph, [op for op in inside if op in needed], [context])
         for op in waiting[-1:] if overlap else waiting:  # what counts goes on, and the next turn with it
             op._add_control_inputs(made)
         for op in inside if not overlap else ():  # iterations that overlap would mix their records
@@ -112,15 +112,15 @@ class FetchPlans(object):
             graph._set_control_flow_context(context)
             try:
                 pack = ControlFlowPacker(self._keys).pack(context, ops)
-                packed = pack.packed()
+                packed = pack.to_tensor()
                 if packed is None:
                     return None
 
                 def sink(value, number=None):
-                    recorder.emit(*pack.records(value, number))
+                    recorder.emit(*pack.unpack_records(value, number))
                     return []
 
-                return hand_over(sink, [packed] + turn, self._kept)
+                return call_python_with(sink, [packed] + turn, self._kept)
             finally:
                 graph._set_control_flow_context(None)
 

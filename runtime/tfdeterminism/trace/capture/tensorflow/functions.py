@@ -9,9 +9,9 @@ import threading
 
 from . import in_place, op_traits, unordered_ops
 from . import internals as tf
-from .graph_keys import replica
+from .graph_keys import replica_of_scope
 from .graphs import ProbeScope, ancestors
-from .pack import DigestPack, capture_inputs, hand_over
+from .pack import DigestPack, call_python_with, capture_inputs
 from .value_probes import ValueProbes
 
 # Rewritten or run at will by TensorFlow: input pipelines, vectorised loops, exports.
@@ -60,17 +60,17 @@ class FunctionInstrumenter(object):
                 return
 
     def _named(self, original, name, graph, *args, **kwargs):
-        self._keys.named(name, graph)
+        self._keys.name_function(name, graph)
         return original(name, graph, *args, **kwargs)
 
     def _named_old(self, original, made, name, graph, *args, **kwargs):
-        self._keys.named(name, graph)
+        self._keys.name_function(name, graph)
         return original(made, name, graph, *args, **kwargs)
 
     def _copied(self, original, fdef, *args, **kwargs):
         """Gradients of cond and while work on a copy of the branch or body, and have that run instead."""
         copy = original(fdef, *args, **kwargs)
-        self._keys.copied(fdef.signature.name, copy)
+        self._keys.on_function_copied(fdef.signature.name, copy)
         return copy
 
     def _made_of_graph(self, original, function, graph, *args, **kwargs):
@@ -128,7 +128,7 @@ class FunctionInstrumenter(object):
             carried = unordered_ops.loop_carried_ops(graph.inputs, _tensors(outputs))
             unordered_ops.mark_loop(ops, carried, self._draws)
         if any(unordered_ops.is_stateful(op) or self._draws(op) for op in ops):
-            self._drawing.add(self._keys.identity(graph))
+            self._drawing.add(self._keys.identify_graph(graph))
 
     def _draws(self, op):
         return any(one in self._drawing for one in self._calls(op))
@@ -144,7 +144,7 @@ class FunctionInstrumenter(object):
         extras, graph._tfdet_extras = getattr(graph, "_tfdet_extras", []), []
         if self._recorder.level in ("unordered", "ops"):
             self._mark_unordered(graph, ops, outputs)
-        sinks = self._taps.of(graph, ops)
+        sinks = self._taps.add_probes(graph, ops)
         with ProbeScope(graph):
             pack = DigestPack(self._keys, tf.use_sum())
             if self._recorder.level == "ops":
@@ -159,30 +159,30 @@ class FunctionInstrumenter(object):
                     sinks.append(self._add_sink(pack, ends, is_loop(graph), turn))
             sinks.extend(capture_inputs(self._capture, self._keys, ops, self._kept))
         if ends and not is_loop(graph):
-            self._ending.add(self._keys.identity(graph))
+            self._ending.add(self._keys.identify_graph(graph))
         calls = [op for op in ops if any(one in self._with_sink for one in self._calls(op))]
         if sinks or calls:
-            self._with_sink.add(self._keys.identity(graph))
+            self._with_sink.add(self._keys.identify_graph(graph))
         _in_order(calls)
         return sinks
 
     def _calls(self, op):
-        return self._keys.called(op) if op.type in op_traits.CALLS else []
+        return self._keys.called_functions(op) if op.type in op_traits.CALLS else []
 
     def _add_sink(self, pack, ends, loop, turn=None):
         """turn: the number of the loop's turn, where turns may come in any order."""
-        recorder, packed = self._recorder, pack.packed()
+        recorder, packed = self._recorder, pack.to_tensor()
 
         def sink(value=None, number=None):
             if recorder.active:
                 if pack.keys:
-                    recorder.emit(*pack.records(value, number))
+                    recorder.emit(*pack.unpack_records(value, number))
                 if ends:
-                    (recorder.steps.loop_turned if loop else recorder.steps.function_ran)()
+                    (recorder.steps.on_loop_iteration if loop else recorder.steps.on_function_run)()
             return []
 
         given = [] if packed is None else [packed] if turn is None else [packed, turn]
-        return hand_over(sink, given, self._kept)
+        return call_python_with(sink, given, self._kept)
 
 
 def _after(sinks, graph, outputs):
@@ -232,7 +232,7 @@ def _in_order(calls):
     """Two calls of one function must not overlap, or their records would mix. Replicas may have to."""
     last = {}
     for op in calls:
-        number = replica(op.name)
+        number = replica_of_scope(op.name)
         if number in last and last[number] not in op.control_inputs:
             op._add_control_inputs([last[number]])
         last[number] = op

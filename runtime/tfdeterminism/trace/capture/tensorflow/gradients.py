@@ -22,7 +22,7 @@ class Gradients(object):
     def close(self):
         _REGISTRY.TFE_Py_RegisterGradientFunction(self._original)
 
-    def ran(self, attrs, key):
+    def on_op_run(self, attrs, key):
         """An eager op has run. key: of its first output."""
         if isinstance(attrs, tuple) and attrs:
             if len(self._eager) >= _LIMIT:
@@ -52,10 +52,10 @@ class Gradients(object):
     def _eagerly(self, op_type, attrs, count, inputs, outputs, *rest):
         local = self._recorder.local
         keys = [_of_these(attrs, self._eager)] + [self._key(one) for one in outputs or () if one is not None]
-        found = [self._recorder.eager.described(key) for key in keys if key is not None]
+        found = [self._recorder.eager.describe(key) for key in keys if key is not None]
         if not found:  # TensorFlow drops outputs that the gradient does not need
             ids = [getattr(one, "_tfdet_key", (None, None))[1] for one in inputs or () if one is not None]
-            found = [one for one in [self._recorder.eager.fed_by(op_type, ids)] if one]
+            found = [one for one in [self._recorder.eager.find_by_inputs(op_type, ids)] if one]
         before, local.forward = getattr(local, "forward", (None, [])), found[0] if found else (op_type, [])
         try:
             return self._original(op_type, attrs, count, inputs, outputs, *rest)

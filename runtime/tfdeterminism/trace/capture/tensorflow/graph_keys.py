@@ -7,7 +7,7 @@ from .. import digest, user_frames
 from . import internals as tf
 from . import op_traits, pipelines
 from .graphs import forwarded_tensor
-from .variable_labels import captured_input, of_node
+from .variable_labels import captured_input, label_of_node
 
 _SILENT = op_traits.ALIASES | op_traits.FLOWS | op_traits.SHAPES | op_traits.HANDLES | {"Const"}
 _REPLICA = re.compile(r"(?:^|/)replica_(\d+)/")
@@ -25,31 +25,31 @@ class GraphKeys(object):
         self._python = {}     # token of a Python function that ops call: ((function, trace), stack of the call)
         self._lines = {}      # (its name, line that calls it eagerly): (function, trace)
 
-    def identity(self, graph):
+    def identify_graph(self, graph):
         """(function, trace number) of a graph."""
         known = getattr(graph, "_tfdet_identity", None)
         if known is None or known[0] is not self._recorder:
             name = getattr(graph, "name", None) if isinstance(graph, tf.func_graph.FuncGraph) else "session"
             function = op_traits.without_uid(name or "function")
-            number = self._recorder.definitions.trace_number(function)
+            number = self._recorder.definitions.next_trace_number(function)
             known = graph._tfdet_identity = (self._recorder, function, number)
         return known[1:]
 
-    def named(self, name, graph):
+    def name_function(self, name, graph):
         """A function of this full name runs this graph."""
-        self._names[_text(name)] = self.identity(graph)
+        self._names[_text(name)] = self.identify_graph(graph)
         self._graphs[_text(name)] = weakref.ref(graph)
 
     def _graph_of(self, name):
         """The graph of the function of this full name, or None."""
         return self._graphs.get(_text(name), lambda: None)()
 
-    def copied(self, name, copy):
+    def on_function_copied(self, name, copy):
         """`copy` was made from the function of this full name, probes and all: its records are that one's."""
         graph = self._graph_of(name)
         if graph is None or len(graph.inputs) != len(copy.inputs):
             return
-        self.identity(graph)
+        self.identify_graph(graph)
         copy._tfdet_identity = graph._tfdet_identity
         twins = {op.name: op for op in graph.get_operations()}
         twins.update((mine.op.name, its.op) for mine, its in zip(copy.inputs, graph.inputs))
@@ -58,7 +58,7 @@ class GraphKeys(object):
             if known is not None:
                 op._tfdet_keys = known
 
-    def called(self, op):
+    def called_functions(self, op):
         """[(function, trace), ...] of the graph functions that an op runs."""
         found = []
         for attr in op.node_def.attr.values():
@@ -70,7 +70,7 @@ class GraphKeys(object):
         """((function, trace), stack of what calls it) of a Python function that ops call, or None."""
         return self._python.get(_text(token))
 
-    def called_eagerly(self, token, stack):
+    def python_function_called_eagerly(self, token, stack):
         """The same of one that an eager op calls, which has a new token each time: one line calls one function."""
         name = _name_of_python(token)
         line = (name, str(stack[:1]))
@@ -88,16 +88,16 @@ class GraphKeys(object):
         return [self._python[token][0]]
 
     def _new_identity(self, name):
-        return name, self._recorder.definitions.trace_number(name)
+        return name, self._recorder.definitions.next_trace_number(name)
 
-    def called_by_name(self, name):
+    def find_function(self, name):
         return self._names.get(_text(name))
 
-    def of(self, tensor):
+    def key_of_tensor(self, tensor):
         """The id of one output."""
-        return self.of_op(tensor.op)[tensor.value_index]
+        return self.keys_of_op(tensor.op)[tensor.value_index]
 
-    def of_op(self, op):
+    def keys_of_op(self, op):
         """The ids of all outputs; of the op itself where it writes a variable and puts out nothing."""
         waiting = [op]
         while waiting:  # by hand: a graph is deeper than Python's stack
@@ -139,9 +139,9 @@ class GraphKeys(object):
         """New ids for the outputs of an op from number `first` on."""
         # In the threads of a strategy AutoGraph's lines lead nowhere: then the line that called the function.
         stack = user_frames.stack_of_op(op) or user_frames.stack_of_caller()
-        function, trace = self.identity(op.graph)
+        function, trace = self.identify_graph(op.graph)
         kind, variable = op_traits.definition_kind(op.type), None
-        attrs = dict(_attributes(op), **pipelines.of_graph(op, self._graph_of))
+        attrs = dict(_attributes(op), **pipelines.graph_op_traits(op, self._graph_of))
         if getattr(op, "_tfdet_ahead", False):
             attrs["prefetch"] = True
         if getattr(op, "_tfdet_loss", False):
@@ -158,18 +158,18 @@ class GraphKeys(object):
             inputs = [] if external is None else self._ids([external])
             attrs["argument_index"] = _position(op)
         if op_traits.accesses_variable(op.type):
-            variable = self._labels.of(op.inputs[0]) if len(op.inputs) else of_node(op)
+            variable = self._labels.find_label(op.inputs[0]) if len(op.inputs) else label_of_node(op)
         elif op.type in op_traits.HANDLES:
-            variable = of_node(op)
+            variable = label_of_node(op)
         elif reads_reference(op):
-            kind, variable = "read", self._labels.of(op.inputs[0])
+            kind, variable = "read", self._labels.find_label(op.inputs[0])
         fields = dict(op=op.type, node=op.name, function=function, trace=trace, device=likely_device(op),
                       file=stack[0][0] if stack else None, line=stack[0][1] if stack else 0, stack=stack,
                       forward=forward.name if forward is not None else None,
                       forward_stack=user_frames.stack_of_op(forward) if forward is not None else [],
                       inputs=inputs, variable=variable, kind=kind,
-                      calls=[list(one) for one in self.called(op) + self._python_called(op, stack)],
-                      attrs=attrs, layer=op.name.rpartition("/")[0] or None, replica=replica(op.name))
+                      calls=[list(one) for one in self.called_functions(op) + self._python_called(op, stack)],
+                      attrs=attrs, layer=op.name.rpartition("/")[0] or None, replica=replica_of_scope(op.name))
         made = []
         for index, tensor in list(enumerate(op.outputs))[first:]:
             one = dict(fields, output=index, dtype=tensor.dtype.base_dtype.name, shape=tf.shape_list(tensor),
@@ -250,7 +250,7 @@ def reads_reference(op):
     return op.type == "Identity" and len(op.inputs) > 0 and op.inputs[0].dtype._is_ref_dtype
 
 
-def replica(name):
+def replica_of_scope(name):
     """The number of the replica in whose name scope an op lies."""
     found = _REPLICA.search(name)
     return int(found.group(1)) if found else 0

@@ -11,7 +11,7 @@ _changing = threading.RLock()
 
 
 @contextlib.contextmanager
-def opened(graph):
+def unfinalized(graph):
     """A finalized graph takes our ops nevertheless; one thread at a time adds them."""
     with _changing:
         finalized, graph._finalized = graph._finalized, False

@@ -23,9 +23,9 @@ def install(recording):
     recorder, wrappers = recording.recorder, Wrappers()
     weights = SessionWeights(recorder, wrappers)
     labels = VariableLabels(recorder, weights, wrappers)
-    labels.know_living()
+    labels.register_existing()
     keys = GraphKeys(recorder, labels)
-    capture = TensorFlowInputCapture(recorder, recording.capture) if recording.captures() else None
+    capture = TensorFlowInputCapture(recorder, recording.capture) if recording.captures_inputs() else None
     Sessions(recorder, keys, labels, weights, capture, wrappers)
     closers, wanted = [], {}
     hide_additions(wrappers)
@@ -42,6 +42,6 @@ def install(recording):
         closers.append(gradients.close)
         wanted = Levels(recorder, keys, labels, weights, wrappers).modules()
     if recorder.level == "ops":
-        recording.at_exit(BoundaryReads(recorder, labels).exit)
-    wrappers.wrap(os, "_exit", lambda original, status: recording.exit(original, status))
-    recording.installed(labels, wrappers, closers, wanted)
+        recording.add_exit_callback(BoundaryReads(recorder, labels).on_exit)
+    wrappers.wrap(os, "_exit", lambda original, status: recording.end_and_exit(original, status))
+    recording.on_installed(labels, wrappers, closers, wanted)

@@ -41,7 +41,7 @@ class Levels(object):
         if hasattr(helper, "_GradientsHelper"):
             wrappers.wrap(helper, "_GradientsHelper", self._graph_gradient)
         if recorder.level in ("weights", "layers") or recorder.values is not None:
-            recorder.at_step(self._weights)
+            recorder.add_step_callback(self._weights)
 
     def modules(self):
         """{module: function(module) to call once it is imported}."""
@@ -73,7 +73,7 @@ class Levels(object):
             self._local.applying = False
         graph = self._graph()
         if graph is None:
-            self._recorder.steps.applied()
+            self._recorder.steps.on_optimizer_applied()
         else:
             graph._tfdet_trains = True
         return result
@@ -83,7 +83,7 @@ class Levels(object):
             return original(tape, target, *args, **kwargs)
         graph = self._graph()
         if graph is None:
-            self._recorder.steps.gradient()
+            self._recorder.steps.on_gradient()
         else:
             sources = kwargs.get("sources", args[0] if args else [])
             handles = [one for one in map(_handle, tf.nest.flatten(sources)) if one is not None]
@@ -124,25 +124,25 @@ class Levels(object):
         if tf.is_symbolic(tensor):
             if tensor.dtype in (tf.dtypes.resource, tf.dtypes.variant) or tensor.dtype._is_ref_dtype:
                 return
-            function, trace = self._keys.identity(tensor.graph)
-            nth = self._recorder.eager.nth("value", function, trace, kind, name, number)
+            function, trace = self._keys.identify_graph(tensor.graph)
+            nth = self._recorder.eager.next_occurrence("value", function, trace, kind, name, number)
             key = self._recorder.definitions.new_key(
                 op=kind, node="{}#{}".format(name, nth), output=number, kind=kind, layer=name, function=function,
                 trace=trace, dtype=tensor.dtype.base_dtype.name, shape=tf.shape_list(tensor))
             tensor.graph._tfdet_extras = getattr(tensor.graph, "_tfdet_extras", []) + [(key, tensor)]
         elif tf.is_eager(tensor) and tensor.dtype not in (tf.dtypes.resource, tf.dtypes.variant):
-            nth = self._recorder.eager.nth("value", kind, name, number)
-            node = pool_tasks.named("{}#{}".format(name, nth))
+            nth = self._recorder.eager.next_occurrence("value", kind, name, number)
+            node = pool_tasks.name_in_task("{}#{}".format(name, nth))
             self._coarse.record(kind, node, number, digest.digest_array(tensor.numpy()), name)
 
     def _weights(self):
         digested = self._recorder.level in ("weights", "layers")
-        kept = self._recorder.values is not None and self._recorder.values.due()
-        values = self._labels.values() if digested or kept else {}
+        kept = self._recorder.values is not None and self._recorder.values.is_due()
+        values = self._labels.trainable_values() if digested or kept else {}
         for label in sorted(values) if digested else ():
             self._coarse.record("weight", label, 0, digest.digest_array(values[label]))
         if kept:
-            self._recorder.values.weights(values)
+            self._recorder.values.record_weights(values)
 
 
 def _handle(variable):

@@ -29,7 +29,7 @@ class DigestPack(object):
 
     def add_op(self, op):
         """Add all that is to be known of an op."""
-        made = self._all_keys.of_op(op)
+        made = self._all_keys.keys_of_op(op)
         if op_traits.writes_variable(op.type):
             self._add(made[0], 0)
             return
@@ -60,7 +60,7 @@ class DigestPack(object):
         self.shapes += branch.shapes
         self.present += branch.present
 
-    def packed(self):
+    def to_tensor(self):
         """uint8 [n, 8], or None if there is no digest."""
         if not self._digests:
             return None
@@ -85,7 +85,7 @@ class DigestPack(object):
         return [alike[start:start + _BUNCH] for alike in self._alike.values()
                 for start in range(0, len(alike), _BUNCH)]
 
-    def records(self, packed, turn=None):
+    def unpack_records(self, packed, turn=None):
         """(keys, digests, shapes) of a packed value, an array, or None. turn: a number that becomes part of digests."""
         keys, shapes, present = self._as_arrays()
         digests = numpy.zeros(len(keys), numpy.uint64)
@@ -144,7 +144,7 @@ def _is_small(tensor):
     return known and int(numpy.prod(shape, dtype=numpy.int64)) * tensor.dtype.size <= _TOGETHER
 
 
-def hand_over(function, tensors, kept):
+def call_python_with(function, tensors, kept):
     """A stateful op that calls function(*arrays) in Python. kept: list that keeps it alive."""
     kept.append(function)
     token = tf.script_ops._py_funcs.insert(function)
@@ -154,8 +154,10 @@ def hand_over(function, tensors, kept):
 
 def capture_inputs(capture, keys, ops, kept):
     """Ops that hand over the inputs of the op that is to be captured, if it is among these."""
-    found = [op for op in ops if capture is not None and capture.wants(*(keys.identity(op.graph) + (op.name,)))]
-    return [_keep(capture, keys.of_op(op)[0], op, kept) for op in found]
+    if capture is None:
+        return []
+    found = [op for op in ops if capture.is_wanted(*(keys.identify_graph(op.graph) + (op.name,)))]
+    return [_keep(capture, keys.keys_of_op(op)[0], op, kept) for op in found]
 
 
 def _keep(capture, key, op, kept):
@@ -164,7 +166,7 @@ def _keep(capture, key, op, kept):
 
     def keep(*values):
         arrays = iter(values)
-        capture.graph(key, op, likely_device(op), [next(arrays) if one else None for one in there])
+        capture.capture_graph_op(key, op, likely_device(op), [next(arrays) if one else None for one in there])
         return []
 
-    return hand_over(keep, tensors, kept)
+    return call_python_with(keep, tensors, kept)

@@ -9,7 +9,7 @@ _SEEDS = {"ShuffleDataset": slice(2, 4), "ShuffleDatasetV3": slice(2, 4), "Shuff
 _UNORDERED = b"\x08\x00"  # how serialized tf.data.Options begin where deterministic is False
 
 
-def of_eager(op_type, attrs, inputs):
+def eager_op_traits(op_type, attrs, inputs):
     """{"deterministic": False, "unseeded": True}, as far as they hold of an eager op."""
     if "Dataset" not in op_type and op_type not in _SEEDS:
         return {}
@@ -21,7 +21,7 @@ def of_eager(op_type, attrs, inputs):
     return _found(named, graphs, unordered, bool(seeds) and not any(seeds))
 
 
-def of_graph(op, function):
+def graph_op_traits(op, function):
     """The same of a graph's op. function(name): the graph of a function, or None."""
     if "Dataset" not in op.type:
         return {}

@@ -22,18 +22,18 @@ class PythonCall(object):
         self.identity, self.stack = identity, stack
         self._arguments, self._made, self._nth = [], [], {}
 
-    def nth(self, *name):
+    def next_occurrence(self, *name):
         """How often this name was asked for in this call: calls may overlap, and each counts for itself."""
         self._nth[name] = self._nth.get(name, 0) + 1
         return self._nth[name] - 1
 
-    def got(self, key):
+    def add_input(self, key):
         self._arguments.append(key)
 
-    def made(self, keys):
+    def add_outputs(self, keys):
         self._made = (self._made + keys)[-_KNOWN_BEFORE:]
 
-    def so_far(self):
+    def inputs_so_far(self):
         """What a value from Python may have been made of: `.numpy()` is not seen."""
         return self._arguments + self._made
 
@@ -49,7 +49,7 @@ class PythonCalls(object):
     def _call(self, original, registry, token, device, args):
         body = self._body(token)
         if body is None:  # of an input pipeline, whose calls belong to no step; or one of ours
-            with self._recorder.unseen():
+            with self._recorder.unrecorded():
                 return original(registry, token, device, args)
         with self._inside(body):
             self._eager.arguments(body, args)
@@ -61,7 +61,7 @@ class PythonCalls(object):
             return None
         known = self._keys.python_function(token)
         if known is None and _by_an_eager_op():
-            known = self._keys.called_eagerly(token, user_frames.stack_of_caller())
+            known = self._keys.python_function_called_eagerly(token, user_frames.stack_of_caller())
         return PythonCall(*known) if known else None
 
     @contextlib.contextmanager
@@ -69,7 +69,7 @@ class PythonCalls(object):
         local = self._recorder.local
         before, local.body = getattr(local, "body", None), body
         try:
-            with self._eager.in_this_thread():
+            with self._eager.install_in_thread():
                 yield
         finally:
             local.body = before

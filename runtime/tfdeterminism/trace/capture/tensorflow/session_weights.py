@@ -4,7 +4,7 @@ import weakref
 
 from .. import digest
 from . import internals as tf
-from .graphs import ProbeScope, opened
+from .graphs import ProbeScope, unfinalized
 
 
 class SessionWeights(object):
@@ -19,23 +19,23 @@ class SessionWeights(object):
         wrappers.wrap(session, "close", self._closing)
         wrappers.wrap(session, "__del__", self._closing)
 
-    def forked(self):
+    def on_fork(self):
         """In a fork: what the parent's sessions hold is the parent's."""
         self._sessions, self._last, self._final = weakref.WeakSet(), None, {}
 
-    def follow(self, session):
+    def track(self, session):
         """What a session that runs has trained will be asked for."""
         self._sessions.add(session)
 
-    def trained(self, session):
+    def on_training_run(self, session):
         """It has run a training step."""
         self._last, self._left = session, None
 
-    def of_last(self):
+    def last_session_values(self):
         """{label: array} of the variables of the session that trained last."""
         return {} if self._last is None else self._left or self._of(self._last)
 
-    def final(self):
+    def final_digests(self):
         """{label: digest} of all sessions' variables, of closed sessions as they were last."""
         found = dict(self._final)
         for session in list(self._sessions):
@@ -54,7 +54,7 @@ class SessionWeights(object):
     def _of(self, session):
         """{label: array} of a session's trainable variables, as far as they have values."""
         try:
-            with self._recorder.unseen():
+            with self._recorder.unrecorded():
                 return self._values(session)
         except Exception:  # the runtime is gone, or the session is broken: there is nothing to read
             return {}
@@ -70,7 +70,7 @@ class SessionWeights(object):
     def _reads(self, graph):
         """{variable's name: (is it initialised, its value)}, added to a graph once."""
         reads = graph._tfdet_reads = getattr(graph, "_tfdet_reads", {})
-        with opened(graph), ProbeScope(graph), graph.device(None):
+        with unfinalized(graph), ProbeScope(graph), graph.device(None):
             for variable in graph.get_collection("trainable_variables"):
                 if variable.op.name not in reads and hasattr(variable, "value"):
                     reads[variable.op.name] = (_is_initialized(variable), variable.value())

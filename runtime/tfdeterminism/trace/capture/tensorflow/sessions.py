@@ -26,25 +26,25 @@ class Sessions(object):
         local = self._recorder.local
         if not self._recorder.active or handle is not None or getattr(local, "busy", False):
             return original(session, handle, targets, fetches, feeds, *rest)
-        self._weights.follow(session)
+        self._weights.track(session)
         if self._recorder.level == "none":
             return original(session, handle, targets, fetches, feeds, *rest)
-        plan = self._plans.of(session.graph, targets, fetches, list(feeds))
+        plan = self._plans.plan_for(session.graph, targets, fetches, list(feeds))
         extra = [] if plan.fetch is None else [plan.fetch]
         results = original(session, handle, list(targets) + plan.targets, list(fetches) + extra, feeds, *rest)
         self._recorder.seen_ops = True
         if extra:
-            self._recorder.emit(*plan.pack.records(results[-1]))
+            self._recorder.emit(*plan.pack.unpack_records(results[-1]))
             results = results[:-1]
         elif plan.pack.keys:
-            self._recorder.emit(*plan.pack.records(None))
+            self._recorder.emit(*plan.pack.unpack_records(None))
         if plan.trains:
             self._after_training(session)
         return results
 
     def _after_training(self, session):
-        self._weights.trained(session)
-        self._recorder.steps.applied()
+        self._weights.on_training_run(session)
+        self._recorder.steps.on_optimizer_applied()
 
     def _run_ahead(self, original, runner, *args, **kwargs):
         """How far the threads of a queue get before the program ends is chance."""
@@ -58,13 +58,13 @@ class Sessions(object):
         return lambda **kwargs: session.run(fetches, **kwargs)
 
     def _callable_from_options(self, original, session, options):
-        self._weights.follow(session)
+        self._weights.track(session)
         if not self._on():
             return original(session, options)
         graph = session.graph
         fetches = [graph.as_graph_element(name) for name in options.fetch]
         targets = [graph.as_graph_element(name) for name in options.target]
-        plan = self._plans.of(graph, targets, fetches, [graph.as_graph_element(name) for name in options.feed])
+        plan = self._plans.plan_for(graph, targets, fetches, [graph.as_graph_element(name) for name in options.feed])
         if plan.fetch is not None:
             options.fetch.append(plan.fetch.name)
         options.target.extend(op.name for op in plan.targets)
@@ -74,7 +74,7 @@ class Sessions(object):
             results = made(*args, **kwargs)
             self._recorder.seen_ops = True
             if plan.fetch is not None:
-                self._recorder.emit(*plan.pack.records(results[-1]))
+                self._recorder.emit(*plan.pack.unpack_records(results[-1]))
                 results = results[:-1]
             if plan.trains:
                 self._after_training(session)

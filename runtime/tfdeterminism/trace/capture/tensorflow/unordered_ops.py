@@ -32,7 +32,7 @@ def mark_session(ops, labels):
         if op.type in _PYTHON:
             uses[None].append(op)
         elif op_traits.accesses_variable(op.type) and len(op.inputs):
-            uses[labels.of(op.inputs[0])].append(op)
+            uses[labels.find_label(op.inputs[0])].append(op)
     left = _LIMIT // (len(ops) or 1)
     for name, found in uses.items():
         changing = [op for op in found if name is None or op_traits.writes_variable(op.type)]

@@ -2,7 +2,7 @@
 
 from . import internals as tf
 from .graphs import ProbeScope
-from .pack import hand_over
+from .pack import call_python_with
 
 _NO_NUMBERS = (tf.dtypes.resource, tf.dtypes.variant, tf.dtypes.string)
 
@@ -18,10 +18,10 @@ def mark_loss(recorder, tensor):
         return
     known = getattr(tensor, "_tfdet_key", None)
     if known is not None and known[0] is recorder:
-        recorder.eager.mark(known[1], loss=True)
-    if recorder.values is not None and recorder.values.due():
-        nth = recorder.eager.nth("loss")
-        recorder.values.loss(recorder.values.loss_name(nth), tensor.numpy())
+        recorder.eager.add_attrs(known[1], loss=True)
+    if recorder.values is not None and recorder.values.is_due():
+        nth = recorder.eager.next_occurrence("loss")
+        recorder.values.record_loss(recorder.values.loss_name(nth), tensor.numpy())
 
 
 class ValueProbes(object):
@@ -32,7 +32,7 @@ class ValueProbes(object):
         self._keys = keys
         self._kept = kept
 
-    def of(self, graph, ops, contexts=()):
+    def add_probes(self, graph, ops, contexts=()):
         """Ops that hand over what is wanted of these ops, and the losses among them; each in the control flow context
         of what it hands over, which is none or one of these."""
         if self._recorder.values is None:
@@ -51,18 +51,18 @@ class ValueProbes(object):
         return made
 
     def _of_op(self, op):
-        wanted = self._recorder.values.of(*(self._keys.identity(op.graph) + (op.name,)))
+        wanted = self._recorder.values.entries_for(*(self._keys.identify_graph(op.graph) + (op.name,)))
         pairs = [(one, op.outputs[one["output"]]) for one in wanted if 0 <= one["output"] < len(op.outputs)]
         return [self._tap(entry, tensor) for entry, tensor in pairs if _has_numbers(tensor)]
 
     def _tap(self, entry, tensor):
-        key, values = self._keys.of(tensor), self._recorder.values
-        return self._hand_over(lambda array: values.op(entry, key, array), tensor)
+        key, values = self._keys.key_of_tensor(tensor), self._recorder.values
+        return self._hand_over(lambda array: values.record_op(entry, key, array), tensor)
 
     def _loss(self, tensor):
         values = self._recorder.values
-        name = values.loss_name(*(self._keys.identity(tensor.graph) + (tensor.op.name, tensor.value_index)))
-        return self._hand_over(lambda array: values.loss(name, array), tensor)
+        name = values.loss_name(*(self._keys.identify_graph(tensor.graph) + (tensor.op.name, tensor.value_index)))
+        return self._hand_over(lambda array: values.record_loss(name, array), tensor)
 
     def _hand_over(self, keep, tensor):
         recorder = self._recorder
@@ -72,7 +72,7 @@ class ValueProbes(object):
                 keep(array)
             return []
 
-        return hand_over(take, [tensor], self._kept)
+        return call_python_with(take, [tensor], self._kept)
 
 
 def _has_numbers(tensor):

@@ -31,12 +31,12 @@ class VariableLabels(object):
             self._follow_one(variable)
         return variable
 
-    def follow_all(self, variables):
+    def track_all(self, variables):
         """Variables that were there before us; those of Keras 3 hold TensorFlow's in .value."""
         for one in variables:
             self._follow_one(one if isinstance(one, tf.BaseVariable) else getattr(one, "value", one))
 
-    def know_living(self):
+    def register_existing(self):
         """Variables that are there before recording begins: what is read of them is no value from Python. Whose they
         are is not known, and so they do not count among what is trained."""
         if tf.context.context_safe() is None:  # nothing has run yet
@@ -55,7 +55,7 @@ class VariableLabels(object):
                 self._alive.setdefault(self._by_handle[id(handle)], weakref.ref(variable))
 
     def _follow(self, variable, handle):
-        label = self._recorder.definitions.label(variable.name.partition(":")[0])
+        label = self._recorder.definitions.unique_label(variable.name.partition(":")[0])
         self._by_handle[id(handle)] = label
         self._recorder.eager.name_variable(self._unnamed.pop(id(handle), []), label)
         self._shaped.setdefault(_form(variable), {})[label] = weakref.ref(variable)
@@ -75,7 +75,7 @@ class VariableLabels(object):
 
     def _value(self, handle, dtype):
         try:
-            with self._recorder.unseen(), tf.ops.init_scope(), tf.stop_recording():
+            with self._recorder.unrecorded(), tf.ops.init_scope(), tf.stop_recording():
                 if not tf.context.executing_eagerly():
                     return None
                 value = tf.resource_variable_ops.gen_resource_variable_ops.read_variable_op(handle, dtype.base_dtype)
@@ -83,7 +83,7 @@ class VariableLabels(object):
         except Exception:  # not initialised, or its runtime is gone
             return None
 
-    def whose(self, tensor):
+    def owner_of(self, tensor):
         """The label of the variable whose value this eager tensor is: they share their memory, or, where that cannot be
         seen, the bytes are the same. None for any other."""
         for label, reference in list(self._shaped.get(_form(tensor), {}).items()):
@@ -97,25 +97,25 @@ class VariableLabels(object):
     def _shares(self, tensor, variable):
         if tf.is_on_cpu(tensor) and tensor.shape.ndims != 0:  # NumPy copies a single number
             return tf.address(tensor) is not None and tf.address(tensor) == self._address(variable)
-        with self._recorder.unseen():
+        with self._recorder.unrecorded():
             return self._digest(variable._handle, variable.dtype) == digest.digest_array(tensor.numpy())
 
     def _address(self, variable):
         try:
-            with self._recorder.unseen(), tf.ops.init_scope(), tf.stop_recording():
+            with self._recorder.unrecorded(), tf.ops.init_scope(), tf.stop_recording():
                 read = tf.resource_variable_ops.gen_resource_variable_ops.read_variable_op
                 return tf.address(read(variable._handle, variable.dtype.base_dtype))
         except Exception:  # not initialised, or its runtime is gone
             return None
 
-    def trainable(self):
+    def trainable_digests(self):
         """{label: digest} of the trainable variables that are alive."""
         return {label: digest.digest_array(value) for label, value in self._trainable()}
 
-    def values(self):
+    def trainable_values(self):
         """{label: array} of them, and of those of the session that trained last."""
         found = dict(self._trainable())
-        found.update(self._session_weights.of_last())
+        found.update(self._session_weights.last_session_values())
         return found
 
     def _trainable(self):
@@ -125,43 +125,43 @@ class VariableLabels(object):
             if value is not None:
                 yield label, value
 
-    def forked(self):
+    def on_fork(self):
         """In a fork: what is inherited is the parent's, unless variables are made here, as training does."""
         self._inherited.update(self._alive)
         self._alive, self._final = {}, {}
-        self._session_weights.forked()
+        self._session_weights.on_fork()
 
-    def all_final(self):
+    def final_digests(self):
         """{label: digest} of all trainable variables, those that are gone as they were last."""
         found = dict(self._final)
         if self._alive or found:
             self._alive.update(self._inherited)
-        found.update(self.trainable())
-        found.update(self._session_weights.final())
+        found.update(self.trainable_digests())
+        found.update(self._session_weights.final_digests())
         return found
 
     # Which variable a handle is
 
-    def of(self, handle):
+    def find_label(self, handle):
         """The label of a handle: an eager tensor, or a graph's, followed out of function bodies. None if unknown."""
         while tf.is_symbolic(handle):
             op = handle.op
             if op.type in op_traits.ALIASES and len(op.inputs):
                 handle = op.inputs[0]
             elif op.type in op_traits.HANDLES:
-                return of_node(op)
+                return label_of_node(op)
             else:
                 handle = captured_input(op)
-        return None if handle is None else self.of_eager(handle)
+        return None if handle is None else self.find_eager_label(handle)
 
-    def of_eager(self, handle):
-        """The label of an eager handle; None for a variable that is just being made: see wait()."""
+    def find_eager_label(self, handle):
+        """The label of an eager handle; None for a variable that is just being made: see defer()."""
         if id(handle) not in self._by_handle and not hasattr(handle, "_tfdet_key"):
             self._foreign.append(handle)  # kept, so that its id stays its own
-            self._by_handle[id(handle)] = self._recorder.definitions.label("variable")
+            self._by_handle[id(handle)] = self._recorder.definitions.unique_label("variable")
         return self._by_handle.get(id(handle))
 
-    def wait(self, handle, keys):
+    def defer(self, handle, keys):
         """These keys read or write a variable that has no name yet."""
         self._unnamed.setdefault(id(handle), []).extend(keys)
 
@@ -171,7 +171,7 @@ def _form(value):
     return value.dtype.base_dtype.name, tuple(value.shape.as_list()) if value.shape.ndims is not None else None
 
 
-def of_node(op):
+def label_of_node(op):
     """The label of a variable in a session's graph."""
     try:
         name = op.get_attr("shared_name")

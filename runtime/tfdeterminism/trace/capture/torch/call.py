@@ -23,23 +23,23 @@ class DispatchedOp(object):
         self._args, self._kwargs = args, kwargs
         self._tensors = pt.tensors_in((args, kwargs) if kwargs else args)
         self._who = caller_identity()
-        self._place = user_frames.place_of_caller()
-        self._nth = None if op.is_view else self._recorder.eager.nth(self._who, op.name, self._place)
+        self._place = user_frames.location_of_caller()
+        self._nth = None if op.is_view else self._recorder.eager.next_occurrence(self._who, op.name, self._place)
         self._told = None  # the key of what Python tells it
         self._inputs = self._input_keys()
         self._inputs_kept = None if probe.capture is None or op.is_view else self._capture_inputs()
 
-    def ran(self, result):
+    def on_result(self, result):
         if self._op.is_view:
             self._record_view(result)
         else:
-            self._record_output(self._op.given(self._args, self._kwargs, result), result)
+            self._record_output(self._op.outputs(self._args, self._kwargs, result), result)
 
     def _input_keys(self):
         """Keys of all that goes in."""
         given = self._tensors
         if not self._op.reads_all:
-            unread = {id(one) for one in self._op.unread(self._args, self._kwargs)}
+            unread = {id(one) for one in self._op.ignored_inputs(self._args, self._kwargs)}
             given = [one for one in given if id(one) not in unread]
         found = []  # type: list[int]
         for tensor in given:
@@ -56,16 +56,16 @@ class DispatchedOp(object):
         """Of what has made what lies in this tensor; what nobody has made is recorded here."""
         view = getattr(tensor, "_tfdet_view", None)
         through = [view[1]] if view is not None and view[0] is self._recorder else []  # type: list[int]
-        memory = self._probe.memories.of(tensor)
+        memory = self._probe.memories.find(tensor)
         if memory is None:
             known = getattr(tensor, "_tfdet_key", None)
             return through + ([known[1]] if known is not None and known[0] is self._recorder else [])
         if not memory.keys:
             memory.keys = [self._unrecorded_key(tensor, memory)]
-            memory.unwatched = memory.origin is None
-        if (memory.unwatched or memory.origin is not None) and not self._op.is_view:  # a view reads nothing
+            memory.may_change_unseen = memory.origin is None
+        if (memory.may_change_unseen or memory.origin is not None) and not self._op.is_view:  # a view reads nothing
             self._find_origin(tensor, memory)
-            memory.unwatched = memory.origin is None
+            memory.may_change_unseen = memory.origin is None
         return memory.keys + through if through else memory.keys
 
     def _unrecorded_key(self, tensor, memory):
@@ -78,16 +78,16 @@ class DispatchedOp(object):
         return self._key(source, 0, [], tensor, stack=stack, kind=kind, attrs=attrs)
 
     def _find_origin(self, tensor, memory):
-        read = memory.read(tensor, self._recorder.eager)
+        read = memory.key_and_digest(tensor, self._recorder.eager)
         if read is not None:
             self._emit(read[0], tensor, read[1])
 
     def _numbers(self, fed, parts):
         """The key of what Python tells this op beside its tensors. It may come of what Python was told before. parts:
         those of its tensors that show a part of a memory, as nothing else says which."""
-        told = self._probe.told.keys()
+        told = self._probe.host_reads.latest_keys()
         key = self._key("Python", 0, fed + told if told else fed, None, kind="feed")
-        said = ops.plain_in(self._args), ops.plain_in(self._kwargs), list(map(_form, parts))
+        said = ops.plain_arguments(self._args), ops.plain_arguments(self._kwargs), list(map(_form, parts))
         self._recorder.emit_one(key, digest.digest_bytes(repr(said).encode("utf-8", "backslashreplace")))
         return key
 
@@ -103,7 +103,7 @@ class DispatchedOp(object):
     def _record_output(self, made, result):
         keys = []
         for number, tensor in enumerate(made):
-            memory = self._probe.memories.of(tensor)
+            memory = self._probe.memories.find(tensor)
             nobodys = self._op.is_empty or len(made) > 1 and self._is_workspace(tensor)
             key = self._key(self._op.name, number, self._inputs, tensor,
                             attrs={"uninitialized": True} if nobodys else None)
@@ -111,18 +111,18 @@ class DispatchedOp(object):
             if memory is None:
                 tensor._tfdet_key = tensor_provenance.Provenance((self._recorder, key))
             else:
-                memory.written(key, covers_storage(tensor), self._op)
-                if memory.unwritten is not None and self._op.is_later:  # what is read here may be nobody's
-                    self._recorder.eager.mark(key, uninitialized=True)
-            if memory is None or not self._op.is_later:
+                memory.on_write(key, covers_storage(tensor), self._op)
+                if memory.uninitialized_key is not None and self._op.is_async:  # what is read here may be nobody's
+                    self._recorder.eager.add_attrs(key, uninitialized=True)
+            if memory is None or not self._op.is_async:
                 self._emit(key, tensor, digests.digest_tensor(tensor), number)
         if not made and isinstance(result, (bool, int, float, complex)):
             keys.append(self._key(self._op.name, 0, self._inputs, None))
-            self._probe.told.number(keys[0], result)
+            self._probe.host_reads.record_scalar(keys[0], result)
         if keys:
-            self._probe.gradients.ran(keys[0])
+            self._probe.gradients.on_op_run(keys[0])
             if self._inputs_kept is not None:
-                self._probe.capture.keep(keys[0], self._inputs_kept)
+                self._probe.capture.save(keys[0], self._inputs_kept)
 
     def _is_workspace(self, tensor):
         """Bytes beside other outputs, of no bytes: what a kernel keeps for its gradient, of which it fills a part."""
@@ -132,37 +132,37 @@ class DispatchedOp(object):
         """What replay needs, before the op may write into it."""
         place = "{}:{}".format(*self._place) if self._place else "?"
         node = "{}@{}#{}".format(self._op.name, place, self._nth)
-        return self._probe.capture.before(node, self._op.name, self._args, self._kwargs)
+        return self._probe.capture.snapshot(node, self._op.name, self._args, self._kwargs)
 
     def _key(self, op, output, inputs, tensor, stack=None, kind=None, attrs=None):
         eager, place = self._recorder.eager, self._place
         if stack is not None:
             place = tuple(stack[0][:2]) if stack else ()
-        nth = self._nth if op == self._op.name else eager.nth(self._who, op, place)
-        known = eager.known((self._who, op, place, nth, output), inputs)
+        nth = self._nth if op == self._op.name else eager.next_occurrence(self._who, op, place)
+        known = eager.find_known((self._who, op, place, nth, output), inputs)
         if known is not None:
             return known
 
         def more():
             probed = tensor is not None
-            forward, forward_stack = self._probe.gradients.forward()
+            forward, forward_stack = self._probe.gradients.forward_op()
             return dict(kind=kind or self._op.kind, attrs=attrs or {}, dtype=digests.dtype_of(tensor) if probed else "",
-                        device=str(tensor.device) if probed else "", layer=self._probe.modules.path(),
+                        device=str(tensor.device) if probed else "", layer=self._probe.modules.current_path(),
                         forward=forward, forward_stack=forward_stack)
 
-        return eager.at(op, place, output, self._who, inputs, nth,
+        return eager.key_at(op, place, output, self._who, inputs, nth,
                         user_frames.stack_of_caller if stack is None else lambda: stack, more)
 
     def _emit(self, key, tensor, value, output=0):
         if value is None:
             return
         self._recorder.emit_one(key, value, digest.digest_shape(tensor.shape))
-        self._recorder.tell_loaded(key, value)
+        self._recorder.mark_loaded(key, value)
         if self._recorder.values is not None:
-            node, _ = self._recorder.eager.described(key)
-            for entry in self._recorder.values.of("", 0, node):
+            node, _ = self._recorder.eager.describe(key)
+            for entry in self._recorder.values.entries_for("", 0, node):
                 if entry["output"] == output:
-                    self._recorder.values.op(entry, key, digests.array_of(tensor))
+                    self._recorder.values.record_op(entry, key, digests.array_of(tensor))
 
 
 def _form(tensor):

@@ -12,12 +12,12 @@ from .memory import is_contiguous_storage
 
 
 class OpDispatchMode(pt.DispatchMode):
-    """memories: memory.StorageRegistry; told: host_reads.HostReads; gradients: gradients.Gradients; modules:
+    """memories: memory.StorageRegistry; host_reads: host_reads.HostReads; gradients: gradients.Gradients; modules:
     modules.ModulePaths; capture: a input_capture.TorchInputCapture or None."""
 
-    def __init__(self, recorder, memories, told, gradients, modules, capture):
+    def __init__(self, recorder, memories, host_reads, gradients, modules, capture):
         super(OpDispatchMode, self).__init__()
-        self.recorder, self.memories, self.told = recorder, memories, told
+        self.recorder, self.memories, self.host_reads = recorder, memories, host_reads
         self.gradients, self.modules, self.capture = gradients, modules, capture
         self._ops = ops.OpSchemas()
 
@@ -26,11 +26,11 @@ class OpDispatchMode(pt.DispatchMode):
         recorder = self.recorder
         if not recorder.active or getattr(recorder.local, "busy", False):
             return function(*args, **kwargs)
-        op = self._ops.of(function)
+        op = self._ops.find(function)
         recorder.seen_ops = True
-        if not recorder.wants():
+        if not recorder.is_recording_step():
             result = function(*args, **kwargs)
-            if recorder.steps.ahead():
+            if recorder.steps.starts_later():
                 self._remember(op, args, kwargs, result)
             return result
         try:
@@ -41,7 +41,7 @@ class OpDispatchMode(pt.DispatchMode):
         result = function(*args, **kwargs)
         try:
             if call is not None:
-                call.ran(result)
+                call.on_result(result)
         except Exception as error:
             self._fail(error)
         return result
@@ -50,7 +50,7 @@ class OpDispatchMode(pt.DispatchMode):
         """Is it all of one tensor, of which all is known, that it shows again? Then there is nothing to note."""
         if kwargs or len(args) != 1 or type(args[0]) not in pt.TENSORS:
             return False
-        memory = self.memories.of(args[0])
+        memory = self.memories.find(args[0])
         return memory is not None and bool(memory.keys) and is_contiguous_storage(args[0]) \
             and not hasattr(args[0], "_tfdet_view")
 
@@ -63,8 +63,8 @@ class OpDispatchMode(pt.DispatchMode):
         if op.is_view:
             return
         stack = None
-        for tensor in op.given(args, kwargs, result):
-            memory = self.memories.of(tensor)
+        for tensor in op.outputs(args, kwargs, result):
+            memory = self.memories.find(tensor)
             if memory is not None:
                 stack = user_frames.stack_of_caller() if stack is None else stack
                 memory.origin = op.name, stack

@@ -14,11 +14,11 @@ class Gradients(object):
     def __init__(self, recorder, memories, wrappers):
         self._recorder, self._memories = recorder, memories
         self._by_number = {}
-        self.loss = None  # called with (tensor, how manieth)
+        self.on_loss = None  # called with (tensor, how manieth)
         for name in ("backward", "grad"):
             wrappers.wrap(torch.autograd, name, self._asked)
 
-    def ran(self, key):
+    def on_op_run(self, key):
         """An op that can be named has run. key: of its first output."""
         if not torch.is_grad_enabled():  # asked first, as it is soonest said
             return
@@ -26,15 +26,15 @@ class Gradients(object):
         if number >= 0 and number not in self._by_number and not pt.in_backward():
             if len(self._by_number) >= _LIMIT:
                 self._by_number.clear()
-            self._by_number[number] = self._recorder.eager.described(key)
+            self._by_number[number] = self._recorder.eager.describe(key)
 
-    def forward(self):
+    def forward_op(self):
         """(node, stack) of the forward op whose gradient is computed now; (None, []) elsewhere."""
         return self._by_number.get(pt.current_sequence_nr(), (None, []))
 
     def _asked(self, original, tensors, *args, **kwargs):
         if self._recorder.active and not getattr(self._recorder.local, "asked", False):
-            self._recorder.steps.gradient()
+            self._recorder.steps.on_gradient()
             self._losses(tensors)
         before, self._recorder.local.asked = getattr(self._recorder.local, "asked", False), True
         try:
@@ -44,12 +44,13 @@ class Gradients(object):
 
     def _losses(self, tensors):
         for number, tensor in enumerate(pt.tensors_in(tensors)):
-            memory = self._memories.of(tensor)
+            memory = self._memories.find(tensor)
             if memory is not None and memory.keys:
-                self._recorder.eager.mark(memory.keys[-1], loss=True)
-            if self.loss is not None:
-                self.loss(tensor, number)
+                self._recorder.eager.add_attrs(memory.keys[-1], loss=True)
+            if self.on_loss is not None:
+                self.on_loss(tensor, number)
             values = self._recorder.values
-            if values is not None and values.due():
-                with self._recorder.unseen():
-                    values.loss(values.loss_name(self._recorder.eager.nth("loss")), digests.array_of(tensor))
+            if values is not None and values.is_due():
+                with self._recorder.unrecorded():
+                    name = values.loss_name(self._recorder.eager.next_occurrence("loss"))
+                    values.record_loss(name, digests.array_of(tensor))

@@ -10,10 +10,10 @@ _MAX_INDEPENDENT = 32  # keys
 
 
 class _ReadChain(object):
-    """What was told in a step. last: key of the latest, or none; aside: keys of what stands beside the chain."""
+    """The host reads of a step. latest: [key of the last one] or []; independent: keys of reads outside it."""
 
     def __init__(self, step):
-        self.step, self.last, self.digest, self.aside = step, [], 0, []
+        self.step, self.latest, self.digest, self.independent = step, [], 0, []
 
 
 class HostReads(object):
@@ -25,32 +25,32 @@ class HostReads(object):
         for name in ("numpy", "tolist", "__array__"):
             wrappers.wrap(torch.Tensor, name, self._on_numpy_export)
 
-    def keys(self):
+    def latest_keys(self):
         """Of the latest that was told in this step."""
         mine = self._of_step()
-        own = mine if pool_tasks.current() is None else self._chain()
-        return mine.last + mine.aside + (own.last + own.aside if own is not mine else [])
+        own = mine if pool_tasks.current_task() is None else self._chain()
+        return mine.latest + mine.independent + (own.latest + own.independent if own is not mine else [])
 
-    def number(self, key, value):
+    def record_scalar(self, key, value):
         """An op has given a number. key: its output's id."""
         self._emit(key, digest.digest_bytes(repr(value).encode("utf-8")))
 
     def _emit(self, key, value):
         chain = self._chain()
-        for before in chain.last:
+        for before in chain.latest:
             if before != key:
-                self._recorder.eager.feed(key, before)
+                self._recorder.eager.add_inputs(key, before)
         chain.digest = digest.digest_bytes("{:016x}{:016x}".format(chain.digest, value).encode("ascii"))
         self._recorder.emit_one(key, chain.digest)
-        chain.last = [key]
+        chain.latest = [key]
         if chain is not self._main:  # who waits for the task may be given it
             self._add_independent(self._of_step(), key)
 
     def _add_independent(self, chain, key):
-        chain.aside = [one for one in chain.aside if one != key][-_MAX_INDEPENDENT:] + [key]
+        chain.independent = [one for one in chain.independent if one != key][-_MAX_INDEPENDENT:] + [key]
 
     def _chain(self):
-        task = pool_tasks.current()
+        task = pool_tasks.current_task()
         return self._of_step() if task is None else task.state.setdefault("told", _ReadChain(-1))
 
     def _of_step(self):
@@ -61,26 +61,26 @@ class HostReads(object):
     def _on_numpy_export(self, original, tensor, *args, **kwargs):
         """NumPy may write into this memory, too, from now on."""
         recorder = self._recorder
-        if recorder.wants() and not getattr(recorder.local, "busy", False):
-            with recorder.unseen():
+        if recorder.is_recording_step() and not getattr(recorder.local, "busy", False):
+            with recorder.unrecorded():
                 self._read(tensor)
         return original(tensor, *args, **kwargs)
 
     def _read(self, tensor):
-        memory = self._memories.of(tensor)
+        memory = self._memories.find(tensor)
         value = digests.digest_tensor(tensor)
         if memory is None or not memory.keys or value is None:
             return
-        if memory.is_nobodys:  # NumPy is to write it
-            memory.unwatched = True
+        if memory.is_uninitialized:  # NumPy is to write it
+            memory.may_change_unseen = True
             return
         stack = user_frames.stack_of_caller()
-        nth = self._recorder.eager.nth("told", tuple(stack[0][:2]) if stack else ())
+        nth = self._recorder.eager.next_occurrence("told", tuple(stack[0][:2]) if stack else ())
         key = self._recorder.eager.key("Tensor.numpy", stack, 0, CallerIdentity(pool_tasks.thread_name(), 0, "", 0),
                                        memory.keys, nth, kind="op")
-        read = memory.read(tensor, self._recorder.eager)
-        memory.unwatched = True
-        if memory.unwritten is None:
+        read = memory.key_and_digest(tensor, self._recorder.eager)
+        memory.may_change_unseen = True
+        if memory.uninitialized_key is None:
             self._emit(key, value)
         else:  # what nobody has written is not to spoil what is told after it
             if read is not None:

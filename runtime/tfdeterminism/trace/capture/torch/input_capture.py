@@ -11,9 +11,9 @@ class TorchInputCapture(object):
     def __init__(self, capture):
         self._capture = capture
 
-    def before(self, node, op, args, kwargs):
+    def snapshot(self, node, op, args, kwargs):
         """What keep() takes, if it is this op that is wanted; else None."""
-        if not self._capture.wants("", 0, node):
+        if not self._capture.is_wanted("", 0, node):
             return None
         tensors = []
         meta = {"op": op, "framework": "torch", "args": _to_json(list(args), tensors),
@@ -23,11 +23,11 @@ class TorchInputCapture(object):
                   for one in tensors]
         return meta, tensors, values
 
-    def keep(self, key, kept):
+    def save(self, key, kept):
         """The op has run."""
         meta, tensors, values = kept
         arrays = [None if one is None else one.reshape(-1).view(torch.uint8).numpy() for one in values]
-        self._capture.ran(key, dict(meta, dtypes=[digests.dtype_of(one) for one in tensors],
+        self._capture.on_op_run(key, dict(meta, dtypes=[digests.dtype_of(one) for one in tensors],
                                     shapes=[list(one.shape) for one in tensors],
                                     devices=[str(one.device) for one in tensors],
                                     device=str(tensors[0].device) if tensors else ""), arrays)

@@ -14,7 +14,7 @@ from .levels import Levels
 from .loaders import DataLoaderHook
 from .memory import StorageRegistry
 from .modules import ModulePaths
-from .saved import Saved
+from .saved import TorchLoadHook
 from .weights import Weights
 
 
@@ -31,15 +31,17 @@ def install(recording):
         gradients = Gradients(recorder, memories, wrappers)
         Levels(recorder, weights, gradients, modules, closers)
         if recorder.level == "ops":
-            capture = TorchInputCapture(InputCapture(recorder, recording.capture)) if recording.captures() else None
+            capture = None
+            if recording.captures_inputs():
+                capture = TorchInputCapture(InputCapture(recorder, recording.capture))
             tensor_provenance.hide_on_save(wrappers)
-            Saved(recorder, wrappers)
+            TorchLoadHook(recorder, wrappers)
             told = HostReads(recorder, memories, wrappers)
             dispatch = OpDispatchMode(recorder, memories, told, gradients, modules, capture)
             closers.append(_in_every_thread(dispatch, wrappers))
-            wanted = {"torch.utils.data.dataloader": DataLoaderHook(recorder, wrappers).watch}
-    wrappers.wrap(os, "_exit", lambda original, status: recording.exit(original, status))
-    recording.installed(weights, wrappers, closers, wanted)
+            wanted = {"torch.utils.data.dataloader": DataLoaderHook(recorder, wrappers).install}
+    wrappers.wrap(os, "_exit", lambda original, status: recording.end_and_exit(original, status))
+    recording.on_installed(weights, wrappers, closers, wanted)
 
 
 def _in_every_thread(mode, wrappers):

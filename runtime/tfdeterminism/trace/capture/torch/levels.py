@@ -17,15 +17,15 @@ class Levels(object):
         closers.append(optimizers.register_optimizer_step_post_hook(self._stepped).remove)
         if recorder.level in ("weights", "layers"):
             recorder.seen_ops = True
-            gradients.loss = self._loss
+            gradients.on_loss = self._loss
         if recorder.level == "layers":
-            modules.left = self._layer
+            modules.on_module_end = self._layer
         if recorder.level in ("weights", "layers") or recorder.values is not None:
-            recorder.at_step(self._at_step)
+            recorder.add_step_callback(self._at_step)
 
     def _stepped(self, optimizer, args, kwargs):
         if self._recorder.active:
-            self._recorder.steps.applied()
+            self._recorder.steps.on_optimizer_applied()
 
     def _loss(self, tensor, number):
         self._value("loss", "loss", tensor, number)
@@ -35,18 +35,18 @@ class Levels(object):
             self._value("layer", path, tensor, number)
 
     def _value(self, kind, name, tensor, number):
-        if not self._recorder.wants():
+        if not self._recorder.is_recording_step():
             return
-        nth = self._recorder.eager.nth("value", kind, name, number)
-        with self._recorder.unseen():
+        nth = self._recorder.eager.next_occurrence("value", kind, name, number)
+        with self._recorder.unrecorded():
             value = digests.digest_tensor(tensor)
         if value is not None:
-            self._coarse.record(kind, pool_tasks.named("{}#{}".format(name, nth)), number, value, name)
+            self._coarse.record(kind, pool_tasks.name_in_task("{}#{}".format(name, nth)), number, value, name)
 
     def _at_step(self):
         if self._recorder.level in ("weights", "layers"):
-            found = self._weights.trained()
+            found = self._weights.trained_digests()
             for label in sorted(found):
                 self._coarse.record("weight", label, 0, found[label])
-        if self._recorder.values is not None and self._recorder.values.due():
-            self._recorder.values.weights(self._weights.values())
+        if self._recorder.values is not None and self._recorder.values.is_due():
+            self._recorder.values.record_weights(self._weights.trained_values())

@@ -10,7 +10,7 @@ class DataLoaderHook(object):
     def __init__(self, recorder, wrappers):
         self._recorder, self._wrappers = recorder, wrappers
 
-    def watch(self, module):
+    def install(self, module):
         """module: torch.utils.data.dataloader."""
         self._wrappers.wrap(module._BaseDataLoaderIter, "__next__", self._next)
 
@@ -18,7 +18,7 @@ class DataLoaderHook(object):
         workers = int(getattr(iterator, "_num_workers", 0) or 0)
         if not workers or not self._recorder.active:
             return original(iterator)
-        with self._recorder.unseen():  # which of the workers was sooner decides what is unpacked now
+        with self._recorder.unrecorded():  # which of the workers was sooner decides what is unpacked now
             batch = original(iterator)
         stack = user_frames.stack_of_caller()
         for tensor in pt.tensors_in(batch):

@@ -10,59 +10,64 @@ _FEWEST = 128         # memories that are known before the dead are looked for: 
 
 
 class StorageProvenance(object):
-    """keys: ids of the outputs that lie here. origin: (op, stack) of what made it before recording began, or None.
-    unwatched: may it change without an op that is seen? Then each read looks at it again; seen: what was read.
-    unwritten: that of the keys which gave memory that nobody had written, of which there may be some left, or None."""
+    """Which ops have written the memory of a tensor.
 
-    __slots__ = ("keys", "origin", "unwatched", "seen", "unwritten", "_sent", "_alive")
+    keys: ids of the outputs that are stored in it. origin: (op, stack) of what made it before recording began, or None.
+    may_change_unseen: can an op that is not recorded write it? Then each read computes its digest again.
+    last_digests: {part of the memory: digest of the last read}. uninitialized_key: which of the keys allocated memory
+    without writing it, as far as some of it is left; or None.
+    """
+
+    __slots__ = ("_alive", "_sent", "keys", "last_digests", "may_change_unseen", "origin", "uninitialized_key")
 
     def __init__(self, storage):
         self._alive = pt.StorageWeakRef(storage)
-        self.keys, self.origin, self.unwatched, self.seen = [], None, False, {}
-        self.unwritten, self._sent = None, False
+        self.keys, self.origin, self.may_change_unseen, self.last_digests = [], None, False, {}
+        self.uninitialized_key, self._sent = None, False
 
     @property
-    def is_gone(self):
+    def is_freed(self):
         return self._alive.expired()
 
-    def written(self, key, whole, op):
+    def on_write(self, key, whole, op):
         """An op (an ops.OpSchema) has written it. whole: nothing else is left in it."""
         if whole:
-            self.keys, self.unwatched, self.seen, self.unwritten = [key], False, {}, None
+            self.keys, self.may_change_unseen, self.last_digests, self.uninitialized_key = [key], False, {}, None
         else:
-            rest = [one for one in self.keys if one not in (key, self.unwritten)]
-            self.keys = [one for one in (self.unwritten,) if one not in (None, key)] + rest[-_KEYS_LIMIT:] + [key]
+            rest = [one for one in self.keys if one not in (key, self.uninitialized_key)]
+            uninitialized = [one for one in (self.uninitialized_key,) if one not in (None, key)]
+            self.keys = uninitialized + rest[-_KEYS_LIMIT:] + [key]
         self.origin = None
-        self.unwatched = op.is_later or self.unwatched
-        self.unwritten = key if op.is_empty else self.unwritten
-        self._sent = op.is_later
+        self.may_change_unseen = op.is_async or self.may_change_unseen
+        self.uninitialized_key = key if op.is_empty else self.uninitialized_key
+        self._sent = op.is_async
 
     @property
-    def is_nobodys(self):
+    def is_uninitialized(self):
         """Has no op written anything of it?"""
-        return self.keys == [self.unwritten]
+        return self.keys == [self.uninitialized_key]
 
-    def read(self, tensor, eager):
+    def key_and_digest(self, tensor, eager):
         """(key, digest): how what is read of this part is to be recorded, under the name of who may have written it
         unseen; None if it is what was read last. eager: the recorder's eager_keys.EagerKeys."""
-        value = self.changed(tensor)
+        value = self.new_digest(tensor)
         if value is None:
             return None
-        key = self.keys[-1] if self._sent or self.unwritten is None else self.unwritten
+        key = self.keys[-1] if self._sent or self.uninitialized_key is None else self.uninitialized_key
         for other in self.keys:
-            if self.unwritten is not None and other != key:
-                eager.feed(key, other)
+            if self.uninitialized_key is not None and other != key:
+                eager.add_inputs(key, other)
         return key, value
 
-    def changed(self, tensor):
+    def new_digest(self, tensor):
         """The digest of this part of a memory that is not watched; None if it is what was read last."""
         place = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
         value = digests.digest_tensor(tensor)
-        if self.seen.get(place) == value:
+        if self.last_digests.get(place) == value:
             return None
-        if len(self.seen) > _KEYS_LIMIT:
-            self.seen.clear()
-        self.seen[place] = value
+        if len(self.last_digests) > _KEYS_LIMIT:
+            self.last_digests.clear()
+        self.last_digests[place] = value
         return value
 
 
@@ -72,7 +77,7 @@ class StorageRegistry(object):
     def __init__(self):
         self._known, self._limit = {}, _FEWEST
 
-    def of(self, tensor):
+    def find(self, tensor):
         """The StorageProvenance of a tensor, a new one if nobody knew it; None for a tensor without (sparse, fake)."""
         if tensor.layout is not torch.strided or tensor.is_meta:
             return None
@@ -88,7 +93,7 @@ class StorageRegistry(object):
 
     def _forget(self):
         if len(self._known) >= self._limit:
-            self._known = {address: one for address, one in self._known.items() if not one.is_gone}
+            self._known = {address: one for address, one in self._known.items() if not one.is_freed}
             self._limit = max(_FEWEST, 2 * len(self._known))
 
 

@@ -15,15 +15,15 @@ class ModulePaths(object):
         self._known = weakref.WeakKeyDictionary()  # root: {id of a module in it: name}
         self._roots = {}                           # name of a class: how many models of it
         self._parameters = {}                      # id: (weak reference, name), as a parameter may outlive its model
-        self.left = None  # called with (path, result) when a module has been called
+        self.on_module_end = None  # called with (path, result) when a module has been called
         wrappers.wrap(torch.nn.Module, "__call__", self._called)
 
-    def path(self):
+    def current_path(self):
         """The name of the module that is being called, or None."""
         stack = getattr(self._local, "stack", ())
         return stack[-1][1] if stack else None
 
-    def name(self, parameter):
+    def name_of(self, parameter):
         """Of a parameter of a model that was called; None for any other tensor."""
         known = self._parameters.get(id(parameter))
         return known[1] if known is not None and known[0]() is parameter else None
@@ -39,8 +39,8 @@ class ModulePaths(object):
             result = original(module, *args, **kwargs)
         finally:
             self._local.stack = stack
-        if self.left is not None:
-            self.left(path, result)
+        if self.on_module_end is not None:
+            self.on_module_end(path, result)
         return result
 
     def _inside(self, root):
@@ -52,6 +52,6 @@ class ModulePaths(object):
             names = self._known[root] = {id(one): own + ("." + name if name else "")
                                          for name, one in root.named_modules()}
             for name, parameter in root.named_parameters():
-                if self.name(parameter) is None:
+                if self.name_of(parameter) is None:
                     self._parameters[id(parameter)] = weakref.ref(parameter), "{}.{}".format(own, name)
         return names

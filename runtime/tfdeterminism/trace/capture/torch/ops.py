@@ -23,8 +23,8 @@ _NOT_ALONE = ("from_file", "record_stream", "set_", "print")
 
 class OpSchema(object):
     """name; kind, as definitions have it; is_view: are its results other views of what it gets; is_empty: does it give
-    memory that nobody has written; is_later: is what it gives there only later, when somebody has written it, or other
-    processes have sent it?; reads_all: does it ask for the content of all that it gets?"""
+    memory that nobody has written; is_async: is its result written only later, by another op or by
+    another process?; reads_all: does it ask for the content of all that it gets?"""
 
     def __init__(self, function):
         schema = function._schema
@@ -32,7 +32,7 @@ class OpSchema(object):
         base = schema.name.partition("::")[2]
         self.kind = "random" if torch.Tag.nondeterministic_seeded in function.tags else "op"
         self.is_empty = base in _EMPTY | _RESIZE
-        self.is_later = self.is_empty or collectives.is_collective(schema)
+        self.is_async = self.is_empty or collectives.is_collective(schema)
         places = [(number, one.name, bool(one.kwarg_only)) for number, one in enumerate(schema.arguments)]
         self._written = [place for place, one in zip(places, schema.arguments)
                          if one.alias_info is not None and one.alias_info.is_write]
@@ -47,22 +47,22 @@ class OpSchema(object):
         self.reads_all = not self._unread and not self._from_root
         self.is_view = not self._written and any(one.alias_info is not None for one in schema.returns)
 
-    def written(self, args, kwargs):
+    def written_tensors(self, args, kwargs):
         """The tensors that it writes in place."""
         return _at(self._written, args, kwargs)
 
-    def unread(self, args, kwargs):
+    def ignored_inputs(self, args, kwargs):
         """The tensors that it gets, and whose content it does not ask for."""
         if self._from_root and not collectives.is_root(args):
-            return self.written(args, kwargs)
+            return self.written_tensors(args, kwargs)
         return _at(self._unread, args, kwargs)
 
-    def given(self, args, kwargs, result):
+    def outputs(self, args, kwargs, result):
         """The tensors that it has given: what it has written in place, then what is new."""
         new = pt.tensors_in(result)
         if not self._written:
             return new
-        written = self.written(args, kwargs)
+        written = self.written_tensors(args, kwargs)
         if not written:
             return new
         mine = {id(one) for one in written}
@@ -84,14 +84,14 @@ class OpSchemas(object):
     def __init__(self):
         self._known = {}  # by id, as PyTorch's own hash takes a call: (function, which keeps it, Op)
 
-    def of(self, function):
+    def find(self, function):
         found = self._known.get(id(function))
         if found is None:
             found = self._known[id(function)] = function, OpSchema(function)
         return found[1]
 
 
-def plain_in(value):
+def plain_arguments(value):
     """The numbers and words among an op's arguments, with their places."""
     kind = type(value)
     if kind in _PLAIN:
@@ -99,9 +99,9 @@ def plain_in(value):
     if kind in pt.TENSORS:
         return "tensor"
     if isinstance(value, (list, tuple)):
-        return [plain_in(one) for one in value]
+        return [plain_arguments(one) for one in value]
     if isinstance(value, dict):
-        return {name: plain_in(one) for name, one in value.items()}
+        return {name: plain_arguments(one) for name, one in value.items()}
     return "tensor" if isinstance(value, torch.Tensor) else value if isinstance(value, _KINDS) else kind.__name__
 
 

@@ -6,7 +6,7 @@ from .. import user_frames
 from . import internals as pt
 
 
-class Saved(object):
+class TorchLoadHook(object):
     """Marks them with the line that asked for them."""
 
     def __init__(self, recorder, wrappers):
@@ -16,7 +16,7 @@ class Saved(object):
     def _load(self, original, *args, **kwargs):
         if not self._recorder.active:
             return original(*args, **kwargs)
-        with self._recorder.unseen():  # how they are put together is PyTorch's own
+        with self._recorder.unrecorded():  # how they are put together is PyTorch's own
             found = original(*args, **kwargs)
         stack = user_frames.stack_of_caller()
         for tensor in pt.tensors_in(found) if _is_file(args[0] if args else kwargs.get("f")) else ():

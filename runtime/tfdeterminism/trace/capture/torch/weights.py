@@ -28,24 +28,24 @@ class Weights(object):
 
     def _on_optimizer_freed(self, number, groups):
         if self._recorder.active:
-            with self._recorder.unseen():
+            with self._recorder.unrecorded():
                 self._final.update(_digests(self._labelled([(number, groups)])))
 
-    def values(self):
+    def trained_values(self):
         """{label: array} of what is trained now."""
-        with self._recorder.unseen():
+        with self._recorder.unrecorded():
             return {label: digests.array_of(tensor) for label, tensor in self._labelled(self._alive())}
 
-    def trained(self):
+    def trained_digests(self):
         """{label: digest} of the same."""
-        with self._recorder.unseen():
+        with self._recorder.unrecorded():
             return _digests(self._labelled(self._alive()))
 
-    def all_final(self):
+    def final_digests(self):
         """{label: digest} of all, those that are gone as they were last."""
-        return dict(self._final, **self.trained())
+        return dict(self._final, **self.trained_digests())
 
-    def forked(self):
+    def on_fork(self):
         """In a fork: what is inherited is the parent's, unless it trains here."""
         self._final = {}
 
@@ -61,7 +61,7 @@ class Weights(object):
             for place, tensor in enumerate(itertools.chain.from_iterable(group["params"] for group in one)):
                 if id(tensor) not in seen:
                     seen.add(id(tensor))
-                    yield self._modules.name(tensor) or "optimizer{}.{}".format(number, place), tensor
+                    yield self._modules.name_of(tensor) or "optimizer{}.{}".format(number, place), tensor
 
 
 def _leaves():
