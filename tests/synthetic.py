@@ -1,4 +1,4 @@
-"""Traces of no program: for tests and benchmarks of what reads traces."""
+"""Generated traces, for tests and benchmarks of the code that reads traces."""
 
 from __future__ import annotations
 

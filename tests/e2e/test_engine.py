@@ -29,8 +29,8 @@ Make = Callable[..., Request]
 
 
 @pytest.fixture(autouse=True, scope="module")
-def earlier(docker: docker_sdk.DockerClient) -> None:
-    """Containers that were there before these tests are none of theirs."""
+def remember_containers(docker: docker_sdk.DockerClient) -> None:
+    """Note the containers that other runs left, which these tests must not count."""
     EARLIER.update(left(docker))
 
 
@@ -90,7 +90,7 @@ def test_an_image_that_was_not_built(docker: docker_sdk.DockerClient, project: P
     assert caught.value.advice == "Build it: tfdet build tf0"
 
 
-LOOK = """
+INSPECT_CONTAINER = """
 import json, os, resource
 status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
 def denied(path):
@@ -108,7 +108,7 @@ print(json.dumps({
 """
 
 
-def test_the_container_is_shut_in(
+def test_the_container_is_isolated(
     docker: docker_sdk.DockerClient, image: str, request_for: Make, tmp_path: Path
 ) -> None:
     """Asked from inside, by a Python in a container with the engine's own options."""
@@ -118,7 +118,7 @@ def test_the_container_is_shut_in(
     if os.getuid() == 0:
         os.chown(out, 10001, 10001)
     options = container_options(request, docker.images.get(image), "tfdet-e2e-look", out)
-    options |= {"entrypoint": ["/opt/tfdet/python", "-c", LOOK], "command": [], "tty": False}
+    options |= {"entrypoint": ["/opt/tfdet/python", "-c", INSPECT_CONTAINER], "command": [], "tty": False}
     container = docker.containers.create(image, **options)
     try:
         container.start()

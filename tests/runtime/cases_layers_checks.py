@@ -1,4 +1,8 @@
-"""Calls of layers and losses."""
+"""Cases of the patches of layers and losses.
+
+Each function yields cases, made by `m`, a making_checks.Maker. Of a case: wrt: which inputs to differentiate by;
+second: whether to test second derivatives, too; terms: how many numbers a result sums at most, which bounds its error.
+"""
 
 import numpy as np
 from making_checks import ALL, DIMS, EAGER, FLOATS, STATIC

@@ -1,4 +1,4 @@
-"""Rows in batches, in a real PyTorch: the control depends on its batch, and what came out once comes out again."""
+"""Batch invariance in a real PyTorch: the control depends on its batch, and a second measurement agrees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfdet.base.paths import Project
 from tfdet.store import batch_invariance
 from tfdet.store.batch_invariance import BatchInvarianceRecord
 
-SOME = "^(linear-64x10|matmul-64x64|sum-1000|softmax-1000|batch_norm-training)-.*float(32|64)$"
+CASES = "^(linear-64x10|matmul-64x64|sum-1000|softmax-1000|batch_norm-training)-.*float(32|64)$"
 
 
 def measured(python: Path, project: Project, *arguments: str) -> list[BatchInvarianceRecord]:
@@ -26,14 +26,14 @@ def run(python: Path, project: Project, *arguments: str) -> subprocess.Completed
     return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300)
 
 
-def test_what_came_out_comes_out_again(torch_python: Path, checkout: Project) -> None:
-    """Here: processors of one name may take different kernels, and what was kept tells no more than the name."""
-    found = measured(torch_python, checkout, "--threads", "1", "--case", SOME)
+def test_a_second_measurement_agrees(torch_python: Path, checkout: Project) -> None:
+    """Compared on this machine only: stored records name the processor, and equal names can run different kernels."""
+    found = measured(torch_python, checkout, "--threads", "1", "--case", CASES)
     assert len(found) == 10
     today = batch_invariance.method_hash(checkout, "torch")
     assert all(one.invariance(today) == "depends" for one in found if one.control)
     assert all(one.invariance(today) in ("depends", "invariant") for one in found)
-    again = measured(torch_python, checkout, "--threads", "1", "--case", SOME)
+    again = measured(torch_python, checkout, "--threads", "1", "--case", CASES)
     assert [(one.case, one.digest, one.differs, one.depends_on) for one in found] == [
         (one.case, one.digest, one.differs, one.depends_on) for one in again
     ]
@@ -41,7 +41,7 @@ def test_what_came_out_comes_out_again(torch_python: Path, checkout: Project) ->
     assert all(one.framework == kept[one.key].framework for one in found if one.key in kept)
 
 
-def test_a_device_that_is_not_there_is_told(torch_python: Path, checkout: Project) -> None:
+def test_a_missing_device_is_an_error(torch_python: Path, checkout: Project) -> None:
     done = run(torch_python, checkout, "--device", "cuda")
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr.startswith("no device cuda: ")

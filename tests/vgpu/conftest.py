@@ -23,7 +23,7 @@ def launch(device, request):
     """The numbers that a body leaves in %r9 where its array has %n: see LOAD and STORE."""
 
     def run(body, values, grid=1, block=64, head="", **how):
-        code, (made, *_), said = device.apart(
+        code, (made, *_), said = device.run_in_child(
             kernel(body, ["p0"], head=head), [np.array(values, np.uint32)], request.param, grid=grid, block=block, **how
         )
         assert code == 0, said

@@ -7,11 +7,11 @@ from operands import FORMATS
 
 NEAREST, ZERO, DOWN, UP = "rn", "rz", "rm", "rp"
 NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FF8000000000000}
-INFINITE, NOT = "infinite", "nan"
+INFINITE, NOT_A_NUMBER = "infinite", "nan"
 
 
 class Real:
-    """A format: between its bits and (negative, magnitude)."""
+    """A floating-point format; a value is (is it negative, magnitude): a Fraction, INFINITE or NOT_A_NUMBER."""
 
     def __init__(self, name):
         self.name = name
@@ -24,7 +24,7 @@ class Real:
     def value(self, bits):
         negative, rest = bool(bits & self.sign), bits & self.sign - 1
         if rest >= self.infinite:
-            return negative, INFINITE if rest == self.infinite else NOT
+            return negative, INFINITE if rest == self.infinite else NOT_A_NUMBER
         exponent, fraction = rest >> self.fraction, rest & (1 << self.fraction) - 1
         if exponent:
             fraction |= 1 << self.fraction
@@ -32,7 +32,7 @@ class Real:
         return negative, Fraction(fraction << shift) if shift >= 0 else Fraction(fraction, 1 << -shift)
 
     def bits(self, negative, magnitude, mode=NEAREST):
-        if magnitude == NOT:
+        if magnitude == NOT_A_NUMBER:
             return self.nan
         if magnitude == INFINITE:
             return self.sign * negative | self.infinite
@@ -70,8 +70,8 @@ class Real:
 
 def signed_sum(x, y, mode):
     (p, a), (q, b) = x, y
-    if NOT in (a, b) or (a == b == INFINITE and p != q):
-        return False, NOT
+    if NOT_A_NUMBER in (a, b) or (a == b == INFINITE and p != q):
+        return False, NOT_A_NUMBER
     if INFINITE in (a, b):
         return (p, a) if a == INFINITE else (q, b)
     if a == b == 0:
@@ -82,15 +82,15 @@ def signed_sum(x, y, mode):
 
 def product(x, y):
     (p, a), (q, b) = x, y
-    if NOT in (a, b) or (INFINITE in (a, b) and 0 in (a, b)):
-        return False, NOT
+    if NOT_A_NUMBER in (a, b) or (INFINITE in (a, b) and 0 in (a, b)):
+        return False, NOT_A_NUMBER
     return p != q, INFINITE if INFINITE in (a, b) else a * b
 
 
 def quotient(x, y):
     (p, a), (q, b) = x, y
-    if NOT in (a, b) or a == b == INFINITE or a == b == 0:
-        return False, NOT
+    if NOT_A_NUMBER in (a, b) or a == b == INFINITE or a == b == 0:
+        return False, NOT_A_NUMBER
     if a == INFINITE or b == 0:
         return p != q, INFINITE
     return p != q, Fraction(0) if b == INFINITE else a / b
@@ -98,8 +98,8 @@ def quotient(x, y):
 
 def root(x):
     negative, a = x
-    if a == NOT or (negative and a != 0):
-        return False, NOT
+    if a == NOT_A_NUMBER or (negative and a != 0):
+        return False, NOT_A_NUMBER
     if a in (INFINITE, 0):
         return x
     scale = 1 << 1300  # far below the last place of any root; half a step more stands for what is left
@@ -126,9 +126,9 @@ def result(type, op, mode, operands, ftz=False, sat=False, relu=False):
     if ftz:
         operands = [real.flushed(one) for one in operands]
     negative, magnitude = OPERATIONS[op](mode, *(real.value(one) for one in operands))
-    if sat and magnitude == NOT:
+    if sat and magnitude == NOT_A_NUMBER:
         return 0
-    if ftz and magnitude not in (NOT, INFINITE) and magnitude < real.least_normal:
+    if ftz and magnitude not in (NOT_A_NUMBER, INFINITE) and magnitude < real.least_normal:
         magnitude = 0  # before it is rounded, as an H100 does
     made = real.bits(negative, magnitude, mode)
     if relu and not real.is_nan(made) and made & real.sign:

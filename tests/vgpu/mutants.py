@@ -87,10 +87,10 @@ def packed(data):
     return bytes([min(length, 15) << 4]) + more + data
 
 
-def container(text, packs=True):
+def container(text, compresses=True):
     """What nvcc would make of a text: one element for the architecture of its `.target`."""
-    code = packed(text) if packs else text
-    size = len(code) if packs else 0
+    code = packed(text) if compresses else text
+    size = len(code) if compresses else 0
     element = struct.pack("<HHIQIIIIQQQQ", 1, 0x101, 64, len(code), size, 0, 0, 90, 0, 0, 0, len(text))
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(element) + len(code)) + element + code
 
@@ -148,8 +148,8 @@ def address_space():
         return int(pages.read().split()[0]) * resource.getpagesize()
 
 
-def ends(device, data):
-    """What became of it, in a child: ran, refused, or what killed it."""
+def outcome(device, data):
+    """Load and run a text or container in a child process: "ran", "refused", or what killed the child."""
     child = os.fork()
     if child == 0:
         code = 2
@@ -173,7 +173,7 @@ def ends(device, data):
 def main():
     os.environ["VGPU_MAX_INSTRUCTIONS"] = "200000"
     device = Device(build())
-    ends_of = [ends(device, mutant(number)) for number in range(int(sys.argv[1]), int(sys.argv[2]))]
+    ends_of = [outcome(device, mutant(number)) for number in range(int(sys.argv[1]), int(sys.argv[2]))]
     for number, end in enumerate(ends_of, int(sys.argv[1])):
         if end not in ("ran", "refused"):
             print(f"mutant {number}: {end}")

@@ -1,4 +1,4 @@
-"""Operands worth trying: corners, their neighbours, and random bits of every size."""
+"""Operands for tests of instructions: corner cases, their neighbors, and random bits of every size."""
 
 import itertools
 
@@ -61,7 +61,7 @@ def float_corners(type):
     return found + [v | 1 << (exponent + fraction) for v in found]
 
 
-def tuples(type, arity, count=4000, seed=0):
+def operand_tuples(type, arity, count=4000, seed=0):
     """`arity` arrays of bits of this type: pairs of corners first, then random ones of all magnitudes."""
     random = np.random.default_rng(seed)
     is_float = type in FORMATS
@@ -85,8 +85,8 @@ def tuples(type, arity, count=4000, seed=0):
     ]
 
 
-def same(made, wanted, *operands):
-    """Bit for bit; shows the first operands that gave something else."""
+def assert_same(made, wanted, *operands):
+    """Compare results bit by bit; show the first operands with a different result."""
     wanted = np.asarray(wanted, dtype=made.dtype) if not isinstance(wanted, np.ndarray) else wanted
     different = np.nonzero(made != wanted)[0]
     if len(different):

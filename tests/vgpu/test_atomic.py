@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from exact import Real, canonical, result
-from operands import same, signed, size, tuples, unsigned, wrap
+from operands import assert_same, operand_tuples, signed, size, unsigned, wrap
 from virtual_device import kernel, register, word
 
 LANES = 32
@@ -71,14 +71,14 @@ def run(device, op, type, space, columns, reads=True):
         program(op, type, space, reads), [*columns, np.zeros_like(columns[0])], count // LANES, LANES
     )
     assert code == 0
-    same(old, columns[0], *columns)
+    assert_same(old, columns[0], *columns)
     return left, columns
 
 
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize(("op", "type"), CASES)
 def test_integers(device, op, type, space):
-    columns = tuples(type, 3, 2000)
+    columns = operand_tuples(type, 3, 2000)
     if op == "cas":
         columns[1] = np.where(np.arange(len(columns[0])) % 2, columns[0], columns[1])
     bits = 8 * size(type)
@@ -87,7 +87,7 @@ def test_integers(device, op, type, space):
         rows = zip(*(one.tolist() for one in given), strict=True)
         if type[0] == "s":
             rows = [[signed(one, bits) for one in row] for row in rows]
-        same(left, np.array([wrap(INTEGER[op](*row), bits) for row in rows], left.dtype), *given)
+        assert_same(left, np.array([wrap(INTEGER[op](*row), bits) for row in rows], left.dtype), *given)
 
 
 def added(type, a, b, flushes):
@@ -101,15 +101,15 @@ def added(type, a, b, flushes):
 def test_sums_of_floats(device, type, space):
     """In global memory single precision is flushed, in shared memory it is not: so PTX says."""
     columns = (
-        tuples(type, 3, 2000)
+        operand_tuples(type, 3, 2000)
         if not type.endswith("x2")
-        else [one[: len(one) // 2 * 2].view(np.uint32) for one in tuples(type[:-2], 3, 4000)]
+        else [one[: len(one) // 2 * 2].view(np.uint32) for one in operand_tuples(type[:-2], 3, 4000)]
     )
     for reads in (True, False):
         left, given = run(device, "add", type, space, columns, reads)
         made = canonical("f64", left.tolist()) if type == "f64" else left.tolist()
         rows = zip(given[0].tolist(), given[1].tolist(), strict=True)
-        same(np.array(made, left.dtype), [added(type, a, b, "shared" not in space) for a, b in rows], *given)
+        assert_same(np.array(made, left.dtype), [added(type, a, b, "shared" not in space) for a, b in rows], *given)
 
 
 CROWD = """ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4; add.u64 %l1, %l1, %l2;
@@ -121,7 +121,7 @@ SCHEDULES = ["serial", "reverse", "random:1", "adversary:1", "atomics:1"]
 def test_many_threads_draw_tickets(device, schedule):
     """Each gets another one: nothing is lost and nothing comes twice."""
     text = kernel(CROWD + "atom.global.add.u32 %r2, [%l0], 1; st.global.u32 [%l1], %r2;", ["p0", "p1"])
-    code, (counts, drawn), _ = device.apart(
+    code, (counts, drawn), _ = device.run_in_child(
         text, [np.zeros(4, np.uint32), np.zeros(2048, np.uint32)], schedule, grid=16, block=128
     )
     assert (code, counts.tolist()) == (0, [512] * 4)
@@ -135,7 +135,7 @@ def test_a_chain_of_exchanges_loses_nothing(device, schedule):
     text = kernel(
         CROWD + "add.u32 %r3, %i, 1; atom.global.exch.b32 %r2, [%l0], %r3; st.global.u32 [%l1], %r2;", ["p0", "p1"]
     )
-    code, (last, drawn), _ = device.apart(
+    code, (last, drawn), _ = device.run_in_child(
         text, [np.zeros(4, np.uint32), np.zeros(512, np.uint32)], schedule, grid=4, block=128
     )
     assert code == 0
@@ -151,7 +151,7 @@ def test_compare_and_swap_builds_a_sum(device, schedule):
     again: mul.lo.u32 %r6, %r5, %r4; mov.u32 %r7, %r5; atom.global.cas.b32 %r5, [%l0], %r5, %r6;
     setp.ne.u32 %p0, %r5, %r7; @%p0 bra again;"""
     )
-    code, (made, _), _ = device.apart(
+    code, (made, _), _ = device.run_in_child(
         kernel(body, ["p0", "p1"]), [np.ones(4, np.uint32), np.zeros(256, np.uint32)], schedule, grid=4, block=64
     )
     wanted = [1] * 4
@@ -167,7 +167,9 @@ def test_the_order_of_sums_is_the_schedule_s(device):
     found = {}
     for schedule in [*SCHEDULES, "random:2", "random:3"]:
         for _ in range(2):
-            code, (made, _), _ = device.apart(text, [np.zeros(4, np.uint32), values], schedule, grid=32, block=128)
+            code, (made, _), _ = device.run_in_child(
+                text, [np.zeros(4, np.uint32), values], schedule, grid=32, block=128
+            )
             assert code == 0
             assert found.setdefault(schedule, made.tobytes()) == made.tobytes()
     assert len(set(found.values())) >= 5
@@ -177,13 +179,13 @@ def test_exchanges_keep_the_payloads_of_nans(device):
     real = Real("f32")
     x = np.array([real.nan ^ 5, real.infinite | 1, real.infinite | 1 << 22 | 3] * 32, np.uint32)
     left, given = run(device, "exch", "b32", "global", [np.zeros_like(x), x, x])
-    same(left, given[1], *given)
+    assert_same(left, given[1], *given)
 
 
 def test_the_log_tells_how_many_there_were(device, monkeypatch):
     monkeypatch.setenv("VGPU_LOG", "1")
     body = "ld.param.u64 %l0, [p0]; red.global.add.u32 [%l0], 1; ret;"
-    code, (made,), said = device.apart(kernel(body, ["p0"]), [np.zeros(1, np.uint32)], grid=3, block=40)
+    code, (made,), said = device.run_in_child(kernel(body, ["p0"]), [np.zeros(1, np.uint32)], grid=3, block=40)
     assert (code, made[0]) == (0, 120)
     assert "120 atomics" in said
 

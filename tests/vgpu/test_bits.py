@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from operands import same, signed, size, tuples, unsigned, wrap
+from operands import assert_same, operand_tuples, signed, size, unsigned, wrap
 
 
 def bits_of(value, bits):
@@ -18,7 +18,7 @@ def number(bits):
 
 def columns_with_fields(type, arity):
     """Operands of the type, and pairs of a position and a length that reach beyond it."""
-    columns = tuples(type, arity, 6000)
+    columns = operand_tuples(type, arity, 6000)
     random = np.random.default_rng(1)
     near = [0, 1, 7, 8, 31, 32, 33, 63, 64, 65, 255, 256, 257, (1 << 32) - 1]
     fields = [
@@ -53,7 +53,7 @@ def inserted(field, into, start, length, bits):
 def test_extract(device, type):
     (x,), (y, z) = columns_with_fields(type, 1)
     wanted = [extracted(a, b, c, type) for a, b, c in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
-    same(device.results(f"bfe.{type} %d, %x, %y, %z;", [unsigned(type)], x, y, z), wanted, x, y, z)
+    assert_same(device.evaluate(f"bfe.{type} %d, %x, %y, %z;", [unsigned(type)], x, y, z), wanted, x, y, z)
 
 
 @pytest.mark.parametrize("type", ["b32", "b64"])
@@ -62,7 +62,7 @@ def test_insert(device, type):
     wanted = [
         inserted(*one, 8 * size(type)) for one in zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)
     ]
-    same(device.results(f"bfi.{type} %d, %x, %y, %z, %w;", [unsigned(type)], x, y, z, w), wanted, x, y, z, w)
+    assert_same(device.evaluate(f"bfi.{type} %d, %x, %y, %z, %w;", [unsigned(type)], x, y, z, w), wanted, x, y, z, w)
 
 
 def highest(value, type, shift):
@@ -75,20 +75,20 @@ def highest(value, type, shift):
 
 @pytest.mark.parametrize("type", ["u32", "s32", "u64", "s64"])
 def test_find(device, type):
-    (x,) = tuples(type, 1, 8000)
+    (x,) = operand_tuples(type, 1, 8000)
     for word, shift in (("", False), (".shiftamt", True)):
         wanted = [highest(a, type, shift) for a in x.tolist()]
-        same(device.results(f"bfind{word}.{type} %d, %x;", [np.uint32], x), wanted, x)
+        assert_same(device.evaluate(f"bfind{word}.{type} %d, %x;", [np.uint32], x), wanted, x)
 
 
 @pytest.mark.parametrize("type", ["b32", "b64"])
 def test_counts(device, type):
-    (x,) = tuples(type, 1, 8000)
+    (x,) = operand_tuples(type, 1, 8000)
     bits = 8 * size(type)
-    same(device.results(f"popc.{type} %d, %x;", [np.uint32], x), [a.bit_count() for a in x.tolist()], x)
-    same(device.results(f"clz.{type} %d, %x;", [np.uint32], x), [bits - a.bit_length() for a in x.tolist()], x)
-    same(
-        device.results(f"brev.{type} %d, %x;", [unsigned(type)], x),
+    assert_same(device.evaluate(f"popc.{type} %d, %x;", [np.uint32], x), [a.bit_count() for a in x.tolist()], x)
+    assert_same(device.evaluate(f"clz.{type} %d, %x;", [np.uint32], x), [bits - a.bit_length() for a in x.tolist()], x)
+    assert_same(
+        device.evaluate(f"brev.{type} %d, %x;", [unsigned(type)], x),
         [number(bits_of(a, bits)[::-1]) for a in x.tolist()],
         x,
     )
@@ -107,7 +107,7 @@ MODES = {
 
 @pytest.mark.parametrize("mode", ["", *MODES])
 def test_permute(device, mode):
-    x, y, z = tuples("b32", 3)
+    x, y, z = operand_tuples("b32", 3)
 
     def permuted(a, b, c):
         source = (a | b << 32).to_bytes(8, "little")
@@ -120,17 +120,17 @@ def test_permute(device, mode):
 
     wanted = [permuted(*one) for one in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
     text = f"prmt.b32{'.' + mode if mode else ''} %d, %x, %y, %z;"
-    same(device.results(text, [np.uint32], x, y, z), wanted, x, y, z)
+    assert_same(device.evaluate(text, [np.uint32], x, y, z), wanted, x, y, z)
 
 
 def test_logic_of_three(device):
-    x, y, z = tuples("b32", 3, 500)
+    x, y, z = operand_tuples("b32", 3, 500)
     for table in range(256):
         wanted = np.zeros(len(x), np.uint32)
         for k in range(8):
             if table >> k & 1:
                 wanted |= (x if k & 4 else ~x) & (y if k & 2 else ~y) & (z if k & 1 else ~z)
-        same(device.results(f"lop3.b32 %d, %x, %y, %z, {table:#x};", [np.uint32], x, y, z), wanted, x, y, z)
+        assert_same(device.evaluate(f"lop3.b32 %d, %x, %y, %z, {table:#x};", [np.uint32], x, y, z), wanted, x, y, z)
 
 
 @pytest.mark.parametrize("word", ["and", "or"])
@@ -141,7 +141,7 @@ def test_logic_of_three_with_a_predicate(device, word):
     q = np.arange(len(x), dtype=np.uint32) % 2
     body = f"""setp.ne.u32 %p0, %w, 0; lop3.{word}.b32 %d|%p1, %x, %y, %z, 0x12, !%p0; selp.b32 %e, 1, 0, %p1;
     lop3.{word}.b32 _|%p2, %x, %y, %z, 0x12, %p0; selp.b32 %f, 1, 0, %p2;"""
-    d, e, f = device.results(body, [np.uint32] * 3, x, y, z, q)
+    d, e, f = device.evaluate(body, [np.uint32] * 3, x, y, z, q)
     wanted = (x & ~y & ~z) | (~x & ~y & z)
     assert 0 < (wanted == 0).sum() < len(x)
     join = np.logical_and if word == "and" else np.logical_or
@@ -161,7 +161,7 @@ def test_low_bits_with_their_sign(device, mode):
 
     for type in ("u32", "s32"):
         wanted = [extended(a, b, type == "s32") for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-        same(device.results(f"szext.{mode}.{type} %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+        same(device.evaluate(f"szext.{mode}.{type} %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
 
 
 @pytest.mark.parametrize("mode", ["clamp", "wrap"])
@@ -173,7 +173,7 @@ def test_masks(device, mode):
         return number([start <= k < start + count for k in range(32)])
 
     wanted = [mask(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-    same(device.results(f"bmsk.{mode}.b32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+    same(device.evaluate(f"bmsk.{mode}.b32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
 
 
 def test_the_nth_bit_that_is_set(device):
@@ -191,7 +191,7 @@ def test_the_nth_bit_that_is_set(device):
 
     wanted = [place(*one) for one in zip(x.tolist(), base.tolist(), n.tolist(), strict=True)]
     assert len(set(wanted)) == 33
-    same(device.results("fns.b32 %d, %x, %y, %z;", [np.uint32], x, base, n), wanted, x, base)
+    same(device.evaluate("fns.b32 %d, %x, %y, %z;", [np.uint32], x, base, n), wanted, x, base)
 
 
 @pytest.mark.parametrize("mode", ["clamp", "wrap"])
@@ -205,35 +205,35 @@ def test_funnel_shift(device, way, mode):
         return both << by >> 32 & 0xFFFFFFFF if way == "l" else both >> by & 0xFFFFFFFF
 
     wanted = [shifted(*one) for one in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
-    same(device.results(f"shf.{way}.{mode}.b32 %d, %x, %y, %z;", [np.uint32], x, y, z), wanted, x, y, z)
+    assert_same(device.evaluate(f"shf.{way}.{mode}.b32 %d, %x, %y, %z;", [np.uint32], x, y, z), wanted, x, y, z)
 
 
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("op", ["add", "sub"])
 def test_sums_with_carry(device, op, bits):
     """Two words make one of twice the width, and the carry out of it comes into a third."""
-    x, y, z, w = tuples(f"u{bits}", 4)
+    x, y, z, w = operand_tuples(f"u{bits}", 4)
     body = f"{op}.cc.u{bits} %d, %x, %z; {op}c.cc.u{bits} %e, %y, %w; {op}c.u{bits} %f, 0, 0;"
-    d, e, f = device.results(body, [unsigned(f"u{bits}")] * 3, x, y, z, w)
+    d, e, f = device.evaluate(body, [unsigned(f"u{bits}")] * 3, x, y, z, w)
     rows = zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)
     way = 1 if op == "add" else -1
     wanted = [wrap((a | b << bits) + way * (c | k << bits), 3 * bits) for a, b, c, k in rows]
     for made, at in ((d, 0), (e, bits), (f, 2 * bits)):
-        same(made, [wrap(one >> at, bits) for one in wanted], x, y, z, w)
+        assert_same(made, [wrap(one >> at, bits) for one in wanted], x, y, z, w)
 
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_products_with_carry(device, bits):
     """A product of twice the width is added to a sum of three words."""
-    x, y, z, w = tuples(f"u{bits}", 4)
+    x, y, z, w = operand_tuples(f"u{bits}", 4)
     t = f"u{bits}"
     body = f"mad.lo.cc.{t} %d, %x, %y, %z; madc.hi.cc.{t} %e, %x, %y, %w; addc.{t} %f, 0, 0;"
-    d, e, f = device.results(body, [unsigned(t)] * 3, x, y, z, w)
+    d, e, f = device.evaluate(body, [unsigned(t)] * 3, x, y, z, w)
     wanted = [
         a * b + (c | k << bits) for a, b, c, k in zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)
     ]
     for made, at in ((d, 0), (e, bits), (f, 2 * bits)):
-        same(made, [wrap(one >> at, bits) for one in wanted], x, y, z, w)
+        assert_same(made, [wrap(one >> at, bits) for one in wanted], x, y, z, w)
 
 
 def test_carries_of_guarded_lanes(device):
@@ -241,4 +241,4 @@ def test_carries_of_guarded_lanes(device):
     x = np.array([random.Random(k).getrandbits(32) for k in range(512)], np.uint32)
     body = """mov.u32 %d, 0; and.b32 %r1, %x, 1; setp.ne.u32 %p0, %r1, 0; add.cc.u32 %r2, 0xffffffff, %r1;
     @!%p0 add.cc.u32 %r2, 0xffffffff, 1; @%p0 add.cc.u32 %r2, 0, 0; addc.u32 %d, 0, 0;"""
-    same(device.results(body, [np.uint32], x), 1 - (x & 1), x)
+    assert_same(device.evaluate(body, [np.uint32], x), 1 - (x & 1), x)

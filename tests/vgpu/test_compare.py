@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from exact import NOT, Real
-from operands import FORMATS, same, signed, size, tuples, unsigned
+from exact import NOT_A_NUMBER, Real
+from operands import FORMATS, assert_same, operand_tuples, signed, size, unsigned
 
 ORDERED = {
     "eq": lambda a, b: a == b,
@@ -24,7 +24,7 @@ def key(type, bits, ftz=False):
         return signed(bits, 8 * size(type)) if type[0] == "s" else bits
     real = Real(type)
     bits = real.flushed(bits) if ftz else bits
-    if real.value(bits)[1] == NOT:
+    if real.value(bits)[1] == NOT_A_NUMBER:
         return None
     return -(bits & real.sign - 1) if bits & real.sign else bits
 
@@ -53,33 +53,33 @@ def answers(relation, type, x, y, ftz=False):
 def told(device, text, x, y, z=None):
     """Both predicates that a setp leaves, from before true for every other tuple where the guard leaves it out."""
     body = f"setp.ne.u32 %p2, %z, 0; {text} selp.u32 %d, 1, 0, %p0; selp.u32 %e, 1, 0, %p1;"
-    return device.results(body, [np.uint32] * 2, x, y, np.zeros(len(x), np.uint32) if z is None else z)
+    return device.evaluate(body, [np.uint32] * 2, x, y, np.zeros(len(x), np.uint32) if z is None else z)
 
 
 @pytest.mark.parametrize("type", [*INTEGERS, *FORMATS])
 def test_relations(device, type):
-    x, y = tuples(type, 2, 1500)
+    x, y = operand_tuples(type, 2, 1500)
     for relation in relations(type):
         wanted = answers(relation, type, x, y)
         p, q = told(device, f"setp.{relation}.{type} %p0|%p1, %x, %y;", x, y)
-        same(p, wanted.astype(np.uint32), x, y)
-        same(q, 1 - p, x, y)
+        assert_same(p, wanted.astype(np.uint32), x, y)
+        assert_same(q, 1 - p, x, y)
         if type == "f32" or type == "f16":
             p, _ = told(device, f"setp.{relation}.ftz.{type} %p0|%p1, %x, %y;", x, y)
-            same(p, answers(relation, type, x, y, ftz=True).astype(np.uint32), x, y)
+            assert_same(p, answers(relation, type, x, y, ftz=True).astype(np.uint32), x, y)
 
 
 @pytest.mark.parametrize("negated", ["", "!"])
 @pytest.mark.parametrize("type", ["s32", "u64", "f32", "f64", "f16", "bf16"])
 def test_combined_with_another_predicate(device, type, negated):
-    x, y = tuples(type, 2, 1000, seed=1)
+    x, y = operand_tuples(type, 2, 1000, seed=1)
     z = np.random.default_rng(0).integers(0, 2, len(x)).astype(np.uint32)
     other = (z != 0) != bool(negated)
     first = answers("lt", type, x, y)
     for name, of in COMBINED.items():
         p, q = told(device, f"setp.lt.{name}.{type} %p0|%p1, %x, %y, {negated}%p2;", x, y, z)
-        same(p, np.array([of(a, b) for a, b in zip(first, other, strict=True)]).astype(np.uint32), x, y, z)
-        same(q, np.array([of(not a, b) for a, b in zip(first, other, strict=True)]).astype(np.uint32), x, y, z)
+        assert_same(p, np.array([of(a, b) for a, b in zip(first, other, strict=True)]).astype(np.uint32), x, y, z)
+        assert_same(q, np.array([of(not a, b) for a, b in zip(first, other, strict=True)]).astype(np.uint32), x, y, z)
 
 
 @pytest.mark.parametrize("type", [*INTEGERS, *FORMATS])
@@ -87,55 +87,57 @@ def test_combined_with_another_predicate(device, type, negated):
 def test_set(device, into, type):
     if (into, type) in [("f32", "f16"), ("f32", "bf16"), ("f16", "bf16")]:
         pytest.skip("PTX has no such comparison")
-    x, y = tuples(type, 2, 800, seed=2)
+    x, y = operand_tuples(type, 2, 800, seed=2)
     yes = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}.get(into, 0xFFFFFFFF)
     z = np.random.default_rng(0).integers(0, 2, len(x)).astype(np.uint32)
     relation = relations(type)[-1]
     wanted = answers(relation, type, x, y)
     names = [unsigned(into)]
-    same(device.results(f"set.{relation}.{into}.{type} %d, %x, %y;", names, x, y), np.where(wanted, yes, 0), x, y)
+    assert_same(
+        device.evaluate(f"set.{relation}.{into}.{type} %d, %x, %y;", names, x, y), np.where(wanted, yes, 0), x, y
+    )
     body = f"setp.ne.u32 %p0, %z, 0; set.{relation}.xor.{into}.{type} %d, %x, %y, !%p0;"
-    same(device.results(body, names, x, y, z), np.where(wanted != (z == 0), yes, 0), x, y, z)
+    assert_same(device.evaluate(body, names, x, y, z), np.where(wanted != (z == 0), yes, 0), x, y, z)
 
 
 def test_set_of_sixteen_bits_from_halves(device):
     """set.gt.u16.f16 and the like give all ones of 16 bits."""
     for type in ("f16", "bf16"):
-        x, y = tuples(type, 2, 800)
+        x, y = operand_tuples(type, 2, 800)
         wanted = np.where(answers("gt", type, x, y), 0xFFFF, 0).astype(np.uint16)
         for into in ("u16", "s16"):
-            same(device.results(f"set.gt.{into}.{type} %d, %x, %y;", [np.uint16], x, y), wanted, x, y)
+            assert_same(device.evaluate(f"set.gt.{into}.{type} %d, %x, %y;", [np.uint16], x, y), wanted, x, y)
 
 
 @pytest.mark.parametrize("type", ["f16", "bf16"])
 def test_pairs_of_halves(device, type):
-    x, y = tuples(type, 2, 1500, seed=3)
+    x, y = operand_tuples(type, 2, 1500, seed=3)
     a, b = (one[: len(one) // 2 * 2].view(np.uint32) for one in (x, y))
     for relation in relations(type):
         wanted = answers(relation, type, x, y)[: 2 * len(a)]
         p, q = told(device, f"setp.{relation}.{type}x2 %p0|%p1, %x, %y;", a, b)
-        same(p, wanted[::2].astype(np.uint32), a, b)
-        same(q, wanted[1::2].astype(np.uint32), a, b)
+        assert_same(p, wanted[::2].astype(np.uint32), a, b)
+        assert_same(q, wanted[1::2].astype(np.uint32), a, b)
         one = 0x3C00 if type == "f16" else 0x3F80
-        made = device.results(f"set.{relation}.{type}x2.{type}x2 %d, %x, %y;", [np.uint32], a, b)
-        same(made, np.where(wanted, one, 0).astype(np.uint16).view(np.uint32), a, b)
+        made = device.evaluate(f"set.{relation}.{type}x2.{type}x2 %d, %x, %y;", [np.uint32], a, b)
+        assert_same(made, np.where(wanted, one, 0).astype(np.uint16).view(np.uint32), a, b)
 
 
 @pytest.mark.parametrize("type", [*INTEGERS, "f32", "f64"])
 def test_selection(device, type):
-    x, y = tuples(type, 2)
-    (z,) = tuples("f32", 1, len(x))
+    x, y = operand_tuples(type, 2)
+    (z,) = operand_tuples("f32", 1, len(x))
     z = z[: len(x)]
-    made = device.results(f"setp.gt.s32 %p0, %z, 7; selp.{type} %d, %x, %y, %p0;", [unsigned(type)], x, y, z)
-    same(made, np.where(z.view(np.int32) > 7, x, y), x, y, z)
-    same(
-        device.results(f"slct.{type}.s32 %d, %x, %y, %z;", [unsigned(type)], x, y, z),
+    made = device.evaluate(f"setp.gt.s32 %p0, %z, 7; selp.{type} %d, %x, %y, %p0;", [unsigned(type)], x, y, z)
+    assert_same(made, np.where(z.view(np.int32) > 7, x, y), x, y, z)
+    assert_same(
+        device.evaluate(f"slct.{type}.s32 %d, %x, %y, %z;", [unsigned(type)], x, y, z),
         np.where(z.view(np.int32) >= 0, x, y),
         z,
     )
     number = z.view(np.float32)
-    made = device.results(f"slct.{type}.f32 %d, %x, %y, %z;", [unsigned(type)], x, y, z)
-    same(made, np.where(number >= 0, x, y), x, y, z)  # a NaN chooses the second
-    made = device.results(f"slct.ftz.{type}.f32 %d, %x, %y, %z;", [unsigned(type)], x, y, z)
+    made = device.evaluate(f"slct.{type}.f32 %d, %x, %y, %z;", [unsigned(type)], x, y, z)
+    assert_same(made, np.where(number >= 0, x, y), x, y, z)  # a NaN chooses the second
+    made = device.evaluate(f"slct.ftz.{type}.f32 %d, %x, %y, %z;", [unsigned(type)], x, y, z)
     small = np.abs(number) < np.finfo(np.float32).tiny
-    same(made, np.where((number >= 0) | small, x, y), x, y, z)
+    assert_same(made, np.where((number >= 0) | small, x, y), x, y, z)

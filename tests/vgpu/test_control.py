@@ -174,7 +174,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_no_kernel_runs_for_ever(device, name):
-    code, _, said = device.apart(kernel(ENDLESS[name], ["p0"]), [np.zeros(4, np.uint32)], limit=200000)
+    code, _, said = device.run_in_child(kernel(ENDLESS[name], ["p0"]), [np.zeros(4, np.uint32)], limit=200000)
     assert code == LAUNCH_TIMEOUT
     assert said
 
@@ -183,7 +183,7 @@ def test_calls_that_never_return_are_an_error(device):
     text = kernel(
         "call.uni again;", ["p0"], head=".func again { call.uni again; ret; }\n".replace("again {", "again()\n{")
     )
-    code, _, said = device.apart(text, [np.zeros(4, np.uint32)])
+    code, _, said = device.run_in_child(text, [np.zeros(4, np.uint32)])
     assert (code, "too deep" in said) == (LAUNCH_FAILED, True)
 
 

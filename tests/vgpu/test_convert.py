@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact import INFINITE, NOT, Real, canonical
-from operands import FORMATS, UNSIGNED, same, signed, size, tuples, unsigned, wrap
+from exact import INFINITE, NOT_A_NUMBER, Real, canonical
+from operands import FORMATS, UNSIGNED, assert_same, operand_tuples, signed, size, unsigned, wrap
 
 INTEGERS = ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"]
 FLOATS = list(FORMATS)
@@ -34,7 +34,7 @@ def whole(value, mode):
 def integer_of(bits, source, into, mode, ftz=False):
     real = Real(source)
     negative, magnitude = real.value(real.flushed(bits) if ftz else bits)
-    if magnitude == NOT:
+    if magnitude == NOT_A_NUMBER:
         wide = source == "f64" or size(into) == 8
         return 1 << 8 * size(into) - 1 if wide else 0
     if magnitude == INFINITE:
@@ -69,16 +69,16 @@ def converted(bits, source, into, mode):
 
 def operands(type, count=1500):
     if type in FORMATS:
-        return tuples(type, 1, count)[0]
-    return tuples(type, 1, count)[0]
+        return operand_tuples(type, 1, count)[0]
+    return operand_tuples(type, 1, count)[0]
 
 
 def check(device, text, into, source, of, x=None):
     x = operands(source) if x is None else x
-    made = device.results(f"cvt.{text}{into}.{source} %d, %x;", [unsigned(into)], x)
+    made = device.evaluate(f"cvt.{text}{into}.{source} %d, %x;", [unsigned(into)], x)
     if into == "f64":
         made = np.array(canonical("f64", made.tolist()), np.uint64)
-    same(made, np.array([wrap(of(one), 8 * size(into)) for one in x.tolist()], unsigned(into)), x)
+    assert_same(made, np.array([wrap(of(one), 8 * size(into)) for one in x.tolist()], unsigned(into)), x)
 
 
 @pytest.mark.parametrize("source", INTEGERS)
@@ -97,13 +97,13 @@ def test_integers(device, into, source):
 @pytest.mark.parametrize("into", INTEGERS)
 def test_registers_wider_than_their_types(device, into, source):
     """The source's low bytes count; the result is extended by its own sign."""
-    x = tuples("b64", 1)[0]
-    made = device.results(f"cvt.{into}.{source} %d, %x;", [np.uint64], x)
+    x = operand_tuples("b64", 1)[0]
+    made = device.evaluate(f"cvt.{into}.{source} %d, %x;", [np.uint64], x)
     bits = 8 * size(source)
     low = [signed(wrap(one, bits), bits) if source[0] == "s" else wrap(one, bits) for one in x.tolist()]
     own = 8 * size(into)
     wanted = [signed(wrap(one, own), own) if into[0] == "s" else wrap(one, own) for one in low]
-    same(made, np.array([wrap(one, 64) for one in wanted], np.uint64), x)
+    assert_same(made, np.array([wrap(one, 64) for one in wanted], np.uint64), x)
 
 
 @pytest.mark.parametrize("source", FLOATS)
@@ -192,16 +192,16 @@ def test_floats_that_become_whole(device, word, type):
 @pytest.mark.parametrize("mode", ["rn", "rz"])
 @pytest.mark.parametrize("type", ["f16", "bf16"])
 def test_two_singles_into_a_pair(device, type, mode, relu):
-    x, y = tuples("f32", 2)
+    x, y = operand_tuples("f32", 2)
 
     def half(bits):
         made = float_of(Real("f32").value(bits), type, mode)
         return 0 if relu and made & 0x8000 else made
 
     wanted = [half(b) | half(a) << 16 for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-    same(device.results(f"cvt.{mode}{relu}.{type}x2.f32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+    assert_same(device.evaluate(f"cvt.{mode}{relu}.{type}x2.f32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
     wanted = np.array([half(a) for a in x.tolist()], UNSIGNED[2])
-    same(device.results(f"cvt.{mode}{relu}.{type}.f32 %d, %x;", [np.uint16], x), wanted, x)
+    assert_same(device.evaluate(f"cvt.{mode}{relu}.{type}.f32 %d, %x;", [np.uint16], x), wanted, x)
 
 
 @pytest.mark.parametrize("word", ["rn", "rz", "rm", "rp"])

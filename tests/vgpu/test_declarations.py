@@ -15,7 +15,7 @@ def test_a_label_belongs_to_its_scope(device, block):
     """As inline assembly writes it, of which each use has labels of its own."""
     body = "mov.u32 %r2, 0; mov.u32 %r3, 0;" + block.format("%r2", 3) + block.format("%r3", 5)
     body += "shl.b32 %r3, %r3, 8; or.b32 %d, %r2, %r3;"
-    assert device.results(body, [np.uint32], np.zeros(4, np.uint32)).tolist() == [3 | 5 << 8] * 4
+    assert device.evaluate(body, [np.uint32], np.zeros(4, np.uint32)).tolist() == [3 | 5 << 8] * 4
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_label_belongs_to_its_scope(device, block):
     ],
 )
 def test_what_ptxas_takes_is_taken(device, body):
-    assert mutants.ends(device, kernel(body, ["p0"]).encode()) == "ran"
+    assert mutants.outcome(device, kernel(body, ["p0"]).encode()) == "ran"
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_ptxas_takes_is_taken(device, body):
     ],
 )
 def test_what_ptxas_refuses_is_refused(device, body):
-    assert mutants.ends(device, kernel(body, ["p0"]).encode()) == "refused"
+    assert mutants.outcome(device, kernel(body, ["p0"]).encode()) == "refused"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_ptxas_refuses_is_refused(device, body):
     ],
 )
 def test_a_module_defines_each_name_once(device, head, end):
-    assert mutants.ends(device, kernel("ret;", ["p0"], head=head + "\n").encode()) == end
+    assert mutants.outcome(device, kernel("ret;", ["p0"], head=head + "\n").encode()) == end
 
 
 def test_lanes_are_named_from_64_on(device):
@@ -75,4 +75,4 @@ def test_lanes_are_named_from_64_on(device):
     text = kernel("shfl.down.b32 %r1, %r1, 1, 31; vote.all.pred %p1, %p2; ret;", ["p0"])
     for older in (".version 6.3\n.target sm_70\n", ".version 7.0\n.target sm_60\n"):
         head = older + ".address_size 64\n"
-        assert mutants.ends(device, text.replace(HEAD, head).encode()) == "ran"
+        assert mutants.outcome(device, text.replace(HEAD, head).encode()) == "ran"

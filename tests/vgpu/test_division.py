@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from exact import Real, result
-from operands import same, tuples
+from operands import assert_same, operand_tuples
 from virtual_device import kernel
 
 REAL = Real("f32")
@@ -11,7 +11,7 @@ FAR = 0x7E800000  # 2^126
 
 
 def quotient(x, y, approximate, ftz):
-    """a * (1 / b), whose second factor is zero where b is more than 2^126: an infinity makes no number then."""
+    """a * (1 / b). For b above 2^126, 1 / b is flushed to zero, so that infinity / b is NaN."""
     if ftz:
         x, y = REAL.flushed(x), REAL.flushed(y)
     if approximate and FAR < y & 0x7FFFFFFF <= REAL.infinite:
@@ -24,14 +24,14 @@ def quotient(x, y, approximate, ftz):
 @pytest.mark.parametrize("how", ["approx", "full"])
 def test_division(device, how, ftz):
     """Rounded to nearest, which is within 2 units of the last place."""
-    x, y = tuples("f32", 2, 500)
+    x, y = operand_tuples("f32", 2, 500)
     far = np.array([FAR - 1, FAR, FAR + 1, FAR + (1 << 23), 0x7F7FFFFF, 0x7F800000], np.uint32)
     near = np.array([0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000], np.uint32)
     signs = np.array([0, 1 << 31], np.uint32)
     a, b = (one.ravel() for one in np.meshgrid(np.add.outer(signs, near), np.add.outer(signs, far)))
     x, y = np.concatenate([x, a]), np.concatenate([y, b])
     wanted = [quotient(p, q, how == "approx", bool(ftz)) for p, q in zip(x.tolist(), y.tolist(), strict=True)]
-    same(device.results(f"div.{how}{ftz}.f32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+    assert_same(device.evaluate(f"div.{how}{ftz}.f32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
 
 
 REFUSED = """fma.f32 %f1,%f2,%f3,%f4;div.f32 %f1,%f2,%f3;div.f64 %d1,%d2,%d3;div.approx.f64 %d1,%d2,%d3;sqrt.f32 %f1,%f2
@@ -43,7 +43,7 @@ ex2.approx.ftz.f16 %h1,%h2;ex2.approx.bf16 %h1,%h2;fma.f16 %h1,%h2,%h3,%h4;add.f
 
 
 def test_forms_that_ptxas_refuses(device):
-    """A rounding that is left out is not filled in, and what is too much is not left out."""
+    """A missing rounding modifier gets no default, and an additional operand is not ignored."""
     registers = ".reg .f32 %f<5>; .reg .f64 %d<5>;"
     taken = []
     for text in REFUSED.replace("\n", ";").split(";"):

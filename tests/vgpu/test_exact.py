@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from exact import result
-from operands import same, tuples
+from operands import assert_same, operand_tuples
 
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 HOST = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "sqrt": np.sqrt}
@@ -12,12 +12,12 @@ HOST = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
 @pytest.mark.parametrize("type", FLOATS)
 @pytest.mark.parametrize("op", HOST)
 def test_agrees_with_numpy(op, type):
-    columns = tuples(type, 1 if op == "sqrt" else 2, 2000, seed=9)
+    columns = operand_tuples(type, 1 if op == "sqrt" else 2, 2000, seed=9)
     with np.errstate(all="ignore"):
         host = HOST[op](*(one.view(FLOATS[type]) for one in columns))
     wanted = [result(type, op, "rn", one) for one in zip(*(one.tolist() for one in columns), strict=True)]
     number = ~np.isnan(host)
-    same(
+    assert_same(
         host.view(columns[0].dtype)[number],
         np.array(wanted, columns[0].dtype)[number],
         *(one[number] for one in columns),

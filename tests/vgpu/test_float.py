@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 from exact import Real, canonical, joined_signs, result, smaller
-from operands import same, tuples, unsigned
+from operands import assert_same, operand_tuples, unsigned
 
 ARITY = {"add": 2, "sub": 2, "mul": 2, "div": 2, "fma": 3, "rcp": 1, "sqrt": 1}
 
@@ -15,25 +15,25 @@ ARITY = {"add": 2, "sub": 2, "mul": 2, "div": 2, "fma": 3, "rcp": 1, "sqrt": 1}
 def check(device, text, type, of, columns):
     """NaN results of double precision are compared as NaNs: PTX does not say which one comes."""
     names = ", ".join(f"%{name}" for name in "xyz"[: len(columns)])
-    made = device.results(f"{text}.{type} %d, {names};", [unsigned(type)], *columns)
+    made = device.evaluate(f"{text}.{type} %d, {names};", [unsigned(type)], *columns)
     if type == "f64":
         made = np.array(canonical(type, made.tolist()), np.uint64)
     wanted = [of(*one) for one in zip(*(one.tolist() for one in columns), strict=True)]
-    same(made, wanted, *columns)
+    assert_same(made, wanted, *columns)
 
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
 @pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
 @pytest.mark.parametrize("op", ARITY)
 def test_rounded(device, op, mode, type):
-    columns = tuples(type, ARITY[op], 1500)
+    columns = operand_tuples(type, ARITY[op], 1500)
     check(device, f"{op}.{mode}", type, lambda *xs: result(type, op, mode, xs), columns)
 
 
 @pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
 @pytest.mark.parametrize("op", ARITY)
 def test_flushed_and_held(device, op, mode):
-    columns = tuples("f32", ARITY[op], 800, seed=1)
+    columns = operand_tuples("f32", ARITY[op], 800, seed=1)
     check(device, f"{op}.{mode}.ftz", "f32", lambda *xs: result("f32", op, mode, xs, ftz=True), columns)
     if op in ("add", "sub", "mul", "fma"):
         check(device, f"{op}.{mode}.sat", "f32", lambda *xs: result("f32", op, mode, xs, sat=True), columns)
@@ -43,14 +43,14 @@ def test_flushed_and_held(device, op, mode):
 
 
 def test_products_and_sums_in_one(device):
-    columns = tuples("f32", 3, 800, seed=2)
+    columns = operand_tuples("f32", 3, 800, seed=2)
     check(device, "mad.rn", "f32", lambda *xs: result("f32", "fma", "rn", xs), columns)
-    check(device, "mad.rm", "f64", lambda *xs: result("f64", "fma", "rm", xs), tuples("f64", 3, 800, seed=2))
+    check(device, "mad.rm", "f64", lambda *xs: result("f64", "fma", "rm", xs), operand_tuples("f64", 3, 800, seed=2))
 
 
 @pytest.mark.parametrize("op", ["min", "max"])
 def test_magnitudes_with_joined_signs(device, op):
-    columns, flush = tuples("f32", 2), Real("f32").flushed
+    columns, flush = operand_tuples("f32", 2), Real("f32").flushed
     for nan in (False, True):
         how = {"greater": op == "max", "nan": nan}
         text = f"{op}{'.NaN' if nan else ''}.xorsign.abs"
@@ -61,7 +61,7 @@ def test_magnitudes_with_joined_signs(device, op):
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
 def test_least_and_greatest(device, type):
-    x, y = tuples(type, 2)
+    x, y = operand_tuples(type, 2)
     flush = Real(type).flushed
     for op, greater in (("min", False), ("max", True)):
         check(device, op, type, lambda a, b, g=greater: smaller(type, a, b, g), [x, y])
@@ -72,7 +72,7 @@ def test_least_and_greatest(device, type):
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
 def test_signs(device, type):
-    (x,) = tuples(type, 1)
+    (x,) = operand_tuples(type, 1)
     real = Real(type)
     x = x[[not real.is_nan(one) for one in x.tolist()]]  # what these give for a NaN is unspecified
     check(device, "neg", type, lambda a: a ^ real.sign, [x])
@@ -80,17 +80,17 @@ def test_signs(device, type):
     if type == "f32":
         check(device, "neg.ftz", type, lambda a: real.flushed(a) ^ real.sign, [x])
         check(device, "abs.ftz", type, lambda a: real.flushed(a) & ~real.sign, [x])
-    x, y = tuples(type, 2)
-    made = device.results(f"copysign.{type} %d, %x, %y;", [unsigned(type)], x, y)
+    x, y = operand_tuples(type, 2)
+    made = device.evaluate(f"copysign.{type} %d, %x, %y;", [unsigned(type)], x, y)
     sign = unsigned(type)(real.sign)
-    same(made, (y & ~sign) | (x & sign), x, y)
+    assert_same(made, (y & ~sign) | (x & sign), x, y)
 
 
 def test_absolute_value_of_a_double_nan_is_that_nan_made_quiet(device):
-    (x,) = tuples("f64", 1)
+    (x,) = operand_tuples("f64", 1)
     x = x[[Real("f64").is_nan(one) for one in x.tolist()]]
-    made = device.results("abs.f64 %d, %x;", [np.uint64], x)
-    same(made, x | np.uint64(1 << 51), x)
+    made = device.evaluate("abs.f64 %d, %x;", [np.uint64], x)
+    assert_same(made, x | np.uint64(1 << 51), x)
 
 
 def test_what_only_rounding_makes_normal_is_flushed(device):
@@ -102,7 +102,7 @@ def test_what_only_rounding_makes_normal_is_flushed(device):
         "div.rm.ftz": (least, over_one | sign, sign), "div.rp": (least, over_one, least),
     }  # fmt: skip
     for op, (x, y, wanted) in rows.items():
-        made = device.results(f"{op}.f32 %d, %x, %y;", [np.uint32], *(np.array([one], np.uint32) for one in (x, y)))
+        made = device.evaluate(f"{op}.f32 %d, %x, %y;", [np.uint32], *(np.array([one], np.uint32) for one in (x, y)))
         assert made.tolist() == [wanted], op
 
 
@@ -119,9 +119,9 @@ KINDS = {
 @pytest.mark.parametrize("type", ["f32", "f64"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_kinds_of_numbers(device, kind, type):
-    (x,) = tuples(type, 1)
-    made = device.results(f"testp.{kind}.{type} %p0, %x; selp.u32 %d, 1, 0, %p0;", [np.uint32], x)
-    same(made, KINDS[kind](x.view(type.replace("f", "float"))).astype(np.uint32), x)
+    (x,) = operand_tuples(type, 1)
+    made = device.evaluate(f"testp.{kind}.{type} %p0, %x; selp.u32 %d, 1, 0, %p0;", [np.uint32], x)
+    assert_same(made, KINDS[kind](x.view(type.replace("f", "float"))).astype(np.uint32), x)
 
 
 def of_single(function):
@@ -154,12 +154,12 @@ APPROXIMATE = {
 @pytest.mark.parametrize("op", APPROXIMATE)
 def test_approximate(device, op):
     function, relative, absolute, (low, high) = APPROXIMATE[op]
-    (bits,) = tuples("f32", 1, 6000)
+    (bits,) = operand_tuples("f32", 1, 6000)
     values = np.concatenate(
         [bits.view(np.float32), np.random.default_rng(0).uniform(low, high, 4000).astype(np.float32)]
     )
     values = values[(values > low) & (values < high) & (np.abs(values) > 1e-37)]
-    made = device.results(f"{op}.f32 %d, %x;", [np.uint32], values.view(np.uint32)).view(np.float32).astype(float)
+    made = device.evaluate(f"{op}.f32 %d, %x;", [np.uint32], values.view(np.uint32)).view(np.float32).astype(float)
     wanted = np.array([of_single(function)(v) for v in values.tolist()])
     within = np.abs(made - wanted) <= np.maximum(relative * np.abs(wanted) * 1.0001, absolute)
     assert within.all(), (op, values[~within][:3], made[~within][:3], wanted[~within][:3])
@@ -179,7 +179,7 @@ NEAREST = {
 def test_an_approximation_is_the_float_next_to_the_truth(device, op):
     function, bound = NEAREST[op]
     values = np.random.default_rng(1).uniform(0 if op == "lg2" else -bound, bound, 20000).astype(np.float32)
-    made = device.results(f"{op}.approx.f32 %d, %x;", [np.uint32], values.view(np.uint32)).view(np.float32)
+    made = device.evaluate(f"{op}.approx.f32 %d, %x;", [np.uint32], values.view(np.uint32)).view(np.float32)
     wanted = np.array([function(v) for v in values.astype(float).tolist()]).astype(np.float32)
     assert (made == wanted).all(), (values[made != wanted][:3], made[made != wanted][:3], wanted[made != wanted][:3])
 
@@ -211,15 +211,15 @@ LIMITS = {
 def test_approximate_at_the_limits(device, op):
     pairs = [one.split(":") for one in LIMITS[op].split()]
     x, wanted = (np.array([float(one[k]) for one in pairs], np.float32).view(np.uint32) for k in (0, 1))
-    made = device.results(f"{op}.f32 %d, %x;", [np.uint32], x)
-    same(made, np.array(canonical("f32", wanted.tolist()), np.uint32), x)
+    made = device.evaluate(f"{op}.f32 %d, %x;", [np.uint32], x)
+    assert_same(made, np.array(canonical("f32", wanted.tolist()), np.uint32), x)
 
 
 @pytest.mark.parametrize("op", ["rcp", "rsqrt"])
 def test_gross_approximations_of_doubles(device, op):
     """Of the operand and of the result the upper 32 bits count; subnormals are flushed."""
-    (x,) = tuples("f64", 1)
-    made = device.results(f"{op}.approx.ftz.f64 %d, %x;", [np.uint64], x)
+    (x,) = operand_tuples("f64", 1)
+    made = device.evaluate(f"{op}.approx.ftz.f64 %d, %x;", [np.uint64], x)
     assert not (made & np.uint64(0xFFFFFFFF))[~np.isnan(made.view(float))].any()
     upper = np.array([Real("f64").flushed(one) for one in (x & ~np.uint64(0xFFFFFFFF)).tolist()], np.uint64).view(float)
     upper = np.where(np.isnan(x.view(float)), np.nan, upper)
@@ -233,13 +233,13 @@ def test_gross_approximations_of_doubles(device, op):
 def test_a_modifier_that_is_not_known_is_refused(device):
     for text in ("add.rn.xorsign.f32 %d, %x, %x;", "max.xorsign.f32 %d, %x, %x;", "add.bogus.u32 %d, %x, %x;"):
         with pytest.raises(AssertionError, match="error 209"):
-            device.results(text, [np.uint32], np.zeros(4, np.uint32))
+            device.evaluate(text, [np.uint32], np.zeros(4, np.uint32))
 
 
 def test_roots_of_doubles_keep_what_is_subnormal(device):
     """rsqrt.approx.f64 without ftz is as good as its type."""
-    (x,) = tuples("f64", 1)
+    (x,) = operand_tuples("f64", 1)
     with np.errstate(all="ignore"):
         wanted = 1 / np.sqrt(x.view(float))
-        made = device.results("rsqrt.approx.f64 %d, %x;", [np.uint64], x).view(float)
+        made = device.evaluate("rsqrt.approx.f64 %d, %x;", [np.uint64], x).view(float)
         assert ((made == wanted) | (np.abs(made / wanted - 1) < 2.0**-51) | (np.isnan(made) & np.isnan(wanted))).all()

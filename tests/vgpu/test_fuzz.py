@@ -101,7 +101,7 @@ def test_generic_addresses_that_a_variable_names(device):
     head = ".const .align 4 .b32 c = 7;\n"
     body = ".shared .align 4 .b32 s; .local .align 4 .b32 own; st.shared.b32 [s], 5; st.local.b32 [own], 6; "
     operands = np.zeros(1, np.uint32)
-    made = device.results(
+    made = device.evaluate(
         f"{body} ld.b32 %d, [s]; ld.b32 %e, [own]; ld.const.b32 %f, [c];", [np.uint32] * 3, operands, head=head
     )
     assert [one.tolist() for one in made] == [[5], [6], [7]]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from exact import Real, joined_signs, result, smaller
-from operands import same, tuples
+from operands import assert_same, operand_tuples
 
 ARITY = {"add": 2, "sub": 2, "mul": 2, "fma": 3}
 TYPES = ["f16", "bf16"]
@@ -15,22 +15,22 @@ def check(device, text, type, of, columns):
     """In single registers, and with neighbours in the halves of one."""
     names = ", ".join(f"%{name}" for name in "xyz"[: len(columns)])
     wanted = np.array([of(*one) for one in zip(*(one.tolist() for one in columns), strict=True)], np.uint16)
-    same(device.results(f"{text}.{type} %d, {names};", [np.uint16], *columns), wanted, *columns)
+    assert_same(device.evaluate(f"{text}.{type} %d, {names};", [np.uint16], *columns), wanted, *columns)
     pairs = [np.ascontiguousarray(one[: len(one) // 2 * 2]).view(np.uint32) for one in columns]
-    made = device.results(f"{text}.{type}x2 %d, {names};", [np.uint32], *pairs)
-    same(made, wanted[: len(wanted) // 2 * 2].view(np.uint32), *pairs)
+    made = device.evaluate(f"{text}.{type}x2 %d, {names};", [np.uint32], *pairs)
+    assert_same(made, wanted[: len(wanted) // 2 * 2].view(np.uint32), *pairs)
 
 
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize("op", ARITY)
 def test_rounded(device, op, type):
-    columns = tuples(type, ARITY[op], 6000)
+    columns = operand_tuples(type, ARITY[op], 6000)
     check(device, f"{op}.rn" if op == "fma" else op, type, lambda *xs: result(type, op, "rn", xs), columns)
 
 
 @pytest.mark.parametrize("op", ARITY)
 def test_flushed_and_held(device, op):
-    columns = tuples("f16", ARITY[op], 3000, seed=1)
+    columns = operand_tuples("f16", ARITY[op], 3000, seed=1)
     text = f"{op}.rn" if op == "fma" else op
     check(device, f"{text}.ftz", "f16", lambda *xs: result("f16", op, "rn", xs, ftz=True), columns)
     check(device, f"{text}.sat", "f16", lambda *xs: result("f16", op, "rn", xs, sat=True), columns)
@@ -39,7 +39,7 @@ def test_flushed_and_held(device, op):
 
 @pytest.mark.parametrize("type", TYPES)
 def test_not_below_zero(device, type):
-    columns = tuples(type, 3, 3000, seed=2)
+    columns = operand_tuples(type, 3, 3000, seed=2)
     check(device, "fma.rn.relu", type, lambda *xs: result(type, "fma", "rn", xs, relu=True), columns)
 
 
@@ -56,7 +56,7 @@ def test_products_that_only_one_rounding_gets_right(device):
 
 @pytest.mark.parametrize("type", TYPES)
 def test_least_and_greatest(device, type):
-    x, y = tuples(type, 2)
+    x, y = operand_tuples(type, 2)
     flush = Real(type).flushed
     for op, greater in (("min", False), ("max", True)):
         check(device, op, type, lambda a, b, g=greater: smaller(type, a, b, g), [x, y])
@@ -67,7 +67,7 @@ def test_least_and_greatest(device, type):
 
 @pytest.mark.parametrize("type", TYPES)
 def test_magnitudes_with_joined_signs(device, type):
-    x, y = tuples(type, 2)
+    x, y = operand_tuples(type, 2)
     flush = Real(type).flushed
     for op, greater in (("min", False), ("max", True)):
         for nan in (False, True):
@@ -94,13 +94,13 @@ def test_signs(device, type):
 def test_every_value_goes_through_single_precision(device, type):
     """To f32 and back is the same, but that NaNs become the one NaN; the value is what the bits say."""
     x = np.arange(1 << 16, dtype=np.uint16)
-    wide, back = device.results(f"cvt.f32.{type} %d, %x; cvt.rn.{type}.f32 %e, %d;", [np.uint32, np.uint16], x)
+    wide, back = device.evaluate(f"cvt.f32.{type} %d, %x; cvt.rn.{type}.f32 %e, %d;", [np.uint32, np.uint16], x)
     real = Real(type)
-    same(back, np.array([real.nan if real.is_nan(one) else one for one in x.tolist()], np.uint16), x)
+    assert_same(back, np.array([real.nan if real.is_nan(one) else one for one in x.tolist()], np.uint16), x)
     host = x.view(np.float16).astype(np.float32) if type == "f16" else (x.astype(np.uint32) << 16).view(np.float32)
     if type == "f16":  # from bf16 it is a shift
         host = np.where(np.isnan(host), np.uint32(0x7FFFFFFF).view(np.float32), host)
-    same(wide, host.view(np.uint32), x)
+    assert_same(wide, host.view(np.uint32), x)
 
 
 @pytest.mark.parametrize("type", TYPES)
@@ -109,7 +109,7 @@ def test_approximate(device, op, type):
     if (op, type) == ("ex2.approx", "bf16"):
         op = "ex2.approx.ftz"
     x = np.arange(1 << 16, dtype=np.uint16)
-    wide, made = device.results(
+    wide, made = device.evaluate(
         f"cvt.f32.{type} %d, %x; {op}.{type} %h0, %x; cvt.f32.{type} %e, %h0;", [np.uint32] * 2, x
     )
     with np.errstate(invalid="ignore"):  # NaNs

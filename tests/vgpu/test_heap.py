@@ -62,14 +62,14 @@ def test_each_thread_reads_what_it_wrote(device, schedule):
     place = "ld.param.u64 %l4, [p1]; mul.wide.u32 %l5, %i, 4; add.u64 %l4, %l4, %l5;"
     body = f"{TAKE_ALL} {USE} {place} st.global.u32 [%l4], %r1;"
     sizes, read = np.full(256, 40, np.uint64), np.zeros(256, np.uint32)
-    code, (_, read), _ = device.apart(
+    code, (_, read), _ = device.run_in_child(
         kernel(body, ["p0", "p1"], head=DECLARED), [sizes, read], schedule=schedule, grid=2, block=128
     )
     assert code == 0 and read.tolist() == list(range(256))
 
 
 def test_what_nobody_took_is_not_given_back(device):
-    code, _, said = device.apart(kernel(GIVE_ALL, ["p0"], head=DECLARED), [np.array([4096], np.uint64)], block=1)
+    code, _, said = device.run_in_child(kernel(GIVE_ALL, ["p0"], head=DECLARED), [np.array([4096], np.uint64)], block=1)
     assert code == 700 and "0x1000" in said
 
 

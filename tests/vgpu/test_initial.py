@@ -72,7 +72,7 @@ def test_functions_in_tables(device):
     add.u64 %at, %at, %l1; ld.global.u64 %at, [%at]; proto: .callprototype (.param .b32 _) _ ();
     call (r), %at, (), proto;    ld.param.b32 %d, [r]; }"""
     x = np.arange(40, dtype=np.uint32)
-    made = device.results(body, [np.uint32], x, head=f"{head}.global .u64 t[2] = {{$one, _two}};")
+    made = device.evaluate(body, [np.uint32], x, head=f"{head}.global .u64 t[2] = {{$one, _two}};")
     assert made.tolist() == (1 + x % 2).tolist()
 
 

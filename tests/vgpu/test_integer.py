@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from operands import same, signed, size, tuples, unsigned, wrap
+from operands import assert_same, operand_tuples, signed, size, unsigned, wrap
 
 WIDTHS = ["u16", "s16", "u32", "s32", "u64", "s64"]
 
@@ -15,11 +15,11 @@ def values(type, *columns):
 
 
 def check(device, text, type, of, arity=2, out=None, columns=None):
-    columns = columns or tuples(type, arity)
+    columns = columns or operand_tuples(type, arity)
     bits = 8 * size(out or type)
     wanted = [wrap(of(*one), bits) for one in zip(*values(type, *columns), strict=True)]
     names = ", ".join(f"%{name}" for name in "xyzw"[:arity])
-    same(device.results(f"{text} %d, {names};", [unsigned(out or type)], *columns), wanted, *columns)
+    assert_same(device.evaluate(f"{text} %d, {names};", [unsigned(out or type)], *columns), wanted, *columns)
 
 
 def clamped(value, type="s32"):
@@ -59,11 +59,11 @@ def test_products(device, type):
 def test_wide_products(device, type):
     wide = f"{type[0]}{2 * int(type[1:])}"
     check(device, f"mul.wide.{type}", type, lambda a, b: a * b, out=wide)
-    x, y = tuples(type, 2)
-    (z,) = tuples(wide, 1, len(x))
+    x, y = operand_tuples(type, 2)
+    (z,) = operand_tuples(wide, 1, len(x))
     z = z[: len(x)]
     wanted = [wrap(a * b + c, 8 * size(wide)) for a, b, c in zip(*values(type, x, y), *values(wide, z), strict=True)]
-    same(device.results(f"mad.wide.{type} %d, %x, %y, %z;", [unsigned(wide)], x, y, z), wanted, x, y, z)
+    assert_same(device.evaluate(f"mad.wide.{type} %d, %x, %y, %z;", [unsigned(wide)], x, y, z), wanted, x, y, z)
 
 
 def of_24_bits(value, type):
@@ -85,7 +85,7 @@ def test_products_of_24_bits(device, type):
 
 @pytest.mark.parametrize("type", WIDTHS)
 def test_quotients(device, type):
-    x, y = tuples(type, 2)
+    x, y = operand_tuples(type, 2)
     defined = y != 0  # what a division by zero gives is the machine's own
     columns = [x[defined], y[defined]]
     check(device, f"div.{type}", type, quotient, columns=columns)
@@ -119,23 +119,23 @@ def test_logic_of_predicates(device, op):
     x, y = np.array([0, 0, 1, 1] * 16, np.uint32), np.array([0, 1] * 32, np.uint32)
     body = f"""setp.ne.u32 %p0, %x, 0; setp.ne.u32 %p1, %y, 0; {op}.pred %p2, %p0, %p1; not.pred %p3, %p2;
     selp.u32 %d, 1, 0, %p2; selp.u32 %e, 1, 0, %p3;"""
-    d, e = device.results(body, [np.uint32, np.uint32], x, y)
-    same(d, [LOGIC[op](a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)], x, y)
-    same(e, 1 - d, x, y)
+    d, e = device.evaluate(body, [np.uint32, np.uint32], x, y)
+    assert_same(d, [LOGIC[op](a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)], x, y)
+    assert_same(e, 1 - d, x, y)
 
 
 @pytest.mark.parametrize("type", ["b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64"])
 def test_shifts(device, type):
     bits = 8 * size(type)
-    (x,) = tuples(type, 1, 6000)
+    (x,) = operand_tuples(type, 1, 6000)
     by = np.array([*range(bits + 4), 255, 256, 1 << 16, 1 << 31, (1 << 32) - 1], np.uint32)
     by = np.resize(by, len(x))
     (numbers,) = values(type, x)
     if type[0] != "s":
         wanted = [wrap(a << min(b, bits), bits) for a, b in zip(numbers, by.tolist(), strict=True)]
-        same(device.results(f"shl.b{bits} %d, %x, %y;", [unsigned(type)], x, by), wanted, x, by)
+        assert_same(device.evaluate(f"shl.b{bits} %d, %x, %y;", [unsigned(type)], x, by), wanted, x, by)
     wanted = [wrap(a >> min(b, bits), bits) for a, b in zip(numbers, by.tolist(), strict=True)]
-    same(device.results(f"shr.{type} %d, %x, %y;", [unsigned(type)], x, by), wanted, x, by)
+    assert_same(device.evaluate(f"shr.{type} %d, %x, %y;", [unsigned(type)], x, by), wanted, x, by)
 
 
 def parts(value, type, bits):
@@ -146,30 +146,34 @@ def parts(value, type, bits):
 @pytest.mark.parametrize("second", ["u32", "s32"])
 @pytest.mark.parametrize("first", ["u32", "s32"])
 def test_dot_products(device, first, second):
-    x, y, z = tuples("b32", 3)
+    x, y, z = operand_tuples("b32", 3)
     rows = list(zip(x.tolist(), y.tolist(), z.tolist(), strict=True))
     four = [
         wrap(c + sum(p * q for p, q in zip(parts(a, first, 8), parts(b, second, 8), strict=True)), 32)
         for a, b, c in rows
     ]
-    same(device.results(f"dp4a.{first}.{second} %d, %x, %y, %z;", [np.uint32], x, y, z), four, x, y, z)
+    assert_same(device.evaluate(f"dp4a.{first}.{second} %d, %x, %y, %z;", [np.uint32], x, y, z), four, x, y, z)
     for half, at in (("lo", 0), ("hi", 2)):
         two = [
             wrap(c + sum(p * q for p, q in zip(parts(a, first, 16), parts(b, second, 8)[at : at + 2], strict=True)), 32)
             for a, b, c in rows
         ]
-        same(device.results(f"dp2a.{half}.{first}.{second} %d, %x, %y, %z;", [np.uint32], x, y, z), two, x, y, z)
+        assert_same(
+            device.evaluate(f"dp2a.{half}.{first}.{second} %d, %x, %y, %z;", [np.uint32], x, y, z), two, x, y, z
+        )
 
 
 @pytest.mark.parametrize("type", ["u16x2", "s16x2"])
 def test_pairs(device, type):
-    x, y = tuples("b32", 2)
+    x, y = operand_tuples("b32", 2)
     for op in ("add", "min", "max"):
         halves = [
             [wrap(TWO[op](p, q), 16) for p, q in zip(parts(a, type, 16), parts(b, type, 16), strict=True)]
             for a, b in zip(x.tolist(), y.tolist(), strict=True)
         ]
-        same(device.results(f"{op}.{type} %d, %x, %y;", [np.uint32], x, y), [a | b << 16 for a, b in halves], x, y)
+        assert_same(
+            device.evaluate(f"{op}.{type} %d, %x, %y;", [np.uint32], x, y), [a | b << 16 for a, b in halves], x, y
+        )
 
 
 @pytest.mark.parametrize("op", ["min", "max"])
@@ -180,14 +184,14 @@ def test_not_below_zero(device, op):
     halves = [
         [max(TWO[op](p, q), 0) for p, q in zip(parts(a, "s", 16), parts(b, "s", 16), strict=True)] for a, b in pairs
     ]
-    same(device.results(f"{op}.relu.s16x2 %d, %x, %y;", [np.uint32], x, y), [a | b << 16 for a, b in halves], x, y)
+    same(device.evaluate(f"{op}.relu.s16x2 %d, %x, %y;", [np.uint32], x, y), [a | b << 16 for a, b in halves], x, y)
 
 
 @pytest.mark.parametrize("type", ["u32", "s32"])
 @pytest.mark.parametrize("op", ["vmax4", "vmin4", "vadd4"])
 def test_four_bytes(device, op, type):
     of = {"vmax4": max, "vmin4": min, "vadd4": lambda a, b: a + b}[op]
-    x, y = tuples("b32", 2)
+    x, y = operand_tuples("b32", 2)
     wanted = [
         sum(
             wrap(of(p, q), 8) << 8 * k
@@ -195,7 +199,7 @@ def test_four_bytes(device, op, type):
         )
         for a, b in zip(x.tolist(), y.tolist(), strict=True)
     ]
-    same(device.results(f"{op}.{type}.{type}.{type} %d, %x, %y, 0;", [np.uint32], x, y), wanted, x, y)
+    assert_same(device.evaluate(f"{op}.{type}.{type}.{type} %d, %x, %y, 0;", [np.uint32], x, y), wanted, x, y)
 
 
 def part(value, selector, type):
@@ -208,10 +212,10 @@ def part(value, selector, type):
 @pytest.mark.parametrize("second", ["u32", "s32"])
 @pytest.mark.parametrize("first", ["u32", "s32"])
 def test_products_of_parts(device, first, second):
-    x, y, z = tuples("b32", 3)
+    x, y, z = operand_tuples("b32", 3)
     rows = list(zip(x.tolist(), y.tolist(), z.tolist(), strict=True))
     for one, other in (("", ""), ("b0", "b3"), ("b2", "h1"), ("h0", "b1"), ("h1", ""), ("", "h0")):
         wanted = [wrap(part(a, one, first) * part(b, other, second) + c, 32) for a, b, c in rows]
         names = [f"%{name}" + (f".{selector}" if selector else "") for name, selector in (("x", one), ("y", other))]
         body = f"vmad.u32.{first}.{second} %d, {names[0]}, {names[1]}, %z;"
-        same(device.results(body, [np.uint32], x, y, z), wanted, x, y, z)
+        assert_same(device.evaluate(body, [np.uint32], x, y, z), wanted, x, y, z)

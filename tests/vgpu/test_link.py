@@ -127,7 +127,7 @@ def test_calls_through_pointers(launch, declared, table):
 
 def test_a_pointer_to_nothing_is_a_fault(device):
     body = f"""mov.u64 %l4, 4096; {{ .param .b32 a; .param .b32 b; {PROTOTYPE} call (b), %l4, (a), prototype; }}"""
-    code, _, said = device.apart(kernel(body, ["p0"]), [np.zeros(4, np.uint32)])
+    code, _, said = device.run_in_child(kernel(body, ["p0"]), [np.zeros(4, np.uint32)])
     assert (code != 0, "outside" in said) == (True, True)
 
 
@@ -197,7 +197,7 @@ def test_the_whole_grid_meets(device, schedule):
     {meet} ld.global.u32 %r5, [%l2]; add.u32 %r6, %r6, %r5;
     {meet} setp.lt.u32 %p0, %r3, 3; @%p0 bra again; st.global.u32 [%l1], %r6;"""
     text = kernel("mov.u32 %r6, 0;" + body, ["p0"], head=head)
-    code, (made,), said = device.apart(text, [np.zeros(12 * 48, np.uint32)], schedule, 10**8, grid=12, block=48)
+    code, (made,), said = device.run_in_child(text, [np.zeros(12 * 48, np.uint32)], schedule, 10**8, grid=12, block=48)
     assert code == 0, said
     count = 12 * 48
     assert made.tolist() == [sum((count - 1 - k) * turn + 1 for turn in (1, 2, 3)) for k in range(count)]

@@ -1,4 +1,4 @@
-"""Texts that are no PTX, or no longer quite: an error, never a crash and never a hang."""
+"""Invalid and damaged PTX gives an error: it never crashes the process, and never hangs."""
 
 import os
 import subprocess
@@ -13,15 +13,15 @@ from virtual_device import HEAD, kernel
 MUTANTS = int(os.environ.get("VGPU_MUTANTS", "1000"))  # 5000 before a release
 
 
-def ends(device, text):
-    """1 where it is refused or faults, 0 where it runs; it fails where it kills the process."""
-    return {"refused": 1, "ran": 0}[mutants.ends(device, text.encode())]
+def is_rejected(device, text):
+    """Does loading or launching give an error? Raises KeyError if the process is killed."""
+    return {"refused": True, "ran": False}[mutants.outcome(device, text.encode())]
 
 
 def test_valid_texts_and_containers_run(device):
     forms = [text.encode() for text in mutants.VALID]
-    forms += [mutants.container(text, packs) for text in forms for packs in (False, True)]
-    assert [mutants.ends(device, form) for form in forms] == ["ran"] * 12
+    forms += [mutants.container(text, compresses) for text in forms for compresses in (False, True)]
+    assert [mutants.outcome(device, form) for form in forms] == ["ran"] * 12
 
 
 def test_mutations_end_in_an_error_or_run(device):
@@ -71,8 +71,8 @@ HEADS = {
 }
 
 
-# A modifier that is not known, that another one excludes, that is missing, or that does not fit the operands.
-WORDS = [
+# An unknown modifier, one that excludes another, one that does not fit the operands, or a missing one.
+INVALID_STATEMENTS = [
     *(
         "add.bogus.u32 %r1, %r1, 1;",
         "add.rn.rz.f32 %r1, %r1, %r1;",
@@ -159,19 +159,19 @@ WORDS = [
 ]
 
 
-def decoded(device, statement):
-    """CUDA's answer to a kernel of this statement."""
+def decode_result(device, statement):
+    """CUDA's result for a kernel with this statement."""
     _, module = device.load(kernel(statement, ["p0"], head=".func f()\n{ ret; }\n"))
     return device.function(module)[0]
 
 
-@pytest.mark.parametrize("statement", WORDS)
-def test_words_that_are_not_known_are_refused(device, statement):
-    """Left out in silence, the result would be another instruction's."""
-    assert decoded(device, statement) == NO_BINARY
+@pytest.mark.parametrize("statement", INVALID_STATEMENTS)
+def test_unknown_modifiers_are_rejected(device, statement):
+    """If a modifier were ignored, another instruction would run."""
+    assert decode_result(device, statement) == NO_BINARY
 
 
-LIKE = [
+VALID_STATEMENTS = [
     *("ld.relaxed.gpu.global.L1::no_allocate.u32 %r1, [%l0];", "ld.global.nc.L2::cache_hint.u32 %r1, [%l0], %l1;"),
     *("st.release.sys.global.u32 [%l0], %r1;", "ld.volatile.global.v4.u32 {%r1, %r2, %r3, %r4}, [%l0];"),
     *("atom.acq_rel.gpu.global.cas.b32 %r1, [%l0], %r1, %r2;", "red.relaxed.sys.global.add.noftz.f16x2 [%l0], %r1;"),
@@ -193,26 +193,26 @@ LIKE = [
 ]
 
 
-@pytest.mark.parametrize("statement", LIKE)
-def test_words_that_change_nothing_here_are_known(device, statement):
-    assert decoded(device, statement) == 0
+@pytest.mark.parametrize("statement", VALID_STATEMENTS)
+def test_modifiers_without_effect_are_accepted(device, statement):
+    assert decode_result(device, statement) == 0
 
 
 @pytest.mark.parametrize("name", BODIES)
 def test_bodies(device, name):
     head = ".func f(.param .b32 x)\n{ ret; }\n.extern .shared .align 4 .b8 area[];\n"
-    assert ends(device, kernel(BODIES[name], ["p0"], head=head)) == 1
+    assert is_rejected(device, kernel(BODIES[name], ["p0"], head=head))
 
 
 @pytest.mark.parametrize("name", HEADS)
 def test_heads(device, name):
     calls = "call.uni f, ();" if "called" in name else ""
-    assert ends(device, kernel(calls, ["p0"], head=HEADS[name] + "\n")) == 1
+    assert is_rejected(device, kernel(calls, ["p0"], head=HEADS[name] + "\n"))
 
 
 def test_what_is_declared_first_has_the_size_of_its_definition(device):
     head = ".extern .global .align 4 .b32 x[];\n.global .align 4 .b32 x[3000] = {" + ", ".join(["7"] * 3000) + "};\n"
-    made = device.results("ld.global.u32 %d, [x+11996];", [np.uint32], np.zeros(4, np.uint32), head=head)
+    made = device.evaluate("ld.global.u32 %d, [x+11996];", [np.uint32], np.zeros(4, np.uint32), head=head)
     assert made.tolist() == [7] * 4
 
 
@@ -228,14 +228,16 @@ def test_unwanted_elements_of_a_vector(device):
 
 def test_threads_with_more_registers_than_memory_are_an_error(device):
     text = kernel(".reg .b64 %q<200000>; bar.sync 0;", ["p0"])
-    code, _, said = device.apart(text, [np.zeros(4, np.uint32)], block=1024)
+    code, _, said = device.run_in_child(text, [np.zeros(4, np.uint32)], block=1024)
     assert (code, "more memory" in said) == (OUT_OF_RESOURCES, True)
 
 
 def test_recursion_with_much_memory_a_call_is_an_error(device):
     """256 calls deep, of half a megabyte each a thread: bounded, as on a card."""
     head = ".func again()\n{ .local .b8 much[400000]; call.uni again, (); ret; }\n"
-    code, _, said = device.apart(kernel("call.uni again, ();", ["p0"], head=head), [np.zeros(4, np.uint32)], block=256)
+    code, _, said = device.run_in_child(
+        kernel("call.uni again, ();", ["p0"], head=head), [np.zeros(4, np.uint32)], block=256
+    )
     assert (code, "more memory" in said) == (OUT_OF_RESOURCES, True)
 
 

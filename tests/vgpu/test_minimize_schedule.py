@@ -122,7 +122,7 @@ def test_all_choices_are_the_whole_schedule_and_none_is_serial(device):
     values = np.random.default_rng(0).standard_normal(2048).astype(np.float32).view(np.uint32)
 
     def bits(schedule):
-        code, (made, _), _ = device.apart(SUM, [np.zeros(1, np.uint32), values], schedule, grid=16, block=128)
+        code, (made, _), _ = device.run_in_child(SUM, [np.zeros(1, np.uint32), values], schedule, grid=16, block=128)
         assert code == 0
         return int(made[0])
 
@@ -136,4 +136,4 @@ def test_all_choices_are_the_whole_schedule_and_none_is_serial(device):
 )
 def test_other_words_are_no_choices(device, words):
     with pytest.raises(AssertionError, match=r"is no schedule|names no choices"):
-        device.apart(SUM, [np.zeros(1, np.uint32), np.zeros(1, np.uint32)], words, grid=1, block=1)
+        device.run_in_child(SUM, [np.zeros(1, np.uint32), np.zeros(1, np.uint32)], words, grid=1, block=1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from operands import UNSIGNED, same, signed, size, tuples, unsigned, wrap
+from operands import UNSIGNED, assert_same, operand_tuples, signed, size, unsigned, wrap
 from virtual_device import kernel, register
 
 TYPES = [f"{kind}{bits}" for bits in (8, 16, 32, 64) for kind in "bus"] + ["f32", "f64"]
@@ -10,29 +10,29 @@ TYPES = [f"{kind}{bits}" for bits in (8, 16, 32, 64) for kind in "bus"] + ["f32"
 
 @pytest.mark.parametrize("type", ["b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"])
 def test_moves_keep_every_bit(device, type):
-    (x,) = tuples({"f32": "f32", "f64": "f64"}.get(type, f"b{type[1:]}"), 1)
-    same(device.results(f"mov.{type} %d, %x;", [unsigned(type)], x), x, x)
+    (x,) = operand_tuples({"f32": "f32", "f64": "f64"}.get(type, f"b{type[1:]}"), 1)
+    assert_same(device.evaluate(f"mov.{type} %d, %x;", [unsigned(type)], x), x, x)
 
 
 @pytest.mark.parametrize(("whole", "part", "count"), [(32, 16, 2), (64, 32, 2), (64, 16, 4)])
 def test_packing(device, whole, part, count):
-    columns = tuples(f"b{part}", count)
+    columns = operand_tuples(f"b{part}", count)
     wanted = sum(one.astype(UNSIGNED[whole // 8]) << UNSIGNED[whole // 8](part * k) for k, one in enumerate(columns))
     names = ", ".join(f"%{name}" for name in "xyzw"[:count])
-    same(device.results(f"mov.b{whole} %d, {{{names}}};", [UNSIGNED[whole // 8]], *columns), wanted, *columns)
+    assert_same(device.evaluate(f"mov.b{whole} %d, {{{names}}};", [UNSIGNED[whole // 8]], *columns), wanted, *columns)
     outs = [UNSIGNED[part // 8]] * count
     names = ", ".join(f"%{name}" for name in "defg"[:count])
-    for made, one in zip(device.results(f"mov.b{whole} {{{names}}}, %x;", outs, wanted), columns, strict=True):
-        same(made, one, wanted)
-    left = device.results(f"mov.b{whole} {{%d{', _' * (count - 1)}}}, %x;", outs[:1], wanted)
-    same(left, columns[0], wanted)
+    for made, one in zip(device.evaluate(f"mov.b{whole} {{{names}}}, %x;", outs, wanted), columns, strict=True):
+        assert_same(made, one, wanted)
+    left = device.evaluate(f"mov.b{whole} {{%d{', _' * (count - 1)}}}, %x;", outs[:1], wanted)
+    assert_same(left, columns[0], wanted)
 
 
 def test_literals(device):
     body = """mov.f32 %d, 0fC0490FDB; mov.f64 %e, 0d400921FB54442D18; mov.u32 %f, 0x1F; mov.s32 %r1, -5;
     add.s32 %f, %f, %r1;
     mov.u64 %g, 18446744073709551615U;"""
-    made = device.results(body, [np.uint32, np.uint64, np.uint32, np.uint64], np.zeros(3, np.uint32))
+    made = device.evaluate(body, [np.uint32, np.uint64, np.uint32, np.uint64], np.zeros(3, np.uint32))
     assert [hex(int(one[0])) for one in made] == ["0xc0490fdb", "0x400921fb54442d18", "0x1a", "0xffffffffffffffff"]
 
 
@@ -43,7 +43,7 @@ def test_loads_into_wider_registers(device, type, wide):
     bits = 8 * size(type)
     if wide < bits or (type[0] == "f" and wide != bits):
         pytest.skip("PTX has no such register")
-    (x,) = tuples(type if type[0] == "f" else f"b{bits}", 1)
+    (x,) = operand_tuples(type if type[0] == "f" else f"b{bits}", 1)
     numbers = [signed(one, bits) if type[0] == "s" else one for one in x.tolist()]
     text = kernel(
         f""".reg .b{wide} %v; .reg .b64 %o;
@@ -55,8 +55,8 @@ def test_loads_into_wider_registers(device, type, wide):
     x, numbers = x[: len(x) // 32 * 32], numbers[: len(x) // 32 * 32]
     result, (left, made) = device.run(text, [x, np.zeros(len(x), UNSIGNED[wide // 8])], len(x) // 32)
     assert result == 0
-    same(made, np.array([wrap(one, wide) for one in numbers], made.dtype), x)
-    same(left, ~x, x)
+    assert_same(made, np.array([wrap(one, wide) for one in numbers], made.dtype), x)
+    assert_same(left, ~x, x)
 
 
 SPACES = {
@@ -96,7 +96,7 @@ def test_vectors_in_every_space(device, space, type, count, generic):
     result, (made, _) = device.run(text, [x, np.zeros(512, np.uint8)])
     assert result == 0
     wanted = x.view(unsigned(type)).reshape(32, count)[:, ::-1]
-    same(made.view(unsigned(type)), np.ascontiguousarray(wanted).ravel(), x)
+    assert_same(made.view(unsigned(type)), np.ascontiguousarray(wanted).ravel(), x)
 
 
 def test_constants_and_variables_of_the_module(device):
@@ -108,7 +108,7 @@ def test_constants_and_variables_of_the_module(device):
     ld.const.u32 %d, [%l1];
     ld.global.f64 %e, [half]; ld.global.u8 %r2, [bytes+3]; ld.const.u32 %r3, [table+4]; add.u32 %f, %r2, %r3;
     ld.const.b32 %g, [real+4];"""
-    made = device.results(body, [np.uint32, np.uint64, np.uint32, np.uint32], np.zeros(4, np.uint32), head=head)
+    made = device.evaluate(body, [np.uint32, np.uint64, np.uint32, np.uint32], np.zeros(4, np.uint32), head=head)
     assert made[0].tolist() == [10, 32, 30, 0xFFFFFFFF]
     assert (made[1].view(float)[0], made[2][0], made[3].view(np.float32)[0]) == (0.5, 255 + 32, -2.5)
 
@@ -125,7 +125,7 @@ def test_spaces_of_addresses(device):
     isspacep.global %p0, %l5; selp.u32 %r0, 16, 0, %p0; or.b32 %d, %d, %r0;
     isspacep.global %p0, %l1; selp.u32 %r0, 32, 0, %p0; or.b32 %d, %d, %r0;
     cvta.to.shared.u64 %l6, %l1; sub.u64 %e, %l6, %l0; cvta.to.local.u64 %l6, %l3; sub.u64 %f, %l6, %l2;"""
-    d, e, f = device.results(body, [np.uint32, np.uint64, np.uint64], np.zeros(64, np.uint32), head=head)
+    d, e, f = device.evaluate(body, [np.uint32, np.uint64, np.uint64], np.zeros(64, np.uint32), head=head)
     assert set(d.tolist()) == {1 + 4 + 16}
     assert not e.any()
     assert not f.any()
@@ -158,6 +158,6 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_cuda_errors(device, name):
     body, wanted = FAULTS[name]
-    result, _, said = device.apart(kernel(body, ["p0"]), [np.zeros(1000, np.uint32)])
+    result, _, said = device.run_in_child(kernel(body, ["p0"]), [np.zeros(1000, np.uint32)])
     assert result == wanted
     assert " in k" in said

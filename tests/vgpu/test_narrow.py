@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from exact import INFINITE, NOT, Real
-from operands import FORMATS, UNSIGNED, same, signed, size, unsigned, wrap
+from exact import INFINITE, NOT_A_NUMBER, Real
+from operands import FORMATS, UNSIGNED, assert_same, signed, size, unsigned, wrap
 from test_convert import float_of
 
 ROUNDINGS = ("rn", "rz", "rm", "rp")
@@ -39,8 +39,8 @@ def test_integers_near_ties(device, into, source):
         return number < 0, Fraction(abs(number))
 
     for mode in ROUNDINGS:
-        made = device.results(f"cvt.{mode}.{into}.{source} %d, %x;", [unsigned(into)], x)
-        same(made, [float_of(value(one), into, mode) for one in x.tolist()], x)
+        made = device.evaluate(f"cvt.{mode}.{into}.{source} %d, %x;", [unsigned(into)], x)
+        assert_same(made, [float_of(value(one), into, mode) for one in x.tolist()], x)
 
 
 @pytest.mark.parametrize("source", ["f32", "f64"])
@@ -54,14 +54,14 @@ def test_floats_near_ties(device, into, source):
     scaled = [Fraction(one) * Fraction(2) ** int(random.integers(least, 20)) for one in whole]
     x = np.array([real.bits(k % 2 == 1, one, "rz") for k, one in enumerate(scaled)], unsigned(source))
     for mode in ROUNDINGS:
-        made = device.results(f"cvt.{mode}.{into}.{source} %d, %x;", [unsigned(into)], x)
-        same(made, [float_of(real.value(one), into, mode) for one in x.tolist()], x)
+        made = device.evaluate(f"cvt.{mode}.{into}.{source} %d, %x;", [unsigned(into)], x)
+        assert_same(made, [float_of(real.value(one), into, mode) for one in x.tolist()], x)
 
 
 def tf32_of(bits, mode, relu, finite):
     real = Real("f32")
     negative, magnitude = real.value(bits)
-    if magnitude == NOT:
+    if magnitude == NOT_A_NUMBER:
         return real.nan
     made = real.infinite if magnitude == INFINITE else None
     if made is None:
@@ -86,9 +86,9 @@ SINGLES = np.concatenate(
 
 @pytest.mark.parametrize("words", ["rna", "rna.satfinite", "rn", "rz", "rn.relu", "rz.relu"])
 def test_tf32(device, words):
-    made = device.results(f"cvt.{words}.tf32.f32 %d, %x;", [np.uint32], SINGLES)
+    made = device.evaluate(f"cvt.{words}.tf32.f32 %d, %x;", [np.uint32], SINGLES)
     how = words.split(".")
-    same(made, [tf32_of(one, how[0], "relu" in how, "satfinite" in how) for one in SINGLES.tolist()], SINGLES)
+    assert_same(made, [tf32_of(one, how[0], "relu" in how, "satfinite" in how) for one in SINGLES.tolist()], SINGLES)
 
 
 BYTES = {"e4m3x2": (4, 3, 7, 0x7E), "e5m2x2": (5, 2, 15, 0x7B)}  # exponent, fraction, bias, the largest
@@ -98,7 +98,7 @@ def byte_value(byte, format):
     _, fraction, bias, largest = BYTES[format]
     exponent, rest, magnitude = (byte & 0x7F) >> fraction, byte & (1 << fraction) - 1, byte & 0x7F
     if magnitude > largest:
-        return INFINITE if format == "e5m2x2" and magnitude == 0x7C else NOT
+        return INFINITE if format == "e5m2x2" and magnitude == 0x7C else NOT_A_NUMBER
     rest += (1 << fraction) * (exponent > 0)
     return Fraction(rest) * Fraction(2) ** (max(exponent, 1) - bias - fraction)
 
@@ -111,7 +111,7 @@ def all_bytes(format):
 def byte_of(value, format, relu):
     """The nearest byte, of two the even one."""
     negative, magnitude = value
-    if magnitude == NOT:
+    if magnitude == NOT_A_NUMBER:
         return 0x7F
     largest = BYTES[format][3]
     numbers = all_bytes(format)
@@ -132,12 +132,12 @@ def test_bytes_from_floats(device, format, relu):
     )
     x[:5] = [0x7F800000, 0xFF800000, 0x7FC00000, 0, 1 << 31]
     y[:250] &= np.uint32(0xFFE00000)  # ties among them
-    made = device.results(f"cvt.rn.satfinite{relu}.{format}.f32 %d, %x, %y;", [np.uint16], x, y)
+    made = device.evaluate(f"cvt.rn.satfinite{relu}.{format}.f32 %d, %x, %y;", [np.uint16], x, y)
 
     def of(bits):
         return byte_of(Real("f32").value(bits), format, relu)
 
-    same(made, [of(a) << 8 | of(b) for a, b in zip(x.tolist(), y.tolist(), strict=True)], x, y)
+    assert_same(made, [of(a) << 8 | of(b) for a, b in zip(x.tolist(), y.tolist(), strict=True)], x, y)
 
 
 @pytest.mark.parametrize("format", BYTES)
@@ -146,17 +146,17 @@ def test_bytes_and_halves(device, format):
 
     def half(byte):
         magnitude = byte_value(byte, format)
-        return Real("f16").bits(magnitude != NOT and byte >= 0x80, magnitude)
+        return Real("f16").bits(magnitude != NOT_A_NUMBER and byte >= 0x80, magnitude)
 
     wanted = [half(one & 0xFF) | half(one >> 8) << 16 for one in x.tolist()]
-    same(device.results(f"cvt.rn.f16x2.{format} %d, %x;", [np.uint32], x), wanted, x)
+    assert_same(device.evaluate(f"cvt.rn.f16x2.{format} %d, %x;", [np.uint32], x), wanted, x)
     pairs = (np.arange(0, 1 << 16, 97, dtype=np.uint32) * np.uint32(0x10001)) ^ np.uint32(0x5A5A)
-    made = device.results(f"cvt.rn.satfinite.{format}.f16x2 %d, %x;", [np.uint16], pairs)
+    made = device.evaluate(f"cvt.rn.satfinite.{format}.f16x2 %d, %x;", [np.uint16], pairs)
     wanted = [
         byte_of(Real("f16").value(one & 0xFFFF), format, "") | byte_of(Real("f16").value(one >> 16), format, "") << 8
         for one in pairs.tolist()
     ]
-    same(made, wanted, pairs)
+    assert_same(made, wanted, pairs)
 
 
 @pytest.mark.parametrize("type", ["u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16"])
@@ -175,4 +175,4 @@ def test_packed_integers(device, type):
         wrap(held(b) | held(a) << bits | (c << 2 * bits if bits < 16 else 0), 32)
         for a, b, c in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)
     ]
-    same(device.results(text, [np.uint32], x, y, z), wanted, x, y, z)
+    assert_same(device.evaluate(text, [np.uint32], x, y, z), wanted, x, y, z)

@@ -54,7 +54,7 @@ CONSTANTS = {
 
 @pytest.mark.parametrize("text", CONSTANTS)
 def test_constant_expressions(device, text):
-    made = device.results(f"mov.u64 %d, {text};", [np.uint64], np.zeros(1, np.uint32))
+    made = device.evaluate(f"mov.u64 %d, {text};", [np.uint64], np.zeros(1, np.uint32))
     assert int(made[0]) == CONSTANTS[text] % 2**64
 
 
@@ -66,7 +66,7 @@ def test_inverted_predicates(device, op):
     {op}.pred %p2, !%p0{second}; selp.u32 %d, 1, 0, %p2;"""
     a, b = (x & 1) == 0, (x & 2) == 0
     wanted = {"and": a & b, "or": a | b, "xor": a ^ b, "not": ~a, "mov": a}[op]
-    assert device.results(body, [np.uint32], x).tolist() == wanted.astype(int).tolist()
+    assert device.evaluate(body, [np.uint32], x).tolist() == wanted.astype(int).tolist()
 
 
 STORES = {  # what is stored, and the bytes that it makes
@@ -91,4 +91,4 @@ def test_constants_become_arguments(device):
     ld.param.u8 %a0, [p]; ld.param.u8 %a1, [p+3]; add.u32 %a0, %a0, %a1; st.param.b32 [r], %a0; ret; }"""
     body = """{ .param .align 4 .b8 q[4]; .param .b32 s; st.param.v4.b8 [q], {3, 0, 0, 4};
     call.uni (s), sum, (q); ld.param.b32 %d, [s]; }"""
-    assert device.results(body, [np.uint32], np.zeros(40, np.uint32), head=head).tolist() == [7] * 40
+    assert device.evaluate(body, [np.uint32], np.zeros(40, np.uint32), head=head).tolist() == [7] * 40

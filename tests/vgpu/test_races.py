@@ -20,7 +20,7 @@ def races(device, request, monkeypatch):
     monkeypatch.setenv("VGPU_CHECK", "racecheck")
 
     def found(text, **how):
-        code, (made,), said = device.apart(text, [np.zeros(128, np.uint32)], request.param, **how)
+        code, (made,), said = device.run_in_child(text, [np.zeros(128, np.uint32)], request.param, **how)
         assert code == 0, said
         return [line for line in said.splitlines() if "race" in line], made
 

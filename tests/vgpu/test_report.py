@@ -26,7 +26,7 @@ CASES = {
 def report(device, tmp_path, monkeypatch, text, schedule="random:1", grid=2, block=64):
     path = tmp_path / "report"
     monkeypatch.setenv("VGPU_REPORT", str(path))
-    code, _, said = device.apart(text, [np.zeros(64, np.uint32)], schedule, grid=grid, block=block)
+    code, _, said = device.run_in_child(text, [np.zeros(64, np.uint32)], schedule, grid=grid, block=block)
     assert code == 0, said
     (line,) = path.read_text().splitlines()
     return json.loads(line)
@@ -88,10 +88,10 @@ def test_watching_changes_nothing(device, tmp_path, monkeypatch):
         ["p0"],
     )
     for schedule in ("serial", "random:4", "adversary:4"):
-        plain = device.apart(text, [np.zeros(64, np.uint32)], schedule, grid=4, block=64)[1][0]
+        plain = device.run_in_child(text, [np.zeros(64, np.uint32)], schedule, grid=4, block=64)[1][0]
         monkeypatch.setenv("VGPU_REPORT", str(tmp_path / "other"))
         monkeypatch.setenv("VGPU_MEMORY_TRACE", f"0:{tmp_path / 'trace'}")
-        watched = device.apart(text, [np.zeros(64, np.uint32)], schedule, grid=4, block=64)[1][0]
+        watched = device.run_in_child(text, [np.zeros(64, np.uint32)], schedule, grid=4, block=64)[1][0]
         monkeypatch.delenv("VGPU_REPORT")
         monkeypatch.delenv("VGPU_MEMORY_TRACE")
         assert plain.tolist() == watched.tolist()

@@ -27,7 +27,9 @@ RACE = kernel(
 
 
 def came(device, schedule, grid=8, block=64):
-    code, (made,), _ = device.apart(ORDER, [np.zeros(grid * block + 1, np.uint32)], schedule, grid=grid, block=block)
+    code, (made,), _ = device.run_in_child(
+        ORDER, [np.zeros(grid * block + 1, np.uint32)], schedule, grid=grid, block=block
+    )
     assert (code, made[0]) == (0, grid * block)
     return made[1:].tolist()
 
@@ -83,7 +85,7 @@ def test_serial_is_the_order_of_numbers_and_reverse_its_mirror(device):
 def test_integers_do_not_depend_on_it(device, schedule):
     text = SUM.replace("atom.global.add.f32", "atom.global.add.u32")
     values = np.random.default_rng(0).integers(0, 1 << 32, 2048, np.uint64).astype(np.uint32)
-    code, (made, _), _ = device.apart(text, [np.zeros(1, np.uint32), values], schedule, grid=16, block=128)
+    code, (made, _), _ = device.run_in_child(text, [np.zeros(1, np.uint32), values], schedule, grid=16, block=128)
     assert (code, made[0]) == (0, values.sum(dtype=np.uint32))
 
 
@@ -92,7 +94,7 @@ def test_sums_of_floats_take_many_values(device):
     found = set()
     for seed in range(6):
         for kind in ("random", "adversary"):
-            code, (made, _), _ = device.apart(
+            code, (made, _), _ = device.run_in_child(
                 SUM, [np.zeros(1, np.uint32), values], f"{kind}:{seed}", grid=16, block=128
             )
             assert code == 0
@@ -104,7 +106,7 @@ def test_an_adversary_shows_a_lost_update(device):
     """A counter without atomics is right in serial order, and wrong where another block comes between."""
     lost = {}
     for schedule in ("serial", "adversary:1", "random:1"):
-        code, (made,), _ = device.apart(RACE, [np.zeros(1, np.uint32)], schedule, grid=64, block=1)
+        code, (made,), _ = device.run_in_child(RACE, [np.zeros(1, np.uint32)], schedule, grid=64, block=1)
         assert code == 0
         lost[schedule] = 64 - int(made[0])
     assert lost["serial"] == 0
@@ -118,7 +120,7 @@ def test_an_adversary_shows_a_lost_update(device):
 )
 def test_other_words_are_no_schedule(device, words):
     with pytest.raises(AssertionError, match="is no schedule"):
-        device.apart(ORDER, [np.zeros(65, np.uint32)], words, grid=1, block=64)
+        device.run_in_child(ORDER, [np.zeros(65, np.uint32)], words, grid=1, block=64)
 
 
 def test_the_grammar_of_schedules(device):

@@ -31,7 +31,7 @@ membar.gl; atom.global.exch.b32 %r3, [%l0], 0;"""
 def test_a_chain_of_blocks_takes_few_instructions(device, look, schedule):
     blocks = 200
     text = kernel(CHAIN.replace("LOOK", look), ["p0"])
-    code, (made,), said = device.apart(
+    code, (made,), said = device.run_in_child(
         text, [np.zeros(blocks, np.uint32)], schedule, limit=32 * blocks * 100, grid=blocks, block=32
     )
     assert code == 0, said
@@ -42,7 +42,7 @@ def test_a_chain_of_blocks_takes_few_instructions(device, look, schedule):
 @pytest.mark.parametrize(("grid", "block"), [(1, 32), (4, 96)])
 def test_a_lock_that_lanes_of_one_warp_want(device, schedule, grid, block):
     threads = grid * block
-    code, (made,), said = device.apart(
+    code, (made,), said = device.run_in_child(
         kernel(LOCK, ["p0"]), [np.zeros(2, np.uint32)], schedule, limit=threads * threads * 100, grid=grid, block=block
     )
     assert code == 0, said
@@ -52,6 +52,6 @@ def test_a_lock_that_lanes_of_one_warp_want(device, schedule, grid, block):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_who_waits_in_vain_ends_with_an_error(device, schedule):
     text = kernel("ld.param.u64 %l2, [p0]; WAIT: " + LOOKS[0] + " setp.eq.u32 %p1, %r1, 0; @%p1 bra WAIT;", ["p0"])
-    code, _, said = device.apart(text, [np.zeros(1, np.uint32)], schedule, limit=10**6, grid=6, block=64)
+    code, _, said = device.run_in_child(text, [np.zeros(1, np.uint32)], schedule, limit=10**6, grid=6, block=64)
     assert code == 702
     assert "no end within the instructions allowed" in said

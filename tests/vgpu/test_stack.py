@@ -24,7 +24,7 @@ SUM = (
 @pytest.mark.parametrize("schedule", ["serial", "random:1"])
 def test_each_lane_has_what_it_asked_for(device, schedule):
     values = np.arange(128, dtype=np.uint32) % 37
-    code, (made, *_), said = device.apart(kernel(SUM, ["p0"]), [values], schedule, grid=2, block=64)
+    code, (made, *_), said = device.run_in_child(kernel(SUM, ["p0"]), [values], schedule, grid=2, block=64)
     assert code == 0, said
     assert made.tolist() == [(one + 1) * (one + 2) // 2 for one in values.tolist()]
 
@@ -35,12 +35,12 @@ def test_what_was_given_back_is_taken_again(device):
     loop: alloca.u64 %a1, %a3; setp.eq.u32 %q, %d, 0; @%q mov.u64 %a2, %a1; st.local.u32 [%a1+1020], %d;
     stackrestore.u64 %a0; add.u32 %d, %d, 1; setp.lt.u32 %q, %d, 1000; @%q bra loop; sub.u64 %a2, %a2, %a1;
     cvt.u32.u64 %d, %a2;"""
-    assert device.results(body, [np.uint32], np.zeros(8, np.uint32)).tolist() == [0] * 8
+    assert device.evaluate(body, [np.uint32], np.zeros(8, np.uint32)).tolist() == [0] * 8
 
 
 @pytest.mark.parametrize("text", ["mov.u64 %l1, 40000; alloca.u64 %l2, %l1;", "stackrestore.u64 4;"])
 def test_more_than_there_is(device, text):
-    code, *_ = device.apart(kernel(text, ["p0"]), [np.zeros(1, np.uint32)])
+    code, *_ = device.run_in_child(kernel(text, ["p0"]), [np.zeros(1, np.uint32)])
     assert code not in (0, 209)
 
 
@@ -64,11 +64,11 @@ def depth(levels):
 
 def test_deep_recursion(device):
     body, head = depth(1000)
-    assert device.results(body, [np.uint32], np.zeros(64, np.uint32), head=head).tolist() == [500500] * 64
+    assert device.evaluate(body, [np.uint32], np.zeros(64, np.uint32), head=head).tolist() == [500500] * 64
 
 
 def test_recursion_without_end_is_an_error(device):
     body, head = depth(10**6)
     text = kernel(".reg .b32 %d;" + body, ["p0"], head=head)
-    code, _, said = device.apart(text, [np.zeros(1, np.uint32)], limit=10**9)
+    code, _, said = device.run_in_child(text, [np.zeros(1, np.uint32)], limit=10**9)
     assert code, said

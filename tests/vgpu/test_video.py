@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from operands import same, signed, tuples, wrap
+from operands import assert_same, operand_tuples, signed, wrap
 from virtual_device import kernel
 
 RELATIONS = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
@@ -127,15 +127,15 @@ KINDS = {
 @pytest.mark.parametrize("op", KINDS)
 def test_forms(device, op):
     draw = random.Random(op)
-    x, y, z = tuples("b32", 3, 200)
+    x, y, z = operand_tuples("b32", 3, 200)
     keep = np.random.default_rng(0).permutation(len(x))[:150]
     x, y, z = x[keep], y[keep], z[keep]
     for _ in range(16):
         text, of = KINDS[op](draw)
         wanted = [of(*one) for one in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
-        made = device.results(text, [np.uint32], x, y, z)
+        made = device.evaluate(text, [np.uint32], x, y, z)
         try:
-            same(made, wanted, x, y, z)
+            assert_same(made, wanted, x, y, z)
         except AssertionError as error:
             raise AssertionError(f"{text} {error}") from None
 

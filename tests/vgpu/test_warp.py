@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from operands import same, signed, wrap
+from operands import assert_same, signed, wrap
 from virtual_device import HEAD, kernel
 
 FULL = 0xFFFFFFFF
@@ -79,7 +79,7 @@ def test_shuffles(device, mode):
 def test_shuffles_without_a_mask(device):
     x, _ = rows(50)
     d = run(device, "shfl.bfly.b32 %d, %x, 5, 31;", x, np.full(50, FULL, np.uint32), out=1, head=OLDER)
-    same(d.ravel(), x[:, [lane ^ 5 for lane in LANES]].ravel(), x.ravel())
+    assert_same(d.ravel(), x[:, [lane ^ 5 for lane in LANES]].ravel(), x.ravel())
 
 
 @pytest.mark.parametrize("negated", ["", "!"])
@@ -180,5 +180,5 @@ def test_masks_of_lanes(device):
         lambda k: FULL & -(1 << k),
     ]
     for name, of in zip(names, wanted, strict=True):
-        made = device.results(f"mov.u32 %d, %lanemask_{name};", [np.uint32], np.zeros(64, np.uint32))
+        made = device.evaluate(f"mov.u32 %d, %lanemask_{name};", [np.uint32], np.zeros(64, np.uint32))
         assert made.tolist() == [of(k % 32) for k in range(64)]

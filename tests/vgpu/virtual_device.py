@@ -100,8 +100,12 @@ class Device:
         self.cuda.cuModuleUnload(module)
         return result, values
 
-    def results(self, body, out, *operands, head=""):
-        """What `body` makes of operands %x, %y, ... in %d, %e, ... for each tuple: arrays of the types in `out`."""
+    def evaluate(self, body, out, *operands, head=""):
+        """Run instructions once for each tuple of operands.
+
+        body: PTX that reads the operands from %x, %y, ... and writes results to %d, %e, ...; out: their NumPy types.
+        Returns one array of results, or a list if `out` has several types.
+        """
         count = len(operands[0])
         text = f".reg .b64 %at, %offset;\nsetp.ge.u32 %p7, %i, {count};\n@%p7 exit;\n"
         names = list(zip(NAMES, operands, strict=False)) + list(zip("defg", out, strict=False))
@@ -122,8 +126,11 @@ class Device:
         made = arrays[len(operands) :]
         return made[0] if len(out) == 1 else made
 
-    def apart(self, text, arrays, schedule="serial", limit=10**7, **how):
-        """`run` in a process of its own: for faults, which stay, and for schedules, which a process has one of."""
+    def run_in_child(self, text, arrays, schedule="serial", limit=10**7, **how):
+        """The same as `run` in a child process, as a fault ends a CUDA context and a process has one schedule.
+
+        Returns (CUDA's result, arrays, standard error).
+        """
         environment = {**os.environ, "VGPU_SCHEDULE": schedule, "VGPU_MAX_INSTRUCTIONS": str(limit)}
         wanted = pickle.dumps((self.library, text, arrays, how))
         done = subprocess.run(

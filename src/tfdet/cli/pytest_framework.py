@@ -1,4 +1,4 @@
-"""Whose ops does a test module run?  Told from what it imports, not from what else its session has loaded."""
+"""Find the framework whose ops a test module runs, by its imports: other tests may have loaded other frameworks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 from types import ModuleType
 
-_OURS = {"tfdet", "tfdet_common", "tfdet_probe", "tfdeterminism"}  # they import any
+_OURS = {"tfdet", "tfdet_common", "tfdet_probe", "tfdeterminism"}  # they import all frameworks
 _IMPORTING = {"__import__", "import_module", "importorskip"}  # functions that take a module's name
 
 

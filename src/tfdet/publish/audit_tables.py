@@ -26,17 +26,20 @@ _STATUS_TEXTS: dict[_FileStatus, str] = {
     "no atomics": "no atomics",
     "not shipped": "not shipped",
 }
-_BY_STRENGTH = list(_STATUS_TEXTS)  # first
+_BY_STRENGTH = list(_STATUS_TEXTS)  # the strongest first
 _SHOWN_GPUS = ((7, 0), (8, 0), (9, 0), (10, 0))  # V100, A100, H100 and H200, B200
 
 
 @dataclass(frozen=True)
 class UpstreamFile:
-    """A file of the original list: what the audits found, told by builds."""
+    """A file of TensorFlow that calls CUDA's atomicAdd, of the list of 2019, and what the audits found in it.
+
+    result: e.g. `confirmed`; builds: for which this holds; kernels: the number of order-dependent ones.
+    """
 
     name: str
-    word: str
-    where: str
+    result: str
+    builds: str
     kernels: str
 
 
@@ -92,32 +95,36 @@ class AuditTables:
         )
 
     def files(self) -> list[UpstreamFile]:
-        """The 15 files of the original list, in its order."""
+        """The 15 files of the list of 2019, in its order."""
         sources = self.status.matrix.sources
         group = sorted((s.order, s.seed_row, key) for key, s in sources.items() if s.group == "gpu-possible")
         names = dict.fromkeys(row for _, row, _ in group if row)
         return [self._file(name, [key for _, row, key in group if row == name]) for name in names]
 
     def _file(self, name: str, sources: list[str]) -> UpstreamFile:
-        by_build = {key: self._of(key, sources) for key in self.keys}
-        said = {
+        by_build = {key: self._findings(key, sources) for key in self.keys}
+        status_by_build = {
             key: min((_file_status(f) for f in found), key=_BY_STRENGTH.index)
             for key, found in by_build.items()
             if found
         }
-        if not said:
+        if not status_by_build:
             return UpstreamFile(name, "not audited", "", "")
-        best = min(said.values(), key=_BY_STRENGTH.index)
-        builds = {w: self.where(k for k in said if said[k] == w) for w in _BY_STRENGTH if w in said.values()}
+        best = min(status_by_build.values(), key=_BY_STRENGTH.index)
+        builds = {
+            w: self.where(k for k, status in status_by_build.items() if status == w)
+            for w in _BY_STRENGTH
+            if w in status_by_build.values()
+        }
         where = [text if w == best else f"{_STATUS_TEXTS[w]}: {text}" for w, text in builds.items()]
         counts = [
             len({r.kernel.name for f in by_build[key] for r in f.order_dependent_kernels})
-            for key in said
-            if said[key] == best
+            for key, status in status_by_build.items()
+            if status == best
         ]
         return UpstreamFile(name, _STATUS_TEXTS[best], "; ".join(where), _range(counts))
 
-    def _of(self, key: str, sources: list[str]) -> list[AuditFinding]:
+    def _findings(self, key: str, sources: list[str]) -> list[AuditFinding]:
         return [finding for source in sources if (finding := self.status.finding(key, source)) is not None]
 
     def candidates(self) -> list[tuple[str, str, str, str]]:
@@ -127,15 +134,17 @@ class AuditTables:
         rows = []
         for _, source in mine:
             found = {k: f for k in self.keys if (f := self.status.finding(k, source))}
-            held = {k: f for k, f in found.items() if f.kind == "order-dependent"}
+            order_dependent = {k: f for k, f in found.items() if f.kind == "order-dependent"}
             words = {
-                _file_status(f): self.where(k for k in held if _file_status(held[k]) == _file_status(f))
-                for f in held.values()
+                _file_status(f): self.where(
+                    k for k, other in order_dependent.items() if _file_status(other) == _file_status(f)
+                )
+                for f in order_dependent.values()
             }
             where = "; ".join(
                 text if w == "order-dependent" else f"{_STATUS_TEXTS[w]}: {text}" for w, text in words.items()
             )
-            kernels = _range([f.names for f in held.values()])
+            kernels = _range([f.names for f in order_dependent.values()])
             rows.append((sources[source].title, where or "none", kernels, sources[source].condition))
         return rows
 
@@ -148,7 +157,7 @@ class AuditTables:
         return rows
 
     def conflicts(self) -> list[tuple[EmulationAuditConflict, str]]:
-        """Where the emulation shows something else, told by builds."""
+        """Where emulation and audit contradict each other, with the builds."""
         builds: dict[EmulationAuditConflict, list[str]] = {}
         for one in find_conflicts(self.status):
             builds.setdefault(one._replace(environment=""), []).append(one.environment)
@@ -170,16 +179,16 @@ class AuditTables:
 
     def variables(self) -> list[tuple[str, str]]:
         """(environment variable, builds that read it)."""
-        return self._said({key: self.status.audits[key].stored.environment_variables for key in self.keys})
+        return self._builds_by_text({key: self.status.audits[key].stored.environment_variables for key in self.keys})
 
     def messages(self) -> list[tuple[str, str]]:
-        return self._said({key: self.status.audits[key].stored.messages for key in self.keys})
+        return self._builds_by_text({key: self.status.audits[key].stored.messages for key in self.keys})
 
-    def _said(self, texts: dict[str, list[str]]) -> list[tuple[str, str]]:
+    def _builds_by_text(self, texts: dict[str, list[str]]) -> list[tuple[str, str]]:
         every = sorted({text for some in texts.values() for text in some})
         return [(text, self.where(key for key in self.keys if text in texts[key])) for text in every]
 
-    def reading(self, variable: str) -> list[str]:
+    def builds_reading(self, variable: str) -> list[str]:
         """The audited builds whose binaries read it."""
         return [key for key in self.keys if variable in self.status.audits[key].stored.environment_variables]
 
@@ -193,7 +202,7 @@ def _by_arch(libraries: Iterable[StoredLibrary]) -> list[list[int]]:
 
 
 def _file_status(finding: AuditFinding) -> _FileStatus:
-    """What was found, told by whether the op reaches it."""
+    """The kind of a finding, and whether the op can execute its kernels."""
     if finding.kind != "order-dependent" or finding.is_conclusive:
         return finding.kind
     return "shipped" if finding.is_unchecked else "out of reach"

@@ -10,8 +10,8 @@ from tfdet.engines.locate import Growth, Point
 from tfdeterminism.trace.report.value_text import format_number
 
 WIDTH, HEIGHT = 960.0, 250.0
-_LEFT, _RIGHT, _TOP, _ZERO = 74.0, 942.0, 14.0, 214.0  # of the area; _ZERO: where "equal" lies, below the least decade
-_LEAST = 176.0  # where the least decade lies
+_LEFT, _RIGHT, _TOP = 74.0, 942.0, 14.0  # of the plotting area
+_SMALLEST_DECADE_Y, _EQUAL_Y = 176.0, 214.0  # no logarithm of 0: "equal" has a line of its own below the decades
 _TICKS = 6
 
 
@@ -38,12 +38,12 @@ class Tick:
 @dataclass(frozen=True)
 class Plot:
     series: list[Series]
-    across: list[Tick]  # decades, and "equal"
-    along: list[Tick]  # steps
+    size_ticks: list[Tick]  # decades, and "equal"
+    step_ticks: list[Tick]
 
 
 def plot(growth: Growth) -> Plot | None:
-    """None where nothing was kept or nothing differs."""
+    """The plot; None if no values were stored, or if no value differs."""
     given = [(name, points) for name, points in (("loss", growth.loss), ("weights", growth.weights)) if points]
     sizes = [float(point.absolute) for _, points in given for point in points if 0 < point.absolute < math.inf]
     if not sizes:
@@ -57,13 +57,15 @@ def plot(growth: Growth) -> Plot | None:
         return _LEFT + (_RIGHT - _LEFT) * ((step - first) / (last - first) if last > first else 0.5)
 
     def y(size: float) -> float:
-        return _LEAST - (_LEAST - _TOP) * (math.log10(size) - low) / (high - low) if size > 0 else _ZERO
+        if size == 0:
+            return _EQUAL_Y
+        return _SMALLEST_DECADE_Y - (_SMALLEST_DECADE_Y - _TOP) * (math.log10(size) - low) / (high - low)
 
     series = [_series(name, points, [Dot(x(one.step), y(float(one.absolute)), _label(name, one)) for one in points])
               for name, points in given]  # fmt: skip
     every = -(-(high - low) // _TICKS)
-    across = [Tick(y(10.0**decade), f"1e{decade:+d}") for decade in range(low, high + 1, every)]
-    return Plot(series, [*across, Tick(_ZERO, "equal")], [Tick(x(step), str(step)) for step in _shown(steps)])
+    sizes_shown = [Tick(y(10.0**decade), f"1e{decade:+d}") for decade in range(low, high + 1, every)]
+    return Plot(series, [*sizes_shown, Tick(_EQUAL_Y, "equal")], [Tick(x(step), str(step)) for step in _shown(steps)])
 
 
 def _series(name: str, points: Sequence[Point], dots: list[Dot]) -> Series:
@@ -79,7 +81,7 @@ def _shown(steps: Sequence[int]) -> list[int]:
 
 
 def _label(name: str, point: Point) -> str:
-    """What is shown when a dot is pointed at."""
+    """The tooltip of a dot."""
     if not point.differing:
         return f"step {point.step}: {name} equal"
     return (

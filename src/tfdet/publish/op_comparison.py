@@ -120,23 +120,25 @@ class OpRow:
             )
 
     def _differs_from_docs(self, device: str, solution: str) -> Iterator[tuple[ReadingKind, str]]:
-        """Where the documentation and what a device showed do not fit; what it says of one kind goes for no other."""
+        """Contradictions between the documentation and the runs on a device; documentation of GPUs is not compared with
+        runs on a CPU, nor the reverse.
+        """
         at, under = MeasurementColumn(device, NONE), MeasurementColumn(device, solution)
-        says = {entry.says for entry in self.documented if at.documented_device in entry.devices}
+        documented = {entry.says for entry in self.documented if at.documented_device in entry.devices}
         where, nowhere = (f"on {device}", "no GPU") if at.documented_device == GPU else ("on a CPU", "none")
         first, second = self.verdicts.get(at), self.verdicts.get(under)
-        if first is Verdict.NONDETERMINISTIC and not says:
+        if first is Verdict.NONDETERMINISTIC and not documented:
             dtypes = self._dtypes(at, first)
             yield _kind(at, "differs"), f"it differs {where}{dtypes}; the documentation names it for {nowhere}"
         if second is Verdict.NONDETERMINISTIC:
-            against = f"; the documentation says {' and '.join(sorted(says))}" if says else ""
+            against = f"; the documentation says {' and '.join(sorted(documented))}" if documented else ""
             dtypes = self._dtypes(under, second)
             yield _kind(at, "differs-under"), f"it differs {where} under {solution}{dtypes}{against}"
-        if second is Verdict.RAISES and "raises" not in says:
-            told = "says deterministic" if says else f"names it for {nowhere}"
+        if second is Verdict.RAISES and "raises" not in documented:
+            documentation = "says deterministic" if documented else f"names it for {nowhere}"
             dtypes = self._dtypes(under, second)
-            yield _kind(at, "raises"), f"it raises {where} under {solution}{dtypes}; the documentation {told}"
-        if second in _NO_ERROR and says == {"raises"}:
+            yield _kind(at, "raises"), f"it raises {where} under {solution}{dtypes}; the documentation {documentation}"
+        if second in _NO_ERROR and documented == {"raises"}:
             yield _kind(at, "no-error"), f"it does not raise {where} under {solution}; the documentation says raises"
 
     def _dtypes(self, place: MeasurementColumn, verdict: Verdict) -> str:
@@ -151,12 +153,12 @@ class OpRow:
                 yield "compiled", does.format(where=f"{'on a CPU' if device == CPU else f'on {device}'}{under}")
 
 
-# Verdicts of a device on which an op ran under the lists' solution, and never raised.
+# Verdicts of an op that ran on a device under the documented solution without an error.
 _NO_ERROR = (Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
 
 
 def _kind(place: MeasurementColumn, what: Literal["differs", "differs-under", "raises", "no-error"]) -> ReadingKind:
-    """A reading of a processor's kernel explains nothing of a GPU's: it has kinds of its own."""
+    """The kind of a disagreement. GPUs have kinds of their own, as reading a CPU kernel explains nothing of a GPU's."""
     return _GPU_KINDS[what] if place.documented_device == GPU else what
 
 
@@ -188,7 +190,10 @@ def _entry_text(entry: ops.DocumentedEntry) -> str:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """read: what PyTorch's sources say of it, by people; empty where nobody looked.  places: (file:line, address)."""
+    """A contradiction between two sources about an op.
+
+    read: what people read about it in PyTorch's sources; empty if nobody has looked.  places: (file:line, address).
+    """
 
     row: OpRow
     kind: ReadingKind
@@ -240,9 +245,9 @@ class OpComparison:
         return {device: Counter(_why(row, device) for row in self.rows).most_common() for device in self.devices}
 
     @cached_property
-    def more(self) -> list[tuple[str, str, int, list[tuple[str, int]]]]:
-        """Coverage by device and way, beside each op's first dtype: (device, in bfloat16, ops, how many ran, and why
-        the others did not).
+    def coverage_by_variant(self) -> list[tuple[str, str, int, list[tuple[str, int]]]]:
+        """Coverage of the further dtypes and of torch.compile: (device, e.g. `in bfloat16`, number of ops, how many
+        ran and why the others did not).
         """
         return [
             (device, *found)
@@ -281,7 +286,7 @@ def compare_ops(folder: Path, status: Status, framework: str) -> list[OpComparis
         return []
     return [
         _compare(status, names, _SourceReadings(readings, meanings, alerts.load(folder, key)), key, some)
-        for key, some in _in_order(ops.load_ops(folder, framework))
+        for key, some in _sort_by_version(ops.load_ops(folder, framework))
     ]
 
 
@@ -302,7 +307,7 @@ class _SourceReadings:
         return frozenset(api for one in self.refusal_meanings for api in one.apis) if self.found else None
 
 
-def _in_order(found: dict[str, ops.Ops]) -> list[tuple[str, ops.Ops]]:
+def _sort_by_version(found: dict[str, ops.Ops]) -> list[tuple[str, ops.Ops]]:
     """torch2.4 before torch2.13."""
     return sorted(found.items(), key=lambda item: [int(part) for part in item[1].framework_version.split(".")[:2]])
 

@@ -44,12 +44,12 @@ def claim_cell(status: Status, key: str, column: TableColumn) -> str:
     source = status.matrix.sources[key]
     ours = [(k, e) for k, e in status.matrix.environments.items() if e.is_for(source.package)]
     environments = [(k, e) for k, e in ours if _covers(column, e)]
-    said = [(_claim_text(status, key, source, k, e), e) for k, e in environments]
-    texts = list(dict.fromkeys(text for text, _ in said if text))
-    if len({text for text, _ in said}) == 1 or not texts:
+    claims = [(_claim_text(status, key, source, k, e), e) for k, e in environments]
+    texts = list(dict.fromkeys(text for text, _ in claims if text))
+    if len({text for text, _ in claims}) == 1 or not texts:
         return "".join(texts)
-    among, names = [e for _, e in said], status.matrix.frameworks
-    return "; ".join(f"{text} ({version_ranges([e for t, e in said if t == text], among, names)})" for text in texts)
+    among, names = [e for _, e in claims], status.matrix.frameworks
+    return "; ".join(f"{text} ({version_ranges([e for t, e in claims if t == text], among, names)})" for text in texts)
 
 
 def _claim_text(status: Status, key: str, source: Source, environment_key: str, environment: Environment) -> str:
@@ -57,25 +57,25 @@ def _claim_text(status: Status, key: str, source: Source, environment_key: str, 
     finding = status.finding(environment_key, key)
     if finding and finding.reach.how == "no GPU kernel":
         return "no GPU kernel<sup>a</sup>"
-    says = {
+    outcomes = {
         solution: claim.says
         for solution in status.matrix.solutions
         for claim in claims_of(source, environment, GPU, solution)
     }
-    backing = {solution: _backing(status, environment_key, key, solution, text) for solution, text in says.items()}
-    works = [s for s, text in says.items() if text in ("deterministic", "no-solution") and s != NONE]
-    refuses = [s for s, text in says.items() if text == "raises"]
-    lacking = says and "deterministic" not in says.values()
-    stands_in = lacking and key in remaining_sources.replaced(environment)
+    backing = {solution: _backing(status, environment_key, key, solution, text) for solution, text in outcomes.items()}
+    works = [s for s, text in outcomes.items() if text in ("deterministic", "no-solution") and s != NONE]
+    refuses = [s for s, text in outcomes.items() if text == "raises"]
+    has_no_solution = outcomes and "deterministic" not in outcomes.values()
+    is_replaced = has_no_solution and key in remaining_sources.replaced(environment)
     words = [_with_marks(works, backing, " or ")] if works else []
-    words += [f"by default<sup>{backing[NONE]}</sup>"] if says.get(NONE) == "deterministic" else []
+    words += [f"by default<sup>{backing[NONE]}</sup>"] if outcomes.get(NONE) == "deterministic" else []
     words += [f"raises under {_with_marks(refuses, backing, ' and ')}"] if refuses else []
     words += (
         [f"{remaining_sources.ENABLED}<sup>{_replaced_backing(status, environment_key, key)}</sup>"]
-        if stands_in
+        if is_replaced
         else []
     )
-    return ", ".join(words) if says or finding is None else _unclaimed(status, environment_key, key, finding)
+    return ", ".join(words) if outcomes or finding is None else _unclaimed(status, environment_key, key, finding)
 
 
 def _unclaimed(status: Status, environment: str, source: str, finding: AuditFinding) -> str:
@@ -97,7 +97,10 @@ def _with_marks(solutions: list[str], backing: dict[str, str], between: str) -> 
 
 
 def _replaced_backing(status: Status, environment: str, source: str) -> str:
-    """m, e, ✗: as below; p: the graph of what tfdeterminism puts in the op's place speaks for it (tests/runtime)."""
+    """The mark of tfdeterminism's replacement of an op.
+
+    m, e, ✗: as in _backing; p: tests/runtime check the graph of the replacement, no run of it was recorded.
+    """
     if _measured_mark(status, environment, source, remaining_sources.ENABLED, Verdict.NONDETERMINISTIC):
         return "✗"
     return _measured_mark(status, environment, source, remaining_sources.ENABLED, Verdict.DETERMINISTIC) or "p"
@@ -116,40 +119,41 @@ def _measured_mark(status: Status, environment: str, source: str, solution: str,
     return "e" if showing(status.emulated_models) else ""
 
 
-# A claim, and under which solution (None: the claimed one) which verdict backs it.
+# A claimed outcome: the solution (None: that of the claim) and the verdict under it that confirm the claim.
 _BACKING_MARKS = {
     "deterministic": (None, Verdict.DETERMINISTIC),
     "raises": (None, Verdict.RAISES),
-    "no-solution": (NONE, Verdict.NONDETERMINISTIC),  # what was tried in vain contradicts nothing
+    "no-solution": (NONE, Verdict.NONDETERMINISTIC),  # a solution that fails contradicts no claim
 }
 
 
-def _backing(status: Status, environment: str, source: str, solution: str, says: str) -> str:
-    """The mark of what is claimed.
+def _backing(status: Status, environment: str, source: str, solution: str, outcome: str) -> str:
+    """The mark for the evidence behind a claimed outcome.
 
-    m: a GPU showed it (m×2: on two machines); e: the virtual GPU did; ✗: one showed otherwise; a: the binaries speak
-    for it; s: they hold such atomics, and whether the op reaches them is not known; d: documents only.
+    m: measured on a GPU (m×2: on GPUs of two machines); e: on the virtual GPU only; ✗: a run contradicts it; a: the
+    audit of the binaries confirms it; s: the binaries contain such atomics, but it is unknown whether the op executes
+    them; d: documents only.
     """
     models = [*status.gpus, *status.emulated_models]
     if any(status.cell(CellKey(environment, model, source, solution)).contradiction for model in models):
         return "✗"
-    if says in _BACKING_MARKS:
-        tried, verdict = _BACKING_MARKS[says]
-        if mark := _measured_mark(status, environment, source, tried or solution, verdict):
+    if outcome in _BACKING_MARKS:
+        other_solution, verdict = _BACKING_MARKS[outcome]
+        if mark := _measured_mark(status, environment, source, other_solution or solution, verdict):
             return mark
     cell = status.cell(CellKey(environment, GPU, source, solution))
     if cell.audited:
         return "a"
-    return "s" if says == "no-solution" and cell.finding and cell.finding.is_unchecked else "d"
+    return "s" if outcome == "no-solution" and cell.finding and cell.finding.is_unchecked else "d"
 
 
 def version_ranges(chosen: list[Environment], among: list[Environment], frameworks: Mapping[str, Framework]) -> str:
     """Which environments, as ranges: TF 2.1, NGC 19.06 to 20.02, PyTorch 2.13.
 
-    No range holds an environment that was not chosen: where those of one version differ, NGC's are told apart by
-    TensorFlow's major version, and what still differs by itself: TF 2.0.4.
+    No range contains an environment that was not chosen.  If only some environments of a version were chosen, NGC's are
+    listed for each major version of TensorFlow, and others by their exact version: TF 2.0.4.
     """
-    taken = {id(environment) for environment in chosen}
+    chosen_ids = {id(environment) for environment in chosen}
     words = []
     for which, framework, name in _labels(frameworks):
         beside = [e for e in among if e.line == which and e.framework == framework]
@@ -157,11 +161,11 @@ def version_ranges(chosen: list[Environment], among: list[Environment], framewor
         lines = {name: line}
         for package in dict.fromkeys(e.package for e in beside if e.package):
             lines[f"{name} with {package}"] = [e for e in beside if e.package == package]
-        if which == "ngc" and any(whole is None for whole, _ in _by_version(line, taken)):
+        if which == "ngc" and any(whole is None for whole, _ in _by_version(line, chosen_ids)):
             majors = dict.fromkeys(_major(e) for e in line)
             stock = frameworks[framework].lines["stock"]
             lines = {f"{name} {stock}{major}": [e for e in line if _major(e) == major] for major in majors}
-        words += [f"{label} {text}" for label, some in lines.items() for text in _ranges(some, taken)]
+        words += [f"{label} {text}" for label, some in lines.items() for text in _ranges(some, chosen_ids)]
     return ", ".join(words)
 
 
@@ -175,26 +179,26 @@ def _major(environment: Environment) -> str:
     return environment.framework_version.split(".")[0]
 
 
-def _by_version(line: list[Environment], taken: set[int]) -> list[tuple[bool | None, list[Environment]]]:
-    """(were they all taken: None for some of them, the environments) of each version."""
+def _by_version(line: list[Environment], chosen_ids: set[int]) -> list[tuple[bool | None, list[Environment]]]:
+    """(were all of them chosen: None for some of them, the environments) of each version."""
     versions: dict[str, list[Environment]] = {}
     for environment in line:
         versions.setdefault(environment.version, []).append(environment)
-    hits = [{id(e) in taken for e in same} for same in versions.values()]
+    hits = [{id(e) in chosen_ids for e in same} for same in versions.values()]
     return [(hit.pop() if len(hit) == 1 else None, same) for hit, same in zip(hits, versions.values(), strict=True)]
 
 
-def _ranges(line: list[Environment], taken: set[int]) -> Iterator[str]:
-    for whole, run in groupby(_by_version(line, taken), key=lambda found: found[0]):
+def _ranges(line: list[Environment], chosen_ids: set[int]) -> Iterator[str]:
+    for whole, run in groupby(_by_version(line, chosen_ids), key=lambda found: found[0]):
         versions = [same for _, same in run]
         if whole:
             first, last = versions[0][0].version, versions[-1][0].version
             yield first if first == last else f"{first} to {last}"
         elif whole is None:
-            yield from (_exactly(e) for same in versions for e in same if id(e) in taken)
+            yield from (_exact_version(e) for same in versions for e in same if id(e) in chosen_ids)
 
 
-def _exactly(environment: Environment) -> str:
+def _exact_version(environment: Environment) -> str:
     return environment.framework_version if environment.line == "stock" else environment.image.rsplit(":", 1)[-1]
 
 
@@ -216,7 +220,7 @@ class MeasuredTable:
 
 
 def measured_table(status: Status, device: str, package: str | None = None) -> MeasuredTable:
-    """Rows of what `device` showed; sources without any difference are listed by name only.
+    """The verdicts of the cells that ran on a device; sources without any difference are separate.
 
     package: of the environments, see models.Environment.
     """

@@ -1,4 +1,4 @@
-"""What commands show on a terminal: tables of plain facts."""
+"""Tables and texts that the commands print on a terminal."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def change_table(found: Iterable[CellChange]) -> FactTable:
 
 
 def rebuild_table(found: Iterable[RebuildResult]) -> FactTable:
-    """Cells of others beside what they came to here."""
+    """The recorded verdicts beside the reproduced ones."""
     table = FactTable("environment", "device", "source", "solution", "theirs", "ours", "")
     for one in found:
         key = one.key
@@ -227,9 +227,9 @@ def show(
     source: str,
     records: Sequence[Record],
     costs: Sequence[Cost],
-    vouched: Callable[[Record], str] = lambda record: "",
+    signer_of: Callable[[Record], str] = lambda record: "",
 ) -> list[RenderableType]:
-    """One environment and source, whole."""
+    """All that is known of one environment and source. signer_of: of a record, `unsigned` if it has none."""
     entry = found.matrix.source(source)
     parts: list[RenderableType] = [Text(f"{entry.title}  ({env})", style="bold")]
     parts.append(cell_table(c for c in found.cells if c.key.environment == env and c.key.source == source))
@@ -240,8 +240,8 @@ def show(
             parts.append(Text(f"  {claim.device}: {claim.says} by {' or '.join(claim.solutions)}  [{claim.cite[0]}]"))
     parts += _audit(found, env, source)
     parts.append(Text("\nrecords", style="bold"))
-    parts.append(_records(records, vouched))
-    parts += _uncounted_devices(found, records, vouched)
+    parts.append(_records(records, signer_of))
+    parts += _uncounted_devices(found, records, signer_of)
     if costs:
         parts += [Text("\nwhat replacing the op costs", style="bold"), _costs(costs)]
     parts.append(Text("\nnot run, and why", style="bold"))
@@ -300,10 +300,10 @@ def _kernels(rows: Iterable[KernelRow]) -> Iterator[tuple[str, ...]]:
 
 
 def _uncounted_devices(
-    found: Status, records: Sequence[Record], vouched: Callable[[Record], str]
+    found: Status, records: Sequence[Record], signer_of: Callable[[Record], str]
 ) -> list[RenderableType]:
-    """Devices whose unsigned records are there and count for nothing."""
-    devices = {r.device.model for r in records if vouched(r) == "unsigned"}
+    """Notes on devices whose unsigned records are not counted."""
+    devices = {r.device.model for r in records if signer_of(r) == "unsigned"}
     return [
         Text(f"  unsigned records of {model} count in no table; what they would say: tfdet status --include-unsigned")
         for model in sorted(devices)
@@ -311,7 +311,7 @@ def _uncounted_devices(
     ]
 
 
-def _records(records: Sequence[Record], vouched: Callable[[Record], str]) -> FactTable:
+def _records(records: Sequence[Record], signer_of: Callable[[Record], str]) -> FactTable:
     table = FactTable("case", "solution", "device", "observation", "differed", "distinct", "ulp", "median", "ran on",
                    "machine", "started", "signer", "what it said")  # fmt: skip
     for r in records:
@@ -319,7 +319,7 @@ def _records(records: Sequence[Record], vouched: Callable[[Record], str]) -> Fac
         said = f"{r.error.type}: {r.error.message}" if r.error else ""
         table.add(r.case, r.solution, r.device.model, r.observation, f"{r.differed}/{r.runs}", str(r.distinct),
                   "" if r.max_ulp is None else str(r.max_ulp), median, " ".join(r.ran_on), r.machine, r.started,
-                  vouched(r), said[:160])  # fmt: skip
+                  signer_of(r), said[:160])  # fmt: skip
     return table
 
 
@@ -340,7 +340,7 @@ def _named(op: str, name: str) -> str:
 
 
 def cause_report(found: LocateResult) -> list[RenderableType]:
-    """What the debug tool found, the root first."""
+    """What the debug tool found, the first cause first."""
     parts: list[RenderableType] = [Text(found.headline, style="bold green" if found.result == "same" else "bold red")]
     for culprit in found.culprits:
         table = FactTable("", "")

@@ -26,15 +26,15 @@ class Link(StrictModel):
 
 
 class Catalogue(StrictModel):
-    known_on: Text
+    known_on: Text = Field(description="the day on which the states were looked up")
     links: list[Link]
 
 
 @cache
-def whole() -> Catalogue:
+def load_catalogue() -> Catalogue:
     text = (files("tfdet.site") / "content" / "links.toml").read_text("utf-8")
     return Catalogue.model_validate(tomli.loads(text))
 
 
 def catalogue() -> list[Link]:
-    return whole().links
+    return load_catalogue().links

@@ -49,8 +49,8 @@ class Myth(StrictModel):
     claim: Text
     framework: Text | None = Field(default=None, description="whose users say so; none: the talk's own list")
     truth: list[Text] = Field(min_length=1)
-    shown: list[ExpectedCell] = Field(default=[])
-    run: list[ExternalCheck] = Field(default=[])
+    cells: list[ExpectedCell] = Field(default=[], description="that support the truth")
+    tests: list[ExternalCheck] = Field(default=[], description="that support the truth")
 
 
 @cache
@@ -71,26 +71,26 @@ def pages(facts: SiteFacts) -> Iterator[Page]:
 
 
 def _myths(facts: SiteFacts) -> Page:
-    told = [{"key": myth.key, "claim": myth.claim, "framework": myth.framework, "truth": myth.truth,
-             "shown": [_shown(facts, one) for one in myth.shown],
-             "run": [one.model_dump() for one in myth.run]} for myth in myths()]  # fmt: skip
+    entries = [{"key": myth.key, "claim": myth.claim, "framework": myth.framework, "truth": myth.truth,
+             "cells": [_current_cell(facts, one) for one in myth.cells],
+             "tests": [one.model_dump() for one in myth.tests]} for myth in myths()]  # fmt: skip
     return Page(
         "myths",
         "myths",
         "Myths and facts",
         "What people say about determinism in deep learning, and what the records show.",
-        {"myths": told},
+        {"myths": entries},
     )
 
 
-def _shown(facts: SiteFacts, one: ExpectedCell) -> dict[str, Any]:
+def _current_cell(facts: SiteFacts, one: ExpectedCell) -> dict[str, Any]:
     """The cell with its current verdict, so that the page follows the evidence."""
     cell = facts.status.cell(one.key)
     return {**cell_data(cell), "says": one.says, "expected": one.verdict, "address": cell_url(cell.key)}
 
 
 def _links(facts: SiteFacts) -> Page:
-    catalogue = links.whole()
+    catalogue = links.load_catalogue()
     return Page(
         "links",
         "links",

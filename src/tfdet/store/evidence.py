@@ -1,7 +1,7 @@
 """The evidence store: matrix/evidence/<device>/<environment>.jsonl, sorted, written by the tool only.
 
-An installed tfdet reads what it brings, and writes what its user measures into files of the same names elsewhere.
-Records and the envelopes that vouch for them are written as one: a kill leaves all of the old ones or all of the new.
+An installed tfdet reads the records that it ships with, and writes its user's records into a folder of files with the
+same names.  Records and their envelopes are written in one transaction: a kill leaves all old ones or all new ones.
 """
 
 from __future__ import annotations
@@ -28,37 +28,45 @@ from tfdet.store.signatures import SUFFIX, Attestation, folder_of, read_bundle, 
 
 
 class EvidenceStore:
-    """folder: of all records that came with tfdet; own: where records are taken into, the same folder in a checkout;
-    hashes: {source: those of its cases as they are}, asked for where one place has records of several; fits: by which
-    everything is read, as `status` will read it.
+    """Reads and extends the stored records.
+
+    Args:
+        folder: the records that tfdet ships with.
+        user_folder: the records of this user, to which new ones are added; by default `folder`, as in a checkout.
+        hashes: returns {source: hashes of its current cases}; called if a cell has records of several case versions.
+        find_faults: returns why a record does not fit the matrix; by default records are not compared with a matrix.
     """
 
     def __init__(
-        self, folder: Path, own: Path | None = None, hashes: Hashes = dict, fits: FindFaults | None = None
+        self,
+        folder: Path,
+        user_folder: Path | None = None,
+        hashes: Hashes = dict,
+        find_faults: FindFaults | None = None,
     ) -> None:
         self.folder = folder
-        self.own = own or folder
-        self.fits = fits
+        self.user_folder = user_folder or folder
+        self.find_faults = find_faults
         self._hashes = hashes
 
     @classmethod
     def open(cls, project: Project, rules: ConsistencyRules | None = None) -> EvidenceStore:
-        """rules: of its matrix and suite, where they were read before."""
+        """Open the store of a project. rules: of its matrix and suite, if they were read before."""
         hashes = rules.cases.hashes if rules else partial(current_hashes, project)
-        fits = rules.faults_of_stored if rules else _LazyRules(project)
-        return cls(project.evidence, project.user_evidence, hashes, fits)
+        find_faults = rules.faults_of_stored if rules else _LazyRules(project)
+        return cls(project.evidence, project.user_evidence, hashes, find_faults)
 
     @property
     def _transaction(self) -> Transaction:
-        return Transaction(self.own / ".commit.json", [self.own, folder_of(self.own)])
+        return Transaction(self.user_folder / ".commit.json", [self.user_folder, folder_of(self.user_folder)])
 
     def files(self) -> list[Path]:
-        """Those of one device and environment: what came with tfdet before what was added.
+        """The files, one for each device and environment: the shipped ones first, then the user's.
 
-        What a process that was killed had begun is finished, or undone, before anything is read.
+        A transaction of a killed process is finished or undone before anything is read.
         """
         self._recover()
-        folders = dict.fromkeys([self.folder, self.own])
+        folders = dict.fromkeys([self.folder, self.user_folder])
         return [path for folder in folders for path in in_folders(folder, "*.jsonl", [EARLIER_HASHES])]
 
     def _recover(self) -> None:
@@ -66,39 +74,39 @@ class EvidenceStore:
         if not transaction.is_pending and not transaction.leftovers():
             return
         try:
-            with FileLock(self.own / ".store.lock", timeout=-1 if transaction.is_pending else 0):
+            with FileLock(self.user_folder / ".store.lock", timeout=-1 if transaction.is_pending else 0):
                 transaction.recover()
-        except Timeout:  # somebody is at work there: what lies there is not left over
+        except Timeout:  # another process holds the lock: its files are in use, not left over
             return
         except OSError as error:
             if transaction.is_pending:
-                advice = "It was begun by who may write there, and is finished by the same: run tfdet as that user."
-                raise DataError(f"{error.filename or self.own}: {error.strerror}", advice) from error
+                advice = "A user with write access began this change: run tfdet as that user to finish it."
+                raise DataError(f"{error.filename or self.user_folder}: {error.strerror}", advice) from error
 
     def path(self, device: str, environment: str) -> Path:
-        return self.own / device / f"{environment}.jsonl"
+        return self.user_folder / device / f"{environment}.jsonl"
 
-    def record_lines(self, path: Path, lying: Path | None = None) -> Iterator[RecordLine]:
-        """The records of one file of the store: each where its key says, sorted, none twice.
+    def record_lines(self, path: Path, written: Path | None = None) -> Iterator[RecordLine]:
+        """The records of one file; raise DataError if one belongs into another file, is there twice or is not sorted.
 
-        lying: where the file is before it is in its place.
+        written: the temporary file that will become `path`, if that is to be read.
         """
-        place = (path.parent.name, path.stem)
-        before: tuple[str, ...] = ()
-        alike: set[str] = set()  # records of one statement, of different keys
-        for row in read_record_lines(lying or path, self.fits):
-            g = row.record
-            if (g.model, g.environment) != place:
-                raise DataError(f"{path}: holds a record of {g.model}/{g.environment}", _MOVED)
-            order = g.sort_key
-            if before > order or (before == order and g.checksum in alike):
-                raise DataError(f"{path}: {_describe(g)} is there twice, or out of its order", _MOVED)
-            alike = alike | {g.checksum} if order == before else {g.checksum}
-            before = order
+        partition = (path.parent.name, path.stem)
+        last_key: tuple[str, ...] = ()
+        checksums: set[str] = set()  # of the records with this sort key: several signers can have one each
+        for row in read_record_lines(written or path, self.find_faults):
+            record = row.record
+            if (record.model, record.environment) != partition:
+                raise DataError(f"{path}: holds a record of {record.model}/{record.environment}", _MOVED)
+            key = record.sort_key
+            if last_key > key or (last_key == key and record.checksum in checksums):
+                raise DataError(f"{path}: {_describe(record)} is there twice, or out of its order", _MOVED)
+            checksums = checksums | {record.checksum} if key == last_key else {record.checksum}
+            last_key = key
             yield row
 
     def read(self, path: Path) -> Iterator[Record]:
-        """The same, each read a second time and whole."""
+        """The same as complete Records, which takes longer."""
         for row in self.record_lines(path):
             try:
                 yield parse(row.line)
@@ -107,7 +115,7 @@ class EvidenceStore:
                 raise DataError(f"{path}:{number}: {error}", _MOVED) from error
 
     def envelopes(self, path: Path) -> Iterator[str]:
-        """What lies in the store for a file of it."""
+        """The envelopes that the store has for one of its files."""
         places = dict.fromkeys(_bundle_path(place) for place in (self._shipped_path(path), path))
         return (line for place in places for _, line in read_bundle(place))
 
@@ -115,39 +123,42 @@ class EvidenceStore:
     def prepare_merge(
         self, records: Iterable[Record | RecordLine], attestations: Iterable[Attestation] = ()
     ) -> Iterator[tuple[Merge, IngestResult]]:
-        """All that would be known of the places of these records; nothing is written."""
+        """Merge these records with the stored ones of the same devices and environments; nothing is written."""
         merge = Merge(earlier_hashes(self.folder), self._hashes)
         try:
-            merge.add_lines(self._fitting(records), new=True)
-            for place in merge.partitions:
-                path = self.path(*place)
-                brought = self._shipped_path(path)
-                for there in dict.fromkeys([brought, path]):
-                    if is_there(there):
-                        merge.add_lines(self.record_lines(there), brought=there != path)
+            merge.add_lines(self._without_faults(records), new=True)
+            for partition in merge.partitions:
+                path = self.path(*partition)
+                for file in dict.fromkeys([self._shipped_path(path), path]):
+                    if is_there(file):
+                        merge.add_lines(self.record_lines(file), brought=file != path)
                 merge.add_signers(unverified_signers(self.envelopes(path)))
             merge.add_signers(unverified_signers(attestation.line for attestation in attestations))
             yield merge, merge.resolve()
         finally:
             merge.close()
 
-    def _fitting(self, records: Iterable[Record | RecordLine]) -> Iterator[RecordLine]:
-        """DataError where one could not be read again."""
+    def _without_faults(self, records: Iterable[Record | RecordLine]) -> Iterator[RecordLine]:
+        """The same records; raise DataError if one does not fit the matrix, and so could not be read again."""
         for record in records:
             row = record if isinstance(record, RecordLine) else to_record_line(record)
-            if self.fits and (faults := self.fits(row.record)):
+            if self.find_faults and (faults := self.find_faults(row.record)):
                 raise DataError("\n".join(faults), "No records were added: the store would become unreadable.")
             yield row
 
     def _shipped_path(self, path: Path) -> Path:
-        return self.folder / path.relative_to(self.own)
+        return self.folder / path.relative_to(self.user_folder)
 
     def ingest(self, records: Iterable[Record | RecordLine], attestations: Iterable[Attestation] = ()) -> IngestResult:
-        """Take records in, all or none, with the envelopes that vouch for them; see merge.py for what is kept."""
+        """Add records and their envelopes, all or none; merge.py decides which records are stored.
+
+        Raises:
+            DataError: a record does not fit the matrix, or a stored file is damaged.
+        """
         attestations = list(attestations)
         try:
-            self.own.mkdir(parents=True, exist_ok=True)
-            with FileLock(self.own / ".store.lock"):
+            self.user_folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.user_folder / ".store.lock"):
                 transaction = self._transaction
                 transaction.recover()
                 with self.prepare_merge(records, attestations) as (merge, added):
@@ -157,15 +168,15 @@ class EvidenceStore:
                     finally:
                         transaction.recover()
         except OSError as error:
-            raise write_error(Path(error.filename or self.own), error, "no record was changed") from error
+            raise write_error(Path(error.filename or self.user_folder), error, "no record was changed") from error
         return added
 
     def _write(self, transaction: Transaction, merge: Merge, attestations: list[Attestation]) -> None:
-        """And read what was written back, as `status` will: what it could not read is not committed."""
-        for place in merge.partitions:
-            path = self.path(*place)
+        """Write the new files, and read them as `status` will: a file that cannot be read is not committed."""
+        for partition in merge.partitions:
+            path = self.path(*partition)
             with transaction.new(path) as out:
-                out.writelines(merge.lines_to_write(place))
+                out.writelines(merge.lines_to_write(partition))
             for _ in self.record_lines(path, part_path(path)):
                 pass
         more: dict[Path, list[str]] = {}
@@ -176,11 +187,11 @@ class EvidenceStore:
                 out.writelines(f"{line}\n".encode() for line in _with_new(read_bundle(path), new))
 
 
-_MOVED = "Bring the file back (git checkout), or take that line out; then: tfdet status --check."
+_MOVED = "Restore the file (git checkout) or remove that line; then run: tfdet status --check"
 
 
 class _LazyRules:
-    """The rules of a project, read when the first record is."""
+    """The consistency rules of a project, loaded at the first record."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -209,5 +220,5 @@ def _with_new(there: Iterable[tuple[int, str]], new: Iterable[str]) -> Iterator[
 
 
 def _bundle_path(path: Path) -> Path:
-    """Of a file of records of the store."""
+    """The file of envelopes that belongs to a file of records."""
     return folder_of(path.parents[1]) / path.parent.name / f"{path.stem}{SUFFIX}"

@@ -1,6 +1,6 @@
-"""Records at a glance: strictly read, and sooner than by the models of records.py, for there may be a million.
+"""Read records as strictly as the models of records.py, and faster: a store can have a million.
 
-Whoever reads or takes in files of the store reads them here.  Whatever is doubtful is given to `parse`, which says why.
+All readers of stored files use this module.  A line that it cannot accept goes to `records.parse`, which says why.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Seconds = Annotated[float, Meta(ge=0)]
 
 
 class _Part(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """No field more than the schema knows.  UNSET: it is absent, which is written in another way than null."""
+    """An object of a record, without unknown fields.  A field with the value UNSET is absent, which is not null."""
 
 
 class DeviceSummary(_Part, frozen=True, gc=False):
@@ -41,7 +41,7 @@ class DeviceSummary(_Part, frozen=True, gc=False):
 
 
 class RecordSummary(msgspec.Struct, frozen=True, gc=False):
-    """What inference needs of a record; decoded from its line without more, for there may be a million."""
+    """The fields of a record from which verdicts are inferred."""
 
     environment: str
     device: DeviceSummary
@@ -95,7 +95,7 @@ class _Stack(_Part, frozen=True, gc=False):
     bundle: _Bundle | UnsetType | None = UNSET
 
 
-class _Moment(_Part, frozen=True, gc=False):
+class _GpuState(_Part, frozen=True, gc=False):
     driver: _Short | None
     sm_mhz: _Count | None
     memory_mhz: _Count | None
@@ -108,8 +108,8 @@ class _Moment(_Part, frozen=True, gc=False):
 
 
 class _State(_Part, frozen=True, gc=False):
-    before: _Moment
-    after: _Moment
+    before: _GpuState
+    after: _GpuState
 
 
 class _Ranks(_Part, frozen=True, gc=False):
@@ -174,7 +174,7 @@ class FastRecord(RecordSummary, frozen=True, gc=False, kw_only=True, forbid_unkn
 
     @property
     def provenance_key(self) -> tuple[str, ...]:
-        """As `Record.origin`."""
+        """The same as `Record.provenance_key`."""
         s, told = self.stack, self.determinism_environment
         kernels = " ".join(f"{name}={told.get(name, '')}" for name in CALLER_VARIABLES)
         return (self.machine, s.engine, self.framework.version, s.python, s.numpy, s.driver or "",
@@ -182,7 +182,7 @@ class FastRecord(RecordSummary, frozen=True, gc=False, kw_only=True, forbid_unkn
 
     @property
     def sort_key(self) -> tuple[str, ...]:
-        """Where it stands in its file; who signed it does not matter."""
+        """Its sort key in its file."""
         return (self.source, self.case, self.solution, *self.provenance_key, self.case_hash, self.observation)
 
 
@@ -201,14 +201,14 @@ _DIGEST = re.compile("[0-9a-f]{64}").fullmatch
 _HEX = re.compile("[0-9a-f]{1,64}").fullmatch
 
 
-@lru_cache(maxsize=1 << 16)  # a million records come from few machines
-def _are_makers(machine: str, card: str | None, manifest: str | None, *keys: str) -> bool:
+@lru_cache(maxsize=1 << 16)  # many records, few machines
+def _are_provenance_names(machine: str, card: str | None, manifest: str | None, *keys: str) -> bool:
     hashes = [(machine, 12), (card, 12), (manifest, len(manifest or ""))]
     return all(_is_hash(text, length) for text, length in hashes if text is not None) and all(map(_KEY, keys))
 
 
-@lru_cache(maxsize=1 << 16)  # and are of few cases
-def _are_cases(case_hash: str, *keys: str) -> bool:
+@lru_cache(maxsize=1 << 16)  # many records, few cases
+def _are_case_names(case_hash: str, *keys: str) -> bool:
     return _is_hash(case_hash, 16) and all(map(_KEY, keys))
 
 
@@ -217,7 +217,7 @@ def _is_hash(text: str, length: int) -> bool:
 
 
 def read_line(line: bytes) -> FastRecord:
-    """ValueError says why it is no record."""
+    """The record of a line; raise ValueError, which says why, if it is not a valid record."""
     try:
         found = _decode(line)
         intact = _is_plain(line) and is_intact(line, found.checksum) and _is_canonical(found, line)
@@ -231,7 +231,7 @@ def read_line(line: bytes) -> FastRecord:
 
 
 def _is_plain(line: bytes) -> bool:
-    """From brace to brace, in ASCII, without an escape: else its text may be what no field may hold."""
+    """Is it one JSON object in ASCII without escapes? An escape could hide a control character."""
     whole = line.startswith(b'{"') and line.endswith((b"}\n", b"}"))
     return whole and len(line) <= MAX_LINE_BYTES and line.isascii() and b"\\" not in line and b"\x7f" not in line
 
@@ -278,18 +278,20 @@ def _written(g: FastRecord) -> bytes:
 
 
 def _is_named(g: FastRecord) -> bool:
-    """Are its keys and hashes such?"""
+    """Do its keys and hashes have the form of keys and hashes?"""
     device, bundle = g.device, g.stack.bundle
     manifest = bundle.manifest if bundle else None
-    makers = _are_makers(
+    provenance_valid = _are_provenance_names(
         g.machine, g.stack.gpu_uuid_hash, manifest, g.environment, device.kind, device.model, g.framework.name,
         *(device.details or ()),
     )  # fmt: skip
-    return makers and _are_cases(g.case_hash, g.source, g.case, g.solution) and all(map(_DIGEST, g.digests))
+    return (
+        provenance_valid and _are_case_names(g.case_hash, g.source, g.case, g.solution) and all(map(_DIGEST, g.digests))
+    )
 
 
 def _is_possible(g: FastRecord) -> bool:
-    """May a run have given this?  What is not possible `parse` refuses in words."""
+    """Are its numbers possible for a run?  `parse` says which are not."""
     first, error, digests = g.first_differing, g.error, g.digests
     facts = RecordFacts(g.device.kind, g.model, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
                   len(digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,

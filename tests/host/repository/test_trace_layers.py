@@ -87,7 +87,7 @@ def test_no_op_of_a_framework_is_named_outside_its_folder() -> None:
 
     advice = json.loads((TRACE / "advice.json").read_text("utf-8"))
     ops = {op for source in advice["sources"].values() for op in source["ops"]}
-    ops |= op_traits.READS | op_traits.FEEDS | op_traits.CALLS | op_traits.STATES | op_traits.ALIASES
+    ops |= op_traits.READS | op_traits.FEEDS | op_traits.CALLS | op_traits.STATEFUL | op_traits.ALIASES
     assert "MatMul" not in ops and {"CropAndResizeGradImage", "Timestamp", "ReadVariableOp"} <= ops
     for layer in set(BELOW) - {"capture"}:
         for path in files(layer):

@@ -71,7 +71,7 @@ def taken(store: EvidenceStore, path: Path, rules: ConsistencyRules) -> bool:
 @pytest.mark.parametrize("end", [b" \n", b"\t\n", b"\r\n", b"\n\n", b"\x0b\n", b"\xc2\xa0\n", b" "])
 def test_what_is_hashed_is_what_is_kept(tmp_path: Path, rules: ConsistencyRules, line: Line, end: bytes) -> None:
     """One such line stopped every command that read the store."""
-    store, path = EvidenceStore(tmp_path / "evidence", fits=rules.faults_of_stored), tmp_path / "records.jsonl"
+    store, path = EvidenceStore(tmp_path / "evidence", find_faults=rules.faults_of_stored), tmp_path / "records.jsonl"
     for content in (sealed(line().removesuffix(b"\n") + end), sealed(b" " + line())):
         path.write_bytes(content)
         assert not taken(store, path, rules)
@@ -107,7 +107,7 @@ def test_both_readers_take_one_form_alone(
             read(content)
     path = tmp_path / "records.jsonl"
     path.write_bytes(content)
-    assert not taken(EvidenceStore(tmp_path / "evidence", fits=rules.faults_of_stored), path, rules)
+    assert not taken(EvidenceStore(tmp_path / "evidence", find_faults=rules.faults_of_stored), path, rules)
 
 
 @cache
@@ -161,7 +161,7 @@ def test_whatever_is_taken_in_is_read(
 ) -> None:
     """And both readers of a record say the same of it."""
     folder = tmp_path_factory.mktemp("store")
-    store, path = EvidenceStore(folder / "evidence", fits=rules.faults_of_stored), folder / "records.jsonl"
+    store, path = EvidenceStore(folder / "evidence", find_faults=rules.faults_of_stored), folder / "records.jsonl"
     path.write_bytes(line)
     if taken(store, path, rules):
         found = [record for file in store.files() for record in store.read(file)]
@@ -207,7 +207,7 @@ def test_what_is_false_is_neither_taken_nor_read(
     changes = row[1] or {"case_hash": anothers(rules)}
     content = make_record("equal", **{**known, **{k: v for k, v in changes.items() if k != "solution"}})
     content["solution"] = changes.get("solution", content["solution"])
-    store, path = EvidenceStore(tmp_path / "evidence", fits=rules.faults_of_stored), tmp_path / "records.jsonl"
+    store, path = EvidenceStore(tmp_path / "evidence", find_faults=rules.faults_of_stored), tmp_path / "records.jsonl"
     path.write_bytes(written(make_record("equal", **known)))
     assert taken(store, path, rules), "what is changed here is a record"
     path.write_bytes(written(content))

@@ -142,17 +142,17 @@ def test_a_list_that_somebody_else_left_there_moves_nothing(tmp_path: Path, line
     store = EvidenceStore(tmp_path / "matrix" / "evidence")
     store.ingest([parse(line())])
     before = sorted(os.walk(tmp_path))
-    (store.own / ".commit.json").write_text(content)
+    (store.user_folder / ".commit.json").write_text(content)
     with pytest.raises(DataError, match=r"commit\.json: not a list of files"):
         store.files()
-    (store.own / ".commit.json").unlink()
+    (store.user_folder / ".commit.json").unlink()
     assert sorted(os.walk(tmp_path)) == before
 
 
 def test_what_dead_processes_left_is_taken_away(tmp_path: Path, line: Line) -> None:
     store = EvidenceStore(tmp_path / "matrix" / "evidence")
     store.ingest([parse(line())])
-    left = [store.own / "cpu" / name for name in ("tf2.0.jsonl.part", "tf2.1.jsonl.4711.part")]
+    left = [store.user_folder / "cpu" / name for name in ("tf2.0.jsonl.part", "tf2.1.jsonl.4711.part")]
     for path in left:
         path.write_bytes(b"x" * 1000)
     assert len(store.files()) == 1

@@ -1,4 +1,4 @@
-"""Which branch of a tf.cond runs is told by the clock.
+"""The clock decides which branch of a tf.cond runs.
 
 form: function
 in: tf2.21 tf2.0

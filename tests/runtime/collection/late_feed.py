@@ -1,4 +1,4 @@
-"""Eager training on batches from a list; the eighth is of the operating system's generator.
+"""Eager training on batches from a list; the eighth holds bytes from os.urandom.
 
 form: late start
 expect: * | Python feed | step=7

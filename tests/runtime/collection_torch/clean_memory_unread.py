@@ -1,4 +1,4 @@
-"""Memory that nobody has written is filled in part, copied whole, resized, given as `out`: what is read was written.
+"""Uninitialized memory is partly filled, copied, resized and passed as `out`, but no uninitialized byte is used.
 
 form: memory
 expect: same
@@ -15,7 +15,7 @@ rows = torch.randn(4, 6)
 
 
 def dirty():
-    """What is given back to the allocator is what torch.empty finds next."""
+    """Fill memory with random bytes and free it, so that torch.empty returns memory with random content."""
     used = [bytearray(os.urandom(240)) for _ in range(50)]
     del used
 

@@ -1,6 +1,6 @@
-"""Data loader: the order of two epochs, by a generator that each epoch seeds anew, and what two workers draw.
+"""A data loader of two workers: the order of two epochs, and the random numbers that the workers draw.
 
-Prints one line of JSON: so, and as it comes where nobody seeds anything.
+Prints one line of JSON: [the epochs with a generator that is seeded before each, the epochs without seeds].
 """
 
 import json
@@ -11,7 +11,7 @@ import torch
 
 
 class Examples(torch.utils.data.Dataset):
-    """Each with what an augmentation would draw for it in the worker."""
+    """Each example with the random numbers that an augmentation would draw for it in the worker."""
 
     def __len__(self):
         return 32

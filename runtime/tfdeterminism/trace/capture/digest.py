@@ -1,14 +1,15 @@
-"""A digest of 64 bits of a value's bytes: every position counts, no order of summation does.
+"""A 64-bit digest of a value's bytes. It depends on each byte and its position, and not on the order of summation.
 
--0.0 is not 0.0, NaN payloads count, and so do the length and the type. Values of one type and probe are
-compared only with each other, so that it does not matter that the probes differ in how they hash.
+The digests of 0.0 and -0.0 differ, as do those of NaNs with different payloads; length and type count. Digests that
+were computed on different devices are never compared, so each may use its own hash function.
 
-Few bytes are hashed by SHA-1, which costs more than all else where they are many: of those, words of 64 bits are
-folded (high bits are mixed into low ones), each is multiplied by a number of its place, and the sums of blocks are
-hashed. Folding can be undone, and a number of a place is odd, so that no change of one word is lost. No two numbers,
-nor one and the negative of another, have the same low half, so that two bits that change, be they signs, do not cancel
-out. It is folded so that signs of a word never meet, whatever its elements are. More that changes cancels out by
-chance alone: 1 in 2 ** 31 where it is highest bits and nothing else, in 2 ** 64 where a lowest one is among them.
+Small values are hashed by SHA-1. That is too slow for large values, whose 64-bit words are hashed as follows: each word
+is folded (its high bits are XORed into its low bits) and multiplied by the weight of its position; the sums of blocks
+of words are hashed by SHA-1. Folding is invertible and each weight is odd, so a change of one word always changes the
+sum. No two weights, and no weight and the negative of another, share their low 32 bits, so a change of two bits always
+changes the sum, even if both are sign bits. The fold moves the sign bits of a word to different positions. Larger
+changes cancel out only by chance: with probability 2 ** -31 if only the highest bits of words change, and with 2 ** -64
+if a lowest bit changes.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Are the values of a step the same, in another order?"""
+"""Finds values that both runs have in the same step, in another order."""
 
 import numpy
 
@@ -7,14 +7,17 @@ from .cause import in_graph, line_key
 
 
 class Reordered(object):
-    """Asked of keys; eager: of all keys of a line. feeds: the inputs.InputGraph of the step."""
+    """Called for the key of a record; for an eager op it looks at all keys of the same line of the program.
 
-    def __init__(self, pair, feeds):
-        self._pair, self._feeds = pair, feeds
+    pair: an align.table.AlignedPair; inputs: the inputs.InputGraph of the step.
+    """
+
+    def __init__(self, pair, inputs):
+        self._pair, self._inputs = pair, inputs
         self._known, self._lines = {}, None
 
     def __call__(self, group, definition):
-        """Are the values of this key (eager: of this line) the same in this step, in another order?"""
+        """Do both runs have the same values of this key (or line) in this step, in another order?"""
         inside = in_graph(definition)
         line = group if inside else line_key(definition)
         if line not in self._known:
@@ -32,7 +35,7 @@ class Reordered(object):
 
     def is_permutation(self, groups):
         pair = self._pair
-        ranges = [numpy.arange(*self._feeds.slot_range(group)) for group in groups]
+        ranges = [numpy.arange(*self._inputs.slot_range(group)) for group in groups]
         slots = numpy.concatenate(ranges).astype(numpy.int64)
         if len(slots) < 2 or (pair.order[1][slots] == MISSING).any():
             return False

@@ -4,19 +4,19 @@ import re
 
 from ...schema import traits
 
-# They hand on the bytes that they get: nothing to observe.
+# They forward their input unchanged, so they are not recorded.
 ALIASES = frozenset("""Identity IdentityN Reshape ExpandDims Squeeze StopGradient PreventGradient Snapshot CheckNumerics
     EnsureShape RefIdentity Enter Exit NextIteration Switch Merge RefEnter RefExit RefNextIteration RefSwitch RefMerge
     LoopCond PlaceholderWithDefault StackPushV2""".split())
-# Their output only says that a TensorArray was written: what was is their input.
+# Their output is a control token of a TensorArray; what they write is their input.
 FLOWS = frozenset("TensorArrayV3 TensorArrayGradV3 TensorArrayWriteV3 TensorArrayScatterV3 TensorArraySplitV3".split())
-# Made from shapes alone.
+# Computed from shapes alone.
 SHAPES = frozenset("Shape ShapeN Rank Size BroadcastGradientArgs NoOp ControlTrigger".split())
 READS = frozenset("ReadVariableOp ResourceGather ResourceGatherNd VariableV2 Variable".split())
 HANDLES = frozenset("VarHandleOp VariableV2 Variable".split())
 CALLS = frozenset("""PartitionedCall StatefulPartitionedCall If StatelessIf While StatelessWhile Case StatelessCase
     SymbolicGradient RemoteCall""".split())
-STATES = frozenset("Timestamp UniqueId".split())
+STATEFUL = frozenset("Timestamp UniqueId".split())
 PYTHON = frozenset("PyFunc PyFuncStateless EagerPyFunc".split())  # they call a function of Python
 FEEDS = PYTHON | frozenset("Placeholder PlaceholderWithDefault".split())
 
@@ -55,7 +55,7 @@ def definition_kind(op_type):
         return "call"
     if op_type in FEEDS:
         return "feed"
-    if op_type in STATES:
+    if op_type in STATEFUL:
         return "stateful"
     if _INPUT.match(op_type):
         return "input"
