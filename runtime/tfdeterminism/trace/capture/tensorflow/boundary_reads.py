@@ -19,7 +19,7 @@ class BoundaryReads(object):
     def _reached(self, begins):
         """The first of the steps that are recorded begins, or the last has ended."""
         with self._recorder.unrecorded():
-            values = self._labels.trainable_values()
+            values = self._labels.trained_values()
         self._record(BEGIN if begins else END, {label: digest.digest_array(value) for label, value in values.items()})
 
     def on_exit(self, digests):

@@ -138,7 +138,7 @@ class Levels(object):
     def _weights(self):
         digested = self._recorder.level in ("weights", "layers")
         kept = self._recorder.values is not None and self._recorder.values.is_due()
-        values = self._labels.trainable_values() if digested or kept else {}
+        values = self._labels.trained_values() if digested or kept else {}
         for label in sorted(values) if digested else ():
             self._coarse.record("weight", label, 0, digest.digest_array(values[label]))
         if kept:

@@ -108,11 +108,11 @@ class VariableLabels(object):
         except Exception:  # not initialised, or its runtime is gone
             return None
 
-    def trainable_digests(self):
+    def trained_digests(self):
         """{label: digest} of the trainable variables that are alive."""
         return {label: digest.digest_array(value) for label, value in self._trainable()}
 
-    def trainable_values(self):
+    def trained_values(self):
         """{label: array} of them, and of those of the session that trained last."""
         found = dict(self._trainable())
         found.update(self._session_weights.last_session_values())
@@ -136,7 +136,7 @@ class VariableLabels(object):
         found = dict(self._final)
         if self._alive or found:
             self._alive.update(self._inherited)
-        found.update(self.trainable_digests())
+        found.update(self.trained_digests())
         found.update(self._session_weights.final_digests())
         return found
 
