@@ -48,7 +48,7 @@ SOLUTION = """
 name = "{key}"
 description = "the same again"
 order = 1
-general = true
+applies_to_all_ops = true
 cite = ["nowhere"]
 
 [apply]

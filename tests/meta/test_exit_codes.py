@@ -53,7 +53,7 @@ def test_1_a_claim_to_raise_that_does_not(probe):
 
 
 def test_a_case_of_which_a_claim_does_not_speak_may_do_as_it_likes(probe):
-    cell = {"device": "cpu", "source": "clean", "solution": "none", "expect": "raises", "apart_from": ["clean-host"]}
+    cell = {"device": "cpu", "source": "clean", "solution": "none", "expect": "raises", "except_cases": ["clean-host"]}
     probe.plan(cells=[cell])
     assert probe(probe.suite(EQUAL), *FAST).code == 0
 

@@ -51,7 +51,7 @@ def helped(matrix: Matrix, key: str, source: Source) -> bool:
     solution = remaining_sources.recipe_of(environment).solution
     effects = remaining_sources.expand_includes(matrix, solution) if solution else set()
     return any(
-        claim.device == "gpu" and claim.says == "deterministic" and claim.covers(environment)
+        claim.device == "gpu" and claim.outcome == "deterministic" and claim.covers(environment)
         for claim in source.claims
         if effects & set(claim.solutions)
     )

@@ -73,8 +73,8 @@ def test_no_other_solution_is_claimed_to_help_more(matrix: Matrix) -> None:
                 for source in matrix.sources.values()
             )
             for name, solution in matrix.solutions.items()
-            if (solution.general or solution.includes)
-            and not solution.own
+            if (solution.applies_to_all_ops or solution.includes)
+            and not solution.is_project_patch
             and name != NONE
             and solution.available.covers(environment)
         }
@@ -83,7 +83,7 @@ def test_no_other_solution_is_claimed_to_help_more(matrix: Matrix) -> None:
 
 
 def _works(source: Source, environment: Environment, effects: set[str]) -> bool:
-    claims = [c for c in source.claims if c.device == "gpu" and c.says == "deterministic" and c.covers(environment)]
+    claims = [c for c in source.claims if c.device == "gpu" and c.outcome == "deterministic" and c.covers(environment)]
     return any(effects & set(claim.solutions) for claim in claims)
 
 

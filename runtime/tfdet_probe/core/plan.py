@@ -21,11 +21,11 @@ class Plan(object):
     solutions: [{key, env, call, seed, threads, options}]; env: variables to set; call: a function to call, see
         Framework.apply; options: for the cases, such as workers.
     determinism_variables: names of environment variables to unset.
-    cells: [{device, source, solution, expect, may_fail, apart_from, rank}]
+    cells: [{device, source, solution, expect, may_fail, except_cases, rank}]
         device: its name after `--device`.
         expect: 'deterministic' or 'raises' if documents claim it, or None.
         may_fail: why a crash is expected, or None.
-        apart_from: keys of cases that the claim does not cover; absent: none.
+        except_cases: keys of cases that the claim does not cover; absent: none.
         rank: the order if time is short, as a list that sorts; absent: the suite's order.
     """
 

@@ -161,7 +161,7 @@ class Suite(object):
             CaseFailedError: the case crashed or timed out unexpectedly.
         """
         name = "{source} [{case}] under {solution}".format(**found)
-        expect = None if found["case"] in cell.get("apart_from", ()) else cell.get("expect")
+        expect = None if found["case"] in cell.get("except_cases", ()) else cell.get("expect")
         if found["observation"] in ("crashed", "timed-out"):
             if cell.get("may_fail"):
                 return

@@ -243,7 +243,7 @@ def _build_environments(options: FleetOptions, environments: Iterable[str]) -> N
     kind = matrix.devices.find_by_cli_name(options.device)
     for key in environments:
         VenvEngine(project).interpreter(
-            key, matrix.environment(key), kind.claimed_as, without_vendor_libraries=kind.virtual
+            key, matrix.environment(key), kind.claim_device, without_vendor_libraries=kind.virtual
         )
     if kind.virtual:
         vgpu.library_folder(project)

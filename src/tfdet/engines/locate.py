@@ -329,7 +329,7 @@ def _interpreter(project: Project, matrix: Matrix, ask: LocateRequest) -> str:
             require_gpu(environment)
         return str(
             VenvEngine(project).interpreter(
-                ask.environment, environment, kind.claimed_as, without_vendor_libraries=kind.virtual
+                ask.environment, environment, kind.claim_device, without_vendor_libraries=kind.virtual
             )
         )
     if kind.needs_driver:

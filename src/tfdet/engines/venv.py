@@ -47,7 +47,7 @@ class VenvEngine:
         if kind.needs_driver:
             require_gpu(request.environment)
         python = self.interpreter(
-            request.key, request.environment, kind.claimed_as, without_vendor_libraries=kind.virtual
+            request.key, request.environment, kind.claim_device, without_vendor_libraries=kind.virtual
         )
         library = vgpu.library_folder(self._project) if kind.virtual else None
         suite = self._project.suite(request.environment.framework)

@@ -25,15 +25,17 @@ class DeviceKind(StrictModel):
     """A kind of device.  The file's name begins the keys of its models, with a dash and more behind it, or none."""
 
     name: Text
-    word: Text = Field(description="what `--device` calls it")
+    cli_name: Text = Field(description="what `--device` calls it")
     placement: Text = Field(description="how frameworks begin its name where they say where an op ran, as in GPU:0")
-    claimed_as: Device = Field(description="the word under which sources, solutions and claims speak of it")
-    backs: EvidenceKind = Field(description="what its records are; only measured ones back a claim, or contradict it")
-    named: bool = Field(
+    claim_device: Device = Field(description="the word under which sources, solutions and claims speak of it")
+    evidence_kind: EvidenceKind = Field(
+        description="what its records are; only measured ones back a claim, or contradict it"
+    )
+    has_model_name: bool = Field(
         default=False, description="its records name the GPU (stack.gpu), and its model's key is made of that"
     )
     needs_driver: bool = Field(default=False, description="a run needs NVIDIA's driver, and in a container its runtime")
-    signed: bool = Field(
+    requires_signature: bool = Field(
         default=False,
         description="its records count only under a signature that matrix/keys believes: few can run them again",
     )
@@ -48,7 +50,7 @@ class DeviceKind(StrictModel):
 
     def has_model(self, key: str, model: str) -> bool:
         """key: the file's name.  Where nothing else tells a kind's models, it has one: its own name."""
-        return re.fullmatch(self.models, model) is not None if self.models else self.named or model == key
+        return re.fullmatch(self.models, model) is not None if self.models else self.has_model_name or model == key
 
     def capability(self, model: str) -> str | None:
         """The compute capability of a model; None where it is not known."""
@@ -65,21 +67,21 @@ class DeviceRegistry:
         """Of a model, such as nvidia-h200."""
         return next((kind for key, kind in self.kinds.items() if is_model(model, key)), None)
 
-    def find_by_cli_name(self, word: str) -> DeviceKind:
+    def find_by_cli_name(self, cli_name: str) -> DeviceKind:
         """What `--device` calls so."""
-        return next(kind for kind in self.kinds.values() if kind.word == word)
+        return next(kind for kind in self.kinds.values() if kind.cli_name == cli_name)
 
     def evidence_kind(self, device: str) -> EvidenceKind:
         """What the records of this model are; where they emulate a GPU, they never pass for a GPU's."""
         kind = self.kind(device)
-        return kind.backs if kind else "measured"
+        return kind.evidence_kind if kind else "measured"
 
     def requires_signature(self, device: str) -> bool:
         """Do records of this model count only if a trusted key signed them?"""
         kind = self.kind(device)
-        return kind is None or kind.signed
+        return kind is None or kind.requires_signature
 
-    def claimed_as(self, device: str) -> Device | None:
+    def claim_device(self, device: str) -> Device | None:
         """The word under which claims speak of this model; None where none does.
 
         A word of claims stands for itself: a claimed cell that no such device has measured.
@@ -87,7 +89,7 @@ class DeviceRegistry:
         if device in (CPU, GPU):
             return CPU if device == CPU else GPU
         kind = self.kind(device)
-        return kind.claimed_as if kind else None
+        return kind.claim_device if kind else None
 
     def find_faults(self, key: str, model: str, gpu: str | None) -> tuple[str, ...]:
         """Why no device can have been told of in these words.  gpu: what the record's stack calls it."""
@@ -95,11 +97,14 @@ class DeviceRegistry:
         if kind is None:
             return (f"{key!r} is not a kind of device; matrix/devices has {', '.join(self.kinds)}",)
         rules = [
-            ("a GPU's record names no GPU", kind.named and gpu is None),
-            (f"device is {kind.name}, but the record names a GPU", not kind.named and gpu is not None),
+            ("a GPU's record names no GPU", kind.has_model_name and gpu is None),
+            (f"device is {kind.name}, but the record names a GPU", not kind.has_model_name and gpu is not None),
             (f"{kind.name} has no model {model}", not kind.has_model(key, model)),
             ("the record names the virtual GPU as a card", gpu is not None and gpu.startswith(virtual_gpu.NAME)),
-            (f"{model} is not the device of a {gpu!r}", kind.named and gpu is not None and device_key(gpu) != model),
+            (
+                f"{model} is not the device of a {gpu!r}",
+                kind.has_model_name and gpu is not None and device_key(gpu) != model,
+            ),
         ]
         return tuple(text for text, wrong in rules if wrong)
 

@@ -91,14 +91,14 @@ def find_conflicting_claims(
                     continue
                 for solution in claim.solutions:
                     earlier = first.setdefault((claim.device, solution), number)
-                    if source.claims[earlier].says == claim.says or (earlier, number) in told:
+                    if source.claims[earlier].outcome == claim.outcome or (earlier, number) in told:
                         continue
                     told.add((earlier, number))
                     path = _path(folder, "sources", key, source.framework)
                     text = path.read_text("utf-8")
                     faults.append(
                         f"{path}:{line_of(text, ('claims', number))}: {solution} in {name} on the {claim.device} is "
-                        f"claimed {claim.says} here and {source.claims[earlier].says} in line "
+                        f"claimed {claim.outcome} here and {source.claims[earlier].outcome} in line "
                         f"{line_of(text, ('claims', earlier))}"
                     )
     return faults

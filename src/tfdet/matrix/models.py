@@ -137,8 +137,8 @@ class Claim(EnvironmentSelector):
     package: Text | None = Field(default=None, description="of its source, which says it")
     device: Device = "gpu"
     solutions: list[Text] = Field(min_length=1, description="each of them by itself")
-    says: Literal["deterministic", "nondeterministic", "raises", "no-solution"]
-    apart_from: list[Text] = Field(default=[], description="cases of which it does not speak")
+    outcome: Literal["deterministic", "nondeterministic", "raises", "no-solution"]
+    except_cases: list[Text] = Field(default=[], description="cases of which it does not speak")
     partly: bool = Field(default=False, description="that it raises is said of some calls: others may be deterministic")
     note: str = ""
     cite: list[Text] = Field(min_length=1)
@@ -198,7 +198,7 @@ class SourceAudit(StrictModel):
     """
 
     kernels: list[Pattern] = Field(default=[], description="the kernels of this source")
-    own: Pattern | None = Field(
+    kernels_of_this_op: Pattern | None = Field(
         default=None, description="those of them that the op itself runs, where their file serves other ops too"
     )
     deterministic: list[Pattern] = Field(
@@ -210,25 +210,25 @@ class SourceAudit(StrictModel):
         default=None,
         description="the family under which builds keep those that hold no atomics, if kernels names variants",
     )
-    blind: str = Field(default="", description="what the audit cannot see of this source")
-    reaches: list[ReachabilityNote] = Field(
+    unauditable_reason: str = Field(default="", description="what the audit cannot see of this source")
+    reachable_notes: list[ReachabilityNote] = Field(
         default=[], description="absent: whether the op reaches the kernels is not known"
     )
-    unreached: list[BuildNote] = Field(
+    unreachable_notes: list[BuildNote] = Field(
         default=[], description="why the op never runs the kernels with the arguments of the title"
     )
 
     @model_validator(mode="after")
     def _one_answer_a_version(self) -> SourceAudit:
-        texts = [entry.stock for entry in [*self.reaches, *self.unreached]]
+        texts = [entry.stock for entry in [*self.reachable_notes, *self.unreachable_notes]]
         for version in _MINORS:
             if sum(ranges.contains(text, version) for text in texts) > 1:
-                raise ValueError(f"reaches and unreached: two entries cover {version}")
+                raise ValueError(f"reachable_notes and unreachable_notes: two entries cover {version}")
         return self
 
     @model_validator(mode="after")
     def _says_something(self) -> SourceAudit:
-        if not self.kernels and not self.blind:
+        if not self.kernels and not self.unauditable_reason:
             raise ValueError("an [audit] table has patterns of kernels, or says what the audit is blind to")
         return self
 
@@ -261,7 +261,7 @@ class Source(StrictModel):
     title: Text
     group: SourceGroup
     order: int = Field(description="row order within its group")
-    seed_row: str = Field(default="", description="the row or file name in the seed document")
+    upstream_row: str = Field(default="", description="the row or file name in the seed document")
     api: Text
     calls: Calls | None = Field(
         default=None,
@@ -336,8 +336,10 @@ class Solution(StrictModel):
     description: Text
     order: int
     seed: bool = Field(default=False, description="in the key of the seed documents")
-    general: bool = Field(default=False, description="tried on every source")
-    own: bool = Field(default=False, description="made by this project: documents of others do not know it")
+    applies_to_all_ops: bool = Field(default=False, description="tried on every source")
+    is_project_patch: bool = Field(
+        default=False, description="made by this project: documents of others do not know it"
+    )
     devices: list[Device] = Field(default=["gpu", "cpu"])
     available: EnvironmentSelector = EnvironmentSelector.model_construct(
         stock=">=0", ngc=">=0"
@@ -350,7 +352,7 @@ class Solution(StrictModel):
     )
     includes: list[Text] = Field(default=[], description="solutions whose effect this one has too")
     recipe: list[Text] = Field(default=[], description="lines of Python for a user's program")
-    when: str = ""
+    condition: str = Field(default="", description="what a user must know or do for it to have an effect")
     notes: str = ""
     cite: list[Text] = Field(min_length=1)
 

@@ -228,7 +228,7 @@ def _claim(names: NameMappings, environment: Environment, device: Device, says: 
         stock=f"=={environment.version}",
         device=device,
         solutions=[names.solution],
-        says="raises" if "raises" in says else "deterministic",
+        outcome="raises" if "raises" in says else "deterministic",
         partly="raises" in says,
         cite=names.cite,
     )

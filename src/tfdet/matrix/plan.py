@@ -24,7 +24,7 @@ class PlannedCell:
     """
 
     device: str
-    claimed_as: Device
+    claim_device: Device
     source: str
     solution: str
     expect: str | None = None
@@ -39,14 +39,14 @@ def plan_cells(matrix: Matrix, key: str) -> list[PlannedCell]:
     theirs = matrix.for_framework(environment.framework)
     return [
         PlannedCell(
-            kind.word,
-            kind.claimed_as,
+            kind.cli_name,
+            kind.claim_device,
             source_key,
             solution,
-            expected_outcome(source, environment, kind.claimed_as, solution),
-            _excluded(matrix, source, environment, kind.claimed_as, solution),
-            _first(source.known_failures, environment, kind.claimed_as, solution),
-            _except_cases(claims_of(source, environment, kind.claimed_as, solution)),
+            expected_outcome(source, environment, kind.claim_device, solution),
+            _excluded(matrix, source, environment, kind.claim_device, solution),
+            _first(source.known_failures, environment, kind.claim_device, solution),
+            _except_cases(claims_of(source, environment, kind.claim_device, solution)),
         )
         for kind in matrix.devices.kinds.values()
         for source_key, source in theirs.sources.items()
@@ -56,12 +56,12 @@ def plan_cells(matrix: Matrix, key: str) -> list[PlannedCell]:
 
 def _solutions_to_try(matrix: Matrix, source: Source) -> list[str]:
     named = {solution for claim in source.claims for solution in claim.solutions} | set(source.try_solutions)
-    tried = [key for key, solution in matrix.solutions.items() if solution.general or key in named]
+    tried = [key for key, solution in matrix.solutions.items() if solution.applies_to_all_ops or key in named]
     return sorted(tried, key=lambda key: matrix.solutions[key].order)  # the control first
 
 
 def claims_of(source: Source, environment: Environment, device: Device | None, solution: str) -> list[Claim]:
-    """device: see DeviceRegistry.claimed_as."""
+    """device: see DeviceRegistry.claim_device."""
     return [c for c in source.claims if c.device == device and solution in c.solutions and c.covers(environment)]
 
 
@@ -72,12 +72,12 @@ def expected_outcome(source: Source, environment: Environment, device: Device, s
 
 def combine_claims(claims: Sequence[Claim]) -> str | None:
     """What these claims of one cell come to; a refusal wins, as it does at run time."""
-    says = [claim.says for claim in claims]
+    says = [claim.outcome for claim in claims]
     return "raises" if "raises" in says else says[0] if says else None
 
 
 def _except_cases(claims: Sequence[Claim]) -> tuple[str, ...]:
-    return tuple(sorted({case for claim in claims for case in claim.apart_from}))
+    return tuple(sorted({case for claim in claims for case in claim.except_cases}))
 
 
 def _excluded(matrix: Matrix, source: Source, environment: Environment, device: Device, key: str) -> str | None:
@@ -125,7 +125,7 @@ def make_plan(matrix: Matrix, key: str, *, by_priority: bool = False) -> dict[st
                 "expect": c.expect,
                 "may_fail": c.known_failure,
             }
-            | ({"apart_from": list(c.except_cases)} if c.except_cases else {})
+            | ({"except_cases": list(c.except_cases)} if c.except_cases else {})
             | ({"rank": priority(matrix, key, c)} if by_priority else {})
             for c in wanted
         ],
@@ -142,7 +142,9 @@ def priority(matrix: Matrix, key: str, cell: PlannedCell) -> list[int]:
     control and then under the solutions claimed for it; then what waits for its first measurement; then the rest.
     """
     source, solution = matrix.source(cell.source), matrix.solution(cell.solution)
-    claimed = cell.solution == NONE or bool(claims_of(source, matrix.environment(key), cell.claimed_as, cell.solution))
+    claimed = cell.solution == NONE or bool(
+        claims_of(source, matrix.environment(key), cell.claim_device, cell.solution)
+    )
     confirmed = source.group == "gpu-confirmed"
     candidate = source.group == "gpu-candidate"
     tier = 0 if confirmed and claimed else 1 if candidate else 2 if confirmed or claimed else 3

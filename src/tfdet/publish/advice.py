@@ -26,7 +26,13 @@ def to_content(status: Status) -> dict[str, Any]:
     named = {s for source in sources.values() for claim in source["claims"] for s in claim["solutions"]}
     named |= {s for source in sources.values() for device in source["measured"].values() for s in device}
     solutions = {
-        key: {"name": s.name, "general": s.general, "own": s.own, "lines": s.recipe, "when": s.when}
+        key: {
+            "name": s.name,
+            "general": s.applies_to_all_ops,
+            "own": s.is_project_patch,
+            "lines": s.recipe,
+            "when": s.condition,
+        }
         for key, s in sorted(status.matrix.solutions.items(), key=lambda item: item[1].order)
         if key in named and s.recipe
     }
@@ -39,14 +45,14 @@ def _source(source: Source, measured: dict[str, dict[str, list[str]]]) -> dict[s
         "ops": source.raw_ops,
         "devices": source.devices,
         "instead": source.workaround,
-        "claims": [_claim(claim) for claim in source.claims if claim.says in _ADVICE_OUTCOMES],
+        "claims": [_claim(claim) for claim in source.claims if claim.outcome in _ADVICE_OUTCOMES],
         "measured": measured,
     }
 
 
 def _claim(claim: Claim) -> dict[str, Any]:
-    told = {"device", "stock", "ngc", "framework_version", "solutions", "says"}
-    return claim.model_dump(include=told, exclude_none=True)
+    fields = claim.model_dump(include={"device", "stock", "ngc", "framework_version", "solutions"}, exclude_none=True)
+    return {**fields, "says": claim.outcome}
 
 
 def _measured(status: Status) -> dict[str, dict[str, dict[str, list[str]]]]:
@@ -55,7 +61,7 @@ def _measured(status: Status) -> dict[str, dict[str, dict[str, list[str]]]]:
     for cell in status.cells:
         environment = status.matrix.environments[cell.key.environment]
         version = leading_version(environment.framework_version)
-        device = status.matrix.devices.claimed_as(cell.key.device)
+        device = status.matrix.devices.claim_device(cell.key.device)
         if (
             cell.backing == "measured"
             and cell.cell.verdict is Verdict.DETERMINISTIC

@@ -97,7 +97,7 @@ class AuditTables:
     def files(self) -> list[UpstreamFile]:
         """The 15 files of the list of 2019, in its order."""
         sources = self.status.matrix.sources
-        group = sorted((s.order, s.seed_row, key) for key, s in sources.items() if s.group == "gpu-possible")
+        group = sorted((s.order, s.upstream_row, key) for key, s in sources.items() if s.group == "gpu-possible")
         names = dict.fromkeys(row for _, row, _ in group if row)
         return [self._file(name, [key for _, row, key in group if row == name]) for name in names]
 

@@ -339,7 +339,7 @@ def _compare(status: Status, names: ops.NameMappings, read: _SourceReadings, key
 def _columns(status: Status, environment: str, sources: Set[str]) -> Iterator[MeasurementColumn]:
     """The columns: the general solutions of a processor, and those of each GPU under which one of the ops counts."""
     known = status.matrix.solutions
-    general = sorted((s for s, solution in known.items() if solution.general), key=lambda s: known[s].order)
+    general = sorted((s for s, solution in known.items() if solution.applies_to_all_ops), key=lambda s: known[s].order)
     yield from (MeasurementColumn(CPU, solution) for solution in general if CPU in known[solution].devices)
     ran = {
         MeasurementColumn(key.device, key.solution)

@@ -47,7 +47,7 @@ class OverviewRow:
     """One framework on one kind of device (a name for `--device`)."""
 
     framework: str
-    word: str
+    cli_name: str
     sources: dict[SourceState, list[str]] = field(default_factory=lambda: {answer: [] for answer in SourceState})
 
 
@@ -63,7 +63,7 @@ def overview_rows(found: Status) -> list[OverviewRow]:
 
     def order(part: OverviewRow) -> tuple[bool, int, int]:
         published = found.matrix.frameworks[part.framework].published
-        return not published, -sizes[part.framework], _KIND_ORDER.get(part.word, len(_KIND_ORDER))
+        return not published, -sizes[part.framework], _KIND_ORDER.get(part.cli_name, len(_KIND_ORDER))
 
     return sorted(made.values(), key=order)
 
@@ -72,7 +72,7 @@ def _by_source(found: Status) -> Iterator[tuple[tuple[str, str, str], list[Statu
     def place(cell: StatusCell) -> tuple[str, str, str]:
         kind = found.matrix.devices.kind(cell.key.device)
         framework = found.matrix.environments[cell.key.environment].framework
-        return framework, kind.word if kind else cell.key.device, cell.key.source
+        return framework, kind.cli_name if kind else cell.key.device, cell.key.source
 
     seen = sorted((cell for cell in found.cells if cell.was_run), key=place)
     return ((key, list(cells)) for key, cells in groupby(seen, place))
@@ -95,9 +95,9 @@ def render(found: Status, width: int) -> RenderableType:
     for part in overview_rows(found):
         framework = found.matrix.frameworks[part.framework].name
         numbers = [Text(str(len(part.sources[answer])), _STYLE[answer]) for answer in SourceState]
-        counted.add(framework, part.word, str(sum(map(len, part.sources.values()))), *numbers)
+        counted.add(framework, part.cli_name, str(sum(map(len, part.sources.values()))), *numbers)
         if part.sources[SourceState.OPEN]:
-            label = f"{framework} {part.word}: "
+            label = f"{framework} {part.cli_name}: "
             named.append(Text(label + _fitted(part.sources[SourceState.OPEN], width - len(label))))
     longest = max(len(command) for command, _ in NEXT)
     further = [Text.assemble(f"{command:{longest}}  ", (what, "dim")) for command, what in NEXT]

@@ -70,7 +70,7 @@ def _of_solutions(status: Status, key: str) -> Iterator[str]:
         yield f"# in one call, by the package tfdeterminism: import {module}; {module}.enable_determinism(seed=1)"
     told: set[str] = set()
     for solution in (status.matrix.solutions[name] for name in framework.recipe):
-        yield from ("", f"# {solution.name.replace('`', '')}: {solution.when or solution.description}".strip())
+        yield from ("", f"# {solution.name.replace('`', '')}: {solution.condition or solution.description}".strip())
         yield from (line for line in solution.recipe if not line.startswith("import ") or line not in told)
         told.update(solution.recipe)
     left = list(_remaining(status, key))
@@ -82,13 +82,15 @@ def _remaining(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
     """(source, what it does under the recipe's first solution, was that measured?)"""
     environment = status.matrix.environment(key)
     solution = status.matrix.frameworks[environment.framework].recipe[0]
-    claimed_as = status.matrix.devices.claimed_as
+    claim_device = status.matrix.devices.claim_device
     words = {Verdict.NONDETERMINISTIC: "differs", Verdict.RAISES: "raises an error"}
     for source in status.matrix.for_framework(environment.framework).sources:
         cells = [status.cell(CellKey(key, device, source, solution)) for device in (*status.measured_models, GPU)]
         seen = next((cell for cell in cells if cell.cell.verdict in words), None)
         # Documents speak of a kind of device, whatever card has measured other cells.
-        refused = [kind for cell in cells if cell.claimed_outcome == "raises" and (kind := claimed_as(cell.key.device))]
+        refused = [
+            kind for cell in cells if cell.claimed_outcome == "raises" and (kind := claim_device(cell.key.device))
+        ]
         if seen:
             does = words[seen.cell.verdict] + variants.only_compiled(seen.cell)
             yield source, f"{does} (measured on {seen.key.device})", True

@@ -58,7 +58,7 @@ def _claim_text(status: Status, key: str, source: Source, environment_key: str, 
     if finding and finding.reach.how == "no GPU kernel":
         return "no GPU kernel<sup>a</sup>"
     outcomes = {
-        solution: claim.says
+        solution: claim.outcome
         for solution in status.matrix.solutions
         for claim in claims_of(source, environment, GPU, solution)
     }

@@ -237,7 +237,8 @@ def show(
     environment = found.matrix.environment(env)
     for claim in entry.claims:
         if claim.covers(environment):
-            parts.append(Text(f"  {claim.device}: {claim.says} by {' or '.join(claim.solutions)}  [{claim.cite[0]}]"))
+            solutions = " or ".join(claim.solutions)
+            parts.append(Text(f"  {claim.device}: {claim.outcome} by {solutions}  [{claim.cite[0]}]"))
     parts += _audit(found, env, source)
     parts.append(Text("\nrecords", style="bold"))
     parts.append(_records(records, signer_of))
@@ -246,10 +247,10 @@ def show(
         parts += [Text("\nwhat replacing the op costs", style="bold"), _costs(costs)]
     parts.append(Text("\nnot run, and why", style="bold"))
     for cell in plan_cells(found.matrix, env):
-        if cell.source == source and cell.reason and cell.device == cell.claimed_as:
+        if cell.source == source and cell.reason and cell.device == cell.claim_device:
             parts.append(Text(f"  {cell.device} {cell.solution}: {cell.reason}"))
     parts.append(Text("\nrun it again", style="bold"))
-    devices = sorted({found.matrix.devices.kinds[record.device.kind].word for record in records} or {GPU})
+    devices = sorted({found.matrix.devices.kinds[record.device.kind].cli_name for record in records} or {GPU})
     parts += [Text(f"  tfdet run {env} --device {device} --source {source}") for device in devices]
     return parts
 
@@ -274,7 +275,9 @@ def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
         parts += [table] if finding.rows else []
     if audit:
         parts += [Text(f"  refuses: {text}") for text in found.audits[env].refusal_messages(audit)]
-    parts.append(Text(f"  not seen: {audit.blind if audit and audit.blind else NO_AUDIT_NOTE}"))
+    parts.append(
+        Text(f"  not seen: {audit.unauditable_reason if audit and audit.unauditable_reason else NO_AUDIT_NOTE}")
+    )
     parts.append(Text(f"  read it again: tfdet audit {env}"))
     return parts
 

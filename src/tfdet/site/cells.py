@@ -98,7 +98,7 @@ def _run_first(cell: StatusCell) -> tuple[bool, bool]:
 
 def _cell(facts: SiteFacts, cell: StatusCell) -> dict[str, Any]:
     kind = facts.matrix.devices.kind(cell.key.device)
-    again = f"tfdet run {cell.key.environment} --device {kind.word} --source {cell.key.source}" if kind else ""
+    again = f"tfdet run {cell.key.environment} --device {kind.cli_name} --source {cell.key.source}" if kind else ""
     if again and cell.key.solution != "none":
         again += f" --solution {cell.key.solution}"
     return {**cell_data(cell), "backed": cell.backing_text, "run_again": f"{again} --out again.jsonl" if again else "",
@@ -106,7 +106,7 @@ def _cell(facts: SiteFacts, cell: StatusCell) -> dict[str, Any]:
 
 
 def claim_data(claim: Claim) -> dict[str, Any]:
-    return {"device": claim.device, "says": claim.says, "solutions": claim.solutions, "note": claim.note,
+    return {"device": claim.device, "outcome": claim.outcome, "solutions": claim.solutions, "note": claim.note,
             "stock": claim.stock, "ngc": claim.ngc, "cite": claim.cite}  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def _audit(facts: SiteFacts, environment: str, source: str, finding: AuditFindin
          "why": held.reason, "archs": held.archs, "library": row.library}
         for row in finding.rows for held in row.kernel.found
     ]  # fmt: skip
-    return {**finding.as_json(), "blind": audit.blind if audit else "",
+    return {**finding.as_json(), "blind": audit.unauditable_reason if audit else "",
             "refuses": facts.status.audits[environment].refusal_messages(audit) if audit else [],
             "rows": rows[:_KERNELS], "more": max(0, len(rows) - _KERNELS)}  # fmt: skip
 
@@ -131,7 +131,7 @@ def _not_run(facts: SiteFacts, environment: str) -> Mapping[str, list[dict[str, 
     """{source: why cells of it are not run}, each reason once."""
     found: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in plan_cells(facts.matrix, environment):
-        if cell.reason and (cell.device == cell.claimed_as or cell.claimed_as != GPU):
+        if cell.reason and (cell.device == cell.claim_device or cell.claim_device != GPU):
             found[cell.source][cell.device, cell.reason].append(cell.solution)
     return {
         source: [

@@ -136,11 +136,11 @@ def _fix_lines(facts: SiteFacts, source: Source) -> Iterator[dict[str, Any]]:
     """Lines of code that make the source deterministic, with the documents that say so."""
     for key in facts.solutions:
         solution = facts.matrix.solutions[key]
-        claims = [c for c in source.claims if c.says == "deterministic" and key in c.solutions]
+        claims = [c for c in source.claims if c.outcome == "deterministic" and key in c.solutions]
         covered = [name for name, e in facts.matrix.environments.items() if any(c.covers(e) for c in claims)]
         if covered and solution.recipe:
             yield {"solution": key, "name": solution.name, "where": facts.where(covered), "lines": solution.recipe,
-                   "when": solution.when}  # fmt: skip
+                   "condition": solution.condition}  # fmt: skip
 
 
 def _audit(facts: SiteFacts, key: str) -> dict[str, Any] | None:

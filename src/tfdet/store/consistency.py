@@ -149,7 +149,7 @@ def _fixed(
         return tuple(faults)
     if any(not place.startswith(f"{kind.placement}:") for place in ran_on):
         faults.append(f"it ran on another kind of device than {told.model}")
-    if not kind.named and (told.seen or kernels or told.capability is not None):
+    if not kind.has_model_name and (told.seen or kernels or told.capability is not None):
         faults.append(f"device is {kind.name}, but the record has a GPU's state")
     if not kind.needs_driver and told.driver is not None:
         faults.append(f"device is {kind.name}, but the record has a GPU driver")

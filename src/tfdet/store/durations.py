@@ -58,7 +58,7 @@ class Durations:
 
 def collect_durations(files: Iterable[Path], devices: DeviceRegistry) -> Durations:
     """Durations from the readable lines of these files; lines that are not records are skipped."""
-    words = {key: kind.word for key, kind in devices.kinds.items()}
+    words = {key: kind.cli_name for key, kind in devices.kinds.items()}
     cases: dict[Cell, dict[str, float]] = defaultdict(dict)
     for one in _read_durations(files):
         kind = one.device.kind

@@ -52,7 +52,7 @@ RULES: Final = (
     ),
     Rule(
         "a GPU without a compute capability",
-        lambda kind, told: kind.named and told.capability is None,
+        lambda kind, told: kind.has_model_name and told.capability is None,
         "what tells its name tells that, too",
     ),
     Rule(
@@ -68,7 +68,7 @@ RULES: Final = (
     ),
     Rule(
         "a GPU of which its name alone is told",
-        lambda kind, told: kind.named and told.driver is None and not told.seen,
+        lambda kind, told: kind.has_model_name and told.driver is None and not told.seen,
         "the driver, nvidia-smi and NVML tell of each card, and one of them is there wherever a card runs",
     ),
 )

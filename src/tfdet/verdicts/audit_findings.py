@@ -143,11 +143,11 @@ class AuditIndex:
     def reach(self, audit: SourceAudit) -> Reachability:
         """By the checked notes that cover the version, and by what this build registers for GPUs."""
         version = self.stored.minor
-        for entry in audit.unreached:
+        for entry in audit.unreachable_notes:
             if ranges.contains(entry.stock, version):
                 return Reachability("not reached", entry.note)
-        checked = next((entry for entry in audit.reaches if ranges.contains(entry.stock, version)), None)
-        wanted = checked or next(iter(audit.reaches), None)
+        checked = next((entry for entry in audit.reachable_notes if ranges.contains(entry.stock, version)), None)
+        wanted = checked or next(iter(audit.reachable_notes), None)
         if wanted is None:
             return UNCHECKED
         if self.stored.registrations is None:
@@ -175,7 +175,11 @@ class AuditIndex:
         named, kept = _any_of(heads), _any_of([*heads, *([audit.family] if audit.family else [])])
         return AuditFinding(
             rows,
-            own=tuple(row for row in rows if audit.own is None or _match(audit.own, row.signature)),
+            own=tuple(
+                row
+                for row in rows
+                if audit.kernels_of_this_op is None or _match(audit.kernels_of_this_op, row.signature)
+            ),
             orderless=sum(count for name, count in self.order_independent.items() if _is_family(named, name)),
             plain=tuple(sorted(name for name in self.without_atomics if _is_family(kept, name))),
             reach=self.reach(audit),

@@ -178,7 +178,7 @@ def _unknown_call_finding(level: Level, text: str) -> ProgramFinding:
 def _cells(status: Status, environment: str, device: Device) -> dict[str, list[StatusCell]]:
     found: dict[str, list[StatusCell]] = {}
     for cell in status.cells:
-        if cell.key.environment == environment and status.matrix.devices.claimed_as(cell.key.device) == device:
+        if cell.key.environment == environment and status.matrix.devices.claim_device(cell.key.device) == device:
             found.setdefault(cell.key.source, []).append(cell)
     return found
 

@@ -68,7 +68,7 @@ def rebuild_candidates(
         if machine not in seen
         and (key.source, key.solution) in runnable.get(key.environment, ())
         and (kind := status.matrix.devices.kind(key.device))
-        and kind.word == word
+        and kind.cli_name == word
         and status.verdict(key).verdict not in silent
     )
 

@@ -148,7 +148,7 @@ def _audit_clears(status: Status, key: str, source: str) -> bool:
     finding, audit = status.finding(key, source), status.matrix.sources[source].audit
     if finding is None or audit is None:
         return False
-    return finding.reach.how == "no GPU kernel" or (finding.reach.how == "not reached" and not audit.blind)
+    return finding.reach.how == "no GPU kernel" or (finding.reach.how == "not reached" and not audit.unauditable_reason)
 
 
 def _stock_twin(matrix: Matrix, key: str) -> Environment:
@@ -171,12 +171,12 @@ def _claims(source: Source, environment: Environment, twin: Environment) -> tupl
 
 def _uncovered_claim(claims: list[Claim], helps: set[str], matrix: Matrix) -> str | None:
     """What documents leave open of one source on one kind of device, None where the solution covers it."""
-    remedies = [s for c in claims if c.says == "deterministic" for s in c.solutions]
-    if any(c.says == "raises" and helps & set(c.solutions) for c in claims):
+    remedies = [s for c in claims if c.outcome == "deterministic" for s in c.solutions]
+    if any(c.outcome == "raises" and helps & set(c.solutions) for c in claims):
         return _RAISES
     if remedies and not {*helps, NONE} & set(remedies):
         return _needs(matrix, remedies)
-    if claims and not remedies and {c.says for c in claims} != {"raises"}:
+    if claims and not remedies and {c.outcome for c in claims} != {"raises"}:
         return "no solution is documented"
     return None
 

@@ -43,7 +43,7 @@ class Selection:
 
     def _require_known(self, found: Status) -> None:
         matrix = found.matrix
-        words = [kind.word for kind in matrix.devices.kinds.values()]
+        words = [kind.cli_name for kind in matrix.devices.kinds.values()]
         for kind, asked, known in (
             ("framework", self.frameworks, list(matrix.frameworks)),
             ("device", self.devices, [*words, *sorted({cell.key.device for cell in found.cells})]),
@@ -60,7 +60,7 @@ class Selection:
         kind = found.matrix.devices.kind(key.device)
         return (
             _among(self.frameworks, found.matrix.environments[key.environment].framework)
-            and (_among(self.devices, key.device) or (kind is not None and kind.word in self.devices))
+            and (_among(self.devices, key.device) or (kind is not None and kind.cli_name in self.devices))
             and _among(self.environments, key.environment)
             and _among(self.sources, key.source)
             and _among(self.verdicts, str(cell.cell.verdict))

@@ -90,7 +90,7 @@ class StatusCell:
         return self._contradicts(f"{self.backing} {self.cell.verdict}")
 
     def _contradicts(self, found: str) -> str:
-        cited = next(claim.cite[0] for claim in self.claims if claim.says == self.claimed_outcome)
+        cited = next(claim.cite[0] for claim in self.claims if claim.outcome == self.claimed_outcome)
         where = f"{self.key.source} under {self.key.solution} in {self.key.environment} on {self.key.device}"
         return f"{where}: claimed {self.claimed_outcome} ({cited}), {found}"
 
@@ -124,7 +124,7 @@ class StatusCell:
 
 def _documents_know(solution: Solution) -> bool:
     """Could they have named it where they say that there is no solution?"""
-    return solution.general and not solution.own
+    return solution.applies_to_all_ops and not solution.is_project_patch
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Status:
 
     def _cell(self, key: CellKey) -> StatusCell:
         source, environment = self.matrix.source(key.source), self.matrix.environment(key.environment)
-        device = self.matrix.devices.claimed_as(key.device)
+        device = self.matrix.devices.claim_device(key.device)
         claims = claims_of(source, environment, device, key.solution)
         says = combine_claims(claims)
         finding = self.finding(key.environment, key.source) if device == GPU else None
@@ -201,7 +201,7 @@ class Status:
 
     def _gpus(self, backing: EvidenceKind) -> list[str]:
         known = self.matrix.devices
-        seen = {key.device for key in self.verdicts if known.claimed_as(key.device) == GPU}
+        seen = {key.device for key in self.verdicts if known.claim_device(key.device) == GPU}
         return sorted(device for device in seen if known.evidence_kind(device) == backing)
 
     @cached_property
@@ -212,18 +212,18 @@ class Status:
     def contradictions(self) -> list[str]:
         """Every claim that the evidence contradicts, in words."""
         found = [text for cell in self.cells if (text := cell.contradiction)]
-        claimed_as = self.matrix.devices.claimed_as
+        claim_device = self.matrix.devices.claim_device
         solved = {
             (
                 c.key.environment,
-                claimed_as(c.key.device),
+                claim_device(c.key.device),
                 c.key.source,
             ): f"{c.backing} deterministic under {c.key.solution}"
             for c in self.cells
             if c.cell.verdict is Verdict.DETERMINISTIC and _documents_know(self.matrix.solutions[c.key.solution])
         }
         for cell in self.cells:
-            place = (cell.key.environment, claimed_as(cell.key.device), cell.key.source)
+            place = (cell.key.environment, claim_device(cell.key.device), cell.key.source)
             if cell.claimed_outcome == "no-solution" and place in solved:
                 found.append(cell._contradicts(solved[place]))
         return [*found, *self._disagreements()]

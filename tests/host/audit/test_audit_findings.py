@@ -35,7 +35,7 @@ def test_every_stock_minor_is_audited_by_this_scanner(audits: dict[str, AuditInd
 
 
 def test_the_files_of_the_original_list(tables: AuditTables) -> None:
-    words = {file.name: file.word for file in tables.files()}
+    words = {file.name: file.result for file in tables.files()}
     assert Counter(words.values()) == {
         "confirmed": 11, "shipped, not reached": 1, "partial": 1, "false alarm": 1, "not shipped": 1}  # fmt: skip
     assert words["svd_op_gpu.cu.cc"] == "shipped, not reached"
@@ -123,7 +123,7 @@ def test_nothing_is_audited_without_a_checked_note_and_a_registration(
         if cell.audited and cell.claimed_outcome == "no-solution":
             audit, stored_audit = sources[cell.key.source].audit, tables.status.audits[cell.key.environment].stored
             assert audit is not None and stored_audit.registrations is not None, cell.key
-            notes = [n for n in audit.reaches if ranges.contains(n.stock, stored_audit.minor)]
+            notes = [n for n in audit.reachable_notes if ranges.contains(n.stock, stored_audit.minor)]
             assert len(notes) == 1 and any(
                 "GPU" in " ".join(stored_audit.registrations.get(op, {})) for op in notes[0].ops
             )
@@ -137,19 +137,21 @@ def test_nothing_is_audited_without_a_checked_note_and_a_registration(
     ("change", "how"),
     [
         ({}, "reached"),
-        ({"reaches": []}, "not established"),
+        ({"reachable_notes": []}, "not established"),
         ({"registrations": None}, "not established"),
         ({"registrations": {}}, "no GPU kernel"),
         ({"registrations": {"Op": {"CPU": "float32"}}}, "no GPU kernel"),
         ({"registrations": {"Op": {"CPU GPU": "int32"}}}, "no GPU kernel"),
         ({"registrations": {"Op": {"GPU": ""}}}, "reached"),
         ({"version": "2.3"}, "not established"),
-        ({"unreached": [{"stock": ">=2.4", "note": "n", "cite": ["c"]}], "reaches": []}, "not reached"),
+        ({"unreachable_notes": [{"stock": ">=2.4", "note": "n", "cite": ["c"]}], "reachable_notes": []}, "not reached"),
     ],
 )
 def test_reach_follows_from_notes_and_registrations(change: dict[str, object], how: str) -> None:
     notes = [{"stock": ">=2.4", "ops": {"Op": ["float32"]}, "note": "n", "cite": ["c"]}]
-    made = {"kernels": ["K<"], "reaches": notes} | {k: v for k, v in change.items() if k in ("reaches", "unreached")}
+    made = {"kernels": ["K<"], "reachable_notes": notes} | {
+        k: v for k, v in change.items() if k in ("reachable_notes", "unreachable_notes")
+    }
     wheel = stored.StoredWheel(file=f"tensorflow-{change.get('version', '2.4')}.0-cp38-cp38.whl", sha256="0")
     build = stored.StoredAudit.model_construct(
         wheel=wheel, registrations=change.get("registrations", {"Op": {"CPU GPU": "float32"}})
@@ -160,7 +162,7 @@ def test_reach_follows_from_notes_and_registrations(change: dict[str, object], h
 def test_two_notes_may_not_speak_of_one_version() -> None:
     note = {"stock": ">=2.4", "note": "n", "cite": ["c"]}
     with pytest.raises(ValidationError, match=r"two entries cover 2\.4"):
-        SourceAudit.model_validate({"kernels": ["K<"], "unreached": [note, note | {"stock": "<=2.4"}]})
+        SourceAudit.model_validate({"kernels": ["K<"], "unreachable_notes": [note, note | {"stock": "<=2.4"}]})
 
 
 @pytest.mark.parametrize(

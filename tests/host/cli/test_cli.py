@@ -175,7 +175,7 @@ def test_options_of_status_that_do_not_go_together(copy: Project, arguments: lis
 def test_contradictions_are_told_although_a_table_is_out_of_date(copy: Project, line: Callable[..., bytes]) -> None:
     code = min(current_hashes(copy)["bias-add-backprop"])
     path = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
-    claim = 'stock = "==2.0"\ndevice = "cpu"\nsolutions = ["none"]\nsays = "deterministic"\ncite = ["x"]\n'
+    claim = 'stock = "==2.0"\ndevice = "cpu"\nsolutions = ["none"]\noutcome = "deterministic"\ncite = ["x"]\n'
     path.write_text(f"{path.read_text('utf-8')}\n[[claims]]\n{claim}", "utf-8")
     store(copy, line("differs", case_hash=code))
     done = tfdet(copy, "status", "--check")

@@ -31,13 +31,13 @@ def devices(checkout: Project) -> DeviceRegistry:
 
 
 def test_the_probe_runs_on_the_kinds_that_the_matrix_knows(devices: DeviceRegistry) -> None:
-    known = {key: (kind.word, kind.placement, kind.named) for key, kind in devices.kinds.items()}
+    known = {key: (kind.cli_name, kind.placement, kind.has_model_name) for key, kind in devices.kinds.items()}
     assert known == {device.kind: (device.cli_name, device.placement, device.launches_kernels) for device in probes.ALL}
     assert set(get_args(options.Device)) == set(probes.CLI_NAMES)
 
 
 def test_claims_speak_of_every_kind(devices: DeviceRegistry) -> None:
-    assert {kind.claimed_as for kind in devices.kinds.values()} == set(get_args(Device))
+    assert {kind.claim_device for kind in devices.kinds.values()} == set(get_args(Device))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_claims_speak_of_every_kind(devices: DeviceRegistry) -> None:
     ],
 )
 def test_what_a_device_may_back(device: str, word: str | None, backs: str, devices: DeviceRegistry) -> None:
-    assert (devices.claimed_as(device), devices.evidence_kind(device)) == (word, backs)
+    assert (devices.claim_device(device), devices.evidence_kind(device)) == (word, backs)
 
 
 def records_of(project: Project, line: Callable[..., bytes], *observations: tuple[str, str], **more: Any) -> bytes:

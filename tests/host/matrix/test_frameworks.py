@@ -34,7 +34,7 @@ cite = ["nowhere"]
 [[claims]]
 stock = ">=1.0"
 solutions = ["none"]
-says = "nondeterministic"
+outcome = "nondeterministic"
 cite = ["nowhere"]
 """
 

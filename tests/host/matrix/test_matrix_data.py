@@ -121,14 +121,14 @@ def texts(value: object) -> list[str]:
 
 
 def test_each_file_of_the_seed_has_a_source(matrix: Matrix) -> None:
-    possible = {s.seed_row for s in matrix.sources.values() if s.group == "gpu-possible" and s.seed_row}
+    possible = {s.upstream_row for s in matrix.sources.values() if s.group == "gpu-possible" and s.upstream_row}
     assert possible == SEED_FILES
 
 
 def test_the_confirmed_sources_are_the_rows_of_the_seed(matrix: Matrix) -> None:
     confirmed = sorted((s for s in matrix.sources.values() if s.group == "gpu-confirmed"), key=lambda s: s.order)
     assert [s.title for s in confirmed] == [row for row, _, _ in SEED_TABLE]
-    assert [s.seed_row for s in confirmed] == [row for row, _, _ in SEED_TABLE]
+    assert [s.upstream_row for s in confirmed] == [row for row, _, _ in SEED_TABLE]
 
 
 @pytest.mark.parametrize(
@@ -136,16 +136,16 @@ def test_the_confirmed_sources_are_the_rows_of_the_seed(matrix: Matrix) -> None:
     [(row, column, keys) for row, new, old in SEED_TABLE for column, keys in ((NEW_COLUMN, new), (OLD_COLUMN, old))],
 )
 def test_a_confirmed_row_claims_what_the_seed_says(matrix: Matrix, row: str, column: list[str], keys: str) -> None:
-    source = next(s for s in matrix.sources.values() if s.seed_row == row)
+    source = next(s for s in matrix.sources.values() if s.upstream_row == row)
     for key in column:
         claims = [c for c in source.claims if c.device == "gpu" and c.covers(matrix.environment(key))]
-        said = {(solution, claim.says) for claim in claims for solution in claim.solutions}
+        said = {(solution, claim.outcome) for claim in claims for solution in claim.solutions}
         assert said == {(solution, SAID.get(solution, "deterministic")) for solution in keys.split()}, key
         assert all("tensorflow-determinism 0.3.0, README" in claim.cite for claim in claims)
 
 
 def test_the_cases_of_which_a_claim_does_not_speak_have_records(matrix: Matrix) -> None:
-    named = {(key, case) for key, one in matrix.sources.items() for claim in one.claims for case in claim.apart_from}
+    named = {(key, case) for key, one in matrix.sources.items() for claim in one.claims for case in claim.except_cases}
     records = (json.loads(line) for path in MATRIX.glob("evidence/*/*.jsonl") for line in path.open())
     assert named and named <= {(one["source"], one["case"]) for one in records}
 

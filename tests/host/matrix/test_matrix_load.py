@@ -24,13 +24,13 @@ cite = ["somewhere"]
 [[claims]]
 stock = ">=2.0"
 solutions = ["TDO"]
-says = "deterministic"
+outcome = "deterministic"
 cite = ["there"]
 
 [[claims]]
 stock = ">=2.8"
 solutions = ["TEOD"]
-says = "deterministic"
+outcome = "deterministic"
 cite = ["there"]
 """
 
@@ -110,7 +110,7 @@ def test_a_solution_that_is_named_by_an_escape_only(copy: Project) -> None:
 
 def test_claims_of_one_cell_that_disagree(copy: Project) -> None:
     path = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
-    claim = '\n[[claims]]\nstock = "==2.0"\ndevice = "cpu"\nsolutions = ["none", "TDP"]\nsays = "{}"\ncite = ["x"]\n'
+    claim = '\n[[claims]]\nstock = "==2.0"\ndevice = "cpu"\nsolutions = ["none", "TDP"]\noutcome = "{}"\ncite = ["x"]\n'
     text = path.read_text("utf-8")
     path.write_text(text + claim.format("deterministic") + claim.format("deterministic"), "utf-8")
     load_matrix(copy.matrix)

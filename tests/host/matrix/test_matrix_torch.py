@@ -309,7 +309,7 @@ def test_an_entry_that_nobody_explained_is_named(whole_copy: Project) -> None:
 def test_what_raises_on_some_samples_is_claimed_to_raise(checkout: Project) -> None:
     source = load_matrix(checkout.matrix).source("torch-put")
     versions = [load_matrix(checkout.matrix).environment(key).version for key in ops.load_ops(checkout.matrix, "torch")]
-    assert {(claim.device, claim.says, claim.stock) for claim in source.claims} == {
+    assert {(claim.device, claim.outcome, claim.stock) for claim in source.claims} == {
         (device, "raises", f"=={version}") for device in ("cpu", "gpu") for version in versions
     }
 

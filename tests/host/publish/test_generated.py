@@ -24,7 +24,7 @@ cite = ["made up for this test"]
 stock = "==1.15"
 device = "gpu"
 solutions = ["NS1"]
-says = "no-solution"
+outcome = "no-solution"
 cite = ["made up for this test"]
 """
 

@@ -30,9 +30,9 @@ def test_each_source_that_ran_is_counted_once_for_each_kind_of_device(found: Sta
             kind = found.matrix.devices.kind(cell.key.device)
             assert kind
             framework = found.matrix.environments[cell.key.environment].framework
-            seen.setdefault((framework, kind.word), set()).add(cell.key.source)
+            seen.setdefault((framework, kind.cli_name), set()).add(cell.key.source)
     counted = {
-        (part.framework, part.word): [name for names in part.sources.values() for name in names]
+        (part.framework, part.cli_name): [name for names in part.sources.values() for name in names]
         for part in overview_rows(found)
     }
     assert {key: sorted(names) for key, names in counted.items()} == {key: sorted(names) for key, names in seen.items()}
@@ -42,7 +42,7 @@ def test_each_source_that_ran_is_counted_once_for_each_kind_of_device(found: Sta
 def test_a_mended_source_has_both_verdicts_in_one_environment(found: Status) -> None:
     for part in overview_rows(found):
         for source in part.sources[SourceState.MENDED]:
-            asked = Selection(frameworks=[part.framework], devices=[part.word], sources=[source])
+            asked = Selection(frameworks=[part.framework], devices=[part.cli_name], sources=[source])
             by_environment: dict[str, set[tuple[bool, Verdict]]] = {}
             for cell in asked.cells(found):
                 has = by_environment.setdefault(cell.key.environment, set())

@@ -77,6 +77,6 @@ def test_the_lines_run(checkout: Project, status: Status, tf_python: Callable[[s
 def test_what_documents_say_is_not_said_of_a_card(status: Status) -> None:
     """They speak of GPUs: that an H100 measured other cells makes it no witness of theirs."""
     told = [row for key in ("torch2.8", "torch2.13") for row in remaining_rows(status, key) if not row["measured"]]
-    kinds = {kind.claimed_as.upper() for kind in status.matrix.devices.kinds.values()}
+    kinds = {kind.claim_device.upper() for kind in status.matrix.devices.kinds.values()}
     assert len(told) > 10
     assert {row["says"] for row in told} <= {f"raises an error on a {k} (documented, not measured)" for k in kinds}

@@ -76,7 +76,7 @@ def test_red_when_a_cell_is_changed(copy: Project) -> None:
 def test_red_when_the_evidence_contradicts_a_claim(copy: Project) -> None:
     path = copy.matrix / "sources" / "tensorflow" / "crop-and-resize-backprop.toml"
     text = path.read_text()
-    claim = re.search(r'stock = ">=2.6"\nsolutions = \["TDO"\]\nsays = "deterministic"', text)
+    claim = re.search(r'stock = ">=2.6"\nsolutions = \["TDO"\]\noutcome = "deterministic"', text)
     assert claim, "the claim that this test widens"
     path.write_text(text.replace(claim[0], claim[0].replace(">=2.6", ">=2.0")))
     tfdet(copy, "status", "--write")
