@@ -136,7 +136,7 @@ def test_logic_of_three(device):
 @pytest.mark.parametrize("word", ["and", "or"])
 def test_logic_of_three_with_a_predicate(device, word):
     """The predicate is whether any bit is set, joined with another one; the result itself may be left out."""
-    x, y, z = tuples("b32", 3, 500)
+    x, y, z = operand_tuples("b32", 3, 500)
     x[::3], y[::3] = z[::3], 0
     q = np.arange(len(x), dtype=np.uint32) % 2
     body = f"""setp.ne.u32 %p0, %w, 0; lop3.{word}.b32 %d|%p1, %x, %y, %z, 0x12, !%p0; selp.b32 %e, 1, 0, %p1;
@@ -145,9 +145,9 @@ def test_logic_of_three_with_a_predicate(device, word):
     wanted = (x & ~y & ~z) | (~x & ~y & z)
     assert 0 < (wanted == 0).sum() < len(x)
     join = np.logical_and if word == "and" else np.logical_or
-    same(d, wanted, x, y, z)
-    same(e, join(wanted != 0, q == 0).astype(np.uint32), x, y, z, q)
-    same(f, join(wanted != 0, q == 1).astype(np.uint32), x, y, z, q)
+    assert_same(d, wanted, x, y, z)
+    assert_same(e, join(wanted != 0, q == 0).astype(np.uint32), x, y, z, q)
+    assert_same(f, join(wanted != 0, q == 1).astype(np.uint32), x, y, z, q)
 
 
 @pytest.mark.parametrize("mode", ["clamp", "wrap"])
@@ -161,7 +161,7 @@ def test_low_bits_with_their_sign(device, mode):
 
     for type in ("u32", "s32"):
         wanted = [extended(a, b, type == "s32") for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-        same(device.evaluate(f"szext.{mode}.{type} %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+        assert_same(device.evaluate(f"szext.{mode}.{type} %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
 
 
 @pytest.mark.parametrize("mode", ["clamp", "wrap"])
@@ -173,11 +173,11 @@ def test_masks(device, mode):
         return number([start <= k < start + count for k in range(32)])
 
     wanted = [mask(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-    same(device.evaluate(f"bmsk.{mode}.b32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+    assert_same(device.evaluate(f"bmsk.{mode}.b32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
 
 
 def test_the_nth_bit_that_is_set(device):
-    (x,) = tuples("b32", 1, 6000)
+    (x,) = operand_tuples("b32", 1, 6000)
     draw = np.random.default_rng(3)
     base = draw.integers(0, 32, len(x)).astype(np.uint32)
     n = draw.integers(-6, 7, len(x)).astype(np.int32)
@@ -191,7 +191,7 @@ def test_the_nth_bit_that_is_set(device):
 
     wanted = [place(*one) for one in zip(x.tolist(), base.tolist(), n.tolist(), strict=True)]
     assert len(set(wanted)) == 33
-    same(device.evaluate("fns.b32 %d, %x, %y, %z;", [np.uint32], x, base, n), wanted, x, base)
+    assert_same(device.evaluate("fns.b32 %d, %x, %y, %z;", [np.uint32], x, base, n), wanted, x, base)
 
 
 @pytest.mark.parametrize("mode", ["clamp", "wrap"])

@@ -179,12 +179,13 @@ def test_pairs(device, type):
 @pytest.mark.parametrize("op", ["min", "max"])
 def test_not_below_zero(device, op):
     check(device, f"{op}.relu.s32", "s32", lambda a, b: max(TWO[op](a, b), 0))
-    x, y = tuples("b32", 2)
+    x, y = operand_tuples("b32", 2)
     pairs = zip(x.tolist(), y.tolist(), strict=True)
     halves = [
         [max(TWO[op](p, q), 0) for p, q in zip(parts(a, "s", 16), parts(b, "s", 16), strict=True)] for a, b in pairs
     ]
-    same(device.evaluate(f"{op}.relu.s16x2 %d, %x, %y;", [np.uint32], x, y), [a | b << 16 for a, b in halves], x, y)
+    wanted = [a | b << 16 for a, b in halves]
+    assert_same(device.evaluate(f"{op}.relu.s16x2 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
 
 
 @pytest.mark.parametrize("type", ["u32", "s32"])

@@ -285,9 +285,8 @@ def _is_named(g: FastRecord) -> bool:
         g.machine, g.stack.gpu_uuid_hash, manifest, g.environment, device.kind, device.model, g.framework.name,
         *(device.details or ()),
     )  # fmt: skip
-    return (
-        provenance_valid and _are_case_names(g.case_hash, g.source, g.case, g.solution) and all(map(_DIGEST, g.digests))
-    )
+    cases_valid = _are_case_names(g.case_hash, g.source, g.case, g.solution)
+    return provenance_valid and cases_valid and all(map(_DIGEST, g.digests))
 
 
 def _is_possible(g: FastRecord) -> bool:
