@@ -25,7 +25,7 @@ _BY_HAND = [
 def recipe_text(status: Status, key: str, installed: bool = False) -> str:
     """Python lines for a program in the environment `key`; what they do not cover follows as comments.
 
-    installed: whether this tfdet came as a package, and so does the other.
+    installed: was tfdet installed as a package? Then the recipe installs tfdeterminism as a package, too.
     """
     environment = status.matrix.environment(key)
     if not status.matrix.frameworks[environment.framework].published:

@@ -1,4 +1,4 @@
-"""Of each statement there is one line: whatever is written in another way is refused by both readers of records."""
+"""A record has one canonical line: both readers reject any other spelling of the same content."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMBERS = [1e-07, 9.999e-05, 1e-4, 0.5, 123456.75, 1e7]
 
 
 def sealed(line: bytes) -> bytes:
-    """With the checksum of these very bytes."""
+    """The line with the checksum of its own bytes."""
     bare = re.sub(rb'"checksum":"[0-9a-f]{64}",', b"", line, count=1)
     digest = hashlib.sha256(bare).hexdigest().encode("ascii")
     return re.sub(rb'"checksum":"[0-9a-f]{64}"', b'"checksum":"' + digest + b'"', line, count=1)
@@ -32,7 +32,7 @@ def line(*arguments: Any, **changes: Any) -> bytes:
 
 
 def is_taken(text: bytes) -> bool:
-    """By both readers, or by none."""
+    """Do the readers accept the line? Both must agree."""
     answers = []
     for reader in (read_line, parse):
         try:

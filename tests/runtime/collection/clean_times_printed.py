@@ -1,4 +1,4 @@
-"""The time is measured and printed, and a random name is given to a file: nothing is trained on it.
+"""The time is printed and a file gets a random name; training depends on neither.
 
 form: custom loop
 expect: same

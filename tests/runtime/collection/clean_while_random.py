@@ -1,4 +1,4 @@
-"""A while loop that draws with a seed; each turn waits for the one before.
+"""A while loop draws random numbers with a seed; each iteration waits for the previous one.
 
 form: while and map_fn
 expect: same

@@ -1,4 +1,4 @@
-"""A loop turns until a value is small; the value begins with noise of a generator that nobody seeded.
+"""A loop iterates until a value is small; the value starts as a random number of an unseeded generator.
 
 form: while
 expect: aten.rand.generator | seed or state

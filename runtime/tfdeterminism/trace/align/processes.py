@@ -1,4 +1,4 @@
-"""The processes of several runs: which belong together, and what was only shared out otherwise."""
+"""Matches the processes of several runs, and finds runs that only distributed the same work differently."""
 
 import numpy
 
@@ -8,7 +8,7 @@ from .table import TraceTable, portable_key
 
 
 class Processes(object):
-    """Of one folder. files: {name: path}."""
+    """The processes that one folder has traces of. files: {name: path}."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -16,7 +16,7 @@ class Processes(object):
         headers = {name: _header(path) for name, path in self.files.items()}
         self.parents = {name: header.get("parent") for name, header in headers.items()}
         started = [header["started"] for header in headers.values() if header.get("started")]
-        self.start = min(started) if len(started) > 1 else None  # one alone needs no order
+        self.start = min(started) if len(started) > 1 else None  # a single process needs no order
 
     def children(self, parent):
         return [name for name in self.files if parent is not None and self.parents[name] == parent]

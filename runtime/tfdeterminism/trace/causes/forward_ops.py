@@ -1,4 +1,4 @@
-"""Whose gradient an op is: what the recorder was told, what its rows came from, or what its type says."""
+"""Finds the forward op of a gradient op: by what was recorded, by the rows of a sparse gradient, or by its type."""
 
 import collections
 
@@ -6,7 +6,7 @@ from ..schema import traits
 
 
 class ForwardOps(object):
-    """Of the definitions of a pair of runs."""
+    """Forward ops of the definitions of two runs."""
 
     def __init__(self, pair):
         self._pair = pair
@@ -26,9 +26,11 @@ class ForwardOps(object):
         return (mine or found or _unrecorded_forward(told) or _by_inputs(definition, run) or [None])[0]
 
     def _of_rows(self, definition, run):
-        """The rows of a sparse gradient are added up by whoever needs it whole, in the gradient of an op before, in an
-        optimizer: it is the gradient of who gave rows and their places, of several the first. A definition that names
-        this one, or None."""
+        """A definition that names the forward op of a summed sparse gradient, or None.
+
+        An op that needs a sparse gradient as a dense tensor (another gradient, an optimizer) sums its rows. That sum is
+        the gradient of the op that produced the rows and their indices; if there are several, of the first one.
+        """
         if traits.SUMS_ROWS not in definition["traits"]:
             return None
         given = [_gradient_producers(number, run) for number in definition["inputs"]]
@@ -41,7 +43,7 @@ class ForwardOps(object):
 
 
 def _gradient_producers(number, run):
-    """{name of a forward op: a definition of its gradient} of those that have given this."""
+    """{name of a forward op: a definition of its gradient} of the ops that produced this value."""
     walk, seen, found = [number], set(), {}
     while walk:
         number = walk.pop()

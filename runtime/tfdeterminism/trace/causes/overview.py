@@ -2,28 +2,28 @@
 
 import numpy
 
-_FRONT = 240  # records around the first difference that are shown
-_STEPS = 400  # bars
+_MAX_WINDOW = 240  # records around the first difference
+_MAX_BARS = 400
 
 
 def steps(verdict):
-    """At most _STEPS of [first step, records, differing]: neighbours taken together."""
+    """At most _MAX_BARS of [first step, records, differing records]; adjacent steps share a bar."""
     found = verdict.steps()
-    width = -(-len(found) // _STEPS) or 1
+    width = -(-len(found) // _MAX_BARS) or 1
     return [[int(found[at][0])] + [int(sum(one[column] for one in found[at:at + width])) for column in (1, 2)]
             for at in range(0, len(found), width)]
 
 
 def first_difference_window(verdict):
-    """Records of the first differing step around the root, in the order of the run that has them."""
+    """Records of the first differing step around the first cause, in the order of execution."""
     if verdict.first_step is None:
         return []
     slots = verdict.step_slots(verdict.first_step)
     root = (verdict.causes or [verdict.preexisting])[0]
     at = numpy.flatnonzero(slots == root.slot) if root.slot is not None else []
-    start = max(0, int(at[0]) - _FRONT // 4) if len(at) else 0
+    start = max(0, int(at[0]) - _MAX_WINDOW // 4) if len(at) else 0
     shown = []
-    for slot in slots[start:start + _FRONT].tolist():
+    for slot in slots[start:start + _MAX_WINDOW].tolist():
         group = int(verdict.pair.groups_of(slot))
         _, one = verdict.pair.definition(group)
         shown.append({"op": one["op"], "name": one["node"], "output": one["output"], "kind": one["kind"],

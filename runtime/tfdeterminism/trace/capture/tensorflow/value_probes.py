@@ -1,4 +1,4 @@
-"""Hands values of named ops, and of losses, over from graphs."""
+"""Adds ops to graphs that pass the values of chosen tensors, and of losses, to the recorder."""
 
 from . import internals as tf
 from .graphs import ProbeScope
@@ -8,7 +8,7 @@ _NO_NUMBERS = (tf.dtypes.resource, tf.dtypes.variant, tf.dtypes.string)
 
 
 def mark_loss(recorder, tensor):
-    """A gradient is taken of this tensor: of a graph's the value comes with each run, an eager one's is kept now."""
+    """Note that a gradient of this tensor is computed. A graph's loss is recorded in each run, an eager one now."""
     if tf.is_symbolic(tensor):
         if _has_numbers(tensor) and not getattr(tensor.op, "_tfdet_loss", False):
             tensor.op._tfdet_loss = True
@@ -25,7 +25,7 @@ def mark_loss(recorder, tensor):
 
 
 class ValueProbes(object):
-    """kept: list that keeps alive what a graph calls."""
+    """kept: list of the Python functions that a graph calls, which keeps them alive."""
 
     def __init__(self, recorder, keys, kept):
         self._recorder = recorder
@@ -33,8 +33,10 @@ class ValueProbes(object):
         self._kept = kept
 
     def add_probes(self, graph, ops, contexts=()):
-        """Ops that hand over what is wanted of these ops, and the losses among them; each in the control flow context
-        of what it hands over, which is none or one of these."""
+        """Add probes for the chosen outputs of these ops, and for the losses among them; returns the new ops.
+
+        Each probe is in the control flow context of its op: none, or one of `contexts`.
+        """
         if self._recorder.values is None:
             return []
         made = []

@@ -1,4 +1,4 @@
-"""One op, as it runs: what goes into it, and what it gives."""
+"""Records one call of an op: its inputs and its outputs."""
 
 import torch
 
@@ -13,7 +13,7 @@ _identities = {}  # by the names of threads
 
 
 class DispatchedOp(object):
-    """One op, which is about to run. probe: the dispatch.OpDispatchMode that has seen it."""
+    """One call of an op, before it runs. probe: the dispatch.OpDispatchMode that intercepted it."""
 
     __slots__ = ("_probe", "_recorder", "_op", "_args", "_kwargs", "_tensors", "_who", "_place", "_nth", "_told",
                  "_inputs", "_inputs_kept")
@@ -25,7 +25,7 @@ class DispatchedOp(object):
         self._who = caller_identity()
         self._place = user_frames.location_of_caller()
         self._nth = None if op.is_view else self._recorder.eager.next_occurrence(self._who, op.name, self._place)
-        self._told = None  # the key of what Python tells it
+        self._told = None  # the key of its arguments that are Python numbers
         self._inputs = self._input_keys()
         self._inputs_kept = None if probe.capture is None or op.is_view else self._capture_inputs()
 
@@ -36,7 +36,7 @@ class DispatchedOp(object):
             self._record_output(self._op.outputs(self._args, self._kwargs, result), result)
 
     def _input_keys(self):
-        """Keys of all that goes in."""
+        """Keys of its inputs."""
         given = self._tensors
         if not self._op.reads_all:
             unread = {id(one) for one in self._op.ignored_inputs(self._args, self._kwargs)}
@@ -53,7 +53,7 @@ class DispatchedOp(object):
         return found
 
     def _keys(self, tensor):
-        """Of what has made what lies in this tensor; what nobody has made is recorded here."""
+        """Keys of the ops that wrote this tensor; a tensor that no recorded op wrote is recorded now."""
         view = getattr(tensor, "_tfdet_view", None)
         through = [view[1]] if view is not None and view[0] is self._recorder else []  # type: list[int]
         memory = self._probe.memories.find(tensor)
@@ -69,7 +69,7 @@ class DispatchedOp(object):
         return memory.keys + through if through else memory.keys
 
     def _unrecorded_key(self, tensor, memory):
-        """The key of a value that no op that was recorded has made."""
+        """The key of a value that no recorded op produced."""
         if memory.origin is not None:
             return self._key(memory.origin[0], 0, [], tensor, stack=memory.origin[1], kind="op",
                              attrs={"preexisting": True})
@@ -92,7 +92,7 @@ class DispatchedOp(object):
         return key
 
     def _record_view(self, result):
-        """A view: what uses it knows by which numbers it was made."""
+        """Record a view, so that its users depend on the numbers that define it."""
         told = [] if self._told is None else [self._told]
         inherited = [one._tfdet_view[1] for one in self._tensors
                      if hasattr(one, "_tfdet_view") and one._tfdet_view[0] is self._recorder]
