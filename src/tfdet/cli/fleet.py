@@ -76,7 +76,9 @@ def run(
     solution: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="KEY", help="restrict to this solution and its control; default: all", autocompletion=solutions
+            metavar="KEY",
+            help="restrict to this solution and its control (repeatable); default: all",
+            autocompletion=solutions,
         ),
     ] = None,
     engine: Engine = None,
