@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from test_interrupt import gone, started, wait_for
 
+SUITES = Path(__file__).parents[1] / "suite"
 SUITE = """
 import os, signal, time
 import numpy as np
@@ -123,3 +124,14 @@ def test_an_unknown_launcher_is_an_error_of_the_case(probe):
     run = probe(probe.suite(SUITE.replace('"processes"', '"nothing"').replace("FAULT", "pass").replace("BESIDE", "0")
                             .replace("RANKS", "2")), *FAST)  # fmt: skip
     assert "no launcher 'nothing'" in run.of("several")["error"]["message"]
+
+
+@pytest.mark.tensorflow
+def test_two_workers_of_tensorflow_add_their_values(tmp_path, probe_in, tf_python):
+    """A case of the suite, in a framework that connects its ranks."""
+    probe = probe_in(tmp_path, tf_python("tf2.21"), "tensorflow")
+    probe.plan("multi-worker-mirrored")
+    run = probe(SUITES / "tensorflow" / "test_ranks.py", *FAST[:4], "--case", "*-2-host", "--timeout", 110)
+    found = run.of("multi-worker-mirrored")
+    assert (found["observation"], found["runs"], found["error"]) == ("equal", 6, None)
+    assert (found["ranks"]["number"], found["ranks"]["launcher"], found["ranks"]["agreed"]) == (2, "TF_CONFIG", 6)

@@ -54,3 +54,22 @@ def optimizer(make, ranks):
         chosen = hvd.DistributedOptimizer(tf1.train.GradientDescentOptimizer(0.1), **groups)
         return [gradient for gradient, _ in chosen.compute_gradients(tf.reduce_sum(x * x), variables)]
     return make.ranks("horovodrun", ranks, make.program(program))
+
+
+@case("multi-worker-mirrored", modes=["host"], ranks=[2, 4])
+def multi_worker_mirrored(make, ranks):
+    """Ten sums of tf.distribute.MultiWorkerMirroredStrategy, by its ring over gRPC."""
+    tensors, steps = [make.uniform((size,)) for size in SIZES], []
+
+    def step_of(strategy):
+        def summed():
+            context = tf.distribute.get_replica_context()
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, [tf.constant(x) for x in tensors])
+        return tf.function(lambda: strategy.run(summed))
+
+    def run():
+        if not steps:  # collective ops are set up before any op runs
+            strategies = getattr(tf.distribute, "MultiWorkerMirroredStrategy", None)
+            steps.append(step_of((strategies or tf.distribute.experimental.MultiWorkerMirroredStrategy)()))
+        return [x.numpy() for x in steps[0]()]
+    return make.ranks("TF_CONFIG", ranks, make.host(run))
