@@ -75,6 +75,7 @@ CudaResult check(const Fill& what) {
 }
 CudaResult fill(const Fill& what) {
   if (CudaResult wrong = check(what)) return wrong;
+  if (!what.count) return kSuccess;  // then its address may be null
   for (size_t row = 0; row < what.rows; row++) {
     char* at = static_cast<char*>(pointer(what.at + row * what.pitch));
     if (what.size == 1) std::memset(at, static_cast<int>(what.value), what.count);
