@@ -59,9 +59,10 @@ def streams(device):
     return Streams(device)
 
 
-@pytest.mark.parametrize(
-    "call", ["cuLaunchHostFunc", "cudaLaunchHostFunc", "cuStreamAddCallback", "cudaStreamAddCallback"]
-)
+CALLS = ["cuLaunchHostFunc", "cudaLaunchHostFunc", "cuStreamAddCallback", "cudaStreamAddCallback"]
+
+
+@pytest.mark.parametrize("call", CALLS)
 def test_a_host_function_runs_between_what_stands_around_it(streams, call):
     """It sees what came before, and what comes after sees what it did: a kernel, copies and a fill."""
     cuda, stream, seen = streams.cuda, streams.stream(), []
@@ -81,16 +82,41 @@ def test_a_host_function_runs_between_what_stands_around_it(streams, call):
     assert (seen, streams.read()) == ([40, 82], 83)
 
 
-def test_who_asks_does_not_wait(streams):
+@pytest.mark.parametrize("call", CALLS)
+def test_who_asks_does_not_wait(streams, call):
     """A card's calls return at once: here the host function waits for what its caller does behind all of them."""
-    stream, go_on = streams.stream(), threading.Event()
+    stream, go_on, went_on = streams.stream(), threading.Event(), []
     streams.set(1)
-    streams.host(stream, go_on.wait)
+    streams.host(stream, lambda: went_on.append(go_on.wait(20)), call)
     streams.double(stream)
     assert streams.cuda.cuStreamQuery(stream) == NOT_READY
     go_on.set()
     assert streams.cuda.cuStreamSynchronize(stream) == 0
-    assert (streams.cuda.cuStreamQuery(stream), streams.read()) == (0, 2)
+    assert (streams.cuda.cuStreamQuery(stream), streams.read(), went_on) == (0, 2, [True])
+
+
+def test_a_fill_comes_after_the_host_function_before_it(streams):
+    cuda, stream, go_on = streams.cuda, streams.stream(), threading.Event()
+    streams.pinned[0] = 7
+    streams.host(stream, go_on.wait)
+    pinned = ctypes.c_uint64(ctypes.addressof(streams.pinned))
+    assert cuda.cuMemcpyDtoDAsync_v2(streams.word, pinned, FOUR, stream) == 0
+    assert cuda.cuMemsetD32Async(streams.word, 9, ctypes.c_size_t(1), stream) == 0
+    go_on.set()
+    assert cuda.cuStreamSynchronize(stream) == 0
+    assert streams.read() == 9
+
+
+@pytest.mark.parametrize("wait", ["stream", "event", "context"])
+def test_who_waits_finds_all_of_it_done(streams, wait):
+    """Seen in the host's memory, for a copy would wait itself."""
+    cuda, stream, event = streams.cuda, streams.stream(1), streams.event()
+    streams.pinned[0] = 0
+    streams.host(stream, lambda: time.sleep(0.05) or streams.pinned.__setitem__(0, 5))
+    assert cuda.cuEventRecord(event, stream) == 0
+    call = {"stream": cuda.cuStreamSynchronize, "event": cuda.cuEventSynchronize}.get(wait)
+    assert (call({"stream": stream, "event": event}[wait]) if call else cuda.cuCtxSynchronize()) == 0
+    assert streams.pinned[0] == 5
 
 
 def test_a_stream_waits_for_an_event(streams):
