@@ -149,13 +149,15 @@ def test_a_function_goes_with_its_module(device):
 
 
 def test_a_context_that_is_gone_is_nobodys(device):
-    own, current, context = ctypes.c_void_p(), ctypes.c_void_p(7), made(device, "cuCtxCreate_v2", 0, 0)
+    own, current, before = ctypes.c_void_p(), ctypes.c_void_p(7), made(device, "cuCtxCreate_v2", 0, 0)
+    context = made(device, "cuCtxCreate_v2", 0, 0)
     device.cuda.cuCtxGetCurrent(ctypes.byref(own))
     assert own.value == context.value
     assert device.cuda.cuCtxDestroy_v2(context) == 0
     assert device.cuda.cuCtxSetCurrent(context) == device.cuda.cuCtxPushCurrent_v2(context) == INVALID_CONTEXT
     device.cuda.cuCtxGetCurrent(ctypes.byref(current))
-    assert current.value != context.value
+    assert current.value == before.value, "the one below is current again"
+    assert device.cuda.cuCtxDestroy_v2(before) == 0
     for call in ("cuDeviceGetName", "cuDeviceGetAttribute"):
         assert getattr(device.cuda, call)(out, 1, 5) == INVALID_DEVICE
 

@@ -138,6 +138,7 @@ def alone(device, code, capability=None):
         (90, "sm_90 sm_90a", "sm_100 sm_100f"),
         (100, "sm_90 sm_100 sm_100a sm_100f", "sm_90a sm_103f sm_120"),
         (103, "sm_100 sm_100f sm_103f", "sm_100a sm_120f"),
+        (120, "sm_90 sm_100 sm_120f", "sm_100f sm_103f sm_121f"),
     ],
 )
 def test_ptx_runs_on_what_it_is_for_and_newer(device, capability, runs, refused):

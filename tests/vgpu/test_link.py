@@ -9,7 +9,7 @@ import pytest
 from virtual_device import HEAD, LOAD, SCRATCH, STORE, kernel
 
 SCHEDULES = ["serial", "reverse", "random:5", "adversary:2"]
-ASSERT, FILE_NOT_FOUND, NO_BINARY = 710, 301, 209
+ASSERT, FILE_NOT_FOUND, INVALID_IMAGE, NO_BINARY = 710, 301, 200, 209
 PTX_KIND = 1
 
 
@@ -103,7 +103,7 @@ def test_what_cannot_be_joined_is_said(device):
     assert [link.add(twice), link.add(twice)] == [0, 0]
     assert (link.whole()[0], b"two modules define more" in link.log.value) == (NO_BINARY, True)
     link = Link(device.cuda)
-    assert link.add("no PTX at all") == NO_BINARY
+    assert link.add("no PTX at all") == INVALID_IMAGE
     assert device.cuda.cuLinkAddFile_v2(link.state, 1, b"/nowhere/x.ptx", 0, None, None) == FILE_NOT_FOUND
     assert link.whole()[0] != 0
 

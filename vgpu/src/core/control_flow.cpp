@@ -40,7 +40,7 @@ Step ControlFlow::call(Warp& warp, uint32_t group, const Instruction& i, uint32_
   if (!mask) return warp.remove_group(group), Step::Stop;
   CallFrame* caller = warp.groups[group].frame;
   const CallSite& site = caller->program->calls[static_cast<size_t>(i.imm)];
-  if (caller->depth + 1 >= kMaxCallDepth) return fail(Fault::CallDepth);
+  if (caller->depth + 1 >= launch_.max_call_depth) return fail(Fault::CallDepth);
   const DecodedFunction* callee =
       site.callee.empty() ? resolve_indirect_callee(warp, group, i, mask) : launch_.functions->program(site.callee);
   if (!callee || callee->parameter_bytes < site.parameter_bytes) return fail(Fault::OutOfBounds);

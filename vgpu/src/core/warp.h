@@ -8,7 +8,6 @@
 
 namespace vgpu {
 
-constexpr uint32_t kMaxCallDepth = 4096;  // memory may end before, see memory_reservation.h
 constexpr uint32_t kNoPc = ~0u;
 
 // The registers and the memory of one call, for the lanes that made it.

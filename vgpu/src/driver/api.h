@@ -20,12 +20,23 @@ template <class T, class V> CudaResult give(T* to, V value) {
   return to ? (*to = static_cast<T>(value), kSuccess) : kInvalidValue;
 }
 
+// A function that a stream calls (cuLaunchHostFunc, a callback) may not call CUDA: is one of this thread's under way?
+bool in_host_function();
+
 // There is one device, whose number is 0.
-template <class F> int of_device(int device, F f) { return device == 0 ? static_cast<int>(f()) : kInvalidDevice; }
+template <class F> int of_device(int device, F f) {
+  if (in_host_function()) return kNotPermitted;
+  return device == 0 ? static_cast<int>(f()) : kInvalidDevice;
+}
 
 // The primary context, by its address alone.
 void* context();
 void* current_context();  // of this thread; nullptr: none
+const void* owning_context();  // what is made now goes with it: the current one, or the primary one
+bool managed(uint64_t at, size_t bytes);  // all of it in one allocation of cuMemAllocManaged
+void free_memory_of(const void* context);
+void destroy_streams_of(const void* context);  // and events
+void unload_modules_of(const void* context);
 
 // A handle that stands for something of a vendor library: nothing lies there.
 void* dummy_handle();
@@ -91,12 +102,15 @@ int cuDriverGetVersion(int*);
 int cuCtxGetStreamPriorityRange(int*, int*);
 int cuCtxSynchronize();
 int cuDeviceGetAttribute(int*, int, int);
+int cuDevicePrimaryCtxReset_v2(int);
 int cuDeviceGetByPCIBusId(int*, const char*);
 int cuCtxGetLimit(size_t*, int);
 int cuCtxSetLimit(int, size_t);
 int cuDeviceGetPCIBusId(char*, int, int);
 int cuMemAlloc_v2(uint64_t*, size_t);
 int cuMemAllocManaged(uint64_t*, size_t, unsigned);
+int cuMemAdvise(uint64_t, size_t, int, int);
+int cuMemPrefetchAsync(uint64_t, size_t, int, void*);
 int cuMemFree_v2(uint64_t);
 int cuModuleLoadData(void**, const void*);
 int cuModuleUnload(void*);

@@ -20,6 +20,7 @@ thread_local std::vector<void*> stack;  // of this thread; the current one is th
 bool known(const void* handle) { return handle == &the_context || alive<Context>(handle); }
 // Of the context that is named, or where none is, of this thread's.
 template <class F> int of_context(const void* handle, F f) {
+  if (in_host_function()) return kNotPermitted;
   return known(handle ? handle : current_context()) ? static_cast<int>(f()) : kInvalidContext;
 }
 int text(char* to, int length, const char* words) {
@@ -34,6 +35,13 @@ int create(void** made, unsigned flags, int device) {
   });
 }
 
+// What was made in a context goes with it.
+CudaResult clear(const void* which) {
+  if (CudaResult broken = wait_for_all()) return broken;
+  unload_modules_of(which), destroy_streams_of(which), free_memory_of(which);
+  return kSuccess;
+}
+
 constexpr const char* kBusId = "0000:01:00.0";
 
 }  // namespace
@@ -41,6 +49,10 @@ constexpr const char* kBusId = "0000:01:00.0";
 namespace vgpu {
 
 void* context() { return &the_context; }
+const void* owning_context() {
+  const void* current = current_context();
+  return current ? current : context();
+}
 void* current_context() {  // destroyed by another thread: none
   return stack.empty() || !known(stack.back()) ? nullptr : stack.back();
 }
@@ -99,8 +111,10 @@ API int cuDevicePrimaryCtxRelease(int device) {
   return of_device(device, [] { return kSuccess; });
 }
 API int cuDevicePrimaryCtxRelease_v2(int device) { return cuDevicePrimaryCtxRelease(device); }
-API int cuDevicePrimaryCtxReset(int device) { return cuDevicePrimaryCtxRelease(device); }
-API int cuDevicePrimaryCtxReset_v2(int device) { return cuDevicePrimaryCtxRelease(device); }
+API int cuDevicePrimaryCtxReset(int device) {
+  return of_device(device, [] { return clear(context()); });
+}
+API int cuDevicePrimaryCtxReset_v2(int device) { return cuDevicePrimaryCtxReset(device); }
 API int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
   if (!flags || !active) return kInvalidValue;
   return of_device(device, [=] { return *flags = 0, *active = 1, kSuccess; });
@@ -112,8 +126,9 @@ API int cuCtxCreate_v2(void** made, unsigned flags, int device) { return create(
 API int cuCtxCreate_v3(void** made, const void*, int, unsigned flags, int device) { return create(made, flags, device); }
 API int cuCtxCreate_v4(void** made, const void*, unsigned flags, int device) { return create(made, flags, device); }
 API int cuCtxDestroy_v2(void* which) {
+  if (in_host_function()) return kNotPermitted;
   if (!alive<Context>(which)) return kInvalidContext;
-  wait_for_all();
+  clear(which);
   if (!stack.empty() && stack.back() == which) stack.pop_back();
   return Handles<Context>::all().take(which), kSuccess;
 }
@@ -162,13 +177,23 @@ API int cuCtxGetId(void* of, uint64_t* id) {
 }
 API int cuProfilerStart() { return kSuccess; }
 API int cuProfilerStop() { return kSuccess; }
-// CUlimit: 0 the stack, 1 what printf holds, 2 the heap of malloc; of these the heap alone is one here.
+// CUlimit: the stack bounds how deep calls go, and the heap what kernels take; printf is without bound.
+constexpr int kStack = 0, kPrintf = 1, kHeap = 2, kLimits = 7;
 API int cuCtxGetLimit(size_t* value, int which) {
-  if (which < 0 || which > 6) return kUnsupportedLimit;
-  return give(value, which == 0 ? 1024 : which == 1 ? 1 << 20 : which == 2 ? Device::get().heap().bytes() : 0);
+  if (in_host_function()) return kNotPermitted;
+  if (which < 0 || which >= kLimits) return kUnsupportedLimit;
+  Device& device = Device::get();
+  return give(value, which == kStack    ? device.stack_bytes()
+                     : which == kPrintf ? 1 << 20
+                     : which == kHeap   ? device.heap().bytes()
+                                        : 0);
 }
 API int cuCtxSetLimit(int which, size_t bytes) {
-  if (which < 0 || which > 6) return kUnsupportedLimit;
-  return which != 2 || Device::get().heap().resize(bytes) ? kSuccess : kInvalidValue;
+  constexpr size_t kMostStack = 512 << 10;
+  if (in_host_function()) return kNotPermitted;
+  if (which < 0 || which >= kLimits || (which == kStack && bytes > kMostStack))
+    return which == kStack ? kInvalidValue : kUnsupportedLimit;
+  if (which == kStack) return Device::get().set_stack_bytes(bytes), kSuccess;
+  return which != kHeap || Device::get().heap().resize(bytes) ? kSuccess : kInvalidValue;
 }
 API int cuCtxResetPersistingL2Cache() { return kSuccess; }

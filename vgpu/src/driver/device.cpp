@@ -11,7 +11,7 @@
 #include "analysis/memcheck.h"
 #include "analysis/memory_trace.h"
 #include "analysis/racecheck.h"
-#include "attributes.h"
+#include "api.h"
 #include "core/error.h"
 #include "settings.h"
 #include "unsupported_log.h"
@@ -181,10 +181,12 @@ CudaResult Device::take(Launch& launch, const Kernel& kernel, const Arguments& g
   return kSuccess;
 }
 
+CudaResult Device::sticky_error() const { return in_host_function() ? kNotPermitted : sticky_error_.load(); }
+
 CudaResult Device::prepare(Launch& launch, Kernel& kernel, const Configuration& how, const Arguments& given) {
   std::lock_guard<std::mutex> hold(lock_);
   return translate_exceptions([&] {
-    if (sticky_error_ != kSuccess) return sticky_error_.load();
+    if (CudaResult broken = sticky_error()) return broken;
     if (CudaResult wrong = check(kernel, how)) return wrong;
     if (CudaResult wrong = take(launch, kernel, given)) {
       set_last_error(kernel.name + ": a launch without all of its parameters");
@@ -194,6 +196,7 @@ CudaResult Device::prepare(Launch& launch, Kernel& kernel, const Configuration& 
     std::copy_n(how.grid, 3, launch.grid), std::copy_n(how.block, 3, launch.block);
     launch.dynamic_shared = static_cast<uint32_t>(how.shared);
     launch.max_instructions = max_instructions_;
+    launch.max_call_depth = static_cast<uint32_t>(stack_bytes_);  // on a card a call takes more than a byte
     launch.index = launches_since_schedule_++;
     launch.heap = &heap_, launch.textures = &textures_;
     if (how.cooperative) launch.grid_workspace = reinterpret_cast<uint64_t>(grid_workspace());

@@ -12,6 +12,8 @@
 #include "core/error.h"
 #include "core/launch.h"
 #include "core/texture.h"
+#include "image/fatbin.h"
+#include "ptx/invalid_ptx.h"
 #include "ptx/loaded_module.h"
 
 namespace vgpu {
@@ -48,11 +50,14 @@ enum CudaResult : int {
   kUnknown = 999
 };
 
+constexpr size_t kDefaultStack = 1024;  // bytes of a thread, of which a program may want more
+
 struct Kernel;
 struct CudaModule {
   std::unique_ptr<LoadedModule> image;
   std::string unsupported_reason;  // why there is none: its kernels are refused by their names
   std::map<std::string, Kernel*> kernels;  // those that were asked for
+  const void* owner = nullptr;             // the context that it goes with; none of what a runtime has registered
 };
 
 struct Kernel {
@@ -94,6 +99,8 @@ class Device {
   }
   int driver_version() const { return 13000; }  // as on a card: newer than any runtime that asks
   std::mutex& lock() { return lock_; }
+  size_t stack_bytes() const { return stack_bytes_; }
+  void set_stack_bytes(size_t bytes) { stack_bytes_ = bytes; }
 
   // Under the lock.  nullptr, with the reason in last_error_message(): the kernel holds what this device does not know.
   const DecodedFunction* decode_kernel(Kernel& kernel);
@@ -108,7 +115,7 @@ class Device {
   CudaResult run(const Launch& launch);
   int most_dynamic_shared(const Kernel& kernel) const;   // bytes that a launch may have; its program is there
   int occupancy(const Kernel* kernel, int threads, uint64_t shared);  // blocks of a multiprocessor
-  CudaResult sticky_error() const { return sticky_error_; }  // after a fault nothing runs any more, as on a card
+  CudaResult sticky_error() const;  // after a fault nothing runs any more, as on a card; nor does a host function's call
   float event_milliseconds() { return schedule_.event_milliseconds(); }
   uint64_t launches() const { return launches_; }
   uint64_t instructions() const { return instructions_; }
@@ -136,6 +143,7 @@ class Device {
   uint64_t launches_ = 0, instructions_ = 0;
   uint64_t launches_since_schedule_ = 0;  // launches under this schedule
   std::atomic<CudaResult> sticky_error_{kSuccess};
+  size_t stack_bytes_ = kDefaultStack;
   std::string last_error_message_;
 };
 
@@ -145,6 +153,12 @@ CudaResult translate_exceptions(F f) {
   Device& device = Device::get();
   try {
     return f();
+  } catch (const InvalidImage& error) {
+    device.set_last_error(error.what());
+    return kInvalidImage;
+  } catch (const InvalidPtx& error) {
+    device.set_last_error(error.what());
+    return kInvalidPtx;
   } catch (const Unsupported& error) {
     device.set_last_error(error.what());
     return kNoBinaryForGpu;

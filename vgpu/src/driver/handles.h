@@ -1,5 +1,6 @@
 // Handles that programs hold.  Each is looked up before it is used: what is not alive is an error of CUDA's and no crash.
 #pragma once
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -24,6 +25,11 @@ template <class T> class Handles {
     std::lock_guard<std::mutex> hold(lock_);
     auto found = alive_.find(handle);
     return found == alive_.end() ? nullptr : found->second.get();
+  }
+  // Destroys all of which f(object) holds.
+  template <class F> void take_where(F f) {
+    std::lock_guard<std::mutex> hold(lock_);
+    for (auto one = alive_.begin(); one != alive_.end();) one = f(*one->second) ? alive_.erase(one) : std::next(one);
   }
   std::unique_ptr<T> take(const void* handle) {
     std::lock_guard<std::mutex> hold(lock_);

@@ -1,7 +1,9 @@
 // Allocations, copies and fills.
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <set>
+#include <vector>
 
 #include "api.h"
 #include "streams.h"
@@ -12,18 +14,52 @@ namespace {
 
 DeviceMemory& memory() { return Device::get().memory(); }
 
-int allocate(uint64_t* to, size_t bytes, bool written = false) {
+// Whose memory it is, by its beginning: the device's and pinned memory go with the context that they were made in.
+struct Owner {
+  const void* context;
+  bool managed;
+};
+struct Owners {
+  std::mutex lock;
+  std::map<uint64_t, Owner> of;
+  static Owners& get() {
+    static Owners* one = new Owners;
+    return *one;
+  }
+  void add(uint64_t at, bool managed) {
+    const void* context = owning_context();
+    std::lock_guard<std::mutex> hold(lock);
+    of[at] = {context, managed};
+  }
+  bool managed(uint64_t at) {
+    std::lock_guard<std::mutex> hold(lock);
+    auto found = of.find(at);
+    return found != of.end() && found->second.managed;
+  }
+  void remove(uint64_t at) {
+    std::lock_guard<std::mutex> hold(lock);
+    of.erase(at);
+  }
+};
+
+// Managed memory is the host's, too, which writes it without a call.
+int allocate(uint64_t* to, size_t bytes, bool managed = false) {
   if (!to || !bytes) return kInvalidValue;
   return translate_exceptions([=] {
     if (CudaResult broken = Device::get().sticky_error()) return broken;
-    void* at = memory().allocate(bytes, written);
+    void* at = memory().allocate(bytes, managed);
+    if (at) Owners::get().add(address(at), managed);
     return *to = address(at), at ? kSuccess : kOutOfMemory;
   });
+}
+CudaResult release_now(uint64_t at) {
+  if (!memory().deallocate(pointer(at))) return kInvalidValue;
+  return Owners::get().remove(at), kSuccess;
 }
 int release(uint64_t at) {
   if (!at) return kSuccess;
   if (CudaResult broken = wait_for_all()) return broken;
-  return memory().deallocate(pointer(at)) ? kSuccess : kInvalidValue;
+  return release_now(at);
 }
 bool begins_allocation(uint64_t at) {
   const Allocation found = memory().find(at);
@@ -40,20 +76,22 @@ struct HostMemory {
   }
 };
 int allocate_host(void** to, size_t bytes) {
+  if (in_host_function()) return kNotPermitted;
   if (!to || !bytes) return kInvalidValue;
   void* at = bytes <= PTRDIFF_MAX ? std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : nullptr;
   if (!(*to = at)) return kOutOfMemory;
   HostMemory& all = HostMemory::get();
   std::lock_guard<std::mutex> hold(all.lock);
-  all.made.insert(at);
+  all.made.insert(at), Owners::get().add(address(at), false);
   return memory().register_host(at, bytes), kSuccess;
 }
 int free_host(void* at) {
+  if (in_host_function()) return kNotPermitted;
   HostMemory& all = HostMemory::get();
   wait_for_all();
   std::lock_guard<std::mutex> hold(all.lock);
   if (!all.made.erase(at)) return kInvalidValue;
-  return memory().unregister_host(at), std::free(at), kSuccess;
+  return Owners::get().remove(address(at)), memory().unregister_host(at), std::free(at), kSuccess;
 }
 
 bool known(uint64_t at, size_t bytes, bool device) {
@@ -100,6 +138,23 @@ template <class T, class F> int now(const T& what, F f) {
 
 namespace vgpu {
 
+bool managed(uint64_t at, size_t bytes) {
+  const Allocation found = memory().find(at);
+  return found.end && found.device && bytes <= found.end - at && Owners::get().managed(found.origin);
+}
+
+void free_memory_of(const void* context) {
+  std::vector<uint64_t> gone;
+  {
+    Owners& owners = Owners::get();
+    std::lock_guard<std::mutex> hold(owners.lock);
+    for (const auto& [at, owner] : owners.of)
+      if (owner.context == context) gone.push_back(at);
+  }
+  for (uint64_t at : gone)
+    if (release_now(at)) free_host(pointer(at));
+}
+
 CudaResult copy_at_once(const Copy& what) {
   if (CudaResult wrong = check(what)) return wrong;
   if (what.bytes) std::memmove(pointer(what.to), pointer(what.from), what.bytes);
@@ -140,7 +195,6 @@ API int cuMemAlloc_v2(uint64_t* to, size_t bytes) { return allocate(to, bytes); 
 API int cuMemAllocAsync(uint64_t* to, size_t bytes, void* stream) {
   return stream_of(stream) ? allocate(to, bytes) : kInvalidHandle;
 }
-// The host writes it without a call.
 API int cuMemAllocManaged(uint64_t* to, size_t bytes, unsigned flags) {
   return flags == 1 || flags == 2 ? allocate(to, bytes, true) : kInvalidValue;
 }
@@ -148,7 +202,7 @@ API int cuMemFree_v2(uint64_t at) { return release(at); }
 API int cuMemFreeAsync(uint64_t at, void* stream) {
   if (!stream_of(stream)) return kInvalidHandle;
   if (!begins_allocation(at)) return kInvalidValue;
-  return in_order(stream, [=] { return memory().deallocate(pointer(at)) ? kSuccess : kInvalidValue; });
+  return in_order(stream, [=] { return release_now(at); });
 }
 API int cuMemHostAlloc(void** to, size_t bytes, unsigned) { return allocate_host(to, bytes); }
 API int cuMemAllocHost_v2(void** to, size_t bytes) { return allocate_host(to, bytes); }
@@ -224,6 +278,7 @@ enum : int {
   kOnDevice = 3,
   kOnHost = 4,
   kNumber = 7,
+  kManaged = 8,
   kRangeBegin = 11,
   kRangeBytes = 12,
   kMapped = 13
@@ -239,6 +294,7 @@ CudaResult tell(void* out, int which, uint64_t at, const Allocation& of) {
     case kOnDevice: return put(out, of.end ? at : 0);
     case kOnHost: return put(out, of.end && !of.device ? at : 0);
     case kNumber: return put(out, of.end ? of.number + 1 : 0);
+    case kManaged: return put(out, of.device && managed(at, 1) ? 1 : 0);
     case kRangeBegin: return put(out, of.begin);
     case kRangeBytes: return put(out, of.end - of.begin);
     case kMapped: return put(out, of.end ? 1 : 0);

@@ -22,9 +22,10 @@ CudaResult load(CudaModule*& module, const void* image) {
     if (CudaResult broken = device.sticky_error()) return broken;
     auto made = std::make_unique<CudaModule>();
     try {
-      device.register_ptx_arch(std::max(target_arch(image), newest_ptx_arch(image)));
+      const int target = target_arch(image);  // of PTX by itself: a driver compiles all of it at once
+      device.register_ptx_arch(std::max(target, newest_ptx_arch(image)));
       made->image = std::make_unique<LoadedModule>(select_ptx(image, device.architecture()).text, device.memory(),
-                                                   device.guards_shared());
+                                                   device.guards_shared(), target > 0);
     } catch (const NoPtx& error) {  // told when a kernel of it is launched
       made->unsupported_reason = error.what();
     }
@@ -49,31 +50,50 @@ CudaResult find_kernel(Kernel*& kernel, CudaModule& module, const std::string& n
 
 namespace {
 
+// The kernels of a module go with it.
+void drop_kernels(const CudaModule& module) {
+  for (const auto& [name, kernel] : module.kernels) Handles<Kernel>::all().take(kernel);
+}
+
 // f(module) of one that is alive.
 template <class F> int with_module(const void* handle, F f) {
+  if (in_host_function()) return kNotPermitted;
   CudaModule* module = alive<CudaModule>(handle);
   return module ? static_cast<int>(f(*module)) : kInvalidHandle;
 }
 template <class F> int with_kernel(const void* handle, F f) {
+  if (in_host_function()) return kNotPermitted;
   Kernel* kernel = alive<Kernel>(handle);
   return kernel ? static_cast<int>(f(*kernel)) : kInvalidHandle;
 }
 
 }  // namespace
 
+namespace vgpu {
+
+void unload_modules_of(const void* context) {
+  Handles<CudaModule>::all().take_where([=](const CudaModule& one) {
+    if (one.owner != context) return false;
+    return drop_kernels(one), true;
+  });
+}
+
+}  // namespace vgpu
+
 API int cuModuleLoadData(void** module, const void* image) {
   if (!module) return kInvalidValue;
   CudaModule* made = nullptr;
   CudaResult result = load(made, image);
+  if (made) made->owner = owning_context();
   return *module = made, result;
 }
 API int cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void**) { return cuModuleLoadData(module, image); }
 API int cuModuleLoadFatBinary(void** module, const void* image) { return cuModuleLoadData(module, image); }
 API int cuModuleUnload(void* handle) {
+  if (in_host_function()) return kNotPermitted;
   if (!alive<CudaModule>(handle)) return kInvalidHandle;
   wait_for_all();
-  if (auto module = Handles<CudaModule>::all().take(handle))
-    for (const auto& [name, kernel] : module->kernels) Handles<Kernel>::all().take(kernel);
+  if (auto module = Handles<CudaModule>::all().take(handle)) drop_kernels(*module);
   return kSuccess;
 }
 API int cuModuleGetFunction(void** function, void* module, const char* name) {

@@ -80,9 +80,36 @@ API int cuMemAllocPitch_v2(uint64_t* to, size_t* pitch, size_t width, size_t hei
   return *pitch = rounded, cuMemAlloc_v2(to, rounded * height);
 }
 
-// Managed memory lies where everybody sees it.
-API int cuMemAdvise(uint64_t, size_t, int, int) { return kSuccess; }
-API int cuMemAdvise_v2(uint64_t, size_t, int, uint64_t) { return kSuccess; }
-API int cuMemPrefetchAsync(uint64_t, size_t, int, void*) { return kSuccess; }
-API int cuMemPrefetchAsync_v2(uint64_t, size_t, uint64_t, unsigned, void*) { return kSuccess; }
+// Managed memory lies where everybody sees it: advice and prefetches are checked, and there is nothing to do.
+namespace {
+
+constexpr int kHostDevice = -1, kLeastAdvice = 1, kMostAdvice = 6;  // CUmem_advise
+bool concerns_device(int advice) { return advice == 3 || advice >= 5; }  // where it should lie, and who reads it
+
+// CUmemLocation: its kind (1 a device, above it places of the host) and number, in one register.
+int device_at(uint64_t location) {
+  return (location & 0xffffffff) == 1 ? static_cast<int>(location >> 32) : kHostDevice;
+}
+int check_managed(uint64_t at, size_t bytes, int device) {
+  if (in_host_function()) return kNotPermitted;
+  if (device != kHostDevice && device) return kInvalidDevice;
+  return bytes && managed(at, bytes) ? kSuccess : kInvalidValue;
+}
+
+}  // namespace
+
+API int cuMemAdvise(uint64_t at, size_t bytes, int advice, int device) {
+  if (advice < kLeastAdvice || advice > kMostAdvice) return kInvalidValue;
+  return check_managed(at, bytes, concerns_device(advice) ? device : 0);
+}
+API int cuMemAdvise_v2(uint64_t at, size_t bytes, int advice, uint64_t location) {
+  return cuMemAdvise(at, bytes, advice, device_at(location));
+}
+API int cuMemPrefetchAsync(uint64_t at, size_t bytes, int device, void* stream) {
+  if (!stream_of(stream)) return kInvalidHandle;
+  return check_managed(at, bytes, device);
+}
+API int cuMemPrefetchAsync_v2(uint64_t at, size_t bytes, uint64_t location, unsigned flags, void* stream) {
+  return flags ? kInvalidValue : cuMemPrefetchAsync(at, bytes, device_at(location), stream);
+}
 API int cuFlushGPUDirectRDMAWrites(int, int) { return kSuccess; }

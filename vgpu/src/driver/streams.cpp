@@ -22,7 +22,6 @@ class Deferred {
   }
 
   bool done(uint64_t number) const { return number <= completed_; }
-  bool own_thread() const { return std::this_thread::get_id() == worker_.get_id(); }
   uint64_t issued() const { return issued_; }
   uint64_t add(Work work) {
     std::lock_guard<std::mutex> hold(lock_);
@@ -90,8 +89,16 @@ void comes_after(Stream& stream, uint64_t number) {
   if (stream.blocking()) raise(blocking_last, number);
 }
 
+thread_local bool in_host_function_ = false;
+// f(), which is the program's.
+template <class F> int call_host(F f) {
+  in_host_function_ = true;
+  f();
+  return in_host_function_ = false, kSuccess;
+}
+
 CudaResult wait_until(uint64_t number) {
-  if (any_deferred && Deferred::get().own_thread()) return kNotPermitted;  // a host function must not call CUDA
+  if (in_host_function_) return kNotPermitted;
   if (!done(number)) Deferred::get().wait(number);
   return Device::get().sticky_error();
 }
@@ -101,14 +108,16 @@ int make_stream(void** stream, unsigned flags, int priority) {
   if (!stream || flags > 1) return kInvalidValue;
   if (CudaResult broken = Device::get().sticky_error()) return broken;
   auto made = std::make_unique<Stream>();
-  made->flags = flags, made->priority = std::clamp(priority, -1, 0);
+  made->owner = owning_context(), made->flags = flags, made->priority = std::clamp(priority, -1, 0);
   return *stream = Handles<Stream>::all().add(std::move(made)), kSuccess;
 }
 template <class F> int with_stream(void* handle, F f) {
+  if (in_host_function_) return kNotPermitted;
   Stream* stream = stream_of(handle);
   return stream ? static_cast<int>(f(*stream)) : kInvalidHandle;
 }
 template <class F> int with_event(void* handle, F f) {
+  if (in_host_function_) return kNotPermitted;
   Event* event = alive<Event>(handle);
   return event ? static_cast<int>(f(*event)) : kInvalidHandle;
 }
@@ -120,6 +129,13 @@ namespace vgpu {
 void* dummy_handle() {
   static std::atomic<uint64_t> last{0x1000};
   return pointer(last += 64);
+}
+
+bool in_host_function() { return in_host_function_; }
+
+void destroy_streams_of(const void* context) {
+  Handles<Stream>::all().take_where([=](const Stream& one) { return one.owner == context; });
+  Handles<Event>::all().take_where([=](const Event& one) { return one.owner == context; });
 }
 
 Stream* stream_of(void* handle) {
@@ -138,7 +154,10 @@ CudaResult defer(Stream& stream, Work work) {
 
 API int cuStreamCreate(void** stream, unsigned flags) { return make_stream(stream, flags, 0); }
 API int cuStreamCreateWithPriority(void** stream, unsigned flags, int priority) { return make_stream(stream, flags, priority); }
-API int cuStreamDestroy_v2(void* stream) { return Handles<Stream>::all().take(stream) ? kSuccess : kInvalidHandle; }
+API int cuStreamDestroy_v2(void* stream) {
+  if (in_host_function()) return kNotPermitted;
+  return Handles<Stream>::all().take(stream) ? kSuccess : kInvalidHandle;
+}
 API int cuStreamSynchronize(void* stream) { return with_stream(stream, wait_for); }
 API int cuStreamQuery(void* stream) { return with_stream(stream, state_of); }
 API int cuStreamWaitEvent(void* stream, void* event, unsigned) {
@@ -157,13 +176,18 @@ API int cuStreamGetFlags(void* stream, unsigned* flags) {
 }
 API int cuStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* data, unsigned flags) {
   if (!f || flags) return kInvalidValue;
-  return with_stream(
-      stream, [=](Stream& on) { return defer(on, [=] { return f(stream, Device::get().sticky_error(), data), kSuccess; }); });
+  return with_stream(stream,
+                     [=](Stream& on) {
+                       return defer(on, [=] {
+                         const int fault = Device::get().sticky_error();
+                         return call_host([=] { f(stream, fault, data); });
+                       });
+                     });
 }
 API int cuLaunchHostFunc(void* stream, void (*f)(void*), void* data) {
   if (!f) return kInvalidValue;
   return with_stream(stream, [=](Stream& on) {  // after a fault of the device none is called
-    return defer(on, [=] { return Device::get().sticky_error() ? Device::get().sticky_error() : (f(data), kSuccess); });
+    return defer(on, [=] { return Device::get().sticky_error() ? Device::get().sticky_error() : call_host([=] { f(data); }); });
   });
 }
 
@@ -171,7 +195,7 @@ API int cuEventCreate(void** event, unsigned flags) {
   if (!event || flags > 7) return kInvalidValue;
   if (CudaResult broken = Device::get().sticky_error()) return broken;
   auto made = std::make_unique<Event>();
-  made->flags = flags;
+  made->owner = owning_context(), made->flags = flags;
   return *event = Handles<Event>::all().add(std::move(made)), kSuccess;
 }
 API int cuEventDestroy_v2(void* event) { return Handles<Event>::all().take(event) ? kSuccess : kInvalidHandle; }

@@ -12,12 +12,14 @@ namespace vgpu {
 using Work = std::function<int()>;  // CUDA's result
 
 struct Stream {
+  const void* owner = nullptr;  // the context that it goes with
   unsigned flags = 0;
   int priority = 0;
   std::atomic<uint64_t> last{0};  // the number of its last deferred work
   bool blocking() const { return !(flags & 1); }  // CU_STREAM_NON_BLOCKING: is not ordered with the legacy default stream
 };
 struct Event {
+  const void* owner = nullptr;
   unsigned flags = 0;
   std::atomic<bool> recorded{false};
   std::atomic<uint64_t> after{0};  // the deferred work that it waits for

@@ -32,7 +32,7 @@ class ProcessMemory {
 
   std::string bytes(uint64_t at, uint64_t size) const {
     std::string all(size, 0);
-    if (read_up_to(at, all.data(), size) != size) throw Unsupported("a damaged container: it ends where no memory is");
+    if (read_up_to(at, all.data(), size) != size) throw InvalidImage("a damaged container: it ends where no memory is");
     return all;
   }
   template <class T> T read(uint64_t at) const {
@@ -83,7 +83,7 @@ std::string lz4(const uint8_t* from, uint64_t packed, uint64_t size) {
     if (n != 15) return n;
     uint8_t more;
     do {
-      if (from >= end) throw Unsupported("a damaged container: packed code ends too soon");
+      if (from >= end) throw InvalidImage("a damaged container: packed code ends too soon");
       n += more = *from++;
     } while (more == 255);
     return n;
@@ -92,16 +92,16 @@ std::string lz4(const uint8_t* from, uint64_t packed, uint64_t size) {
     uint8_t token = *from++;
     uint64_t literals = length(token >> 4);
     if (literals > uint64_t(end - from) || out.size() + literals > size)
-      throw Unsupported("a damaged container: too many literals");
+      throw InvalidImage("a damaged container: too many literals");
     out.append(reinterpret_cast<const char*>(from), literals);
     from += literals;
     if (from >= end) break;
-    if (end - from < 2) throw Unsupported("a damaged container: packed code ends too soon");
+    if (end - from < 2) throw InvalidImage("a damaged container: packed code ends too soon");
     uint64_t back = read<uint16_t>(from);
     from += 2;
     uint64_t copies = length(token & 15) + 4;
     if (back == 0 || back > out.size() || out.size() + copies > size)
-      throw Unsupported("a damaged container: a copy of nothing");
+      throw InvalidImage("a damaged container: a copy of nothing");
     for (uint64_t k = 0; k < copies; k++) out.push_back(out[out.size() - back]);
   }
   return out;
@@ -112,7 +112,7 @@ template <class Visit> void elements(const ProcessMemory& image, uint64_t at, ui
   while (end - at >= 64) {
     uint32_t header = image.read<uint32_t>(at + 4);
     uint64_t size = image.read<uint64_t>(at + 8);
-    if (header < 64 || size > kMaxContainerBytes || header + size > end - at) throw Unsupported("a damaged container");
+    if (header < 64 || size > kMaxContainerBytes || header + size > end - at) throw InvalidImage("a damaged container");
     visit(at, image.read<uint16_t>(at) == 1, static_cast<int>(image.read<uint32_t>(at + 28)));
     at += header + size;
   }
@@ -130,7 +130,7 @@ Ptx element(const ProcessMemory& image, uint64_t at, uint64_t end, int arch) {
     throw NoPtx(machine_code ? "machine code without PTX for this device" : "a container without PTX for this device");
   uint32_t header = image.read<uint32_t>(chosen + 4), packed = image.read<uint32_t>(chosen + 16);
   uint64_t size = image.read<uint64_t>(chosen + 8), unpacked = image.read<uint64_t>(chosen + 56);
-  if (packed > size || unpacked > kMaxContainerBytes) throw Unsupported("a damaged container");
+  if (packed > size || unpacked > kMaxContainerBytes) throw InvalidImage("a damaged container");
   std::string code = image.bytes(chosen + header, packed ? packed : size);
   if (packed && code.size() >= 4 && read<uint32_t>(reinterpret_cast<const uint8_t*>(code.data())) == kZstd)
     throw Unsupported(
@@ -188,21 +188,21 @@ int newest_ptx_arch(const void* at) {
 }
 
 Ptx select_ptx(const void* at, int arch) {
-  if (!at) throw Unsupported("no image");
+  if (!at) throw InvalidImage("no image");
   ProcessMemory image;
   uint64_t begin = reinterpret_cast<uint64_t>(at);
   std::string start = image.text(begin, 4);
   uint32_t magic = start.size() == 4 ? image.read<uint32_t>(begin) : 0;
   if (magic == kWrapper) {
     uint64_t held = image.read<uint64_t>(begin + 8);
-    if (image.read<uint32_t>(held) == kWrapper) throw Unsupported("a damaged container: a wrapper in a wrapper");
+    if (image.read<uint32_t>(held) == kWrapper) throw InvalidImage("a damaged container: a wrapper in a wrapper");
     return select_ptx(reinterpret_cast<const void*>(held), arch);
   }
   Ptx found;
   if (magic == kContainer) {
     uint16_t header = image.read<uint16_t>(begin + 6);
     uint64_t size = image.read<uint64_t>(begin + 8);
-    if (header < 16 || size > kMaxContainerBytes) throw Unsupported("a damaged container");
+    if (header < 16 || size > kMaxContainerBytes) throw InvalidImage("a damaged container");
     found = element(image, begin + header, begin + header + size, arch);
   } else if (start ==
              "\x7f"
@@ -214,7 +214,7 @@ Ptx select_ptx(const void* at, int arch) {
   }
   size_t end = found.text.find('\0');
   if (end != std::string::npos) found.text.resize(end);
-  if (found.text.find(".version") == std::string::npos) throw Unsupported("neither a container nor PTX");
+  if (found.text.find(".version") == std::string::npos) throw InvalidImage("neither a container nor PTX");
   const Target target = target_in(found.text);
   if (!target.runs_on(arch))
     throw Unsupported("PTX for sm_" + std::to_string(target.arch) + (target.only ? std::string(1, target.only) : "") +

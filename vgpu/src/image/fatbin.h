@@ -6,6 +6,9 @@
 
 namespace vgpu {
 
+// The image is neither a container, nor PTX, nor machine code, or it is damaged.
+struct InvalidImage : Unsupported { using Unsupported::Unsupported; };
+
 // There is code, but none that this device reads: what it holds may be named, and is refused when it is to run.
 struct NoPtx : Unsupported { using Unsupported::Unsupported; };
 

@@ -6,12 +6,14 @@
 #include "core/error.h"
 #include "cudadevrt.h"
 #include "initial_value.h"
+#include "instruction_names.h"
 
 namespace vgpu {
 
-LoadedModule::LoadedModule(std::string text, DeviceMemory& memory, bool guards_shared)
+LoadedModule::LoadedModule(std::string text, DeviceMemory& memory, bool guards_shared, bool whole)
     : variables_(memory), guards_shared_(guards_shared) {
   ptx::parse(with_library(std::move(text)), module_);
+  if (whole) ptx::check_instruction_names(module_);
   for (const auto& [name, function] : module_.functions) functions_[ptx::address_of(function)] = &function;
   for (const ptx::Declaration& one : module_.variables) place(one);
   // After all have their places: a variable may hold another's address.

@@ -11,8 +11,9 @@ namespace vgpu {
 
 class LoadedModule : public Functions, public SymbolTable {
  public:
-  // Unsupported: the text is no PTX, or there is no memory for its variables.
-  LoadedModule(std::string text, DeviceMemory& memory, bool guards_shared = false);
+  // InvalidPtx: the text is no PTX.  Unsupported: there is no memory for its variables, or it has what is not known here.
+  // `whole`: of all functions the instructions' names are looked at, and not of those alone that are asked for.
+  LoadedModule(std::string text, DeviceMemory& memory, bool guards_shared = false, bool whole = false);
   LoadedModule(const LoadedModule&) = delete;
 
   // Unsupported, with the line: an instruction that is not known.  nullptr: no function of that name.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "invalid_ptx.h"
 
 namespace vgpu::ptx {
 namespace {
@@ -15,7 +16,7 @@ constexpr uint64_t kMostConstants = 64u << 10;  // bytes of a module's .const va
 constexpr uint32_t kMostParameters = 32764;  // bytes: PTX ISA, "Kernel Function Parameters"
 
 [[noreturn]] void refuse(const Token& at, const std::string& why) {
-  throw Unsupported("line " + std::to_string(at.line) + ": " + why + " at '" + std::string(at.text) + "'");
+  throw InvalidPtx("line " + std::to_string(at.line) + ": " + why + " at '" + std::string(at.text) + "'");
 }
 
 uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
@@ -30,7 +31,7 @@ Space space_of(std::string_view word, bool& is_space) {
 }
 
 const Token& need(const std::vector<Token>& tokens, size_t at) {
-  if (at >= tokens.size()) throw Unsupported("the text ends too soon");
+  if (at >= tokens.size()) throw InvalidPtx("the text ends too soon");
   return tokens[at];
 }
 
@@ -204,12 +205,12 @@ size_t parse_extents(const std::vector<Token>& tokens, size_t k, size_t end, Dec
   one.extents.clear();
   while (k < end && (tokens[k].text == "[" || tokens[k].text == "<")) {
     bool range = tokens[k].text == "<";
-    if (++k >= end) throw Unsupported("a declaration ends too soon");
+    if (++k >= end) throw InvalidPtx("a declaration ends too soon");
     if (tokens[k].text == "]" && !range && one.extents.empty()) one.unsized = true, one.extents.push_back(0);
     else if (range) one.count = number(tokens[k++]);
     else one.extents.push_back(number(tokens[k++])), elements *= one.extents.back();
     if (elements > 1u << 30) refuse(tokens[k - 1], "too large a variable");
-    if (k >= end || (tokens[k].text != "]" && tokens[k].text != ">")) throw Unsupported("a declaration ends too soon");
+    if (k >= end || (tokens[k].text != "]" && tokens[k].text != ">")) throw InvalidPtx("a declaration ends too soon");
     k++;
   }
   return k;
@@ -318,7 +319,8 @@ Declaration parse_specifiers(const std::vector<Token>& tokens, size_t& k, size_t
     else if (word == ".v4") vector = 4;
     else if (uint32_t size = size_of(word.substr(1))) common.type = word.substr(1), common.element = size;
     else if (word == ".texref" || word == ".surfref" || word == ".samplerref")
-      refuse(tokens[k], "a texture or surface reference: only objects by a handle are there");
+      throw Unsupported("line " + std::to_string(tokens[k].line) +
+                        ": a texture or surface reference: only objects by a handle are there");
     else if (!linkage_of(word, common.linkage) && word != ".ptr" && word != ".managed")
       refuse(tokens[k], "a declaration that is not known");
   }

@@ -95,7 +95,7 @@ API int cudaSetDevice(int device) { return set_last_error(device == 0 ? kSuccess
 API int cudaSetDeviceFlags(unsigned) { return kSuccess; }
 API int cudaGetDeviceFlags(unsigned* flags) { return set_last_error(give(flags, 0)); }
 API int cudaDeviceSynchronize() { return set_last_error(cuCtxSynchronize()); }
-API int cudaDeviceReset() { return kSuccess; }
+API int cudaDeviceReset() { return set_last_error(cuDevicePrimaryCtxReset_v2(0)); }
 API int cudaDeviceGetAttribute(int* value, int which, int device) {
   return set_last_error(cuDeviceGetAttribute(value, which, device));
 }

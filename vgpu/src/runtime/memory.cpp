@@ -36,8 +36,17 @@ int allocate(void** to, size_t bytes, int (*how)(uint64_t*, size_t)) {
 
 API int cudaMalloc(void** to, size_t bytes) { return allocate(to, bytes, cuMemAlloc_v2); }
 API int cudaMallocAsync(void** to, size_t bytes, void*) { return allocate(to, bytes, cuMemAlloc_v2); }
-API int cudaMallocManaged(void** to, size_t bytes, unsigned) {
-  return allocate(to, bytes, [](uint64_t* at, size_t size) { return cuMemAllocManaged(at, size, 1); });
+API int cudaMallocManaged(void** to, size_t bytes, unsigned flags) {
+  uint64_t at = 0;
+  const int result = to ? cuMemAllocManaged(&at, bytes, flags) : kInvalidValue;
+  if (!result) *to = pointer(at);
+  return set_last_error(result);
+}
+API int cudaMemAdvise(const void* at, size_t bytes, int advice, int device) {
+  return set_last_error(cuMemAdvise(address(at), bytes, advice, device));
+}
+API int cudaMemPrefetchAsync(const void* at, size_t bytes, int device, void* stream) {
+  return set_last_error(cuMemPrefetchAsync(address(at), bytes, device, stream));
 }
 API int cudaFree(void* at) { return set_last_error(cuMemFree_v2(address(at))); }
 API int cudaFreeAsync(void* at, void* stream) { return set_last_error(at ? cuMemFreeAsync(address(at), stream) : kSuccess); }
@@ -122,11 +131,13 @@ struct PointerAttributes {
 API int cudaPointerGetAttributes(PointerAttributes* to, const void* at) {
   if (!to) return set_last_error(kInvalidValue);
   const Allocation found = Device::get().memory().find(address(at));
-  void* own = const_cast<void*>(at);  // kind: 0 unregistered, 1 the host's, 2 the device's
-  return *to = {found.device ? 2
-                : found.end  ? 1
-                             : 0,
-                0, found.end ? own : nullptr, found.end && !found.device ? own : nullptr},
+  void* own = const_cast<void*>(at);  // kind: 0 unregistered, 1 the host's, 2 the device's, 3 managed
+  const bool both = found.device && managed(address(at), 1);
+  return *to = {both           ? 3
+                : found.device ? 2
+                : found.end    ? 1
+                               : 0,
+                0, found.end ? own : nullptr, found.end && (both || !found.device) ? own : nullptr},
          kSuccess;
 }
 

@@ -1,6 +1,7 @@
 #include "registration.h"
 
 #include <map>
+#include <vector>
 
 #include "image/fatbin.h"
 
@@ -18,8 +19,14 @@ struct Name {
   FatBinary* fat_binary;
   std::string name;
 };
+// A managed variable: the host has a pointer to it.
+struct ManagedVariable {
+  Name of;
+  void** pointer;
+};
 struct Registry {
   std::mutex lock;
+  std::vector<ManagedVariable> managed;
   std::map<const void*, Name> kernels, variables;
   static Registry& get() {
     static Registry* one = new Registry;
@@ -76,7 +83,18 @@ API void** __cudaRegisterFatBinary(void* wrapper) {
 }
 API void __cudaRegisterFatBinaryEnd(void**) {}
 API void __cudaUnregisterFatBinary(void**) {}
-API char __cudaInitModule(void**) { return 1; }
+// Of what it has registered, the host's pointers to managed variables are filled in now.
+API char __cudaInitModule(void** fat_binary) {
+  Registry& r = Registry::get();
+  std::lock_guard<std::mutex> hold(r.lock);
+  for (const ManagedVariable& one : r.managed) {
+    if (one.of.fat_binary != reinterpret_cast<FatBinary*>(fat_binary)) continue;
+    const CudaModule* module = module_of(*one.of.fat_binary);
+    const Symbol* found = module && module->image ? module->image->find(one.of.name) : nullptr;
+    if (found) *one.pointer = pointer(found->address);
+  }
+  return 1;
+}
 API void __cudaRegisterFunction(void** fat_binary, const char* host, char*, const char* name, int, void*, void*, void*, void*,
                                 int*) {
   Registry& r = Registry::get();
@@ -87,6 +105,14 @@ API void __cudaRegisterVar(void** fat_binary, char* host, char*, const char* nam
   Registry& r = Registry::get();
   std::lock_guard<std::mutex> hold(r.lock);
   r.variables[host] = Name{reinterpret_cast<FatBinary*>(fat_binary), name};
+}
+
+API void __cudaRegisterManagedVar(void** fat_binary, void** host, char*, const char* name, int, size_t, int, int) {
+  Registry& r = Registry::get();
+  std::lock_guard<std::mutex> hold(r.lock);
+  const Name of{reinterpret_cast<FatBinary*>(fat_binary), name};
+  r.variables[host] = of;
+  r.managed.push_back({of, host});
 }
 
 // After a fault of the device there is none other any more.

@@ -1,0 +1,232 @@
+"""What goes with a context, what host functions may not do, errors of images, the stack's limit, and managed memory."""
+
+import ctypes
+import textwrap
+
+import numpy as np
+import pytest
+from bare_program import run
+from test_machine_code import ELF, container
+from virtual_device import HEAD, kernel
+
+INVALID_VALUE, INVALID_DEVICE, INVALID_IMAGE, INVALID_PTX = 1, 101, 200, 218
+INVALID_HANDLE, ILLEGAL_ADDRESS, LAUNCH_FAILED, NOT_PERMITTED = 400, 700, 719, 800
+STORE = kernel("ld.param.u64 %l0, [p0]; st.global.u32 [%l0], 7;", ["p0"])
+MADE = """
+def free_bytes():
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    assert cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
+    return free.value
+def enter_another():
+    context = ctypes.c_void_p()
+    if {way!r} == "cuCtxDestroy":
+        assert cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+    else:
+        assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+        assert cuda.cuCtxPushCurrent_v2(context) == 0
+    return context
+def leave(context):
+    if {way!r} == "cuCtxDestroy":
+        return cuda.cuCtxDestroy_v2(context)
+    result = cuda.cudaDeviceReset() if {way!r} == "cudaDeviceReset" else cuda.cuDevicePrimaryCtxReset_v2(0)
+    return result or cuda.cuCtxPopCurrent_v2(None)
+kept, function, before = allocate(64), load(text), free_bytes()
+assert launch(function, kept) == 0
+context = enter_another()
+gone, pinned, stream, event, module = allocate(4096), *(ctypes.c_void_p() for _ in range(4))
+managed = ctypes.c_uint64()
+assert cuda.cuMemAllocManaged(ctypes.byref(managed), ctypes.c_size_t(512), 1) == 0
+assert cuda.cuMemHostAlloc(ctypes.byref(pinned), ctypes.c_size_t(64), 0) == 0
+assert cuda.cuStreamCreate(ctypes.byref(stream), 0) == cuda.cuEventCreate(ctypes.byref(event), 0) == 0
+assert cuda.cuModuleLoadData(ctypes.byref(module), text.encode() + b"\\0") == 0
+assert free_bytes() == before - 4096 - 512
+print(leave(context), before - free_bytes())
+"""
+WAYS = ["cuCtxDestroy", "cudaDeviceReset", "cuDevicePrimaryCtxReset"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_made_in_a_context_goes_with_it(device, way):
+    code = """
+    word, four = (ctypes.c_uint32 * 1)(), ctypes.c_size_t(4)
+    for at in (ctypes.c_uint64(gone), managed):
+        print(cuda.cuMemcpyDtoH_v2(word, at, four), cuda.cuMemsetD8_v2(at, 1, four), cuda.cuMemFree_v2(at))
+    print(cuda.cuMemFreeHost(pinned), cuda.cuStreamQuery(stream), cuda.cuEventQuery(event), cuda.cuModuleUnload(module))
+    print(launch(function, kept), *words(kept, 1), cuda.cuMemFree_v2(ctypes.c_uint64(kept)))
+    """
+    wanted = [0, 0, *[INVALID_VALUE] * 6, INVALID_VALUE, *[INVALID_HANDLE] * 3, 0, 7, 0]
+    assert run(device, MADE.format(way=way) + textwrap.dedent(code), STORE)[0] == wanted
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_kernel_finds_no_memory_of_a_context_that_is_gone(device, way):
+    code = "print(launch(function, gone))\n"
+    assert run(device, MADE.format(way=way) + code, STORE)[0] == [0, 0, ILLEGAL_ADDRESS]
+
+
+IN_A_HOST_FUNCTION = """
+function, kept, seen = load(text), allocate(64), []
+stream, event, new, value, size = *(ctypes.c_void_p() for _ in range(3)), ctypes.c_int(), ctypes.c_size_t(64)
+cuda.cuStreamCreate(ctypes.byref(stream), 0), cuda.cuEventCreate(ctypes.byref(event), 0)
+at64, word, made = ctypes.c_uint64(kept), (ctypes.c_uint32 * 1)(), ctypes.byref(ctypes.c_uint64())
+four, held, one = ctypes.c_size_t(4), given(kept), ctypes.c_size_t(1)
+hosted = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: None)
+def calls():
+    seen.extend([
+        cuda.cuMemAlloc_v2(made, size), cuda.cuMemFree_v2(at64), cuda.cuMemHostAlloc(ctypes.byref(new), size, 0),
+        cuda.cuMemAllocManaged(made, size, 1), cuda.cuMemcpyDtoH_v2(word, at64, four),
+        cuda.cuMemcpyHtoDAsync_v2(at64, word, four, stream), cuda.cuMemsetD32_v2(at64, 1, one),
+        cuda.cuMemsetD32Async(at64, 1, one, stream),
+        cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, held, None),
+        cuda.cuStreamCreate(ctypes.byref(new), 0), cuda.cuStreamSynchronize(stream), cuda.cuStreamQuery(stream),
+        cuda.cuStreamWaitEvent(stream, event, 0), cuda.cuStreamDestroy_v2(stream),
+        cuda.cuEventCreate(ctypes.byref(new), 0), cuda.cuEventRecord(event, stream),
+        cuda.cuEventQuery(event), cuda.cuEventSynchronize(event),
+        cuda.cuLaunchHostFunc(stream, hosted, None), cuda.cuCtxSynchronize(),
+        cuda.cuModuleLoadData(ctypes.byref(new), text.encode() + b"\\0"),
+        cuda.cuFuncGetAttribute(ctypes.byref(value), 0, function),
+        cuda.cuDeviceGetAttribute(ctypes.byref(value), 75, 0), cuda.cuCtxGetDevice(ctypes.byref(value)),
+        cuda.cuCtxSetLimit(0, size), cuda.cudaMalloc(made, size), cuda.cudaStreamSynchronize(stream),
+        cuda.cudaDeviceSynchronize(), cuda.cudaDeviceReset(),
+    ])
+launch_ = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: calls())
+callback = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(lambda *_: calls())
+if {call!r} == "cuLaunchHostFunc":
+    assert cuda.cuLaunchHostFunc(stream, launch_, None) == 0
+else:
+    assert cuda.cuStreamAddCallback(stream, callback, None, 0) == 0
+print(cuda.cuStreamSynchronize(stream), *words(kept, 1), len(seen), *set(seen))
+print(launch(function, kept), *words(kept, 1), cuda.cuMemFree_v2(at64))
+"""
+
+
+@pytest.mark.parametrize("call", ["cuLaunchHostFunc", "cuStreamAddCallback"])
+def test_a_host_function_may_call_nothing_of_cuda(device, call):
+    """Each call says so and does nothing; behind it all goes on."""
+    made = run(device, IN_A_HOST_FUNCTION.format(call=call), STORE)[0]
+    assert made == [0, 0, 29, NOT_PERMITTED, 0, 7, 0]
+
+
+def result_of(device, image):
+    module, held = ctypes.c_void_p(), ctypes.create_string_buffer(image, len(image) + 1)
+    result = device.cuda.cuModuleLoadData(ctypes.byref(module), held)
+    if result == 0:
+        device.cuda.cuModuleUnload(module)
+    return result
+
+
+def entry(body):
+    return f"{HEAD}.visible .entry k() {{ .reg .b32 %r<4>; {body} ret; }}\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("image", "wanted"),
+    [
+        (b"no PTX at all", INVALID_IMAGE),
+        (b"", INVALID_IMAGE),
+        (b"\xff" * 64, INVALID_IMAGE),
+        (container((1, 70, b"no PTX at all\0")), INVALID_IMAGE),
+        (container((2, 70, ELF))[:8] + b"\xff" * 64, INVALID_IMAGE),
+        (entry("frobnicate.u32 %r1, %r2;"), INVALID_PTX),
+        (entry("@%p1 bogus.sync;"), INVALID_PTX),
+        (entry("{ inner: moove.b32 %r1, %r2; }"), INVALID_PTX),
+        (HEAD.encode() + b".visible .entry k( { ret; }", INVALID_PTX),
+        (HEAD.encode() + b".global .b32 x[;", INVALID_PTX),
+        (HEAD.encode() + b"hello", INVALID_PTX),
+        (entry("wgmma.fence.sync.aligned;"), 0),
+        (entry("ld.shared::cluster.u32 %r1, [%r2];"), 0),
+        (entry("l: { .reg .b32 %q; mov.b32 %q, 1; } bra.uni l; t: .branchtargets l; .pragma \"nounroll\";"), 0),
+        (container((1, 70, entry("frobnicate.u32 %r1, %r2;") + b"\0")), 0),
+    ],
+)  # fmt: skip
+def test_images_have_their_errors(device, image, wanted):
+    """Of a container only what is asked for is compiled; of PTX by itself all instructions' names are looked at."""
+    assert result_of(device, image) == wanted
+
+
+def depth(levels):
+    head = """.func (.param .b32 r) down(.param .b32 n) { .reg .b32 %a<5>; .reg .pred %p; ld.param.u32 %a0, [n];
+    mov.u32 %a1, 0; setp.eq.u32 %p, %a0, 0; @%p bra done; sub.u32 %a2, %a0, 1;
+    { .param .b32 q; .param .b32 s; st.param.b32 [q], %a2; call.uni (s), down, (q); ld.param.b32 %a1, [s]; }
+    add.u32 %a1, %a1, 1; done: st.param.b32 [r], %a1; ret; }"""
+    body = f"""{{ .param .b32 q; .param .b32 s; mov.u32 %r1, {levels}; st.param.b32 [q], %r1; call.uni (s), down, (q);
+    ld.param.b32 %r2, [s]; ld.param.u64 %l0, [p0]; st.global.u32 [%l0], %r2; }}"""
+    return kernel(body, ["p0"], head=head)
+
+
+@pytest.mark.parametrize(("bytes_", "wanted"), [(1024, LAUNCH_FAILED), (4096, 0)])
+def test_how_deep_calls_go_is_the_stacks_limit(device, bytes_, wanted):
+    code = f"""
+    held = ctypes.c_size_t()
+    print(cuda.cudaDeviceSetLimit(0, ctypes.c_size_t({bytes_})), cuda.cuCtxGetLimit(ctypes.byref(held), 0), held.value)
+    print(launch(load(text), allocate(4)))
+    """
+    assert run(device, code, depth(2000))[0] == [0, 0, bytes_, wanted]
+
+
+def test_a_stack_has_a_largest_size(device):
+    assert device.cuda.cuCtxSetLimit(0, ctypes.c_size_t(1 << 30)) == INVALID_VALUE
+
+
+@pytest.fixture
+def managed(device):
+    at = ctypes.c_void_p()
+    assert device.cuda.cudaMallocManaged(ctypes.byref(at), ctypes.c_size_t(4096), 1) == 0
+    yield at
+    assert device.cuda.cudaFree(at) == 0
+
+
+def test_managed_memory_is_the_hosts_too(device, managed):
+    words = (ctypes.c_uint32 * 4).from_address(managed.value)
+    words[1] = 5
+    text = kernel(
+        "ld.param.u64 %l0, [p0]; ld.global.u32 %r1, [%l0+4]; add.u32 %r1, %r1, 1; st.global.u32 [%l0], %r1;", ["p0"]
+    )
+    assert device.run(text, [managed.value])[0] == 0
+    assert list(words) == [6, 5, 0, 0]
+    told = np.zeros(6, np.int32)
+    assert device.cuda.cudaPointerGetAttributes(ctypes.c_void_p(told.ctypes.data), managed) == 0
+    assert (told[0], told[2:].view(np.uint64).tolist()) == (3, [managed.value, managed.value])
+    value = ctypes.c_int()
+    assert device.cuda.cuPointerGetAttribute(ctypes.byref(value), 8, managed) == 0 and value.value == 1
+
+
+def test_advice_and_prefetches_are_of_managed_memory(device, managed):
+    cuda, n, plain = device.cuda, ctypes.c_size_t, device.allocate(4096)
+    advise, prefetch = cuda.cudaMemAdvise, cuda.cudaMemPrefetchAsync
+    assert [advise(managed, n(4096), advice, 0) for advice in range(8)] == [INVALID_VALUE, *[0] * 6, INVALID_VALUE]
+    assert [prefetch(managed, n(4096), where, None) for where in (0, -1, 3)] == [0, 0, INVALID_DEVICE]
+    assert advise(managed, n(4096), 3, 7) == INVALID_DEVICE and advise(managed, n(4096), 1, 7) == 0
+    for at, size in ((managed, 4097), (managed, 0), (plain, 64), (ctypes.c_void_p(4096), 64)):
+        assert advise(at, n(size), 1, 0) == prefetch(at, n(size), 0, None) == INVALID_VALUE
+    assert prefetch(managed, n(64), 0, ctypes.c_void_p(0xDEAD0000)) == INVALID_HANDLE
+    here = ctypes.c_uint64(1)  # device 0 as a CUmemLocation
+    assert (
+        cuda.cuMemPrefetchAsync_v2(managed, n(64), here, 0, None) == cuda.cuMemAdvise_v2(managed, n(64), 3, here) == 0
+    )
+    assert cuda.cuMemFree_v2(plain) == 0
+
+
+@pytest.mark.parametrize(("size", "flags"), [(0, 1), (64, 0), (64, 3)])
+def test_what_no_managed_memory_can_be_is_refused(device, size, flags):
+    at = ctypes.c_void_p(1)
+    assert device.cuda.cudaMallocManaged(ctypes.byref(at), ctypes.c_size_t(size), flags) == INVALID_VALUE
+    assert at.value == 1
+
+
+def test_the_host_has_a_pointer_to_a_managed_variable(device):
+    """As nvcc's code registers it: the pointer is there once the module is initialized."""
+    cuda, pointer = device.cuda, ctypes.c_void_p()
+    text = HEAD + ".visible .global .attribute(.managed) .align 4 .u32 shared_word[2] = {41, 7};\n"
+    image = container((1, 70, text.encode() + b"\0"))
+    held = ctypes.create_string_buffer(image, len(image))
+    wrapper = (ctypes.c_uint64 * 3)(0x466243B1 | 1 << 32, ctypes.addressof(held), 0)
+    cuda.__cudaRegisterFatBinary.restype = ctypes.c_void_p
+    unit = ctypes.c_void_p(cuda.__cudaRegisterFatBinary(wrapper))
+    cuda.__cudaRegisterManagedVar(
+        unit, ctypes.byref(pointer), b"shared_word", b"shared_word", 0, ctypes.c_size_t(8), 0, 0
+    )
+    cuda.__cudaRegisterFatBinaryEnd(unit)
+    assert pointer.value is None
+    cuda.__cudaInitModule(unit)
+    assert list((ctypes.c_uint32 * 2).from_address(pointer.value)) == [41, 7]
