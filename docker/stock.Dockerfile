@@ -8,11 +8,15 @@ FROM ${BASE_IMAGE}
 ARG INSTALL=image
 ARG LOCK=docker/locks/pytest.txt
 ARG PYTHON=
+# Packages without wheels, and the environment variables of their build.
+ARG COMPILED=
+ARG COMPILE_VARIABLES=
 USER root
 COPY docker/install /opt/tfdet/install
 COPY ${LOCK} /opt/tfdet/lock.txt
 COPY docker/locks/nvml.txt /opt/tfdet/nvml.txt
-RUN /opt/tfdet/install "${INSTALL}" /opt/tfdet ${PYTHON}
+RUN COMPILED="${COMPILED}" COMPILE_VARIABLES="${COMPILE_VARIABLES}" \
+    /opt/tfdet/install "${INSTALL}" /opt/tfdet ${PYTHON}
 
 ARG ENVIRONMENT=unknown
 ENV TFDET_ENGINE=docker TFDET_IMAGE=tfdet:${ENVIRONMENT} \

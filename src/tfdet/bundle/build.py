@@ -140,6 +140,11 @@ def _check(matrix: Matrix, environment: Environment, spec: BundleSpec) -> None:
             f"{spec.key} is an image, not built from packages",
             "Copy the image itself: docker save, docker load; then docker run.",
         )
+    if compiled := environment.pip.compiled:
+        raise UsageError(
+            f"{', '.join(compiled.packages)} is compiled on the machine where it runs: no bundle can carry it",
+            "Run it on a host with a network: tfdet run.",
+        )
     if spec.python is not None and not re.fullmatch(r"3\.\d{1,2}", spec.python):
         raise UsageError(
             f"--python {spec.python}: not a version", "Pass the host's CPython as MAJOR.MINOR, such as 3.12."

@@ -25,7 +25,7 @@ from tfdet.base.paths import Project
 from tfdet.engines import vgpu
 from tfdet.engines.locks import NVML_LOCK, check_lock, framework_of
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import UNKNOWN, Environment
+from tfdet.matrix.models import UNKNOWN, Environment, PipRequirements
 from tfdet.matrix.plan import make_plan
 
 LABEL = "tfdet.environment"
@@ -120,9 +120,18 @@ def _recipe(project: Project, key: str, environment: Environment, base_image: st
         arguments["INSTALL"] = "pip" if by_pip else "image"
         if environment.pip and by_pip:
             arguments["PYTHON"] = environment.pip.python
+            arguments |= _compile_arguments(environment.pip)
     for name in _PROXIES:  # Docker leaves these out of the image's history
         arguments |= {n: os.environ[n] for n in (name, name.lower()) if n in os.environ}
     return _Recipe(f"docker/{environment.line}.Dockerfile", relative, arguments, environment.framework)
+
+
+def _compile_arguments(pip: PipRequirements) -> dict[str, str]:
+    """Of an image whose base brings a compiler; see docker/install."""
+    if pip.compiled is None:
+        return {}
+    variables = " ".join(f"{name}={value}" for name, value in pip.compiled.variables.items())
+    return {"COMPILED": " ".join(pip.compiled.packages), "COMPILE_VARIABLES": variables}
 
 
 def published_image(environment: Environment) -> str:

@@ -10,10 +10,20 @@ from pathlib import Path
 
 import pytest
 from bundle_builders import FILES, PART, make, random_bytes, unbundle, write_script
+from typer.testing import CliRunner
 
+from tfdet.base.errors import UsageError
+from tfdet.base.paths import Project
 from tfdet.bundle import pack
 from tfdet.bundle.contents import Entry
+from tfdet.cli.main import app
 from tfdet.engines.interpreters import find_python
+
+
+def test_what_is_compiled_where_it_runs_is_in_no_bundle(checkout: Project, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["bundle", "tf2.0-horovod", "--device", "cpu", "--out", str(tmp_path / "carried")])
+    assert isinstance(done.exception, UsageError)
+    assert not (tmp_path / "carried").exists()
 
 
 def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:

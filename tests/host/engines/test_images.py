@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import tarfile
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -11,6 +14,7 @@ from packaging.requirements import Requirement
 from tfdet.base.errors import TfdetError
 from tfdet.base.paths import Project
 from tfdet.engines import images
+from tfdet.engines.locks import parse_pins
 from tfdet.matrix.load import Matrix, load_matrix
 
 
@@ -32,6 +36,33 @@ def test_the_context_holds_what_the_dockerfile_copies_and_nothing_more(checkout:
     rest = {n for n in names if not n.startswith(("docker/", "runtime/", "tests/suite/tensorflow/"))}
     assert rest == {"plan.json", "vgpu/README.md"}
     assert not [n for n in names if "__pycache__" in n]
+
+
+def test_what_has_no_wheels_is_compiled_in_the_image(checkout: Project, matrix: Matrix) -> None:
+    key = "tf2.0-horovod"
+    arguments = images._recipe(checkout, key, matrix.environment(key), "python:3.7").arguments
+    assert (arguments["INSTALL"], arguments["PYTHON"], arguments["COMPILED"]) == ("pip", "3.7", "horovod")
+    assert "HOROVOD_WITH_GLOO=1" in arguments["COMPILE_VARIABLES"].split()
+    assert "COMPILED" not in recipe(checkout, matrix, "base").arguments
+
+
+@pytest.mark.parametrize(("compiled", "apart"), [("horovod", 1), ("horovod cmake", 2), ("", 0)])
+def test_pins_that_are_compiled_come_last(checkout: Project, tmp_path: Path, compiled: str, apart: int) -> None:
+    lock = checkout.lock("tf2.0-horovod", "gpu").read_text("utf-8")
+    (tmp_path / "lock.txt").write_text(lock, "utf-8")
+    script = (checkout.docker / "install").read_text("utf-8")
+    rest = script[script.index("select_pins() {") :]
+    function = rest[: rest.index("\n}\n") + 3]
+    parts = [
+        subprocess.run(
+            ["sh", "-c", f"{function}\nselect_pins {wanted}"],
+            env={"folder": str(tmp_path), "COMPILED": compiled, "PATH": os.environ["PATH"]},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for wanted in (0, 1)
+    ]  # fmt: skip
+    assert sorted("".join(parts).splitlines()) == sorted(lock.splitlines())
+    assert len(parse_pins(parts[1])) == apart
 
 
 def test_the_same_content_gives_the_same_bytes(checkout: Project, matrix: Matrix) -> None:
