@@ -87,9 +87,7 @@ constexpr int kHostDevice = -1, kLeastAdvice = 1, kMostAdvice = 6;  // CUmem_adv
 bool concerns_device(int advice) { return advice == 3 || advice >= 5; }  // where it should lie, and who reads it
 
 // CUmemLocation: its kind (1 a device, above it places of the host) and number, in one register.
-int device_at(uint64_t location) {
-  return (location & 0xffffffff) == 1 ? static_cast<int>(location >> 32) : kHostDevice;
-}
+int device_at(uint64_t location) { return (location & 0xffffffff) == 1 ? static_cast<int>(location >> 32) : kHostDevice; }
 int check_managed(uint64_t at, size_t bytes, int device) {
   if (in_host_function()) return kNotPermitted;
   if (device != kHostDevice && device) return kInvalidDevice;

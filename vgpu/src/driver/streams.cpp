@@ -176,13 +176,12 @@ API int cuStreamGetFlags(void* stream, unsigned* flags) {
 }
 API int cuStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* data, unsigned flags) {
   if (!f || flags) return kInvalidValue;
-  return with_stream(stream,
-                     [=](Stream& on) {
-                       return defer(on, [=] {
-                         const int fault = Device::get().sticky_error();
-                         return call_host([=] { f(stream, fault, data); });
-                       });
-                     });
+  return with_stream(stream, [=](Stream& on) {
+    return defer(on, [=] {
+      const int fault = Device::get().sticky_error();
+      return call_host([=] { f(stream, fault, data); });
+    });
+  });
 }
 API int cuLaunchHostFunc(void* stream, void (*f)(void*), void* data) {
   if (!f) return kInvalidValue;
