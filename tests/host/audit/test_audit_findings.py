@@ -55,7 +55,7 @@ def test_candidates_are_found_in_every_build_and_claimed_by_no_message(
 
 def test_the_resampler_went_with_contrib(tables: AuditTables) -> None:
     (file,) = (file for file in tables.files() if file.name == "resampler_ops_gpu.cu.cc")
-    assert file.where == "TF 1.14 to 1.15; shipped, reach not established: TF 1.13; not shipped: TF 2.0 to 2.21"
+    assert file.builds == "TF 1.14 to 1.15; shipped, reach not established: TF 1.13; not shipped: TF 2.0 to 2.21"
 
 
 # Moves rows between GPUs as they are: its atomics are those of NCCL's barriers and counters (XLA's

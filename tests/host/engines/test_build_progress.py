@@ -9,6 +9,7 @@ import pytest
 from filelock import FileLock
 
 from tfdet.engines import images, venv
+from tfdet.matrix.models import PipRequirements
 
 # Says what the real one says when it is not told to be quiet, and waits until that was seen.
 UV = """#!/bin/sh
@@ -45,7 +46,8 @@ def test_what_uv_says_is_seen_while_it_works(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(venv, "find_uv_bin", lambda: str(uv))
     monkeypatch.setattr(venv.sys, "stderr", watched)
     monkeypatch.setattr(venv.shutil, "rmtree", lambda path, ignore_errors: path.mkdir())  # uv would make it
-    venv._build(tmp_path / "made", tmp_path / "python", "3.11", tmp_path / "tf2.21-cpu.txt", "")
+    pip = PipRequirements(python="3.11", cpu="tensorflow-cpu==2.21.0", gpu="tensorflow==2.21.0")
+    venv._build(tmp_path / "made", tmp_path / "python", pip, tmp_path / "tf2.21-cpu.txt", "")
     assert "Downloading tensorflow (500.0MiB)" in watched.said
     assert " + " not in watched.said, "the lock file says that"
 

@@ -11,9 +11,11 @@ from tfdet.matrix.ops import Op
 from tfdet.publish import variants
 from tfdet.publish.op_comparison import MeasurementColumn, OpRow
 from tfdet.publish.terminal_views import verdict_text
-from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, RecordSummary, Verdict
+from tfdet.store.fast_records import DeviceSummary, RecordSummary
+from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, Verdict
 from tfdet.verdicts.variants import variants_of
 
+PROCESSOR = DeviceSummary("cpu", CPU)
 OP = Op(
     key="an-op", name="an_op", variant="", samples=1, dtype="float32", dtypes=["float64", "float16"], backward=True,
     tolerance=0.0, reached=["an_op"], tags=[],
@@ -26,8 +28,8 @@ FIRST, DOUBLE, HALF, COMPILED = (
 def cell(solution: str, *seen: tuple[str, str, str]) -> InferredCell:
     """Of (case, solution, observation) each; `differs` differs in every run."""
     found = EvidenceIndex({"s": {"now"}}).extend(
-        RecordSummary("e", CPU, "s", case, "m", under, "now", observation, 20 * (observation in ("equal", "differs")),
-             20 * (observation == "differs"), 0.5)
+        RecordSummary("e", PROCESSOR, "s", case, "m", under, "now", observation,
+             20 * (observation in ("equal", "differs")), 20 * (observation == "differs"), 0.5)
         for case, under, observation in seen
     )  # fmt: skip
     return found.cell(CellKey("e", CPU, "s", solution))
