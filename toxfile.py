@@ -29,7 +29,7 @@ def pip_built() -> list[str]:
 
 def devices() -> list[str]:
     """What `--device` takes."""
-    return sorted(tomllib.loads(path.read_text("utf-8"))["word"] for path in (MATRIX / "devices").glob("*.toml"))
+    return sorted(tomllib.loads(path.read_text("utf-8"))["cli_name"] for path in (MATRIX / "devices").glob("*.toml"))
 
 
 def named(keys: list[str]) -> dict[str, str]:

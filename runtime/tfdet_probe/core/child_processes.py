@@ -4,6 +4,8 @@ import glob
 import os
 import signal
 
+EXIT_WITHOUT_REPORT = 70  # of a child that failed before it wrote one; EX_SOFTWARE of sysexits.h
+
 
 def fault_of_status(status):
     # type: (int) -> dict[str, str] | None

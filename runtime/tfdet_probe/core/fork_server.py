@@ -155,7 +155,7 @@ def in_child(main, directory, number, limits, framework):
 
 
 def _child(main, output, parent):
-    status = 70
+    status = child_processes.EXIT_WITHOUT_REPORT
     try:
         os.setpgid(0, 0)
         parent_death.set_parent_death_signal(parent)

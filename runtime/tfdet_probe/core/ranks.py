@@ -147,7 +147,7 @@ class _Ranks(object):
             traceback.print_exc()
         finally:
             sys.stderr.flush()
-            os._exit(70)
+            os._exit(child_processes.EXIT_WITHOUT_REPORT)
 
     def _folder(self, rank):
         return os.path.join(self._directory, "rank-{}".format(rank))

@@ -41,7 +41,7 @@ def _page(facts: SiteFacts, key: str, seen: dict[str, int]) -> Page:
     data = {
         "key": key,
         **{name: getattr(solution, name) for name in ("name", "description", "condition", "notes", "not_run", "recipe",
-                                                      "includes", "cite", "devices", "own", "seed")},
+                                                      "includes", "cite", "devices", "is_project_patch", "seed")},
         "variables": solution.apply.env if solution.apply else {},
         "available": _available(facts, solution),
         "seen": seen,

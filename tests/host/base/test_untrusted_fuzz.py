@@ -72,7 +72,7 @@ def test_a_record(folder: Path, line: bytes) -> None:
         except DataError as error:
             assert f"{path}:1: " in error.cause
     try:
-        journal.parse(io.BytesIO(line + b"\n"), str(path), (journal.SCHEMA,))
+        journal.parse(io.BytesIO(line + b"\n"), str(path))
     except journal.JournalUnusableError as error:
         assert f"{path}:1" in str(error)
 

@@ -221,12 +221,12 @@ def test_the_version_is_told(checkout: Project) -> None:
 @pytest.mark.parametrize(
     ("typed", "among"),
     [
-        ("tfdet recipe tf2.2", {"tf2.2", "tf2.20", "tf2.21"}),
+        ("tfdet recipe tf2.2", {"tf2.2", "tf2.20", "tf2.21", "tf2.21-tensorrt"}),
         ("tfdet build tf2.0 ngc22.03-", {"ngc22.03-tf1", "ngc22.03-tf2"}),
         ("tfdet show tf2.0 gather", {"gather-backprop"}),
         ("tfdet run tf2.0 --source bias-add", {"bias-add-backprop"}),
         ("tfdet run tf2.0 --solution TDO", {"TDO", "TDO-FE"}),
-        ("tfdet status --environment tf1.15", {"tf1.15", "tf1.15.5"}),
+        ("tfdet status --environment tf1.15", {"tf1.15", "tf1.15.5", "tf1.15-horovod"}),
         ("tfdet status --device vgpu-sm", {"vgpu-sm70", "vgpu-sm80", "vgpu-sm90"}),
         ("tfdet status --device c", {"cpu"}),
         ("tfdet status --verdict nond", {"nondeterministic"}),

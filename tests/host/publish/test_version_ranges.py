@@ -12,6 +12,10 @@ from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.matrix.models import Environment
 from tfdet.publish.tables import version_ranges
 
+SPAN = re.compile(
+    r"(?P<line>TF|NGC)(?: with (?P<package>\w+))?(?: TF(?P<major>\w+))? (?P<first>\S+)(?: to (?P<last>\S+))?"
+)
+
 
 @pytest.fixture(scope="module")
 def matrix(checkout: Project) -> Matrix:
@@ -22,16 +26,21 @@ def read(text: str, among: list[Environment]) -> list[Environment]:
     """The environments that a reader takes a span to speak of."""
     found: list[Environment] = []
     for part in filter(None, text.split(", ")):
-        words = re.fullmatch(r"(TF|NGC)(?: TF(\w+))? (\S+)(?: to (\S+))?", part)
+        words = re.fullmatch(
+            r"(?P<line>TF|NGC)(?: with (?P<package>\w+))?(?: TF(?P<major>\w+))? (?P<first>\S+)(?: to (?P<last>\S+))?",
+            part,
+        )
         assert words, part
-        line = [e for e in among if (e.line == "stock") == (words[1] == "TF")]
-        line = [e for e in line if words[2] in (None, e.framework_version.split(".")[0])]
+        line = [e for e in among if (e.line == "stock", e.package) == (words["line"] == "TF", words["package"])]
+        line = [e for e in line if words["major"] in (None, e.framework_version.split(".")[0])]
         versions = list(dict.fromkeys(e.version for e in line))
-        if words[3] in versions:
-            first, last = versions.index(words[3]), versions.index(words[4] or words[3])
+        if words["first"] in versions:
+            first, last = versions.index(words["first"]), versions.index(words["last"] or words["first"])
             found += [e for e in line if e.version in versions[first : last + 1]]
         else:
-            found += [e for e in line if e.framework_version == words[3] or e.image.endswith(f":{words[3]}")]
+            found += [
+                e for e in line if words["first"] == e.framework_version or e.image.endswith(f":{words['first']}")
+            ]
     return found
 
 
