@@ -26,10 +26,7 @@ def read(text: str, among: list[Environment]) -> list[Environment]:
     """The environments that a reader takes a span to speak of."""
     found: list[Environment] = []
     for part in filter(None, text.split(", ")):
-        words = re.fullmatch(
-            r"(?P<line>TF|NGC)(?: with (?P<package>\w+))?(?: TF(?P<major>\w+))? (?P<first>\S+)(?: to (?P<last>\S+))?",
-            part,
-        )
+        words = SPAN.fullmatch(part)
         assert words, part
         line = [e for e in among if (e.line == "stock", e.package) == (words["line"] == "TF", words["package"])]
         line = [e for e in line if words["major"] in (None, e.framework_version.split(".")[0])]
