@@ -47,9 +47,9 @@ def run(job, directory, launch):
         The report of one process, as child.main writes it, with the field `ranks`; or {"error": ...}.
 
     Raises:
-        UnsupportedError: the device is not the CPU.
+        UnsupportedError: the device is not one that ranks share.
     """
-    if job.target.device.placement != "CPU":
+    if not job.target.device.is_shared_by_ranks:
         raise UnsupportedError("{} ranks run on the CPU alone: each would need a device of its own".format(
             launch.number))
     launcher = launchers.load(launch.launcher)

@@ -19,12 +19,14 @@ class Device(object):
         kind: its name in records and matrix/devices.
         cli_name: its name after `--device`.
         placement: the prefix of its name in frameworks: GPU of GPU:0.
+        is_shared_by_ranks: whether the ranks of a case can all run on it.
         contention_by_default: whether it is kept busy beside later processes unless --no-contention is given.
         launches_kernels: whether it runs kernels that a profiler can name.
         unavailable_advice: what the user can do if there is no such device.
     """
 
     kind = cli_name = placement = ""
+    is_shared_by_ranks = False
     contention_by_default = launches_kernels = False
     unavailable_advice = ""
 

@@ -14,6 +14,7 @@ _SIDE = 384  # rows and columns of the matrices: NumPy releases the interpreter 
 class Cpu(Device):
     kind = cli_name = "cpu"
     placement = "CPU"
+    is_shared_by_ranks = True
 
     def installed(self):
         return {"cpu": _model(), "cores": len(os.sched_getaffinity(0))}
