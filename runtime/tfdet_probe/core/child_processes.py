@@ -3,8 +3,10 @@
 import glob
 import os
 import signal
+import time
 
 EXIT_WITHOUT_REPORT = 70  # of a child that failed before it wrote one; EX_SOFTWARE of sysexits.h
+JOB_KILL_SECONDS = 1.0  # in which a scheduler that kills a whole job reaches this process, too
 
 
 def fault_of_status(status):
@@ -19,6 +21,28 @@ def fault_of_status(status):
     if os.WEXITSTATUS(status):
         return {"kind": "crashed", "type": "Exit", "message": "exit status {}".format(os.WEXITSTATUS(status))}
     return None
+
+
+def let_job_end(status):
+    # type: (int) -> None
+    """Wait a moment after a child was killed: a preempted machine is not a crash of the case."""
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGTERM):
+        time.sleep(JOB_KILL_SECONDS)
+
+
+def fault_of_size(pid, mebibytes):
+    # type: (int, int) -> dict[str, str] | None
+    """The fault of a process with more than `mebibytes` of resident memory; None if it has less."""
+    if resident(pid) <= mebibytes:
+        return None
+    return {"kind": "crashed", "type": "OutOfMemory",
+            "message": "killed above {} MiB of resident memory".format(mebibytes)}
+
+
+def no_report():
+    # type: () -> dict[str, str]
+    """The fault of a process that ended in order, and left no report."""
+    return {"kind": "crashed", "type": "NoReport", "message": "the process ended without a report"}
 
 
 def kill(pid):

@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # for type comments alone
     from .registry import Case  # noqa: F401
 
 POLL_SECONDS = 0.01
-JOB_KILL_SECONDS = 1.0  # in which a scheduler that kills a whole job reaches this process, too
 _PR_SET_CHILD_SUBREAPER = 36
 
 # What cases run on.
@@ -146,7 +145,7 @@ def in_child(main, directory, number, limits, framework):
             found = json.load(report)
     except (IOError, ValueError):
         found = {}
-        fault = fault or {"kind": "crashed", "type": "NoReport", "message": "the process ended without a report"}
+        fault = fault or child_processes.no_report()
     if fault and not found.get("whole"):
         fault.setdefault("where", None)
         fault["output"] = _tail(output)
@@ -192,16 +191,16 @@ def _watch(pid, limits):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             child_processes.kill_group(pid)  # processes that the case left; not by pid, which may be reused by now
-            if fault is None and os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGTERM):
-                time.sleep(JOB_KILL_SECONDS)  # a preempted machine is not a crash of the case
+            if fault is None:
+                child_processes.let_job_end(status)
             return fault or child_processes.fault_of_status(status)
         if fault is None and time.monotonic() > deadline:
             fault = {"kind": "timed-out", "type": "TimeOut", "message": "no end after {:g} s".format(limits.seconds)}
             child_processes.kill(pid)
-        elif fault is None and child_processes.resident(pid) > limits.mebibytes:
-            fault = {"kind": "crashed", "type": "OutOfMemory",
-                     "message": "killed above {} MiB of resident memory".format(limits.mebibytes)}
-            child_processes.kill(pid)
+        elif fault is None:
+            fault = child_processes.fault_of_size(pid, limits.mebibytes)
+            if fault:
+                child_processes.kill(pid)
         time.sleep(POLL_SECONDS)
 
 

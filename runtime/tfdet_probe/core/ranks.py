@@ -31,7 +31,6 @@ if TYPE_CHECKING:  # for type comments alone
     from .fork_server import ChildJob  # noqa: F401
 
 POLL_SECONDS = 0.02
-JOB_KILL_SECONDS = 1.0  # as in fork_server
 
 
 def run(job, directory, launch):
@@ -174,14 +173,9 @@ class _Ranks(object):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             del self._pids[rank]
-            if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGTERM):
-                time.sleep(JOB_KILL_SECONDS)  # a preempted machine is not a crash of the case
-            return child_processes.fault_of_status(status) or {
-                "kind": "crashed", "type": "NoReport", "message": "the process ended without a report"}
-        if child_processes.resident(pid) > self._job.limits.mebibytes:
-            return {"kind": "crashed", "type": "OutOfMemory",
-                    "message": "killed above {} MiB of resident memory".format(self._job.limits.mebibytes)}
-        return None
+            child_processes.let_job_end(status)
+            return child_processes.fault_of_status(status) or child_processes.no_report()
+        return child_processes.fault_of_size(pid, self._job.limits.mebibytes)
 
     def end(self):
         """End all ranks; what the launcher started ends with its connection."""

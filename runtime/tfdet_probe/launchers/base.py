@@ -36,7 +36,3 @@ class Launcher(object):
         Returns:
             Name and version of the library that exchanges tensors, if it is not the framework itself.
         """
-
-    def leave(self, framework):
-        # type: (Framework) -> None
-        """End the connection; called when every rank has its results."""

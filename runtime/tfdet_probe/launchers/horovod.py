@@ -26,6 +26,3 @@ class Horovodrun(Launcher):
     def join(self, framework):
         importlib.import_module("horovod." + framework.name).init()
         return "horovod {}".format(importlib.import_module("horovod").__version__)
-
-    def leave(self, framework):
-        importlib.import_module("horovod." + framework.name).shutdown()

@@ -20,7 +20,3 @@ class Torchrun(Launcher):
     def join(self, framework):
         import torch.distributed
         torch.distributed.init_process_group("gloo")
-
-    def leave(self, framework):
-        import torch.distributed
-        torch.distributed.destroy_process_group()
