@@ -1,4 +1,4 @@
-"""The defaults of how often and how long the suite runs; no other file repeats these numbers."""
+"""The defaults of how often and how long the suite runs, and how much of it is printed; no other file repeats them."""
 
 import collections
 
@@ -9,4 +9,5 @@ RunParameters = collections.namedtuple("RunParameters", "repeats processes secon
 RUN_DEFAULTS = RunParameters(repeats=10, processes=2, seconds=120.0, mebibytes=4096)
 # For a bundle on a host with a GPU, which is available for minutes: more repeats of each case.
 BUNDLE_GPU_DEFAULTS = RunParameters(repeats=50, processes=3, seconds=120.0, mebibytes=16384)
+MAX_TABLE_ROWS = 24  # that a run prints without being asked: what a terminal shows at once
 MAX_COUNT = 1000000  # the largest number of repeats, and of processes: more would take years

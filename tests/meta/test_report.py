@@ -1,5 +1,6 @@
 """What a run prints at its end: a table; of many sources what tells something."""
 
+from tfdet_common.defaults import MAX_TABLE_ROWS
 from tfdet_probe.core import report
 
 
@@ -10,7 +11,7 @@ def record(source, solution, observation, case="eager"):
 
 FEW = [record("a", "none", "differs"), record("a", "TDO", "equal"), record("b", "none", "equal")]
 MANY = [*FEW, record("c", "TDO", "crashed")]
-MANY += [record(f"quiet-{n}", "none", "equal") for n in range(report.MAX_TABLE_ROWS)]
+MANY += [record(f"quiet-{n}", "none", "equal") for n in range(MAX_TABLE_ROWS)]
 
 
 def sources(text):
@@ -19,16 +20,16 @@ def sources(text):
 
 def test_a_table_has_a_row_a_source():
     assert sources(report.result(FEW, False)) == ["a", "b"]
-    assert len(sources(report.result(MANY, True))) == report.MAX_TABLE_ROWS + 3
+    assert len(sources(report.result(MANY, True))) == MAX_TABLE_ROWS + 3
 
 
 def test_of_many_sources_those_that_tell_something_are_shown():
     *rows, rest = sources(report.result(MANY, False))
     assert rows == ["a", "c"]
-    assert rest == str(report.MAX_TABLE_ROWS + 1), "how many are left out"
+    assert rest == str(MAX_TABLE_ROWS + 1), "how many are left out"
     assert sources(report.result(MANY[:2] + MANY[3:], False))[:2] == ["a", "c"]
 
 
 def test_where_nothing_differed_it_says_so():
     (line,) = report.result([r for r in MANY if r["observation"] == "equal"], False).splitlines()
-    assert line.split()[0] == str(report.MAX_TABLE_ROWS + 2)
+    assert line.split()[0] == str(MAX_TABLE_ROWS + 2)

@@ -3,11 +3,12 @@
 import os
 import time
 
+from tfdet_common.defaults import MAX_TABLE_ROWS
+
 _SHORT = {"equal": "equal {runs}", "differs": "differs {differed}/{runs}"}
 _MIN_RECORDS_FOR_PACE = 4
 _LINES = 20  # of a run's progress, where it is no terminal
 _TELLING = ("differs", "crashed", "timed-out")
-MAX_TABLE_ROWS = 24  # that a run prints without being asked: what a terminal shows at once
 
 
 class Progress(object):

@@ -25,6 +25,7 @@ from tfdet.verdicts.rebuild import RebuildResult
 from tfdet.verdicts.selection import Selection
 from tfdet.verdicts.status import Status, StatusCell
 from tfdet.verdicts.status_loading import CellChange
+from tfdet_common.defaults import MAX_TABLE_ROWS
 from tfdeterminism.trace.report import value_text
 
 NO_AUDIT_NOTE = (
@@ -68,9 +69,6 @@ def cell_table(found: Iterable[StatusCell]) -> FactTable:
         table.add(cell.key.source, cell.key.solution, cell.key.device, verdict_text(cell.cell), ratio,
                   cell.backing_text, cell.claimed_outcome or "")  # fmt: skip
     return table
-
-
-MAX_TABLE_ROWS = 24  # that a run prints without being asked: what a terminal shows at once
 
 
 def run_result(cells: Sequence[StatusCell], whole: bool) -> RenderableType:

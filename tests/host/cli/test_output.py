@@ -17,6 +17,7 @@ from tfdet.base.paths import Project
 from tfdet.cli.main import app
 from tfdet.publish import terminal_views
 from tfdet.verdicts.status_loading import load_status
+from tfdet_common.defaults import MAX_TABLE_ROWS
 
 
 def _commands() -> list[list[str]]:
@@ -66,7 +67,7 @@ def test_the_headline_of_a_run(
     """Of the cells of a whole run: more than a screen holds."""
     status = load_status(checkout)
     cells = [c for c in status.cells if (c.key.environment, c.key.device) == ("tf1.14", "cpu") and c.was_run]
-    assert len(cells) > terminal_views.MAX_TABLE_ROWS
+    assert len(cells) > MAX_TABLE_ROWS
     Console(width=80).print(terminal_views.run_result(cells, whole=False))
     assert capsys.readouterr().out == snapshot
 
