@@ -7,7 +7,7 @@ where a read comes first; what is handed to others, or written in part, may be e
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 MemoryUse = Literal["written", "unread", "read", "unknown"]
@@ -42,11 +42,10 @@ _DEEP = 20  # expressions and names that a value is followed through
 
 
 class MemoryUseAnalysis:
-    """Of the values of one unit. full: the imported name of an expression, as `Names.full` has it."""
+    """Of the values of one unit. full: the imported name of an expression, as NameResolver.qualified_name has it."""
 
-    def __init__(self, tree: ast.AST, full: Callable[[ast.AST], str]) -> None:
-        self._tree, self._full = tree, full
-        self._parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    def __init__(self, tree: ast.AST, parents: Mapping[ast.AST, ast.AST], full: Callable[[ast.AST], str]) -> None:
+        self._tree, self._parents, self._full = tree, parents, full
 
     def of(self, node: ast.AST, deep: int = 0) -> MemoryUse:
         """Of the value of this expression."""

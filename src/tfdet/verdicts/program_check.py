@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -94,7 +94,7 @@ def check_program(
     reached, found = _reached(matrix, environment.framework, program) if program else ({}, [])
     if program:
         others = status.matrix.sources.keys() - matrix.sources.keys()
-        found += _unused_ignores(program, reached, [one for one in program.ignores if one.rule not in others])
+        found += _unused_ignores(program, reached, {one for one in program.ignores if one.rule not in others})
         reached = _without_ignored(reached, program.ignores)
         found += _entropy_findings(program, solutions)
     for key, source in matrix.sources.items():
@@ -127,12 +127,11 @@ def _reached(
 
 
 def _without_ignored(
-    reached: Mapping[str, Sequence[SourceMatch]], ignores: Sequence[Ignore]
+    reached: Mapping[str, Sequence[SourceMatch]], ignores: Set[Ignore]
 ) -> dict[str, list[SourceMatch]]:
     """Without the calls on whose line a comment names the source; a source of which no call is left is gone."""
-    known = frozenset(ignores)
     left = {
-        source: [match for match in some if Ignore(source, *match.call.place) not in known]
+        source: [match for match in some if Ignore(source, *match.call.place) not in ignores]
         for source, some in reached.items()
     }
     return {source: some for source, some in left.items() if some}
@@ -140,10 +139,9 @@ def _without_ignored(
 
 def _entropy_findings(program: Program, solutions: set[str]) -> Iterator[ProgramFinding]:
     """One for each rule: whether a difference reaches a result, the text does not show."""
-    known = frozenset(program.ignores)
     by_rule: dict[Rule, list[Call]] = {}
     for rule, call in program.entropy:
-        if Ignore(rule.id, *call.place) not in known:
+        if Ignore(rule.id, *call.place) not in program.ignores:
             by_rule.setdefault(rule, []).append(call)
     for rule, some in by_rule.items():
         done = [name for name in rule.settled_by if name in solutions]
@@ -152,11 +150,11 @@ def _entropy_findings(program: Program, solutions: set[str]) -> Iterator[Program
 
 
 def _unused_ignores(
-    program: Program, reached: Mapping[str, Sequence[SourceMatch]], ignores: Sequence[Ignore]
+    program: Program, reached: Mapping[str, Sequence[SourceMatch]], ignores: Set[Ignore]
 ) -> Iterator[ProgramFinding]:
     places = {Ignore(source, *match.call.place) for source, some in reached.items() for match in some}
     places |= {Ignore(rule.id, *call.place) for rule, call in program.entropy}
-    for one in sorted(set(ignores) - places):
+    for one in sorted(ignores - places):
         call = Call(one.rule, one.file, one.line, one.cell)
         text = f"nothing on this line is found by {one.rule!r}, which its comment ignores"
         yield ProgramFinding("warning", "", text, calls=(call,), rule="unused-ignore")

@@ -35,7 +35,7 @@ class Program:
     calls_and_settings: tuple[Call, ...]
     methods: tuple[Call, ...]
     environ: dict[str, str]
-    ignores: tuple[Ignore, ...] = ()
+    ignores: frozenset[Ignore] = frozenset()
     entropy: tuple[tuple[Rule, Call], ...] = ()
 
 
@@ -45,11 +45,11 @@ def parse_programs(paths: list[Path]) -> Program:
     events: list[Call] = []
     methods: list[Call] = []
     environ: dict[str, str] = {}
-    ignores: list[Ignore] = []
+    ignores: set[Ignore] = set()
     entropy: list[tuple[Rule, Call]] = []
     for path in paths:
         units = list(_units(path))
-        ignores += [ignore for unit in units for ignore in unit.ignores]
+        ignores.update(ignore for unit in units for ignore in unit.ignores)
         names = NameResolver(node for unit in units for node in unit.nodes)
         imports |= set(names.imported.values())
         for unit in units:
@@ -59,7 +59,7 @@ def parse_programs(paths: list[Path]) -> Program:
             named = [call for call in found if not call.is_method]
             events += sorted([*named, *settings(unit, names)], key=lambda call: call.line)
             environ |= dict(environment(unit))
-    return Program(frozenset(imports), tuple(events), tuple(methods), environ, tuple(ignores), tuple(entropy))
+    return Program(frozenset(imports), tuple(events), tuple(methods), environ, frozenset(ignores), tuple(entropy))
 
 
 def _units(path: Path) -> Iterator[SourceUnit]:

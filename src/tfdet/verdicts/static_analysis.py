@@ -75,6 +75,10 @@ class SourceUnit:
     ignores: tuple[Ignore, ...] = ()
 
     @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    @cached_property
     def nodes(self) -> list[ast.AST]:
         """As one reads it: a later setting is the one that stays."""
         placed = (node for node in ast.walk(self.tree) if hasattr(node, "lineno"))
@@ -201,7 +205,7 @@ def _targets(node: ast.AST) -> list[ast.expr]:
 
 
 def calls(unit: SourceUnit, names: NameResolver) -> Iterator[Call]:
-    fates = MemoryUseAnalysis(unit.tree, names.qualified_name)
+    fates = MemoryUseAnalysis(unit.tree, unit.parents, names.qualified_name)
     for node in unit.nodes:
         if isinstance(node, ast.Call):
             for found in _calls_at(node, unit, names):

@@ -28,7 +28,7 @@ def _is_in_hash_method(text: UnitText, call: ast.Call) -> bool:
     while at is not None:
         if isinstance(at, ast.FunctionDef) and at.name == "__hash__":
             return True
-        at = text.parents.get(at)
+        at = text.unit.parents.get(at)
     return False
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from tfdet.verdicts.static_analysis import Call, NameResolver, SourceUnit, dotted
 
@@ -22,10 +21,6 @@ class UnitText:
     unit: SourceUnit
     names: NameResolver
 
-    @cached_property
-    def parents(self) -> dict[ast.AST, ast.AST]:
-        return {child: node for node in ast.walk(self.unit.tree) for child in ast.iter_child_nodes(node)}
-
     @property
     def calls(self) -> Iterator[ast.Call]:
         return (node for node in self.unit.nodes if isinstance(node, ast.Call))
@@ -40,7 +35,7 @@ class UnitText:
 
     def is_order_free(self, node: ast.AST) -> bool:
         """Does its order get lost before anything can depend on it: in sorted(), len(), a set, or by its own sort()?"""
-        below, at = node, self.parents.get(node)
+        below, at = node, self.unit.parents.get(node)
         while at is not None and not isinstance(at, ast.stmt):
             if isinstance(at, ast.SetComp) or (isinstance(at, ast.Compare) and below in at.comparators):
                 return True
@@ -48,7 +43,7 @@ class UnitText:
                 return True
             if not isinstance(at, _ORDER_KEEPING):
                 return False
-            below, at = at, self.parents.get(at)
+            below, at = at, self.unit.parents.get(at)
         return isinstance(at, ast.Assign) and any(self._is_sorted_later(dotted(target)) for target in at.targets)
 
     def _is_sorted_later(self, name: str) -> bool:
