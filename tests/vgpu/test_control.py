@@ -157,10 +157,7 @@ def test_calls_with_registers_and_literals(launch):
     ],
 )
 def test_calls_with_what_does_not_fit_are_refused(device, call):
-    result, module = device.load(kernel(call, ["p0"], head=IN_REGISTERS))
-    assert result == 0
-    assert device.function(module)[0] != 0
-    device.cuda.cuModuleUnload(module)
+    device.assert_refused(kernel(call, ["p0"], head=IN_REGISTERS))
 
 
 ENDLESS = {

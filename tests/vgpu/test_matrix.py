@@ -146,7 +146,4 @@ def test_all_lanes_have_to_come(device):
     ],
 )
 def test_what_ptxas_refuses(device, statement):
-    result, module = device.load(kernel(statement, ["p0"]))
-    assert result == 0
-    assert device.function(module)[0] != 0
-    device.cuda.cuModuleUnload(module)
+    device.assert_refused(kernel(statement, ["p0"]))

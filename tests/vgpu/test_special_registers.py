@@ -88,7 +88,4 @@ def test_narrow_and_wide(device):
     ],
 )
 def test_what_ptxas_refuses(device, body):
-    result, module = device.load(kernel(body, ["p0"]))
-    assert result == 0
-    assert device.function(module)[0] != 0
-    device.cuda.cuModuleUnload(module)
+    device.assert_refused(kernel(body, ["p0"]))

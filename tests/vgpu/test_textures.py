@@ -285,9 +285,7 @@ def test_what_is_not_there_is_refused_as_not_supported(arrays):
     ],
 )
 def test_other_forms_are_refused(device, statement):
-    result, module = device.load(fetch(statement).replace(".visible", ".global .b64 named;\n.visible", 1))
-    assert result == 0
-    assert device.function(module)[0] != 0
+    device.assert_refused(fetch(statement).replace(".visible", ".global .b64 named;\n.visible", 1))
 
 
 def test_a_texture_or_surface_reference_is_refused_by_its_name(device):

@@ -74,6 +74,13 @@ class Device:
             result = self.cuda.cuFuncGetAttribute(ctypes.byref(threads), 0, function)
         return result, function
 
+    def assert_refused(self, text):
+        """The module loads, and its kernel `k` is refused."""
+        result, module = self.load(text)
+        assert result == 0
+        assert self.function(module)[0] != 0
+        self.cuda.cuModuleUnload(module)
+
     def allocate(self, nbytes):
         at = ctypes.c_uint64()
         assert self.cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(max(nbytes, 1))) == 0

@@ -2,7 +2,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "api.h"
@@ -14,10 +13,12 @@ namespace {
 
 DeviceMemory& memory() { return Device::get().memory(); }
 
-// Whose memory it is, by its beginning: the device's and pinned memory go with the context that they were made in.
+// What was allocated, by where it begins, and in which context: it goes with that.  Managed memory is the device's and the
+// host's; pinned memory is the host's, that the device made and alone frees.
+enum class MemoryKind { device, managed, pinned };
 struct Owner {
   const void* context;
-  bool managed;
+  MemoryKind kind;
 };
 struct Owners {
   std::mutex lock;
@@ -26,19 +27,21 @@ struct Owners {
     static Owners* one = new Owners;
     return *one;
   }
-  void add(uint64_t at, bool managed) {
+  void add(uint64_t at, MemoryKind kind) {
     const void* context = owning_context();
     std::lock_guard<std::mutex> hold(lock);
-    of[at] = {context, managed};
+    of[at] = {context, kind};
   }
-  bool managed(uint64_t at) {
+  bool is(uint64_t at, MemoryKind kind) {
     std::lock_guard<std::mutex> hold(lock);
     auto found = of.find(at);
-    return found != of.end() && found->second.managed;
+    return found != of.end() && found->second.kind == kind;
   }
-  void remove(uint64_t at) {
+  bool remove(uint64_t at, bool pinned) {
     std::lock_guard<std::mutex> hold(lock);
-    of.erase(at);
+    auto found = of.find(at);
+    if (found == of.end() || (found->second.kind == MemoryKind::pinned) != pinned) return false;
+    return of.erase(found), true;
   }
 };
 
@@ -48,13 +51,13 @@ int allocate(uint64_t* to, size_t bytes, bool managed = false) {
   return translate_exceptions([=] {
     if (CudaResult broken = Device::get().sticky_error()) return broken;
     void* at = memory().allocate(bytes, managed);
-    if (at) Owners::get().add(address(at), managed);
+    if (at) Owners::get().add(address(at), managed ? MemoryKind::managed : MemoryKind::device);
     return *to = address(at), at ? kSuccess : kOutOfMemory;
   });
 }
 CudaResult release_now(uint64_t at) {
   if (!memory().deallocate(pointer(at))) return kInvalidValue;
-  return Owners::get().remove(at), kSuccess;
+  return Owners::get().remove(at, false), kSuccess;
 }
 int release(uint64_t at) {
   if (!at) return kSuccess;
@@ -66,32 +69,19 @@ bool begins_allocation(uint64_t at) {
   return found.device && found.origin == at;
 }
 
-// The host's memory that the device has made, for it alone frees that.
-struct HostMemory {
-  std::mutex lock;
-  std::set<void*> made;
-  static HostMemory& get() {
-    static HostMemory* one = new HostMemory;
-    return *one;
-  }
-};
 int allocate_host(void** to, size_t bytes) {
   if (in_host_function()) return kNotPermitted;
   if (!to || !bytes) return kInvalidValue;
   void* at = bytes <= PTRDIFF_MAX ? std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : nullptr;
   if (!(*to = at)) return kOutOfMemory;
-  HostMemory& all = HostMemory::get();
-  std::lock_guard<std::mutex> hold(all.lock);
-  all.made.insert(at), Owners::get().add(address(at), false);
+  Owners::get().add(address(at), MemoryKind::pinned);
   return memory().register_host(at, bytes), kSuccess;
 }
 int free_host(void* at) {
   if (in_host_function()) return kNotPermitted;
-  HostMemory& all = HostMemory::get();
   wait_for_all();
-  std::lock_guard<std::mutex> hold(all.lock);
-  if (!all.made.erase(at)) return kInvalidValue;
-  return Owners::get().remove(address(at)), memory().unregister_host(at), std::free(at), kSuccess;
+  if (!Owners::get().remove(address(at), true)) return kInvalidValue;
+  return memory().unregister_host(at), std::free(at), kSuccess;
 }
 
 bool known(uint64_t at, size_t bytes, bool device) {
@@ -140,19 +130,21 @@ namespace vgpu {
 
 bool managed(uint64_t at, size_t bytes) {
   const Allocation found = memory().find(at);
-  return found.end && found.device && bytes <= found.end - at && Owners::get().managed(found.origin);
+  return found.end && found.device && bytes <= found.end - at && Owners::get().is(found.origin, MemoryKind::managed);
 }
 
 void free_memory_of(const void* context) {
-  std::vector<uint64_t> gone;
+  std::vector<std::pair<uint64_t, MemoryKind>> gone;
   {
     Owners& owners = Owners::get();
     std::lock_guard<std::mutex> hold(owners.lock);
     for (const auto& [at, owner] : owners.of)
-      if (owner.context == context) gone.push_back(at);
+      if (owner.context == context) gone.emplace_back(at, owner.kind);
   }
-  for (uint64_t at : gone)
-    if (release_now(at)) free_host(pointer(at));
+  for (const auto& [at, kind] : gone) {
+    if (kind == MemoryKind::pinned) free_host(pointer(at));
+    else release_now(at);
+  }
 }
 
 CudaResult copy_at_once(const Copy& what) {
