@@ -198,6 +198,15 @@ def test_pinned_memory_is_freed_and_registered_once(device):
     assert [cuda.cuMemHostUnregister(out) for _ in range(2)] == [0, 713]
 
 
+def test_memory_is_freed_by_the_call_of_its_kind(device):
+    """The device's is not freed as the host's, nor the other way; what was refused is still there."""
+    cuda, host = device.cuda, ctypes.c_void_p()
+    at = device.allocate(64)
+    assert cuda.cuMemAllocHost_v2(ctypes.byref(host), ctypes.c_size_t(64)) == 0
+    assert (cuda.cuMemFreeHost(ctypes.c_void_p(at.value)), cuda.cuMemFree_v2(host)) == (INVALID_VALUE, INVALID_VALUE)
+    assert (cuda.cuMemFree_v2(at), cuda.cuMemFreeHost(host)) == (0, 0)
+
+
 def test_memory_is_freed_by_its_beginning_and_once(device):
     at = device.allocate(64)
     assert device.cuda.cuMemFree_v2(ctypes.c_uint64(at.value + 16)) == INVALID_VALUE
