@@ -25,7 +25,7 @@ GROUPS: dict[SourceGroup, str] = {
     "gpu-later": "Sources that later documents name",
     "gpu-candidate": "Candidates: found in the binaries, named by no document",
     "not-gpu": "Sources that have nothing to do with a GPU",
-    "beyond": "Sources in libraries for several processes, and engines",
+    "beyond": "Sources in other libraries",
     "op": "Ops that the framework ships sample inputs for",
 }
 
