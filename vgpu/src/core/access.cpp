@@ -41,11 +41,10 @@ bool is_accessible(WarpContext& w, uint32_t lane, uint64_t address, uint32_t byt
 namespace {
 
 // As signed numbers: those beyond any process's are negative, and lie in no allocation.
-bool generic(WarpContext& w, const Instruction& i, uint32_t bytes, uint8_t* at[kWarpSize], bool writes) {
-  const int64_t* base = lane_values<int64_t>(w, i.a);
-  int64_t low = INT64_MAX, high = INT64_MIN, odd = 0, offset = i.imm;
+template <class F> bool generic(WarpContext& w, F address_of, uint32_t bytes, uint8_t* at[kWarpSize], bool writes) {
+  int64_t low = INT64_MAX, high = INT64_MIN, odd = 0;
   for_each_lane(w.active_mask, [&](uint32_t l) {
-    int64_t address = static_cast<int64_t>(static_cast<uint64_t>(base[l]) + static_cast<uint64_t>(offset));
+    int64_t address = static_cast<int64_t>(address_of(l));
     low = std::min(low, address), high = std::max(high, address), odd |= address;
     at[l] = reinterpret_cast<uint8_t*>(address);
   });
@@ -82,30 +81,57 @@ void offsets(WarpContext& w, const Instruction& i, uint32_t offset[kWarpSize], u
   });
 }
 
-bool within(WarpContext& w, const Instruction& i, uint32_t bytes, uint8_t* begin, uint32_t size, bool own,
-            uint8_t* at[kWarpSize]) {
+// Where the offsets of a space lie.
+struct Room {
+  uint8_t* begin;
+  uint32_t size;
+  bool own;  // each lane has one
+};
+
+bool place(WarpContext& w, const uint32_t offset[kWarpSize], uint32_t most, uint32_t odd, uint32_t bytes, const Room& room,
+           uint8_t* at[kWarpSize]) {
+  const uint32_t size = room.size;
+  if (odd & (bytes - 1) || most > size || size - most < bytes) return refused(w, offset, bytes, size);
+  const uint64_t step = room.own ? size : 0;
+  for_each_lane(w.active_mask, [=](uint32_t l) { at[l] = room.begin + offset[l] + l * step; });
+  return true;
+}
+
+bool within(WarpContext& w, const Instruction& i, uint32_t bytes, const Room& room, uint8_t* at[kWarpSize]) {
   uint32_t offset[kWarpSize], most = 0, odd = 0;
   if (i.e == 8) offsets<uint64_t>(w, i, offset, most, odd);
   else if (i.e == 4) offsets<uint32_t>(w, i, offset, most, odd);
   else std::fill_n(offset, kWarpSize, most = odd = static_cast<uint32_t>(i.imm));
-  if (odd & (bytes - 1) || most > size || size - most < bytes) return refused(w, offset, bytes, size);
-  const uint64_t step = own ? size : 0;
-  for_each_lane(w.active_mask, [=](uint32_t l) { at[l] = begin + offset[l] + l * step; });
-  return true;
+  return place(w, offset, most, odd, bytes, room, at);
+}
+
+Room room_of(const WarpContext& w, AccessSpace where) {
+  switch (where) {
+    case AccessSpace::Shared: return {w.shared, w.shared_bytes, false};
+    case AccessSpace::Local: return {w.local, w.local_bytes, true};
+    case AccessSpace::Param: return {w.parameters, w.parameter_bytes, w.has_lane_parameters};
+    default: return {w.scratch, w.scratch_bytes, true};
+  }
 }
 
 }  // namespace
 
+bool check_addresses(WarpContext& w, const uint64_t* address, uint32_t bytes, uint8_t* at[kWarpSize], bool writes) {
+  return generic(w, [=](uint32_t l) { return address[l]; }, bytes, at, writes);
+}
+
+bool check_offsets(WarpContext& w, AccessSpace where, const uint32_t* offset, uint32_t bytes, uint8_t* at[kWarpSize]) {
+  uint32_t most = 0, odd = 0;
+  for_each_lane(w.active_mask, [&](uint32_t l) { most = std::max(most, offset[l]), odd |= offset[l]; });
+  return place(w, offset, most, odd, bytes, room_of(w, where), at);
+}
+
 bool resolve_addresses(WarpContext& w, const Instruction& i, AccessSpace where, uint32_t bytes, uint8_t* at[kWarpSize],
                        bool writes) {
-  switch (where) {
-    case AccessSpace::Generic: return generic(w, i, bytes, at, writes);
-    case AccessSpace::Shared: return within(w, i, bytes, w.shared, w.shared_bytes, false, at);
-    case AccessSpace::Local: return within(w, i, bytes, w.local, w.local_bytes, true, at);
-    case AccessSpace::Param: return within(w, i, bytes, w.parameters, w.parameter_bytes, w.has_lane_parameters, at);
-    case AccessSpace::Scratch: return within(w, i, bytes, w.scratch, w.scratch_bytes, true, at);
-  }
-  return false;
+  if (where != AccessSpace::Generic) return within(w, i, bytes, room_of(w, where), at);
+  const uint64_t* base = lane_values<uint64_t>(w, i.a);
+  const uint64_t offset = static_cast<uint64_t>(i.imm);
+  return generic(w, [=](uint32_t l) { return base[l] + offset; }, bytes, at, writes);
 }
 
 }  // namespace vgpu

@@ -68,6 +68,7 @@ void Block::reset(uint32_t number) {
   for (Warp& warp : warps_) {
     warp.reset(*launch_.program, std::min(kWarpSize, launch_.threads() - warp.number * kWarpSize));
     write_block_index(launch_, number, warp.groups[0].frame->registers_base());
+    memory_.write_launch_constants(*warp.groups[0].frame);
   }
 }
 
@@ -233,6 +234,9 @@ Step Block::execute_control(Warp& warp, uint32_t group, const Instruction& i, ui
       preempt(warp, warp.groups[group]);
       return Step::Stop;
     case InstructionKind::Barrier: return arrive(warp, group, i, mask);
+    case InstructionKind::ComputedBranch: return checked(control_.branch_computed(warp, group, i, mask));
+    case InstructionKind::DivergenceBranch: return control_.branch_on_divergence(warp, group, i, mask);
+    case InstructionKind::LeaveWarpSync: return leave_warp_sync(warp, group, i, mask);
     default: return warp_sync(warp, group, i, mask);
   }
 }
@@ -254,7 +258,7 @@ Step Block::exit_lanes(Warp& warp, uint32_t group, uint32_t mask) {
 void Block::set_fault(Fault fault, const Instruction* i, const DecodedFunction* program) {
   result_.fault = fault;
   result_.message = std::string(description(fault)) + " in " + program->name;
-  if (i) result_.message += ", line " + std::to_string(i->line);
+  if (i) result_.message += std::string(", ") + program->position + " " + std::to_string(i->line);
   if (context_.fault != Fault::None) {
     char hex[32];
     snprintf(hex, sizeof hex, ", address 0x%llx", static_cast<unsigned long long>(context_.fault_address));

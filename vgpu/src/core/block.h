@@ -51,6 +51,7 @@ class Block {
   void release_barrier(uint32_t which);
   Step warp_sync(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   bool warp_sync_diverged(Warp& warp);
+  Step leave_warp_sync(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   void on_warp_sync(uint32_t lanes);
 
   // deferral.cpp: atomics that let others go first.

@@ -1,6 +1,7 @@
 #include "block_memory.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace vgpu {
 namespace {
@@ -23,6 +24,16 @@ BlockMemory::BlockMemory(const Launch& launch, size_t block_bytes)
 }
 
 void BlockMemory::clear() { std::fill_n(shared(), shared_bytes(), 0); }
+
+void BlockMemory::write_launch_constants(CallFrame& frame) {
+  if (frame.has_launch_constants) return;
+  frame.has_launch_constants = true;
+  for (const DecodedFunction::LaunchConstant& one : frame.program->launch_constants) {
+    uint32_t word;
+    std::memcpy(&word, one.variable ? one.variable : align_within(parameters_, kAlign) + one.parameter, sizeof word);
+    std::fill_n(reinterpret_cast<uint32_t*>(frame.registers_base() + one.to), kWarpSize, word);
+  }
+}
 
 void BlockMemory::bind(WarpContext& context, CallFrame* frame) {
   const DecodedFunction& program = *frame->program;

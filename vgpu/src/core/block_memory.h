@@ -17,6 +17,9 @@ class BlockMemory {
   uint32_t shared_bytes() const { return dynamic_offset_ + dynamic_bytes_; }
   uint32_t dynamic_offset() const { return dynamic_offset_; }  // of the shared memory that the launch brings
 
+  // The words of a kernel's frame that come with the launch; once is enough.
+  void write_launch_constants(CallFrame& frame);
+
   // From now on the context's registers and memory are this call's.
   void bind(WarpContext& context, CallFrame* frame);
 

@@ -15,23 +15,48 @@ Step ControlFlow::branch(Warp& warp, uint32_t group, uint32_t mask, uint32_t tar
   return Step::Next;
 }
 
-Step ControlFlow::branch_indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
-  const uint32_t* index = lane_values<uint32_t>(context_, i.a);
-  const std::vector<uint32_t>& table = warp.groups[group].frame->program->branch_tables[static_cast<size_t>(i.imm)];
-  uint32_t at = warp.groups[group].pc, left = mask;
+// target_of(lane): kNoPc where there is no such place.
+template <class F> Step ControlFlow::branch_each(Warp& warp, uint32_t group, uint32_t mask, F target_of) {
+  uint32_t target[kWarpSize], at = warp.groups[group].pc, left = mask;
+  for_each_lane(mask, [&](uint32_t l) { target[l] = target_of(l); });
   while (left) {
-    uint32_t lane = static_cast<uint32_t>(__builtin_ctz(left)), chosen = index[lane], same = 0;
-    if (chosen >= table.size()) return fail(Fault::OutOfBounds);
-    for_each_lane(left, [&](uint32_t l) { same |= uint32_t(index[l] == chosen) << l; });
+    const uint32_t chosen = target[__builtin_ctz(left)];
+    uint32_t same = 0;
+    if (chosen == kNoPc) return fail(Fault::OutOfBounds);
+    for_each_lane(left, [&](uint32_t l) { same |= uint32_t(target[l] == chosen) << l; });
     left &= ~same;
     if (same == warp.groups[group].mask) {
-      warp.groups[group].pc = table[chosen];
+      warp.groups[group].pc = chosen;
       return Step::Next;
     }
-    warp.diverge(group, same, table[chosen]);
+    warp.diverge(group, same, chosen);
   }
   warp.groups[group].pc = at + 1;
   return Step::Next;
+}
+
+Step ControlFlow::branch_indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
+  const uint32_t* index = lane_values<uint32_t>(context_, i.a);
+  const std::vector<uint32_t>& table = warp.groups[group].frame->program->branch_tables[static_cast<size_t>(i.imm)];
+  return branch_each(warp, group, mask, [&](uint32_t l) { return index[l] < table.size() ? table[index[l]] : kNoPc; });
+}
+
+Step ControlFlow::branch_computed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
+  const uint32_t *value = lane_values<uint32_t>(context_, i.a), added = static_cast<uint32_t>(i.imm);
+  const size_t size = warp.groups[group].frame->program->code.size();
+  return branch_each(warp, group, mask, [&](uint32_t l) {
+    const uint32_t sum = value[l] + added;
+    return sum % i.e == 0 && sum / i.e < size ? sum / i.e : kNoPc;
+  });
+}
+
+Step ControlFlow::branch_on_divergence(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
+  if (mask) {
+    const uint32_t named = lane_values<uint32_t>(context_, i.a)[__builtin_ctz(mask)];
+    const bool converged = (named & warp.live_mask & ~warp.groups[group].mask) == 0;
+    if (converged != (i.variant == kIfConverged)) mask = 0;
+  }
+  return branch(warp, group, mask, static_cast<uint32_t>(i.imm));
 }
 
 Step ControlFlow::call(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {

@@ -17,12 +17,15 @@ class ControlFlow {
   // By the lanes of `mask`; those that the guard leaves out go on behind the instruction.  A fault ends the slice.
   Step branch(Warp& warp, uint32_t group, uint32_t mask, uint32_t target);
   Step branch_indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  Step branch_computed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  Step branch_on_divergence(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   Step call(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   Step return_from_call(Warp& warp, uint32_t group, uint32_t mask);
 
   Fault fault() const { return fault_; }  // of the last step
 
  private:
+  template <class F> Step branch_each(Warp& warp, uint32_t group, uint32_t mask, F target_of);
   Step fail(Fault fault) { return fault_ = fault, Step::Stop; }
   const DecodedFunction* resolve_indirect_callee(Warp& warp, uint32_t group, const Instruction& i, uint32_t& mask);
 

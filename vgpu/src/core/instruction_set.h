@@ -37,9 +37,14 @@ enum class InstructionKind : uint8_t {
   Yield,    // others go first, as far as there are any
   Barrier,  // of the block; a: its number; b: threads, where count is 2; variant: a BarrierMode; c: the predicate, d: the result
   WarpSync,  // execute, as soon as all lanes that b names have come
+  ComputedBranch,  // a: a register of 32 bits; the target is that and imm, divided by e, the bytes of an instruction
+  DivergenceBranch,  // imm: the target; a: names lanes; variant: whether all of them, or not all, must be here (DivergenceTest)
+  LeaveWarpSync,  // execute, which takes lanes out of sets that others wait for at a WarpSync
 };
 
 // Who comes to a barrier waits, or only arrives; or waits for how many predicates hold, whether all do, or any.
+enum DivergenceTest : uint8_t { kIfDiverged, kIfConverged };
+
 enum BarrierMode : uint8_t { kBarrierSync, kBarrierArrive, kBarrierCount, kBarrierAll, kBarrierAny };
 
 // Registers are byte offsets into a warp's frame: 32 lanes of their type one after the other, or, of a predicate, one bit
@@ -74,6 +79,13 @@ struct DecodedFunction {
   std::vector<std::string> address_taken;  // functions whose addresses it takes
   uint32_t register_bytes = 0;  // of one warp's frame; the special ones come first
   std::vector<uint8_t> constants;  // what the frame holds behind the registers, the same for every warp
+  // Words behind the registers that each launch brings: of its parameters, or of a variable that kernels only read.
+  struct LaunchConstant {
+    uint32_t to;  // in the frame: the word for 32 lanes
+    uint32_t parameter;  // bytes
+    const uint8_t* variable;  // nullptr: of the parameters
+  };
+  std::vector<LaunchConstant> launch_constants;
   uint32_t parameter_bytes = 0, local_bytes = 0, scratch_bytes = 0, shared_bytes = 0;
   uint32_t shared_guards = 0;  // of the shared bytes those that lie between variables and are nobody's (VGPU_CHECK=memcheck)
   struct Variable {
@@ -82,6 +94,7 @@ struct DecodedFunction {
   };
   std::vector<Variable> shared_variables;
   uint32_t declared_shared() const { return shared_bytes - shared_guards; }
+  const char* position = "line";  // what Instruction::line counts: lines of a text, or bytes of machine code ("offset")
   uint32_t local_align = 16, shared_align = 16;  // of each lane's local variables; of the block's shared ones
 };
 

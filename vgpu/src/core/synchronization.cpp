@@ -32,6 +32,19 @@ uint32_t lanes_named(const ConvergenceGroup& group) {
   return lane_values<uint32_t>(of, instruction_of(group).b)[first_lane(group.mask)];
 }
 
+// Of these lanes the first ones that name each other and wait for no one else that lives; 0: there are none.
+uint32_t complete_lanes(const uint32_t* named, uint32_t mask, uint32_t live) {
+  for (uint32_t left = mask; left;) {
+    const uint32_t expected = named[first_lane(left)], first = 1u << first_lane(left);
+    uint32_t same = 0;
+    for_each_lane(left, [&](uint32_t l) { same |= uint32_t(named[l] == expected) << l; });
+    same &= expected | first;
+    if ((expected & live & ~same) == 0) return same;
+    left &= ~same;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Step Block::arrive(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
@@ -91,17 +104,12 @@ Step Block::warp_sync(Warp& warp, uint32_t group, const Instruction& i, uint32_t
   uint32_t at = warp.groups[group].pc;
   if (mask != warp.groups[group].mask) warp.diverge(group, warp.groups[group].mask & ~mask, at + 1);
   if (!mask) return warp.remove_group(group), Step::Stop;
-  const uint32_t* named = lane_values<uint32_t>(context_, i.b);
-  uint32_t expected = named[first_lane(mask)], same = 0;
-  for_each_lane(mask, [&](uint32_t l) { same |= uint32_t(named[l] == expected) << l; });
-  same &= expected | (1u << first_lane(mask));
-  if (same != mask) {
-    // Other lanes name others: they meet by themselves, after these.
+  const uint32_t same = complete_lanes(lane_values<uint32_t>(context_, i.b), mask, warp.live_mask);
+  if (same != mask && same) {  // other lanes name others: they meet by themselves
     warp.diverge(group, mask & ~same, at);
     warp.groups.back().state = GroupState::AwaitingWarpSync;
   }
-  uint32_t needed = expected & warp.live_mask;
-  if ((same & needed) != needed) {
+  if (!same) {
     warp.groups[group].state = GroupState::AwaitingWarpSync;
     return Step::Stop;
   }
@@ -112,6 +120,16 @@ Step Block::warp_sync(Warp& warp, uint32_t group, const Instruction& i, uint32_t
     on_warp_sync(same);
   }
   warp.groups[group].pc = at + 1;
+  warp.recheck_warp_syncs();
+  return warp.groups.size() > 1 ? Step::Stop : Step::Next;
+}
+
+// Others may have waited for these lanes alone.
+Step Block::leave_warp_sync(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
+  warp.groups[group].pc++;
+  if (!mask) return Step::Next;
+  context_.active_mask = mask;
+  i.execute(context_, i);
   warp.recheck_warp_syncs();
   return warp.groups.size() > 1 ? Step::Stop : Step::Next;
 }

@@ -18,7 +18,7 @@ uint8_t* CallFrame::local_base() { return align_within(local, program->local_ali
 
 void CallFrame::reset(const DecodedFunction& p) {
   if (program != &p) {
-    program = &p;
+    program = &p, has_launch_constants = false;
     charge.set(p.register_bytes + p.constants.size() +
                uint64_t(kWarpSize) * (p.local_bytes + p.scratch_bytes + p.parameter_bytes));
     registers.assign(p.register_bytes + p.constants.size() + 64, 0);

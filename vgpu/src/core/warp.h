@@ -19,6 +19,7 @@ struct CallFrame {
   uint32_t return_pc = 0;
   uint32_t depth = 0;
   uint32_t ref_count = 0;  // groups in it, and frames called from it
+  bool has_launch_constants = false;
   MemoryReservation charge;
 
   void reset(const DecodedFunction& p);  // registers zero, constants in place
