@@ -1,3 +1,4 @@
+// Detects reads of uninitialized memory (VGPU_CHECK=initcheck).
 #include "initcheck.h"
 
 #include <cstdio>

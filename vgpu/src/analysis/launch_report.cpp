@@ -1,3 +1,4 @@
+// Writes VGPU_REPORT: one line of JSON for each launch, with its order-dependent atomics.
 #include "launch_report.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Detects accesses that run from one shared array into the next (VGPU_CHECK=memcheck).
 #include "memcheck.h"
 
 #include <algorithm>

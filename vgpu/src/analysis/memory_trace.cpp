@@ -1,3 +1,4 @@
+// Writes the atomics and stores of one launch in their order (VGPU_MEMORY_TRACE).
 #include "memory_trace.h"
 
 #include "core/launch.h"

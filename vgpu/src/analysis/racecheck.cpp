@@ -1,3 +1,4 @@
+// Detects data races with vector clocks and shadow memory (VGPU_CHECK=racecheck).
 #include "racecheck.h"
 
 #include <algorithm>

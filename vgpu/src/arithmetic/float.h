@@ -11,7 +11,7 @@ namespace vgpu {
 inline float canonicalize_nan(float x) { return x != x ? bit_cast<float>(0x7fffffffu) : x; }
 inline double canonicalize_nan(double x) { return x != x ? bit_cast<double>(0x7ff8000000000000ull) : x; }
 
-constexpr float kLeastNormal = 0x1p-126f;
+constexpr float kMinNormal = 0x1p-126f;
 
 // A subnormal becomes a zero of its sign.
 inline float flush_subnormal(float x) {

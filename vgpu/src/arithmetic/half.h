@@ -59,20 +59,20 @@ inline uint16_t to_bfloat16(double x, RoundingMode to = RoundingMode::Nearest) {
 }
 
 // relu: the greater one of a rounded result and +0.  The NaN that conversions give has no sign.
-inline uint16_t not_negative(uint16_t bits) { return bits & 0x8000u ? 0 : bits; }
+inline uint16_t relu(uint16_t bits) { return bits & 0x8000u ? 0 : bits; }
 
 // How the two formats go in and out of double, and lose their subnormals.
 struct HalfFormat {
-  static double in(uint16_t x) { return half_to_float(x); }
-  static uint16_t out(double x) { return to_half(x); }
-  static uint16_t flushed(uint16_t x) { return x & 0x7c00 ? x : x & 0x8000; }
-  static constexpr double kLeastNormal = 0x1p-14;
+  static double from_bits(uint16_t x) { return half_to_float(x); }
+  static uint16_t to_bits(double x) { return to_half(x); }
+  static uint16_t flush_subnormal(uint16_t x) { return x & 0x7c00 ? x : x & 0x8000; }
+  static constexpr double kMinNormal = 0x1p-14;
 };
 struct BfloatFormat {
-  static double in(uint16_t x) { return bfloat16_to_float(x); }
-  static uint16_t out(double x) { return to_bfloat16(x); }
-  static uint16_t flushed(uint16_t x) { return x & 0x7f80 ? x : x & 0x8000; }
-  static constexpr double kLeastNormal = 0x1p-126;
+  static double from_bits(uint16_t x) { return bfloat16_to_float(x); }
+  static uint16_t to_bits(double x) { return to_bfloat16(x); }
+  static uint16_t flush_subnormal(uint16_t x) { return x & 0x7f80 ? x : x & 0x8000; }
+  static constexpr double kMinNormal = 0x1p-126;
 };
 
 }  // namespace vgpu

@@ -14,14 +14,14 @@ enum class AccessSpace : uint8_t { Generic, Shared, Local, Param, Scratch };
 
 // Host addresses of the active lanes for an access of `bytes` at imm, or at the register a of e bytes (0: none) and imm
 // behind; false, with the fault set, where one may not be touched.
-bool resolve_addresses(WarpContext& w, const Instruction& i, AccessSpace where, uint32_t bytes, uint8_t* at[kWarpSize],
+bool resolve_addresses(WarpContext& warp, const Instruction& i, AccessSpace where, uint32_t bytes, uint8_t* at[kWarpSize],
                        bool writes = false);
 
 // The same for addresses, or for offsets of a space, that the caller has computed for each lane.
-bool check_addresses(WarpContext& w, const uint64_t* address, uint32_t bytes, uint8_t* at[kWarpSize], bool writes = false);
-bool check_offsets(WarpContext& w, AccessSpace where, const uint32_t* offset, uint32_t bytes, uint8_t* at[kWarpSize]);
+bool check_addresses(WarpContext& warp, const uint64_t* address, uint32_t bytes, uint8_t* at[kWarpSize], bool writes = false);
+bool check_offsets(WarpContext& warp, AccessSpace where, const uint32_t* offset, uint32_t bytes, uint8_t* at[kWarpSize]);
 
 // May the lane touch this generic address: the device's, in the block's shared memory or in the lane's own?
-bool is_accessible(WarpContext& w, uint32_t lane, uint64_t address, uint32_t bytes, bool writes = false);
+bool is_accessible(WarpContext& warp, uint32_t lane, uint64_t address, uint32_t bytes, bool writes = false);
 
 }  // namespace vgpu

@@ -1,3 +1,4 @@
+// Reserves the address range of the device, and chooses where allocations lie in it.
 #include "address_range.h"
 
 #include <algorithm>

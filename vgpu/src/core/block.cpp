@@ -1,3 +1,4 @@
+// Runs the warps of one block: chooses a warp and a convergence group, and executes until it must switch.
 #include "block.h"
 
 #include <algorithm>
@@ -14,19 +15,19 @@ bool may_come_late(const Instruction& i) { return i.count == 0 && i.variant == k
 
 uint32_t count_lanes(uint32_t mask) { return static_cast<uint32_t>(__builtin_popcount(mask)); }
 
-const char* description(Fault fault) {
+const char* description(KernelFault fault) {
   switch (fault) {
-    case Fault::None: return "";
-    case Fault::OutOfBounds: return "an access outside of what was allocated";
-    case Fault::Misaligned: return "an access that is not aligned";
-    case Fault::Trap: return "a trap";
-    case Fault::Deadlock: return "every thread waits";
-    case Fault::NoProgress: return "no end within the instructions allowed";
-    case Fault::CallDepth: return "calls too deep";
-    case Fault::ReadOnly: return "a write to memory that kernels may only read";
-    case Fault::Assertion: return "a failed assertion";
-    case Fault::IllegalInstruction: return "an operand that the instruction does not have";
-    case Fault::NoObject: return "a texture or surface object that is none, or is over memory that is freed";
+    case KernelFault::None: return "";
+    case KernelFault::OutOfBounds: return "an access outside of what was allocated";
+    case KernelFault::Misaligned: return "an access that is not aligned";
+    case KernelFault::Trap: return "a trap";
+    case KernelFault::Deadlock: return "every thread waits";
+    case KernelFault::NoProgress: return "no end within the instructions allowed";
+    case KernelFault::CallDepth: return "calls too deep";
+    case KernelFault::ReadOnly: return "a write to memory that kernels may only read";
+    case KernelFault::Assertion: return "a failed assertion";
+    case KernelFault::IllegalInstruction: return "an operand that the instruction does not have";
+    case KernelFault::NoObject: return "a texture or surface object that is none, or is over memory that is freed";
   }
   return "";
 }
@@ -79,7 +80,7 @@ void Block::run_slice() {
     for (Warp& warp : warps_)
       if (!warp.groups.empty() && warp_sync_diverged(warp)) return end_slice(warp);
     if (waits_for_deferred()) return;
-    return set_fault(Fault::Deadlock, nullptr, launch_.program);
+    return set_fault(KernelFault::Deadlock, nullptr, launch_.program);
   }
   for (uint32_t skip = schedule_.choose_index(count_lanes(left)); skip; skip--) left &= left - 1;
   Warp& warp = warps_[static_cast<uint32_t>(__builtin_ctz(left))];
@@ -124,7 +125,7 @@ inline Block::Visible Block::run_visible(Warp& warp, ConvergenceGroup& g, const 
   if (context_.deferred && i.variant != kWeak && !may_come_late(i)) context_.deferred->settle(*context_.deferrals, mask);
   i.execute(context_, i);
   if (context_.deferred) context_.deferred->settle_passed();
-  if (context_.fault != Fault::None) {
+  if (context_.fault != KernelFault::None) {
     set_fault(context_.fault, &i, g.frame->program);
     return Visible::StopBefore;
   }
@@ -161,7 +162,7 @@ Step Block::run_until_control_flow(Warp& warp, uint32_t group, uint32_t stop, ui
       done += count_lanes(mask);
       context_.active_mask = mask;
       i.execute(context_, i);
-      if (context_.fault == Fault::None) continue;
+      if (context_.fault == KernelFault::None) continue;
       set_fault(context_.fault, &i, &program);
       how = Step::Stop;
       break;
@@ -215,7 +216,7 @@ Step Block::execute_control(Warp& warp, uint32_t group, const Instruction& i, ui
   CallFrame* const frame = warp.groups[group].frame;
   const DecodedFunction* const program = frame->program;
   const auto checked = [&](Step how) {
-    if (control_.fault() != Fault::None) set_fault(control_.fault(), &i, program);
+    if (control_.fault() != KernelFault::None) set_fault(control_.fault(), &i, program);
     return how;
   };
   switch (i.kind) {
@@ -226,7 +227,7 @@ Step Block::execute_control(Warp& warp, uint32_t group, const Instruction& i, ui
       return frame->caller ? control_.return_from_call(warp, group, mask) : exit_lanes(warp, group, mask);
     case InstructionKind::Exit: return exit_lanes(warp, group, mask);
     case InstructionKind::Trap:
-      if (mask) return set_fault(Fault::Trap, &i, program), Step::Stop;
+      if (mask) return set_fault(KernelFault::Trap, &i, program), Step::Stop;
       warp.groups[group].pc++;
       return Step::Next;
     case InstructionKind::Yield:
@@ -255,11 +256,11 @@ Step Block::exit_lanes(Warp& warp, uint32_t group, uint32_t mask) {
   return gone || mask ? Step::Stop : Step::Next;
 }
 
-void Block::set_fault(Fault fault, const Instruction* i, const DecodedFunction* program) {
+void Block::set_fault(KernelFault fault, const Instruction* i, const DecodedFunction* program) {
   result_.fault = fault;
   result_.message = std::string(description(fault)) + " in " + program->name;
   if (i) result_.message += std::string(", ") + program->position + " " + std::to_string(i->line);
-  if (context_.fault != Fault::None) {
+  if (context_.fault != KernelFault::None) {
     char hex[32];
     snprintf(hex, sizeof hex, ", address 0x%llx", static_cast<unsigned long long>(context_.fault_address));
     result_.message += hex;

@@ -43,7 +43,7 @@ class Block {
   Step exit_lanes(Warp& warp, uint32_t group, uint32_t mask);
   void preempt(Warp& warp, ConvergenceGroup& group);
   void park(Warp& warp, ConvergenceGroup& group);
-  void set_fault(Fault fault, const Instruction* i, const DecodedFunction* program);
+  void set_fault(KernelFault fault, const Instruction* i, const DecodedFunction* program);
 
   // synchronization.cpp: lanes that wait for each other.
   Step arrive(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);

@@ -1,3 +1,4 @@
+// Allocates a block's shared memory and binds it, and the kernel's parameters, to a warp.
 #include "block_memory.h"
 
 #include <algorithm>

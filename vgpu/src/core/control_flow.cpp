@@ -1,3 +1,4 @@
+// Executes branches, calls, returns and exits.
 #include "control_flow.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ template <class F> Step ControlFlow::branch_each(Warp& warp, uint32_t group, uin
   while (left) {
     const uint32_t chosen = target[__builtin_ctz(left)];
     uint32_t same = 0;
-    if (chosen == kNoPc) return fail(Fault::OutOfBounds);
+    if (chosen == kNoPc) return fail(KernelFault::OutOfBounds);
     for_each_lane(left, [&](uint32_t l) { same |= uint32_t(target[l] == chosen) << l; });
     left &= ~same;
     if (same == warp.groups[group].mask) {
@@ -65,10 +66,10 @@ Step ControlFlow::call(Warp& warp, uint32_t group, const Instruction& i, uint32_
   if (!mask) return warp.remove_group(group), Step::Stop;
   CallFrame* caller = warp.groups[group].frame;
   const CallSite& site = caller->program->calls[static_cast<size_t>(i.imm)];
-  if (caller->depth + 1 >= launch_.max_call_depth) return fail(Fault::CallDepth);
+  if (caller->depth + 1 >= launch_.max_call_depth) return fail(KernelFault::CallDepth);
   const DecodedFunction* callee =
       site.callee.empty() ? resolve_indirect_callee(warp, group, i, mask) : launch_.functions->program(site.callee);
-  if (!callee || callee->parameter_bytes < site.parameter_bytes) return fail(Fault::OutOfBounds);
+  if (!callee || callee->parameter_bytes < site.parameter_bytes) return fail(KernelFault::OutOfBounds);
   ConvergenceGroup& g = warp.groups[group];
   CallFrame* frame = warp.push_frame(*callee);
   frame->caller = caller, frame->site = &site, frame->depth = caller->depth + 1, frame->return_pc = next;

@@ -22,17 +22,17 @@ class ControlFlow {
   Step call(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   Step return_from_call(Warp& warp, uint32_t group, uint32_t mask);
 
-  Fault fault() const { return fault_; }  // of the last step
+  KernelFault fault() const { return fault_; }  // of the last step
 
  private:
   template <class F> Step branch_each(Warp& warp, uint32_t group, uint32_t mask, F target_of);
-  Step fail(Fault fault) { return fault_ = fault, Step::Stop; }
+  Step fail(KernelFault fault) { return fault_ = fault, Step::Stop; }
   const DecodedFunction* resolve_indirect_callee(Warp& warp, uint32_t group, const Instruction& i, uint32_t& mask);
 
   const Launch& launch_;
   BlockMemory& memory_;
   WarpContext& context_;
-  Fault fault_ = Fault::None;
+  KernelFault fault_ = KernelFault::None;
 };
 
 }  // namespace vgpu

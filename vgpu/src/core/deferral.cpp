@@ -26,7 +26,7 @@ void Block::resume_deferred(DeferredAtomics& deferred_atomics) {
   deferred_atomics.settle_passed();
   context_.deferral_done = false;
   result_.instructions++;
-  if (context_.fault != Fault::None) set_fault(context_.fault, &i, &program);
+  if (context_.fault != KernelFault::None) set_fault(context_.fault, &i, &program);
   else g.pc++;
   quantum_expired_ = false;
   scheduler_.set_ready(warp.number, true);

@@ -1,3 +1,4 @@
+// Defers atomics so that a later one to the same address comes first (schedule atomics:SEED).
 #include "deferred_atomics.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace {
 
 constexpr uint32_t kNone = ~0u;
 constexpr uint32_t kBucketBits = 14, kGranule = 4;  // 16 bytes, the largest access, are in one bucket
-constexpr size_t kMostLate = 1 << kBucketBits;
+constexpr size_t kMaxLate = 1 << kBucketBits;
 
 uint64_t granule(const uint8_t* at) { return reinterpret_cast<uint64_t>(at) >> kGranule; }
 
@@ -22,16 +23,16 @@ uint64_t value_of(const uint8_t* from, uint32_t lane, uint32_t bytes) {
 
 }  // namespace
 
-uint32_t DeferredAtomics::select_arriving(WarpContext& w, uint8_t* const* at, uint8_t* order, uint32_t count) {
+uint32_t DeferredAtomics::select_arriving(WarpContext& warp, uint8_t* const* at, uint8_t* order, uint32_t count) {
   uint32_t now = 0;
   bool stopped = false;
   for (uint32_t k = 0; k < count; k++) {
     uint32_t lane = order[k];
     if (stopped) {
-      w.blocked_mask |= 1u << lane;
-    } else if (!w.deferral_done && schedule_.should_defer_atomic()) {
-      w.deferred_mask |= 1u << lane;
-      waiting_[at[lane]].push_back({arrivals_++, w.block, w.warp, lane});
+      warp.blocked_mask |= 1u << lane;
+    } else if (!warp.deferral_done && schedule_.should_defer_atomic()) {
+      warp.deferred_mask |= 1u << lane;
+      waiting_[at[lane]].push_back({arrivals_++, warp.block, warp.warp, lane});
     } else {
       order[now++] = static_cast<uint8_t>(lane);
       stopped = on_atomic_done(at[lane]);
@@ -54,22 +55,22 @@ bool DeferredAtomics::on_atomic_done(uint8_t* at) {
   return late || !next_.empty();
 }
 
-void DeferredAtomics::arrive_or_defer(WarpContext& w, const Instruction& i, uint8_t* const* at, const uint8_t* order,
+void DeferredAtomics::arrive_or_defer(WarpContext& warp, const Instruction& i, uint8_t* const* at, const uint8_t* order,
                                       uint32_t count, const uint8_t* b, const uint8_t* c, uint32_t bytes, Perform perform) {
   for (uint32_t k = 0; k < count; k++) {
     const uint32_t lane = order[k];
     const uint64_t first = value_of(b, lane, bytes), second = value_of(c, lane, bytes);
     if (schedule_.should_defer_atomic()) {
-      Late& one = defer(w, lane, at[lane]);
+      Late& one = defer(warp, lane, at[lane]);
       one.i = &i, one.perform = perform, one.b = first, one.c = second;
       continue;
     }
     if (late_count_ && bucket(at[lane]) != kNone) {
-      settle_address(at[lane], &w, lane);  // a lane's own are in order
-      perform(w, i, at[lane], lane, first, second);
+      settle_address(at[lane], &warp, lane);  // a lane's own are in order
+      perform(warp, i, at[lane], lane, first, second);
       settle_address(at[lane]);
     } else {
-      perform(w, i, at[lane], lane, first, second);
+      perform(warp, i, at[lane], lane, first, second);
     }
     if (!waiting_.empty()) on_atomic_done(at[lane]);
   }
@@ -80,14 +81,14 @@ uint32_t& DeferredAtomics::bucket(const uint8_t* at) {
 }
 
 // The rest of it is the caller's to set.
-DeferredAtomics::Late& DeferredAtomics::defer(WarpContext& w, uint32_t lane, uint8_t* at) {
+DeferredAtomics::Late& DeferredAtomics::defer(WarpContext& warp, uint32_t lane, uint8_t* at) {
   if (buckets_.empty()) {
-    buckets_.assign(kMostLate, kNone);
-    proxy_.memory = w.memory, proxy_.schedule = w.schedule, proxy_.observer = w.observer,
-    proxy_.visible_writes = w.visible_writes;
-    proxy_.shared_bytes = w.shared_bytes, proxy_.threads = w.threads;
+    buckets_.assign(kMaxLate, kNone);
+    proxy_.memory = warp.memory, proxy_.schedule = warp.schedule, proxy_.observer = warp.observer,
+    proxy_.visible_writes = warp.visible_writes;
+    proxy_.shared_bytes = warp.shared_bytes, proxy_.threads = warp.threads;
   }
-  if (late_count_ == kMostLate) settle_all();
+  if (late_count_ == kMaxLate) settle_all();
   uint32_t slot = static_cast<uint32_t>(late_.size());
   if (free_.empty()) late_.emplace_back();
   else slot = free_.back(), free_.pop_back();
@@ -95,14 +96,14 @@ DeferredAtomics::Late& DeferredAtomics::defer(WarpContext& w, uint32_t lane, uin
   while (*last != kNone) last = &late_[*last].next;
   *last = slot;
   late_count_++;
-  std::vector<DeferralList::Entry>& own = w.deferrals->all;
+  std::vector<DeferralList::Entry>& own = warp.deferrals->all;
   if (own.size() >= kWarpSize && own.size() == own.capacity())
     own.erase(std::remove_if(own.begin(), own.end(), [this](const DeferralList::Entry& old) { return !alive(old); }),
               own.end());
   own.push_back({arrivals_, slot, lane});
   Late& one = late_[slot];
-  one.at = at, one.arrival = arrivals_++, one.shared = w.shared, one.block = w.block, one.warp = w.warp, one.lane = lane,
-  one.next = kNone;
+  one.at = at, one.arrival = arrivals_++, one.shared = warp.shared, one.block = warp.block, one.warp = warp.warp,
+  one.lane = lane, one.next = kNone;
   return one;
 }
 
@@ -152,9 +153,9 @@ void DeferredAtomics::settle(DeferralList& own, uint32_t lanes) {
   own.all.resize(left);
 }
 
-void DeferredAtomics::settle_at(const WarpContext& w, uint8_t* const* at, uint32_t bytes) {
+void DeferredAtomics::settle_at(const WarpContext& warp, uint8_t* const* at, uint32_t bytes) {
   if (!late_count_) return;
-  for_each_lane(w.active_mask, [&](uint32_t l) {
+  for_each_lane(warp.active_mask, [&](uint32_t l) {
     settle_if(at[l], [=](const Late& one) { return one.at + 8 > at[l] && at[l] + bytes > one.at; });
   });
 }
@@ -174,11 +175,11 @@ void DeferredAtomics::settle_all() {
   for (const auto& [arrival, slot] : all) perform(slot);
 }
 
-void DeferredAtomics::settle_shared(DeferralList& own, const WarpContext& w) {
+void DeferredAtomics::settle_shared(DeferralList& own, const WarpContext& warp) {
   for (const DeferralList::Entry& one : own.all) {
     if (!alive(one)) continue;
     uint8_t* at = late_[one.slot].at;
-    if (at >= w.shared && at < w.shared + w.shared_bytes) settle_address(at);
+    if (at >= warp.shared && at < warp.shared + warp.shared_bytes) settle_address(at);
   }
   own.all.clear();
 }

@@ -23,15 +23,15 @@ class DeferredAtomics {
     uint32_t block, warp, lane;
   };
   // Does a lane's atomic on these values, where it is due.
-  using Perform = void (*)(WarpContext& w, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b, uint64_t c);
+  using Perform = void (*)(WarpContext& warp, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b, uint64_t c);
 
   explicit DeferredAtomics(Schedule& schedule) : schedule_(schedule) {}
 
-  // Which of `count` lanes in their `order` come now; how many.  The others are w.held, and w.later: behind one after
+  // Which of `count` lanes in their `order` come now; how many.  The others are warp.held, and warp.later: behind one after
   // which somebody else is next.
-  uint32_t select_arriving(WarpContext& w, uint8_t* const* at, uint8_t* order, uint32_t count);
+  uint32_t select_arriving(WarpContext& warp, uint8_t* const* at, uint8_t* order, uint32_t count);
   // The same for atomics whose old value nobody wants: all lanes go on.  `b` and `c`: each lane's values, of `bytes`.
-  void arrive_or_defer(WarpContext& w, const Instruction& i, uint8_t* const* at, const uint8_t* order, uint32_t count,
+  void arrive_or_defer(WarpContext& warp, const Instruction& i, uint8_t* const* at, const uint8_t* order, uint32_t count,
                        const uint8_t* b, const uint8_t* c, uint32_t bytes, Perform perform);
 
   bool has_waiting() const { return !waiting_.empty() || late_count_; }
@@ -41,10 +41,10 @@ class DeferredAtomics {
 
   // Those that come late, at last: of these lanes, at the places of an access, at addresses that one has gone past, all.
   void settle(DeferralList& own, uint32_t lanes);
-  void settle_at(const WarpContext& w, uint8_t* const* at, uint32_t bytes);
+  void settle_at(const WarpContext& warp, uint8_t* const* at, uint32_t bytes);
   void settle_passed();
   void settle_all();
-  void settle_shared(DeferralList& own, const WarpContext& w);  // of a warp that ends, in its block's shared memory
+  void settle_shared(DeferralList& own, const WarpContext& warp);  // of a warp that ends, in its block's shared memory
 
  private:
   struct Late {
@@ -57,7 +57,7 @@ class DeferredAtomics {
   };
 
   bool on_atomic_done(uint8_t* at);
-  Late& defer(WarpContext& w, uint32_t lane, uint8_t* at);
+  Late& defer(WarpContext& warp, uint32_t lane, uint8_t* at);
   void settle_address(uint8_t* at, const WarpContext* of = nullptr, uint32_t lane = 0);
   void perform(uint32_t slot);
   template <class F> void settle_if(const uint8_t* at, F wanted);

@@ -1,3 +1,4 @@
+// The heap of device-side malloc and free.
 #include "device_heap.h"
 
 #include <algorithm>
@@ -6,7 +7,7 @@ namespace vgpu {
 
 constexpr uint64_t kAlignment = 16;
 constexpr uint64_t kSpan = 16;  // addresses for each byte: pieces lie apart, and are given out again late
-constexpr uint64_t kLeastGuard = 64, kMostGuard = 4096;
+constexpr uint64_t kLeastGuard = 64, kMaxGuard = 4096;
 
 bool DeviceHeap::resize(uint64_t bytes) {
   if (at_) return bytes == bytes_;
@@ -22,7 +23,7 @@ uint64_t DeviceHeap::allocate(uint64_t bytes) {
   if (!bytes || bytes > bytes_) return 0;
   const uint64_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (whole > bytes_ - used_) return 0;
-  const uint64_t at = address_range_->take(whole, kAlignment, std::clamp(whole, kLeastGuard, kMostGuard));
+  const uint64_t at = address_range_->take(whole, kAlignment, std::clamp(whole, kLeastGuard, kMaxGuard));
   if (!at) return 0;
   memory_.add_piece(at_, at, bytes);
   return used_ += allocated_[at] = whole, at;

@@ -57,7 +57,7 @@ struct Instruction {
   uint8_t variant = 0;  // the family's own
   int32_t guard = -1;  // a predicate register
   uint32_t d = 0, a = 0, b = 0, c = 0, e = 0;
-  uint32_t v[4] = {0, 0, 0, 0};
+  uint32_t vector_registers[4] = {0, 0, 0, 0};
   int64_t imm = 0;
   uint32_t line = 0;  // of the module's text
 };

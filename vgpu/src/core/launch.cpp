@@ -1,3 +1,4 @@
+// Runs the blocks of a grid in the order that the schedule chooses.
 #include "launch.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ class GridExecutor {
         deferred_atomics_(schedule) {}
 
   LaunchResult run_to_completion() {
-    while (total_.fault == Fault::None && (has_pending_blocks() || !resident_.empty())) {
+    while (total_.fault == KernelFault::None && (has_pending_blocks() || !resident_.empty())) {
       while (has_pending_blocks() && resident_.size() < max_resident_) admit(next_pending());
       run_block_slice(select_block());
     }
@@ -99,7 +100,7 @@ class GridExecutor {
     LaunchResult& done = block.result();
     total_.instructions += done.instructions, done.instructions = 0;
     total_.atomics += done.atomics, done.atomics = 0;
-    if (done.fault != Fault::None) total_.fault = done.fault, total_.message = done.message;
+    if (done.fault != KernelFault::None) total_.fault = done.fault, total_.message = done.message;
     if (launch_.max_instructions && total_.instructions > launch_.max_instructions) set_no_progress();
     if (!block.quantum_expired()) expired_quanta_ = block.done() ? 0 : expired_quanta_;
     else if (++expired_quanta_ % kMaxExpiredQuanta == 0) admit_waiting();
@@ -121,7 +122,7 @@ class GridExecutor {
   }
 
   void set_no_progress() {
-    total_.fault = Fault::NoProgress;
+    total_.fault = KernelFault::NoProgress;
     total_.message = "no end within the instructions allowed in " + launch_.program->name;
   }
 

@@ -27,7 +27,7 @@ struct Launch {
 };
 
 struct LaunchResult {
-  Fault fault = Fault::None;
+  KernelFault fault = KernelFault::None;
   std::string message;        // empty where all went well
   uint64_t instructions = 0;  // of all lanes together
   uint64_t atomics = 0;

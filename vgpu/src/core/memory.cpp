@@ -1,3 +1,4 @@
+// Device memory: allocations with guards, quarantine of freed memory, and what was written.
 #include "memory.h"
 
 #include <sys/mman.h>
@@ -10,8 +11,8 @@ namespace vgpu {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kMostRange = 1ull << 43, kRangePerByte = 256;  // of addresses
-constexpr uint64_t kLeastGuard = 256 << 10, kMostGuard = 256 << 20;
+constexpr uint64_t kMaxRange = 1ull << 43, kRangePerByte = 256;  // of addresses
+constexpr uint64_t kLeastGuard = 256 << 10, kMaxGuard = 256 << 20;
 
 // Of zeros, of which none takes room before it is used.
 void* pages(uint64_t bytes, void* where = nullptr) {
@@ -22,7 +23,7 @@ void* pages(uint64_t bytes, void* where = nullptr) {
 
 uint64_t whole_pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 // As much room again behind it as it takes itself: an index that is twice too large is seen.
-uint64_t guard(uint64_t bytes) { return std::clamp(whole_pages(bytes), kLeastGuard, kMostGuard); }
+uint64_t guard(uint64_t bytes) { return std::clamp(whole_pages(bytes), kLeastGuard, kMaxGuard); }
 void* pointer(uint64_t at) { return reinterpret_cast<void*>(at); }
 
 }  // namespace
@@ -36,8 +37,7 @@ DeviceMemory::~DeviceMemory() {
 // The range, as large as the system lets it be.
 bool DeviceMemory::open() {
   if (address_range_) return true;
-  for (uint64_t bytes = std::min(std::max(total_, uint64_t(1) << 30) * kRangePerByte, kMostRange); bytes >= total_;
-       bytes /= 2) {
+  for (uint64_t bytes = std::min(std::max(total_, uint64_t(1) << 30) * kRangePerByte, kMaxRange); bytes >= total_; bytes /= 2) {
     void* at = pages(bytes);
     if (!at) continue;
     madvise(at, bytes, MADV_NOHUGEPAGE);  // allocations lie apart: a large page each would be mostly for nothing

@@ -10,18 +10,18 @@ class MemoryReservation {
  public:
   MemoryReservation() = default;
   MemoryReservation(const MemoryReservation&) = delete;
-  ~MemoryReservation() { all() -= bytes_; }
+  ~MemoryReservation() { total_reserved() -= bytes_; }
 
   // In place of what it was.  OutOfResources: all together are too many.
   void set(uint64_t bytes) {
-    all() += bytes - bytes_;
+    total_reserved() += bytes - bytes_;
     bytes_ = bytes;
-    if (all() > kMost) throw OutOfResources("more memory for threads in flight than this device has");
+    if (total_reserved() > kQuota) throw OutOfResources("more memory for threads in flight than this device has");
   }
 
  private:
-  static constexpr uint64_t kMost = 1ull << 30;
-  static uint64_t& all() {
+  static constexpr uint64_t kQuota = 1ull << 30;
+  static uint64_t& total_reserved() {
     thread_local uint64_t bytes = 0;
     return bytes;
   }

@@ -52,17 +52,17 @@ class ObserverList : public Observer {
   void on_launch_begin(const Launch& launch) override {
     for (auto& one : all_) one->on_launch_begin(launch);
   }
-  void on_access(const WarpContext& w, const Instruction& i, const MemoryAccess& t) override {
-    for (auto& one : all_) one->on_access(w, i, t);
+  void on_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& t) override {
+    for (auto& one : all_) one->on_access(warp, i, t);
   }
-  void on_fence(const WarpContext& w) override {
-    for (auto& one : all_) one->on_fence(w);
+  void on_fence(const WarpContext& warp) override {
+    for (auto& one : all_) one->on_fence(warp);
   }
   void on_block_barrier(uint32_t block) override {
     for (auto& one : all_) one->on_block_barrier(block);
   }
-  void on_warp_sync(const WarpContext& w, uint32_t mask) override {
-    for (auto& one : all_) one->on_warp_sync(w, mask);
+  void on_warp_sync(const WarpContext& warp, uint32_t mask) override {
+    for (auto& one : all_) one->on_warp_sync(warp, mask);
   }
   void on_launch_end(const Launch& launch, const LaunchResult& outcome) override {
     for (auto& one : all_) one->on_launch_end(launch, outcome);
@@ -82,13 +82,13 @@ struct Location {
   uint64_t allocation = 0;  // its number; of shared memory the block's
   uint64_t offset = 0;
 };
-bool is_shared(const WarpContext& w, const uint8_t* at);  // its block's
-Location location_of(const WarpContext& w, const uint8_t* at);
+bool is_shared(const WarpContext& warp, const uint8_t* at);  // its block's
+Location location_of(const WarpContext& warp, const uint8_t* at);
 
 // Tells the observer, with the active lanes in the order of their numbers where none is given.
-void notify_access(const WarpContext& w, const Instruction& i, MemoryAccess access);
+void notify_access(const WarpContext& warp, const Instruction& i, MemoryAccess access);
 
 // The number of a lane's thread in the grid.
-uint64_t global_thread_index(const WarpContext& w, uint32_t lane);
+uint64_t global_thread_index(const WarpContext& warp, uint32_t lane);
 
 }  // namespace vgpu

@@ -1,3 +1,4 @@
+// Parses a schedule and draws its choices.
 #include "schedule.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Fills the special registers of a warp when its block begins.
 #include "special_registers.h"
 
 #include <algorithm>

@@ -53,7 +53,7 @@ Step Block::arrive(Warp& warp, uint32_t group, const Instruction& i, uint32_t ma
   if (!mask) return warp.remove_group(group), Step::Stop;
   ConvergenceGroup& g = warp.groups[group];
   uint32_t lane = first_lane(mask), which = lane_values<uint32_t>(context_, i.a)[lane];
-  if (which >= kBarriersPerBlock) return set_fault(Fault::IllegalInstruction, &i, g.frame->program), Step::Stop;
+  if (which >= kBarriersPerBlock) return set_fault(KernelFault::IllegalInstruction, &i, g.frame->program), Step::Stop;
   Barrier& barrier = barriers_[which];
   barrier.expected = i.count == 2 ? lane_values<uint32_t>(context_, i.b)[lane] : 0;
   barrier.arrived += count_lanes(mask);

@@ -1,3 +1,4 @@
+// Texture fetches: addressing, filtering and conversion of texels.
 #include "texture.h"
 
 #include "memory.h"

@@ -1,3 +1,4 @@
+// Call frames and convergence groups of a warp.
 #include "warp.h"
 
 #include <algorithm>

@@ -15,7 +15,7 @@ class Schedule;
 class TextureObjects;
 
 // How a launch ends that does not end well.
-enum class Fault : uint8_t {
+enum class KernelFault : uint8_t {
   None,
   OutOfBounds,
   Misaligned,
@@ -73,30 +73,30 @@ struct WarpContext {
   uint64_t atomics = 0;
   bool observed_change = false;  // a register got another value from memory that others write
   uint64_t* visible_writes = nullptr;  // of the launch: how often memory that others see was written
-  Fault fault = Fault::None;
+  KernelFault fault = KernelFault::None;
   uint64_t fault_address = 0;
 
-  void set_fault(Fault what, uint64_t address) {
-    if (fault == Fault::None) fault = what, fault_address = address;
+  void set_fault(KernelFault what, uint64_t address) {
+    if (fault == KernelFault::None) fault = what, fault_address = address;
   }
 };
 
 template <class T>
-inline T* lane_values(WarpContext& w, uint32_t offset) {
-  return reinterpret_cast<T*>(w.frame + offset);
+inline T* lane_values(WarpContext& warp, uint32_t offset) {
+  return reinterpret_cast<T*>(warp.frame + offset);
 }
 
-inline uint32_t& predicate(WarpContext& w, uint32_t offset) { return *reinterpret_cast<uint32_t*>(w.frame + offset); }
+inline uint32_t& predicate(WarpContext& warp, uint32_t offset) { return *reinterpret_cast<uint32_t*>(warp.frame + offset); }
 
 // The active lanes' bits of a predicate; the others keep theirs.
-inline void write_predicate(WarpContext& w, uint32_t offset, uint32_t bits) {
-  uint32_t& held = predicate(w, offset);
-  held = (held & ~w.active_mask) | (bits & w.active_mask);
+inline void write_predicate(WarpContext& warp, uint32_t offset, uint32_t bits) {
+  uint32_t& held = predicate(warp, offset);
+  held = (held & ~warp.active_mask) | (bits & warp.active_mask);
 }
 
 template <class F>
-inline void set_predicate(WarpContext& w, uint32_t offset, F f) {
-  write_predicate(w, offset, lanes_where(f));
+inline void set_predicate(WarpContext& warp, uint32_t offset, F f) {
+  write_predicate(warp, offset, lanes_where(f));
 }
 
 }  // namespace vgpu

@@ -1,3 +1,4 @@
+// Tensors, descriptors and activations that the CPU fallbacks of cuDNN share.
 #include "dnn.h"
 
 #include <cmath>

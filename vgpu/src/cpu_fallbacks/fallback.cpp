@@ -1,3 +1,4 @@
+// Runs a CPU fallback in stream order, checks its memory, and names it in reports.
 #include "fallback.h"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// CUDA arrays: allocation, and copies from and to them.
 #include "arrays.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Device and function attributes: the limits of a card of the asked compute capability.
 #include "attributes.h"
 
 #include <algorithm>

@@ -4,9 +4,9 @@
 namespace vgpu {
 
 enum Attribute : int {
-  kMostThreads = 1,
-  kMostThreadsX = 2,
-  kMostBlocksX = 5,
+  kMaxThreads = 1,
+  kMaxThreadsX = 2,
+  kMaxBlocksX = 5,
   kSharedOfBlock = 8,
   kConstantBytes = 9,
   kLanesOfWarp = 10,

@@ -189,9 +189,9 @@ API int cuCtxGetLimit(size_t* value, int which) {
                                         : 0);
 }
 API int cuCtxSetLimit(int which, size_t bytes) {
-  constexpr size_t kMostStack = 512 << 10;
+  constexpr size_t kMaxStack = 512 << 10;
   if (in_host_function()) return kNotPermitted;
-  if (which < 0 || which >= kLimits || (which == kStack && bytes > kMostStack))
+  if (which < 0 || which >= kLimits || (which == kStack && bytes > kMaxStack))
     return which == kStack ? kInvalidValue : kUnsupportedLimit;
   if (which == kStack) return Device::get().set_stack_bytes(bytes), kSuccess;
   return which != kHeap || Device::get().heap().resize(bytes) ? kSuccess : kInvalidValue;

@@ -1,3 +1,4 @@
+// Launches kernels on the device, and turns their faults into CUDA errors.
 #include "device.h"
 
 #include <algorithm>
@@ -41,17 +42,17 @@ void make_observers(ObserverList& all, DeviceMemory& memory, bool& guards_shared
     all.add(std::make_unique<MemoryTrace>(asked.traced, open_report_file("VGPU_MEMORY_TRACE", asked.trace)));
 }
 
-CudaResult result_of(Fault fault) {
+CudaResult result_of(KernelFault fault) {
   switch (fault) {
-    case Fault::None: return kSuccess;
-    case Fault::OutOfBounds:
-    case Fault::ReadOnly:
-    case Fault::NoObject: return kIllegalAddress;
-    case Fault::Misaligned: return kMisalignedAddress;
-    case Fault::Assertion: return kAssert;
-    case Fault::IllegalInstruction: return kIllegalInstruction;
-    case Fault::Deadlock:
-    case Fault::NoProgress: return kLaunchTimeout;
+    case KernelFault::None: return kSuccess;
+    case KernelFault::OutOfBounds:
+    case KernelFault::ReadOnly:
+    case KernelFault::NoObject: return kIllegalAddress;
+    case KernelFault::Misaligned: return kMisalignedAddress;
+    case KernelFault::Assertion: return kAssert;
+    case KernelFault::IllegalInstruction: return kIllegalInstruction;
+    case KernelFault::Deadlock:
+    case KernelFault::NoProgress: return kLaunchTimeout;
     default: return kLaunchFailed;
   }
 }
@@ -65,11 +66,11 @@ uint64_t product(const uint32_t size[3]) {
 // The dimensions alone: each must be there, and none beyond what the device has.
 bool fits(const Configuration& how) {
   for (int k = 0; k < 3; k++) {
-    if (!how.grid[k] || how.grid[k] > static_cast<uint32_t>(attribute(kMostBlocksX + k))) return false;
-    if (!how.block[k] || how.block[k] > static_cast<uint32_t>(attribute(kMostThreadsX + k))) return false;
+    if (!how.grid[k] || how.grid[k] > static_cast<uint32_t>(attribute(kMaxBlocksX + k))) return false;
+    if (!how.block[k] || how.block[k] > static_cast<uint32_t>(attribute(kMaxThreadsX + k))) return false;
   }
   // All blocks are numbered by 32 bits here.
-  return product(how.block) <= static_cast<uint32_t>(attribute(kMostThreads)) && product(how.grid) <= UINT32_MAX;
+  return product(how.block) <= static_cast<uint32_t>(attribute(kMaxThreads)) && product(how.grid) <= UINT32_MAX;
 }
 
 // What the kernel's own text allows: .maxntid and .reqntid.
@@ -215,7 +216,7 @@ CudaResult Device::run(const Launch& launch) {
     LaunchResult outcome = run_launch(launch, schedule_, memory_);
     instructions_ += outcome.instructions;
     if (log_) log_launch(launch, outcome);
-    return outcome.fault == Fault::None ? kSuccess : set_sticky_error(result_of(outcome.fault), outcome.message);
+    return outcome.fault == KernelFault::None ? kSuccess : set_sticky_error(result_of(outcome.fault), outcome.message);
   });
 }
 

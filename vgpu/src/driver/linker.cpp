@@ -82,7 +82,7 @@ API int cuLinkAddFile_v2(void* state, int kind, const char* path, unsigned, cons
 API int cuLinkComplete(void* state, const void** image, size_t* bytes) {
   return linking(state, [&](Link& link) {
     if (link.texts.empty() || !image || !bytes) return kInvalidValue;
-    link.whole = ptx::joined(link.texts);
+    link.whole = ptx::link_modules(link.texts);
     return *image = link.whole.c_str(), *bytes = link.whole.size() + 1, kSuccess;
   });
 }

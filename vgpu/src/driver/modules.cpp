@@ -129,7 +129,7 @@ API int cuModuleGetGlobal_v2(uint64_t* at, size_t* bytes, void* module, const ch
   if (!name) return kInvalidValue;
   return with_module(module, [=](CudaModule& from) {
     const Symbol* found = from.image ? from.image->find(name) : nullptr;
-    if (!found || found->space == ptx::Space::Shared) return kNotFound;
+    if (!found || found->space == ptx::StateSpace::Shared) return kNotFound;
     if (at) *at = found->address;
     if (bytes) *bytes = found->size;
     return kSuccess;
@@ -153,7 +153,7 @@ enum : int {
 };
 
 int threads_of(const Kernel& kernel) {
-  const uint32_t own = kernel.function->most_threads, most = static_cast<uint32_t>(attribute(kMostThreads));
+  const uint32_t own = kernel.function->most_threads, most = static_cast<uint32_t>(attribute(kMaxThreads));
   return static_cast<int>(own ? std::min(own, most) : most);
 }
 int value_of(int which, const Kernel& kernel) {

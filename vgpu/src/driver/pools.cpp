@@ -83,7 +83,7 @@ API int cuMemAllocPitch_v2(uint64_t* to, size_t* pitch, size_t width, size_t hei
 // Managed memory lies where everybody sees it: advice and prefetches are checked, and there is nothing to do.
 namespace {
 
-constexpr int kHostDevice = -1, kLeastAdvice = 1, kMostAdvice = 6;  // CUmem_advise
+constexpr int kHostDevice = -1, kLeastAdvice = 1, kMaxAdvice = 6;  // CUmem_advise
 bool concerns_device(int advice) { return advice == 3 || advice >= 5; }  // where it should lie, and who reads it
 
 // CUmemLocation: its kind (1 a device, above it places of the host) and number, in one register.
@@ -97,7 +97,7 @@ int check_managed(uint64_t at, size_t bytes, int device) {
 }  // namespace
 
 API int cuMemAdvise(uint64_t at, size_t bytes, int advice, int device) {
-  if (advice < kLeastAdvice || advice > kMostAdvice) return kInvalidValue;
+  if (advice < kLeastAdvice || advice > kMaxAdvice) return kInvalidValue;
   return check_managed(at, bytes, concerns_device(advice) ? device : 0);
 }
 API int cuMemAdvise_v2(uint64_t at, size_t bytes, int advice, uint64_t location) {

@@ -1,3 +1,4 @@
+// Parses the VGPU_* environment variables.
 #include "settings.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Streams, events and host functions: work runs in stream order, at once where nothing blocks it.
 #include "streams.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Creates and destroys texture and surface objects.
 #include "textures.h"
 
 #include <algorithm>

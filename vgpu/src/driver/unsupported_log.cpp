@@ -1,3 +1,4 @@
+// Keeps the names of unsupported calls and kernels for vgpu_unsupported_calls().
 #include "unsupported_log.h"
 
 #include <algorithm>

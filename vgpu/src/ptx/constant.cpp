@@ -1,3 +1,4 @@
+// Evaluates constant expressions of PTX.
 #include "constant.h"
 
 #include <cerrno>
@@ -12,9 +13,9 @@
 namespace vgpu::ptx {
 namespace {
 
-constexpr int kMostDepth = 64;  // of parentheses and signs
+constexpr int kMaxDepth = 64;  // of parentheses and signs
 
-[[noreturn]] void refuse(const Token& at, const char* why) {
+[[noreturn]] void reject(const Token& at, const char* why) {
   throw Unsupported("line " + std::to_string(at.line) + ": " + why + " at '" + std::string(at.text) + "'");
 }
 
@@ -24,7 +25,7 @@ uint64_t hexadecimal(const Token& token, size_t digits) {
   std::string word(token.text.substr(2));
   char* end = nullptr;
   uint64_t bits = std::strtoull(word.c_str(), &end, 16);
-  if (word.size() != digits || *end) refuse(token, "no number");
+  if (word.size() != digits || *end) reject(token, "no number");
   return bits;
 }
 
@@ -36,7 +37,7 @@ Constant integer(const Token& token) {
   Constant made;
   made.bits = std::strtoull(word.c_str() + (binary ? 2 : 0), &end, binary ? 2 : 0);
   if (*end == 'U') made.kind = Constant::Unsigned, end++;
-  if (*end || errno == ERANGE) refuse(token, "no number");
+  if (*end || errno == ERANGE) reject(token, "no number");
   if (made.bits >> 63) made.kind = Constant::Unsigned;
   return made;
 }
@@ -52,8 +53,8 @@ Constant number(const Token& token) {
     std::string text(word);
     char* end = nullptr;
     double value = std::strtod(text.c_str(), &end);
-    if (*end) refuse(token, "no number");
-    if (std::isinf(value)) refuse(token, "a number that no type has room for");
+    if (*end) reject(token, "no number");
+    if (std::isinf(value)) reject(token, "a number that no type has room for");
     Constant made{Constant::Double, 0};
     std::memcpy(&made.bits, &value, sizeof value);
     return made;
@@ -79,10 +80,10 @@ class Expression {
     if (!is("?")) return condition;
     const Token& mark = tokens_[at_++];
     Constant yes = whole();
-    if (!is(":")) refuse(mark, "no ':' follows");
+    if (!is(":")) reject(mark, "no ':' follows");
     at_++;
     Constant no = whole();
-    if (condition.real()) refuse(mark, "a condition that is no integer");
+    if (condition.real()) reject(mark, "a condition that is no integer");
     return condition.bits ? yes : no;
   }
 
@@ -115,7 +116,7 @@ class Expression {
   }
 
   static Constant applied(const Token& mark, std::string_view op, const Constant& x, const Constant& y) {
-    if (x.real() || y.real()) refuse(mark, "arithmetic of real constants");
+    if (x.real() || y.real()) reject(mark, "arithmetic of real constants");
     bool shifts = op == "<<" || op == ">>";
     bool without_sign = x.kind == Constant::Unsigned || (!shifts && y.kind == Constant::Unsigned);
     uint64_t a = x.bits, b = y.bits;
@@ -128,7 +129,7 @@ class Expression {
     if (op == "|") return {kind, a | b};
     if (op == "^") return {kind, a ^ b};
     if (op == "&") return {kind, a & b};
-    if (shifts && b > 63) refuse(mark, "a shift by more than 63");
+    if (shifts && b > 63) reject(mark, "a shift by more than 63");
     if (op == "<<") return {kind, a << b};
     if (op == ">>") return {kind, without_sign ? a >> b : static_cast<uint64_t>(static_cast<int64_t>(a) >> b)};
     return divided(mark, op == "/", x, y, kind);
@@ -150,7 +151,7 @@ class Expression {
   }
 
   static Constant divided(const Token& mark, bool quotient, const Constant& x, const Constant& y, Constant::Kind kind) {
-    if (!y.bits) refuse(mark, "a division by zero");
+    if (!y.bits) reject(mark, "a division by zero");
     if (kind == Constant::Unsigned) return {kind, quotient ? x.bits / y.bits : x.bits % y.bits};
     int64_t p = static_cast<int64_t>(x.bits), q = static_cast<int64_t>(y.bits);
     if (q == -1) return {kind, quotient ? 0 - x.bits : 0};
@@ -158,9 +159,9 @@ class Expression {
   }
 
   Constant unary() {
-    if (at_ >= end_) refuse(tokens_[end_ ? end_ - 1 : 0], "no constant follows");
+    if (at_ >= end_) reject(tokens_[end_ ? end_ - 1 : 0], "no constant follows");
     const Token& token = tokens_[at_];
-    if (++depth_ > kMostDepth) refuse(token, "too deep an expression");
+    if (++depth_ > kMaxDepth) reject(token, "too deep an expression");
     Constant made = token.text == "(" ? parenthesis() : is_sign(token) ? signed_one() : number_here();
     depth_--;
     return made;
@@ -172,16 +173,16 @@ class Expression {
 
   Constant number_here() {
     const Token& token = tokens_[at_++];
-    if (!is_literal(token.text) && token.text != "WARP_SZ") refuse(token, "no constant");
+    if (!is_literal(token.text) && token.text != "WARP_SZ") reject(token, "no constant");
     return number(token);
   }
 
   Constant signed_one() {
     const Token& sign = tokens_[at_++];
-    if (at_ < end_ && is_exact(tokens_[at_].text)) refuse(sign, "a sign before the bits of a number");
+    if (at_ < end_ && is_exact(tokens_[at_].text)) reject(sign, "a sign before the bits of a number");
     Constant made = unary();
     if (sign.text == "+") return made;
-    if (made.real() && sign.text != "-") refuse(sign, "an operator that real constants do not have");
+    if (made.real() && sign.text != "-") reject(sign, "an operator that real constants do not have");
     if (made.real()) made.bits ^= 1ull << 63;
     else if (sign.text == "!") made = {Constant::Signed, made.bits == 0};
     else made.bits = sign.text == "-" ? 0 - made.bits : ~made.bits;
@@ -195,11 +196,11 @@ class Expression {
     Constant made;
     if (cast) at_++;
     else made = whole();
-    if (!is(")")) refuse(open, "nothing closes it");
+    if (!is(")")) reject(open, "nothing closes it");
     at_++;
     if (!cast) return made;
     made = unary();
-    if (made.real()) refuse(open, "a cast of a real constant");
+    if (made.real()) reject(open, "a cast of a real constant");
     made.kind = to_signed ? Constant::Signed : Constant::Unsigned;
     return made;
   }

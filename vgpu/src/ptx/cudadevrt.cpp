@@ -1,3 +1,4 @@
+// PTX of the device runtime functions that kernels call (grid barriers).
 #include "cudadevrt.h"
 
 #include "link.h"
@@ -43,9 +44,9 @@ together:
 
 }  // namespace
 
-std::string with_library(std::string text) {
+std::string link_cudadevrt(std::string text) {
   if (text.find("cudaCG") == std::string::npos) return text;
-  return ptx::joined({std::move(text), kGridBarrier});
+  return ptx::link_modules({std::move(text), kGridBarrier});
 }
 
 }  // namespace vgpu

@@ -6,6 +6,6 @@
 namespace vgpu {
 
 // The text, with the definitions that it needs from here.
-std::string with_library(std::string text);
+std::string link_cudadevrt(std::string text);
 
 }  // namespace vgpu

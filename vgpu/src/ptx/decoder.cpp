@@ -1,3 +1,4 @@
+// Decodes the body of a PTX function into instructions of the core: scopes, registers, labels, operands.
 #include "decoder.h"
 
 #include <algorithm>
@@ -15,9 +16,9 @@ namespace vgpu {
 namespace {
 
 constexpr uint32_t kConstants = 1u << 30;  // offsets from here on are constants' until their place is known
-constexpr uint32_t kMostFrame = 64u << 20;
-constexpr uint32_t kMostShared = 48u << 10;  // that a kernel declares itself: ptxas takes no more
-constexpr uint32_t kMostBytes = 512u << 10;  // of local memory a thread, as on a card; shared memory has less
+constexpr uint32_t kMaxFrameBytes = 64u << 20;
+constexpr uint32_t kMaxShared = 48u << 10;  // that a kernel declares itself: ptxas takes no more
+constexpr uint32_t kMaxLocalBytes = 512u << 10;  // of local memory a thread, as on a card; shared memory has less
 
 uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
 
@@ -58,7 +59,7 @@ const std::vector<DecodeFunction>& families(std::string_view op) {
   return found == known.end() ? none : found->second;
 }
 
-void invert(WarpContext& w, const Instruction& i) { write_predicate(w, i.d, ~predicate(w, i.a)); }
+void invert(WarpContext& warp, const Instruction& i) { write_predicate(warp, i.d, ~predicate(warp, i.a)); }
 
 Sort sort_of(std::string_view type) {
   if (type == "pred") return Sort::Predicate;
@@ -78,7 +79,7 @@ bool agree(Sort sort, std::string_view type) {
 Decoder::Decoder(const ptx::Function& function, const SymbolTable& symbols)
     : function_(function),
       symbols_(symbols),
-      tokens_(ptx::tokens(function.body.text.substr(1, function.body.text.size() - 2), false, function.body.line)),
+      tokens_(ptx::tokenize(function.body.text.substr(1, function.body.text.size() - 2), false, function.body.line)),
       scopes_(1),
       registers_end_(kSpecialBytes) {
   program_.name = function.name;
@@ -90,16 +91,16 @@ Decoder::Decoder(const ptx::Function& function, const SymbolTable& symbols)
 void Decoder::add_formals(const std::vector<ptx::Parameter>& formals) {
   for (const ptx::Parameter& one : formals) {
     if (one.name != "_") take_name(one.name);
-    if (!one.in_register) scopes_[0].variables[one.name] = {ptx::Space::Param, one.offset, one.size};
+    if (!one.in_register) scopes_[0].variables[one.name] = {ptx::StateSpace::Param, one.offset, one.size};
     else scopes_[0].registers[one.name] = {add_register(std::max(one.size, 2u)), std::max(one.size, 2u), sort_of(one.type)};
   }
 }
 
-DecodedFunction Decoder::program() {
+DecodedFunction Decoder::decode() {
   load_parameters(*this);
   body();
-  prepared_ = Instruction();
-  Instruction end = prepared_;
+  pending_ = Instruction();
+  Instruction end = pending_;
   if (!function_.entry) store_results(*this, end);
   end.kind = function_.entry ? InstructionKind::Exit : InstructionKind::Return;
   emit(end);
@@ -182,7 +183,7 @@ bool Decoder::label(size_t& at) {
     for (at++; at < tokens_.size() && tokens_[at].text != ";"; at++)
       if (tokens_[at].text != ",") table_labels_[here(name)].push_back(here(tokens_[at].text));
   } else if (directive == ".callprototype") {
-    prototypes_[name] = ptx::signature(tokens_, ++at);
+    prototypes_[name] = ptx::parse_signature(tokens_, ++at);
     at = next_semicolon(tokens_, at);
   } else if (directive == ".calltargets") {
     const ptx::Function* first = at + 1 < tokens_.size() ? symbols_.function(std::string(tokens_[at + 1].text)) : nullptr;
@@ -197,8 +198,8 @@ bool Decoder::label(size_t& at) {
 
 void Decoder::declare(size_t from, size_t to) {
   if (tokens_[from].text == ".pragma") return pragma(from + 1, to);
-  for (const ptx::Declaration& one : ptx::declarations(tokens_, from, to)) {
-    if (one.space != ptx::Space::Register) {
+  for (const ptx::Declaration& one : ptx::parse_declarations(tokens_, from, to)) {
+    if (one.space != ptx::StateSpace::Register) {
       variable(one);
       continue;
     }
@@ -222,38 +223,38 @@ void Decoder::pragma(size_t from, size_t to) const {
 
 void Decoder::variable(const ptx::Declaration& one) {
   take_name(one.name);
-  uint32_t* bytes = one.space == ptx::Space::Shared  ? &program_.shared_bytes
-                    : one.space == ptx::Space::Local ? &program_.local_bytes
-                    : one.space == ptx::Space::Param ? &program_.scratch_bytes
-                                                     : nullptr;
+  uint32_t* bytes = one.space == ptx::StateSpace::Shared  ? &program_.shared_bytes
+                    : one.space == ptx::StateSpace::Local ? &program_.local_bytes
+                    : one.space == ptx::StateSpace::Param ? &program_.scratch_bytes
+                                                          : nullptr;
   if (!bytes) throw Unsupported("line " + std::to_string(tokens_[0].line) + ": a global variable in a function");
-  if (uint64_t(*bytes) + one.align + one.size > kMostBytes)
+  if (uint64_t(*bytes) + one.align + one.size > kMaxLocalBytes)
     throw Unsupported(function_.name + ": a variable that is too large: " + one.name);
-  if (one.space == ptx::Space::Shared) {
-    const uint32_t at = place_shared(one.name, one.size, std::max(one.align, 8u));
+  if (one.space == ptx::StateSpace::Shared) {
+    const uint32_t at = reserve_shared(one.name, one.size, std::max(one.align, 8u));
     scopes_.back().variables[one.name] = {one.space, at, one.size, one.align, false};
     return;
   }
   *bytes = align_up(*bytes, std::max(one.align, 8u));
-  if (one.space == ptx::Space::Local) program_.local_align = std::max(program_.local_align, one.align);
+  if (one.space == ptx::StateSpace::Local) program_.local_align = std::max(program_.local_align, one.align);
   // A parameter that a body declares lies in the scratch space: `dynamic` tells it from the function's own.
-  scopes_.back().variables[one.name] = {one.space, *bytes, one.size, one.align, one.space == ptx::Space::Param};
+  scopes_.back().variables[one.name] = {one.space, *bytes, one.size, one.align, one.space == ptx::StateSpace::Param};
   *bytes += one.size;
 }
 
 void Decoder::statement(size_t from, size_t to) {
   Statement s;
   s.line = tokens_[from].line;
-  prepared_ = Instruction();
-  prepared_.line = s.line;
+  pending_ = Instruction();
+  pending_.line = s.line;
   if (tokens_[from].text == "@") {
-    if (++from < to && tokens_[from].text == "!") prepared_.negated = true, from++;
-    if (from >= to) refuse(s, "a guard alone");
+    if (++from < to && tokens_[from].text == "!") pending_.negated = true, from++;
+    if (from >= to) reject(s, "a guard alone");
     const RegisterSlot* guard = find_register(tokens_[from++].text);
-    if (!guard || guard->width) refuse(s, "a guard that is no predicate");
-    prepared_.guard = static_cast<int32_t>(guard->offset);
+    if (!guard || guard->width) reject(s, "a guard that is no predicate");
+    pending_.guard = static_cast<int32_t>(guard->offset);
   }
-  if (from >= to) refuse(s, "nothing to do");
+  if (from >= to) reject(s, "nothing to do");
   const char* begin = tokens_[from].text.data();
   const char* end = begin + tokens_[from].text.size();
   while (++from + 2 < to && tokens_[from].text == ":" && tokens_[from + 1].text == ":" && tokens_[from].text.data() == end) {
@@ -263,26 +264,26 @@ void Decoder::statement(size_t from, size_t to) {
   std::string_view full(begin, static_cast<size_t>(end - begin));
   for (size_t at = 0; at <= full.size();) {
     size_t dot = std::min(full.find('.', at), full.size());
-    at == 0 ? s.op = full.substr(0, dot) : (s.words.push_back(full.substr(at, dot - at)), std::string_view());
+    at == 0 ? s.op = full.substr(0, dot) : (s.qualifiers.push_back(full.substr(at, dot - at)), std::string_view());
     at = dot + 1;
   }
   while (from < to) {
     s.operands.push_back(operand(from, to));
-    if (from < to && tokens_[from].text != ",") refuse(s, "operands that are not separated");
+    if (from < to && tokens_[from].text != ",") reject(s, "operands that are not separated");
     from++;
   }
-  if (!has_form(s)) refuse(s);
+  if (!has_form(s)) reject(s);
   if (const std::string newer = required_beyond(s, function_.version, function_.target); !newer.empty())
-    refuse(s, newer.c_str());
+    reject(s, newer.c_str());
   try {
     for (DecodeFunction family : families(s.op)) {
-      Instruction i = prepared_;
+      Instruction i = pending_;
       if (family(*this, s, i)) return;
     }
   } catch (const std::out_of_range&) {  // of `at`: families read their operands by number
-    refuse(s, "an operand is missing");
+    reject(s, "an operand is missing");
   }
-  refuse(s);
+  reject(s);
 }
 
 const RegisterSlot* Decoder::find_register(std::string_view name) const {
@@ -294,28 +295,28 @@ const RegisterSlot* Decoder::find_register(std::string_view name) const {
   return nullptr;
 }
 
-uint32_t Decoder::place(uint32_t bytes) {
+uint32_t Decoder::reserve_local(uint32_t bytes) {
   uint32_t at = registers_end_;
   registers_end_ += align_up(bytes, 32);
-  if (registers_end_ > kMostFrame) throw Unsupported(function_.name + ": too many registers");
+  if (registers_end_ > kMaxFrameBytes) throw Unsupported(function_.name + ": too many registers");
   return at;
 }
 
-uint32_t Decoder::add_register(uint32_t width) { return place(width ? width * kWarpSize : 4); }
+uint32_t Decoder::add_register(uint32_t width) { return reserve_local(width ? width * kWarpSize : 4); }
 
 uint32_t Decoder::scratch_register(uint32_t width) { return add_register(width); }
 
-uint32_t Decoder::carry() {
+uint32_t Decoder::carry_predicate() {
   if (!carry_) carry_ = add_register(0);
   return carry_;
 }
 
 Decoder::Stack Decoder::stack(uint32_t align) {
   if (!stack_.full) {
-    program_.local_bytes = align_up(program_.local_bytes, kMostStackAlign);
+    program_.local_bytes = align_up(program_.local_bytes, kMaxStackAlign);
     stack_ = {program_.local_bytes, add_register(8)};
     program_.local_bytes += kStackBytes;
-    if (program_.local_bytes > kMostBytes) throw Unsupported(function_.name + ": too many local variables");
+    if (program_.local_bytes > kMaxLocalBytes) throw Unsupported(function_.name + ": too many local variables");
   }
   program_.local_align = std::max(program_.local_align, align);
   return stack_;
@@ -324,7 +325,7 @@ Decoder::Stack Decoder::stack(uint32_t align) {
 uint32_t Decoder::scratch_memory(uint32_t bytes) {
   const uint32_t at = program_.scratch_bytes = align_up(program_.scratch_bytes, 8);
   program_.scratch_bytes += bytes;
-  if (program_.scratch_bytes > kMostBytes) throw Unsupported(function_.name + ": too many arguments");
+  if (program_.scratch_bytes > kMaxLocalBytes) throw Unsupported(function_.name + ": too many arguments");
   return at;
 }
 
@@ -337,25 +338,25 @@ uint32_t Decoder::constant(uint64_t bits, uint32_t width) {
   return known->second;
 }
 
-void Decoder::refuse_operand(const Operand& o, const char* why) const {
-  throw Unsupported("line " + std::to_string(prepared_.line) + ": " + why + ": " + std::string(o.text));
+void Decoder::reject_operand(const Operand& o, const char* why) const {
+  throw Unsupported("line " + std::to_string(pending_.line) + ": " + why + ": " + std::string(o.text));
 }
 
 uint64_t Decoder::bits(const Operand& literal, std::string_view type) const {
   uint64_t made = 0;
-  if (literal.kind != Operand::Literal) refuse_operand(literal, "no constant");
-  if (!ptx::bits_as(literal.constant, type, made)) refuse_operand(literal, "a constant of another type than the instruction");
+  if (literal.kind != Operand::Literal) reject_operand(literal, "no constant");
+  if (!ptx::bits_as(literal.constant, type, made)) reject_operand(literal, "a constant of another type than the instruction");
   return made;
 }
 
-RegisterSlot Decoder::use(const Operand& o, std::string_view type) {
+RegisterSlot Decoder::source_operand(const Operand& o, std::string_view type) {
   uint32_t width = std::max(ptx::size_of(type), 1u);
-  if (o.inverted) refuse_operand(o, "only predicates are inverted");
-  if (o.negative) refuse_operand(o, "no register has a sign here");
+  if (o.inverted) reject_operand(o, "only predicates are inverted");
+  if (o.negative) reject_operand(o, "no register has a sign here");
   if (o.kind == Operand::Literal) return {constant(bits(o, type), width), width, Sort::Literal};
   if (o.kind == Operand::Register && !o.offset) {
     if (const RegisterSlot* slot = find_register(o.text)) {
-      if (!agree(slot->sort, type)) refuse_operand(o, "a register of another type than the instruction");
+      if (!agree(slot->sort, type)) reject_operand(o, "a register of another type than the instruction");
       return *slot;
     }
     if (const SpecialSource* special = special_register_of(o.text)) {
@@ -364,44 +365,44 @@ RegisterSlot Decoder::use(const Operand& o, std::string_view type) {
               special->width, Sort::Special};
     }
   }
-  refuse_operand(o, "an operand that is not known");
+  reject_operand(o, "an operand that is not known");
 }
 
 RegisterSlot Decoder::written(const Operand& o, std::string_view type) {
-  RegisterSlot slot = use(o, type);
-  if (slot.sort == Sort::Literal || slot.sort == Sort::Special) refuse_operand(o, "only registers are written");
+  RegisterSlot slot = source_operand(o, type);
+  if (slot.sort == Sort::Literal || slot.sort == Sort::Special) reject_operand(o, "only registers are written");
   return slot;
 }
 
-uint32_t Decoder::exact(const Operand& o, std::string_view type) {
-  RegisterSlot slot = use(o, type);
+uint32_t Decoder::exact_operand(const Operand& o, std::string_view type) {
+  RegisterSlot slot = source_operand(o, type);
   uint32_t width = ptx::size_of(type);
-  if (slot.sort == Sort::Special) refuse_operand(o, "only mov reads special registers");
+  if (slot.sort == Sort::Special) reject_operand(o, "only mov reads special registers");
   if (slot.width == width) return slot.offset;
-  if (slot.width > width && width >= 2) refuse_operand(o, "a register wider than the instruction");
-  refuse_operand(o, ("a register of another width than " + std::string(type)).c_str());
+  if (slot.width > width && width >= 2) reject_operand(o, "a register wider than the instruction");
+  reject_operand(o, ("a register of another width than " + std::string(type)).c_str());
 }
 
 uint32_t Decoder::result(const Operand& o, std::string_view type, bool sink) {
   if (sink && o.text == "_") return scratch_register(std::max(ptx::size_of(type), 2u));
   written(o, type);
-  return exact(o, type);
+  return exact_operand(o, type);
 }
 
 uint32_t Decoder::predicate(const Operand& o) {
   if (o.kind == Operand::Literal) return constant(bits(o, "u32") ? kFullMask : 0, 4);
   const RegisterSlot* slot = o.negative || o.offset ? nullptr : find_register(o.text);
-  if (!slot || slot->width) refuse_operand(o, "no predicate");
+  if (!slot || slot->width) reject_operand(o, "no predicate");
   if (!o.inverted) return slot->offset;
   Instruction i;
-  i.line = prepared_.line, i.execute = invert, i.a = slot->offset, i.d = add_register(0);
+  i.line = pending_.line, i.execute = invert, i.a = slot->offset, i.d = add_register(0);
   emit(i);
   return i.d;
 }
 
 uint32_t Decoder::predicate_result(const Operand& o) {
   if (o.text == "_") return scratch_register(0);
-  if (o.inverted || o.kind == Operand::Literal) refuse_operand(o, "only registers are written");
+  if (o.inverted || o.kind == Operand::Literal) reject_operand(o, "only registers are written");
   return predicate(o);
 }
 
@@ -411,27 +412,27 @@ const Symbol* Decoder::symbol(const std::string& name) {
     if (found != scopes_[k].variables.end()) return &found->second;
   }
   const Symbol* found = symbols_.find(name);
-  if (!found || found->space != ptx::Space::Shared) return found;
+  if (!found || found->space != ptx::StateSpace::Shared) return found;
   program_.shared_align = std::max(program_.shared_align, found->align);
   if (found->dynamic) return found;
   // A kernel has only the shared variables that it names.
-  if (uint64_t(program_.shared_bytes) + found->align + found->size > kMostBytes)
+  if (uint64_t(program_.shared_bytes) + found->align + found->size > kMaxLocalBytes)
     throw Unsupported(function_.name + ": too much shared memory: " + name);
-  const uint32_t at = place_shared(name, found->size, std::max(found->align, 16u));
+  const uint32_t at = reserve_shared(name, found->size, std::max(found->align, 16u));
   Symbol& own = scopes_[0].variables[name] = *found;
   own.address = at;
   return &own;
 }
 
 // With room behind it, as much as it takes itself, where somebody looks for accesses beyond its end.
-uint32_t Decoder::place_shared(const std::string& name, uint32_t bytes, uint32_t align) {
-  constexpr uint32_t kLeastGuard = 256, kMostGuard = 4096;
-  const uint32_t at = align_up(program_.shared_bytes, align), guard = std::clamp(bytes, kLeastGuard, kMostGuard);
+uint32_t Decoder::reserve_shared(const std::string& name, uint32_t bytes, uint32_t align) {
+  constexpr uint32_t kLeastGuard = 256, kMaxGuard = 4096;
+  const uint32_t at = align_up(program_.shared_bytes, align), guard = std::clamp(bytes, kLeastGuard, kMaxGuard);
   program_.shared_align = std::max(program_.shared_align, align);
   if (!bytes) return at;  // what the launch brings, declared in the body
   program_.shared_variables.push_back({name, at, at + bytes});
   program_.shared_bytes = at + bytes;
-  if (program_.declared_shared() > kMostShared)
+  if (program_.declared_shared() > kMaxShared)
     throw Unsupported(function_.name + ": more than 48 KiB of shared memory that is declared");
   if (symbols_.guards_shared()) program_.shared_bytes += guard, program_.shared_guards += guard;
   return at;
@@ -440,11 +441,11 @@ uint32_t Decoder::place_shared(const std::string& name, uint32_t bytes, uint32_t
 void Decoder::emit(Instruction i) { program_.code.push_back(i); }
 
 void Decoder::jump(Instruction i, std::string_view label) {
-  jumps_.push_back({program_.code.size(), here(label), prepared_.line});
+  jumps_.push_back({program_.code.size(), here(label), pending_.line});
   emit(i);
 }
 
-uint32_t Decoder::table(std::string_view label) {
+uint32_t Decoder::branch_table(std::string_view label) {
   auto [known, fresh] = table_numbers_.try_emplace(here(label), static_cast<uint32_t>(table_numbers_.size()));
   return known->second;
 }
@@ -459,14 +460,14 @@ const ptx::Function* Decoder::prototype(std::string_view label) const {
   return found == prototypes_.end() ? nullptr : &found->second;
 }
 
-uint64_t Decoder::take(const ptx::Function& function) {
+uint64_t Decoder::take_address(const ptx::Function& function) {
   program_.address_taken.push_back(function.name);
   return ptx::address_of(function);
 }
 
-void Decoder::refuse(const Statement& s, const char* why) const {
+void Decoder::reject(const Statement& s, const char* why) const {
   std::string text(s.op);
-  for (std::string_view word : s.words) text += "." + std::string(word);
+  for (std::string_view word : s.qualifiers) text += "." + std::string(word);
   throw Unsupported("line " + std::to_string(s.line) + ": " + why + ": " + text);
 }
 
@@ -477,7 +478,7 @@ void Decoder::resolve() {
     if (!found) throw Unsupported("line " + std::to_string(line) + ": no label " + label.second);
     return *found;
   };
-  for (const Pending& one : jumps_) program_.code[one.at].imm = static_cast<int64_t>(place_of(one.label, one.line));
+  for (const UnresolvedJump& one : jumps_) program_.code[one.at].imm = static_cast<int64_t>(place_of(one.label, one.line));
   program_.branch_tables.resize(table_numbers_.size());
   for (const auto& [name, number] : table_numbers_) {
     const std::vector<Label>* found = visible(table_labels_, name);
@@ -491,7 +492,7 @@ void Decoder::resolve() {
   };
   for (Instruction& i : program_.code) {
     for (uint32_t* one : {&i.d, &i.a, &i.b, &i.c, &i.e}) settle(*one);
-    for (uint32_t& one : i.v) settle(one);
+    for (uint32_t& one : i.vector_registers) settle(one);
   }
   program_.constants.resize(align_up(static_cast<uint32_t>(program_.constants.size()), 64));
 }

@@ -16,7 +16,7 @@ namespace vgpu {
 
 // A module's variables as they lie in memory; see loaded_module.h.
 struct Symbol {
-  ptx::Space space;
+  ptx::StateSpace space;
   uint64_t address;  // of global and const ones; of shared and local ones an offset
   uint32_t size;
   uint32_t align = 1;
@@ -45,21 +45,21 @@ struct Operand {
 // One statement: `@!%p1 ld.global.v2.f32 {%f1, %f2}, [%rd1+8];`
 struct Statement {
   std::string_view op;                  // ld
-  std::vector<std::string_view> words;  // global, v2, f32
+  std::vector<std::string_view> qualifiers;  // global, v2, f32
   std::vector<Operand> operands;
   uint32_t line = 0;
 
   bool has(std::string_view word) const;
   // No words but `types` types and, of each group such as "rn|rz|rm|rp", at most one.
-  bool only(std::initializer_list<std::string_view> groups, size_t types = 1) const;
-  std::string_view one_of(std::string_view group) const;  // the word of the group that there is; empty: none
+  bool allows_only(std::initializer_list<std::string_view> groups, size_t types = 1) const;
+  std::string_view qualifier_of(std::string_view group) const;  // the word of the group that there is; empty: none
   std::string_view type(size_t from_end = 0) const;  // the last word, the one before, ...
 };
 
 RoundingMode rounding_mode_of(const Statement& s);
 
 // Is the word one of `a|b|c`?
-bool is_among(std::string_view group, std::string_view word);
+bool is_in_group(std::string_view group, std::string_view word);
 
 // What a register was declared as, or what stands where one could.
 enum class Sort : uint8_t { Bits, Integer, Real, Predicate, Special, Literal };
@@ -72,7 +72,7 @@ struct RegisterSlot {
 };
 
 constexpr uint32_t kStackBytes = 32u << 10;  // of a lane's alloca in one call: a card's default is 1 KiB for all calls
-constexpr uint32_t kMostStackAlign = 4096;
+constexpr uint32_t kMaxStackAlign = 4096;
 
 class Decoder {
  public:
@@ -81,11 +81,11 @@ class Decoder {
 
   Decoder(const ptx::Function& function, const SymbolTable& symbols);
 
-  DecodedFunction program();
+  DecodedFunction decode();
 
   // For the families.  What is read may be a literal; what is written is a register, or `_` where `sink` is taken.
-  RegisterSlot use(const Operand& operand, std::string_view type);         // a value of at least the type's width
-  uint32_t exact(const Operand& operand, std::string_view type);   // of the type's very width
+  RegisterSlot source_operand(const Operand& operand, std::string_view type);         // a value of at least the type's width
+  uint32_t exact_operand(const Operand& operand, std::string_view type);   // of the type's very width
   uint32_t predicate(const Operand& operand);                      // its bits, inverted where it says so
   RegisterSlot written(const Operand& operand, std::string_view type);     // a register of at least the type's width
   uint32_t result(const Operand& operand, std::string_view type, bool sink = false);  // of its very width
@@ -95,17 +95,17 @@ class Decoder {
   uint32_t scratch_register(uint32_t width);                       // one that no name has
   Stack stack(uint32_t align);                                     // at least so aligned
   uint32_t scratch_memory(uint32_t bytes);                         // of the scratch space: for a call
-  uint32_t carry();                                                // the predicate of sums with carry
+  uint32_t carry_predicate();                                                // the predicate of sums with carry
   const Symbol* symbol(const std::string& name);                   // nullptr: none
   const SymbolTable& symbols() const { return symbols_; }
   void emit(Instruction i);
   void jump(Instruction i, std::string_view label);                // imm becomes where the label stands
-  uint32_t table(std::string_view label);                          // of .branchtargets
+  uint32_t branch_table(std::string_view label);                          // of .branchtargets
   uint32_t call(CallSite site);
   const ptx::Function& function() const { return function_; }
   const ptx::Function* prototype(std::string_view label) const;    // of .callprototype or .calltargets; nullptr: none
-  uint64_t take(const ptx::Function& function);                    // its address, as a pointer to it has it
-  [[noreturn]] void refuse(const Statement& s, const char* why = "an instruction that is not known") const;
+  uint64_t take_address(const ptx::Function& function);                    // its address, as a pointer to it has it
+  [[noreturn]] void reject(const Statement& s, const char* why = "an instruction that is not known") const;
 
  private:
   struct Scope {
@@ -114,7 +114,7 @@ class Decoder {
     std::unordered_map<std::string, Symbol> variables;
   };
   using Label = std::pair<size_t, std::string>;  // the scope that it stands in, or is asked for in; its name
-  struct Pending {
+  struct UnresolvedJump {
     size_t at;
     Label label;
     uint32_t line;
@@ -138,10 +138,10 @@ class Decoder {
   std::string_view text(size_t at, size_t to) const { return at < to ? tokens_[at].text : std::string_view(); }
   bool casts(size_t at, size_t to) const;
   const RegisterSlot* find_register(std::string_view name) const;
-  [[noreturn]] void refuse_operand(const Operand& operand, const char* why) const;
+  [[noreturn]] void reject_operand(const Operand& operand, const char* why) const;
   uint32_t add_register(uint32_t width);
-  uint32_t place(uint32_t bytes);
-  uint32_t place_shared(const std::string& name, uint32_t bytes, uint32_t align);
+  uint32_t reserve_local(uint32_t bytes);
+  uint32_t reserve_shared(const std::string& name, uint32_t bytes, uint32_t align);
   void resolve();
 
   const ptx::Function& function_;
@@ -152,14 +152,14 @@ class Decoder {
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants_;  // bits, width: where among the constants
   std::vector<size_t> outer_{0};  // by a scope's number: of the scope around it
   std::map<Label, size_t> labels_;
-  std::vector<Pending> jumps_;
+  std::vector<UnresolvedJump> jumps_;
   std::map<Label, std::vector<Label>> table_labels_;
   std::map<Label, uint32_t> table_numbers_;
   std::map<std::string, ptx::Function, std::less<>> prototypes_;
   uint32_t registers_end_;
   uint32_t carry_ = 0;  // 0: none yet
   Stack stack_;         // likewise
-  Instruction prepared_;  // guard and line of the statement under way
+  Instruction pending_;  // guard and line of the statement under way
 };
 
 }  // namespace vgpu

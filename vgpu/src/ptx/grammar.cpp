@@ -1,3 +1,4 @@
+// The forms of each instruction that PTX knows: its qualifiers in order, and how many operands it takes.
 #include "grammar.h"
 
 #include <algorithm>
@@ -304,7 +305,7 @@ bool fits_modifiers(const Form& form, const Statement& s, size_t count) {
   std::vector<bool> used(form.modifiers.size());
   for (size_t k = 0; k < count; k++) {
     size_t at = 0;
-    while (at < used.size() && (used[at] || !holds(form.modifiers[at], s.words[k]))) at++;
+    while (at < used.size() && (used[at] || !holds(form.modifiers[at], s.qualifiers[k]))) at++;
     if (at == used.size()) return false;
     used[at] = true;
   }
@@ -314,11 +315,12 @@ bool fits_modifiers(const Form& form, const Statement& s, size_t count) {
 }
 
 bool fits(const Form& form, const Statement& s) {
-  if (s.words.size() < form.types.size()) return false;
-  size_t count = s.words.size() - form.types.size();
+  if (s.qualifiers.size() < form.types.size()) return false;
+  size_t count = s.qualifiers.size() - form.types.size();
   for (size_t k = 0; k < form.types.size(); k++)
-    if (!holds(form.types[k], s.words[count + k])) return false;
-  size_t operands = form.operands + (form.more && !s.one_of("and|or|xor").empty()) + (form.hinted && s.has("L2::cache_hint"));
+    if (!holds(form.types[k], s.qualifiers[count + k])) return false;
+  size_t operands =
+      form.operands + (form.more && !s.qualifier_of("and|or|xor").empty()) + (form.hinted && s.has("L2::cache_hint"));
   return s.operands.size() == operands && fits_modifiers(form, s, count);
 }
 

@@ -25,7 +25,7 @@ class Initial {
   uint64_t address();
   bool is(std::string_view text) const { return at_ < tokens_.size() && tokens_[at_].text == text; }
   void need(std::string_view text);
-  [[noreturn]] void refuse(const char* why) const;
+  [[noreturn]] void reject(const char* why) const;
 
   const ptx::Declaration& one_;
   const std::vector<ptx::Token>& tokens_;

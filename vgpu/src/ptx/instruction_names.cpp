@@ -1,3 +1,4 @@
+// Checks that each statement of a module names a known instruction, as a card's driver does at load.
 #include "instruction_names.h"
 
 #include <set>
@@ -72,7 +73,8 @@ void check(const std::vector<Token>& tokens) {
 
 void check_instruction_names(const Module& module) {
   for (const auto& [name, function] : module.functions)
-    if (function.defined) check(tokens(function.body.text.substr(1, function.body.text.size() - 2), false, function.body.line));
+    if (function.defined)
+      check(tokenize(function.body.text.substr(1, function.body.text.size() - 2), false, function.body.line));
 }
 
 }  // namespace vgpu::ptx

@@ -1,3 +1,4 @@
+// Splits PTX text into tokens.
 #include "lexer.h"
 
 #include <algorithm>
@@ -86,7 +87,7 @@ class Lexer {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.'; }
 
-std::vector<Token> tokens(std::string_view text, bool whole_blocks, uint32_t line) {
+std::vector<Token> tokenize(std::string_view text, bool whole_blocks, uint32_t line) {
   return Lexer(text, line).all(whole_blocks);
 }
 

@@ -15,7 +15,7 @@ struct Token {
 // Comments are left out; a string is one token with its quotes.  Unsupported: an unfinished comment or string.
 // whole_blocks: what stands in braces is one token with them, to be read when it is needed (a module holds thousands of
 // kernels, of which a program launches a few); not so behind a `=`.  line: of the text's first.
-std::vector<Token> tokens(std::string_view text, bool whole_blocks = false, uint32_t line = 1);
+std::vector<Token> tokenize(std::string_view text, bool whole_blocks = false, uint32_t line = 1);
 
 bool is_word(char c);
 

@@ -1,3 +1,4 @@
+// Links several PTX modules into one text.
 #include "link.h"
 
 #include <set>
@@ -17,14 +18,14 @@ template <class F> void each_definition(const Module& module, F f) {
 }
 
 // The text with another module's number behind each name that only its own module sees.
-std::string apart(const Module& module, size_t number) {
+std::string rename_local_symbols(const Module& module, size_t number) {
   std::set<std::string> own;
   each_definition(module, [&own](const std::string& name, Linkage linkage) {
-    if (linkage == Linkage::Own) own.insert(name);
+    if (linkage == Linkage::Internal) own.insert(name);
   });
   std::string out;
   const char* at = module.text.data();
-  for (const Token& token : tokens(module.text)) {
+  for (const Token& token : tokenize(module.text)) {
     const char* end = token.text.data() + token.text.size();
     out.append(at, end);
     if (own.count(std::string(token.text))) out += "$" + std::to_string(number);
@@ -35,7 +36,7 @@ std::string apart(const Module& module, size_t number) {
 
 }  // namespace
 
-std::string joined(const std::vector<std::string>& texts) {
+std::string link_modules(const std::vector<std::string>& texts) {
   if (texts.size() == 1) return texts[0];
   std::string out;
   std::set<std::string> defined;
@@ -45,7 +46,7 @@ std::string joined(const std::vector<std::string>& texts) {
     each_definition(module, [&defined](const std::string& name, Linkage linkage) {
       if (linkage == Linkage::Visible && !defined.insert(name).second) throw Unsupported("two modules define " + name);
     });
-    out += apart(module, k);
+    out += rename_local_symbols(module, k);
   }
   return out;
 }

@@ -1,3 +1,4 @@
+// Loads a PTX module: allocates its variables, decodes its functions when they are first called.
 #include "loaded_module.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace vgpu {
 
 LoadedModule::LoadedModule(std::string text, DeviceMemory& memory, bool guards_shared, bool whole)
     : variables_(memory), guards_shared_(guards_shared) {
-  ptx::parse(with_library(std::move(text)), module_);
+  ptx::parse(link_cudadevrt(std::move(text)), module_);
   if (whole) ptx::check_instruction_names(module_);
   for (const auto& [name, function] : module_.functions) functions_[ptx::address_of(function)] = &function;
   for (const ptx::Declaration& one : module_.variables) place(one);
@@ -23,7 +24,7 @@ LoadedModule::LoadedModule(std::string text, DeviceMemory& memory, bool guards_s
         return address_of(name, moved);
       }).write(reinterpret_cast<uint8_t*>(symbols_.at(one.name).address));
   for (const auto& [name, symbol] : symbols_)
-    if (symbol.space == ptx::Space::Const) memory.protect(reinterpret_cast<void*>(symbol.address));
+    if (symbol.space == ptx::StateSpace::Const) memory.protect(reinterpret_cast<void*>(symbol.address));
 }
 
 // Of its own: what a constructor that throws has placed goes, too.
@@ -32,16 +33,16 @@ LoadedModule::Variables::~Variables() {
 }
 
 void LoadedModule::place(const ptx::Declaration& one) {
-  if (one.space == ptx::Space::Shared) {
+  if (one.space == ptx::StateSpace::Shared) {
     if (!one.initial.empty()) throw Unsupported("an initial value of shared memory: " + one.name);
-    symbols_[one.name] = {one.space, 0, one.size, one.align, one.unsized};
+    symbols_[one.name] = {one.space, 0, one.size, one.align, one.incomplete};
     return;
   }
-  if (one.space != ptx::Space::Global && one.space != ptx::Space::Const)
+  if (one.space != ptx::StateSpace::Global && one.space != ptx::StateSpace::Const)
     throw Unsupported("a variable of no module: " + one.name);
   auto declared = symbols_.find(one.name);
   if (declared != symbols_.end()) {  // before it is defined, with another size perhaps
-    if (declared->second.space == ptx::Space::Shared) throw Unsupported("two variables of one name: " + one.name);
+    if (declared->second.space == ptx::StateSpace::Shared) throw Unsupported("two variables of one name: " + one.name);
     if (declared->second.size >= one.size) return;
   }
   void* at = variables_.memory.allocate(one.size ? one.size : 8, true);
@@ -53,10 +54,10 @@ void LoadedModule::place(const ptx::Declaration& one) {
 // Of what a variable's initial value names; 0: nothing that has an address of its own.
 uint64_t LoadedModule::address_of(const std::string& name, bool moved) {
   const Symbol* other = find(name);
-  if (other) return other->space == ptx::Space::Global || other->space == ptx::Space::Const ? other->address : 0;
+  if (other) return other->space == ptx::StateSpace::Global || other->space == ptx::StateSpace::Const ? other->address : 0;
   const ptx::Function* pointed = function(name);
   if (moved || !pointed || !pointed->defined) return 0;
-  taken_.push_back(name);
+  address_taken_.push_back(name);
   return ptx::address_of(*pointed);
 }
 
@@ -67,7 +68,7 @@ const Symbol* LoadedModule::find(const std::string& name) const {
 
 uint64_t LoadedModule::constant_bytes() const {
   uint64_t bytes = 0;
-  for (const auto& [name, symbol] : symbols_) bytes += symbol.space == ptx::Space::Const ? symbol.size : 0;
+  for (const auto& [name, symbol] : symbols_) bytes += symbol.space == ptx::StateSpace::Const ? symbol.size : 0;
   return bytes;
 }
 
@@ -95,10 +96,10 @@ const DecodedFunction* LoadedModule::program(const std::string& name) {
     wanted.pop_back();
     const ptx::Function* f = function(next);
     if (!f || !f->defined || programs_.count(next) || fresh.count(next)) continue;
-    const DecodedFunction& made = *(fresh[next] = std::make_unique<DecodedFunction>(Decoder(*f, *this).program()));
+    const DecodedFunction& made = *(fresh[next] = std::make_unique<DecodedFunction>(Decoder(*f, *this).decode()));
     wanted.insert(wanted.end(), made.address_taken.begin(), made.address_taken.end());
     for (const CallSite& site : made.calls) {
-      if (site.callee.empty()) wanted.insert(wanted.end(), taken_.begin(), taken_.end());
+      if (site.callee.empty()) wanted.insert(wanted.end(), address_taken_.begin(), address_taken_.end());
       else wanted.push_back(site.callee);
     }
   }

@@ -42,7 +42,7 @@ class LoadedModule : public Functions, public SymbolTable {
   std::unordered_map<std::string, Symbol> symbols_;
   std::unordered_map<std::string, std::unique_ptr<DecodedFunction>> programs_;
   std::unordered_map<uint64_t, const ptx::Function*> functions_;  // by their addresses
-  std::vector<std::string> taken_;                                // functions that variables begin with
+  std::vector<std::string> address_taken_;                                // functions that variables begin with
 };
 
 }  // namespace vgpu

@@ -1,3 +1,4 @@
+// Parses the declarations of a PTX module; bodies of functions stay tokens until they are decoded.
 #include "module.h"
 
 #include <algorithm>
@@ -12,25 +13,25 @@
 namespace vgpu::ptx {
 namespace {
 
-constexpr uint64_t kMostConstants = 64u << 10;  // bytes of a module's .const variables, as on a card
-constexpr uint32_t kMostParameters = 32764;  // bytes: PTX ISA, "Kernel Function Parameters"
+constexpr uint64_t kMaxConstants = 64u << 10;  // bytes of a module's .const variables, as on a card
+constexpr uint32_t kMaxParameters = 32764;  // bytes: PTX ISA, "Kernel Function Parameters"
 
-[[noreturn]] void refuse(const Token& at, const std::string& why) {
+[[noreturn]] void reject(const Token& at, const std::string& why) {
   throw InvalidPtx("line " + std::to_string(at.line) + ": " + why + " at '" + std::string(at.text) + "'");
 }
 
 uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
 
-Space space_of(std::string_view word, bool& is_space) {
-  static const std::map<std::string_view, Space> known = {{".reg", Space::Register}, {".global", Space::Global},
-                                                          {".const", Space::Const},  {".shared", Space::Shared},
-                                                          {".local", Space::Local},  {".param", Space::Param}};
+StateSpace space_of(std::string_view word, bool& is_space) {
+  static const std::map<std::string_view, StateSpace> known = {{".reg", StateSpace::Register}, {".global", StateSpace::Global},
+                                                               {".const", StateSpace::Const},  {".shared", StateSpace::Shared},
+                                                               {".local", StateSpace::Local},  {".param", StateSpace::Param}};
   auto found = known.find(word);
   is_space = found != known.end();
-  return is_space ? found->second : Space::Register;
+  return is_space ? found->second : StateSpace::Register;
 }
 
-const Token& need(const std::vector<Token>& tokens, size_t at) {
+const Token& token_at(const std::vector<Token>& tokens, size_t at) {
   if (at >= tokens.size()) throw InvalidPtx("the text ends too soon");
   return tokens[at];
 }
@@ -43,7 +44,7 @@ size_t closing(const std::vector<Token>& tokens, size_t open) {
     if (tokens[k].text == in) depth++;
     if (tokens[k].text == out && --depth == 0) return k;
   }
-  refuse(tokens[open], "nothing closes it");
+  reject(tokens[open], "nothing closes it");
 }
 
 uint32_t number(const Token& token) {
@@ -51,7 +52,7 @@ uint32_t number(const Token& token) {
   std::string text(token.text);
   unsigned long long value = std::strtoull(text.c_str(), &end, 0);
   if (*end == 'U') end++;
-  if (end == text.c_str() || *end || value > 1u << 30) refuse(token, "no size");
+  if (end == text.c_str() || *end || value > 1u << 30) reject(token, "no size");
   return static_cast<uint32_t>(value);
 }
 
@@ -76,13 +77,13 @@ class Parser {
     if (first.text == ".version" || first.text == ".target" || first.text == ".address_size" || first.text == ".file") {
       skip_line();
     } else if (first.text == ".section") {
-      while (!is_block(need(tokens_, at_))) at_++;
+      while (!is_block(token_at(tokens_, at_))) at_++;
       at_++;
     } else if (is_function()) {
       function();
     } else {
       size_t end = find(";");
-      for (Declaration& one : declarations(tokens_, at_, end)) {
+      for (Declaration& one : parse_declarations(tokens_, at_, end)) {
         define(tokens_[at_], one.name, one.linkage, false);
         module_.variables.push_back(std::move(one));
       }
@@ -106,15 +107,15 @@ class Parser {
     Definition& before = known->second;
     auto may_repeat = [](Linkage one) { return one == Linkage::Extern || one == Linkage::Weak; };
     if (before.function != function || !(may_repeat(before.linkage) || may_repeat(linkage)))
-      refuse(at, name + " is defined twice");
+      reject(at, name + " is defined twice");
     if (before.linkage == Linkage::Extern) before.linkage = linkage;
   }
 
   void constants() const {
     uint64_t bytes = 0;
     for (const Declaration& one : module_.variables)
-      if (one.space == Space::Const && one.linkage != Linkage::Extern) bytes += one.size;
-    if (bytes > kMostConstants) throw Unsupported("more than 64 KiB of constants");
+      if (one.space == StateSpace::Const && one.linkage != Linkage::Extern) bytes += one.size;
+    if (bytes > kMaxConstants) throw Unsupported("more than 64 KiB of constants");
   }
 
   void skip_line() {
@@ -134,13 +135,13 @@ class Parser {
   void function() {
     Function f;
     for (; tokens_[at_].text != ".entry" && tokens_[at_].text != ".func"; at_++)
-      if (!linkage_of(tokens_[at_].text, f.linkage)) refuse(tokens_[at_], "a function cannot begin so");
+      if (!linkage_of(tokens_[at_].text, f.linkage)) reject(tokens_[at_], "a function cannot begin so");
     bool entry = tokens_[at_++].text == ".entry";
     Linkage linkage = f.linkage;
-    f = signature(tokens_, at_);
+    f = parse_signature(tokens_, at_);
     f.entry = entry, f.linkage = linkage;
     f.version = version_, f.target = target_;
-    while (!is_block(need(tokens_, at_)) && tokens_[at_].text != ";") bound(f);
+    while (!is_block(token_at(tokens_, at_)) && tokens_[at_].text != ";") bound(f);
     if (is_block(tokens_[at_])) {
       f.body = tokens_[at_];
       f.defined = true;
@@ -156,9 +157,9 @@ class Parser {
     std::string_view word = tokens_[at_++].text;
     if (word != ".maxntid" && word != ".reqntid") return;
     uint32_t size[3] = {1, 1, 1}, count = 0;
-    while (count < 3 && is_literal(need(tokens_, at_).text)) {
+    while (count < 3 && is_literal(token_at(tokens_, at_).text)) {
       size[count++] = number(tokens_[at_++]);
-      if (need(tokens_, at_).text == ",") at_++;
+      if (token_at(tokens_, at_).text == ",") at_++;
     }
     f.most_threads = static_cast<uint32_t>(std::min<uint64_t>(uint64_t(size[0]) * size[1] * size[2], UINT32_MAX));
     if (word == ".reqntid") std::copy_n(size, 3, f.required_block);
@@ -171,7 +172,7 @@ class Parser {
       if (tokens_[k].text == "{") depth++;
       if (tokens_[k].text == "}" && depth) depth--;
     }
-    refuse(tokens_[at_], "no '" + std::string(text) + "' follows");
+    reject(tokens_[at_], "no '" + std::string(text) + "' follows");
   }
 
   struct Definition {
@@ -196,7 +197,7 @@ size_t initial(const std::vector<Token>& tokens, size_t k, size_t end, Declarati
     elements += depth == 1 && tokens[k].text == ",";
     one.initial.push_back(tokens[k]);
   }
-  if (one.unsized) one.extents[0] = elements;
+  if (one.incomplete) one.extents[0] = elements;
   return k;
 }
 
@@ -206,10 +207,10 @@ size_t parse_extents(const std::vector<Token>& tokens, size_t k, size_t end, Dec
   while (k < end && (tokens[k].text == "[" || tokens[k].text == "<")) {
     bool range = tokens[k].text == "<";
     if (++k >= end) throw InvalidPtx("a declaration ends too soon");
-    if (tokens[k].text == "]" && !range && one.extents.empty()) one.unsized = true, one.extents.push_back(0);
+    if (tokens[k].text == "]" && !range && one.extents.empty()) one.incomplete = true, one.extents.push_back(0);
     else if (range) one.count = number(tokens[k++]);
     else one.extents.push_back(number(tokens[k++])), elements *= one.extents.back();
-    if (elements > 1u << 30) refuse(tokens[k - 1], "too large a variable");
+    if (elements > 1u << 30) reject(tokens[k - 1], "too large a variable");
     if (k >= end || (tokens[k].text != "]" && tokens[k].text != ">")) throw InvalidPtx("a declaration ends too soon");
     k++;
   }
@@ -222,11 +223,11 @@ size_t parse_declarator_suffix(const std::vector<Token>& tokens, size_t k, size_
   if (k < end && tokens[k].text == "=") {
     const size_t mark = k++;
     k = initial(tokens, k, end, one);
-    if (one.initial.empty()) refuse(tokens[mark], "no initial value");
-    if (one.unsized) elements *= one.extents[0], one.unsized = false;
+    if (one.initial.empty()) reject(tokens[mark], "no initial value");
+    if (one.incomplete) elements *= one.extents[0], one.incomplete = false;
   }
-  if (elements * one.element > 1u << 30) refuse(tokens[k - 1], "too large a variable");
-  one.size = one.unsized ? 0 : static_cast<uint32_t>(elements * one.element);
+  if (elements * one.element > 1u << 30) reject(tokens[k - 1], "too large a variable");
+  one.size = one.incomplete ? 0 : static_cast<uint32_t>(elements * one.element);
   const uint32_t width = size_of(one.type);
   if (width && one.element > width) one.extents.push_back(one.element / width);
   return k;
@@ -239,12 +240,12 @@ std::vector<Parameter> parameters(const std::vector<Token>& tokens, size_t& at, 
   while (from < end) {
     size_t to = from;
     while (to < end && tokens[to].text != ",") to++;
-    for (const Declaration& one : declarations(tokens, from, to)) {
-      if (uint64_t(offset) + one.align + one.size > kMostParameters) refuse(tokens[from], "too many parameters");
+    for (const Declaration& one : parse_declarations(tokens, from, to)) {
+      if (uint64_t(offset) + one.align + one.size > kMaxParameters) reject(tokens[from], "too many parameters");
       offset = align_up(offset, one.align);
       const bool scalar = one.size == size_of(one.type) && one.type != "pred";
-      if (one.space == Space::Register && !scalar) refuse(tokens[from], "a parameter in registers that is no number");
-      found.push_back({one.name, offset, one.size, std::string(scalar ? one.type : ""), one.space == Space::Register});
+      if (one.space == StateSpace::Register && !scalar) reject(tokens[from], "a parameter in registers that is no number");
+      found.push_back({one.name, offset, one.size, std::string(scalar ? one.type : ""), one.space == StateSpace::Register});
       offset += one.size;
     }
     from = to + 1;
@@ -255,17 +256,17 @@ std::vector<Parameter> parameters(const std::vector<Token>& tokens, size_t& at, 
 
 }  // namespace
 
-Function signature(const std::vector<Token>& tokens, size_t& at) {
+Function parse_signature(const std::vector<Token>& tokens, size_t& at) {
   Function f;
-  if (need(tokens, at).text == "(") f.results = parameters(tokens, at, f.parameter_bytes);
-  f.name = need(tokens, at++).text;
-  if (need(tokens, at).text == "(") f.parameters = parameters(tokens, at, f.parameter_bytes);
+  if (token_at(tokens, at).text == "(") f.results = parameters(tokens, at, f.parameter_bytes);
+  f.name = token_at(tokens, at++).text;
+  if (token_at(tokens, at).text == "(") f.parameters = parameters(tokens, at, f.parameter_bytes);
   return f;
 }
 
 void parse(std::string text, Module& module) {
   module.text = std::move(text);
-  Parser(tokens(module.text, true), module).all();
+  Parser(tokenize(module.text, true), module).all();
 }
 
 uint32_t size_of(std::string_view type) {
@@ -289,7 +290,7 @@ bool linkage_of(std::string_view word, Linkage& linkage) {
 // `.attribute(.managed)`: the host's, too, as all memory is here.  Its last token.
 static size_t managed(const std::vector<Token>& tokens, size_t k, size_t end) {
   if (k + 3 >= end || tokens[k + 1].text != "(" || tokens[k + 2].text != ".managed" || tokens[k + 3].text != ")")
-    refuse(tokens[k], "an attribute that is not known");
+    reject(tokens[k], "an attribute that is not known");
   return k + 3;
 }
 
@@ -297,7 +298,7 @@ namespace {
 
 size_t parse_alignment(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& common) {
   common.align = k + 1 < end ? number(tokens[++k]) : 1;
-  if (!common.align || (common.align & (common.align - 1))) refuse(tokens[k], "an alignment that is no power of two");
+  if (!common.align || (common.align & (common.align - 1))) reject(tokens[k], "an alignment that is no power of two");
   return k;
 }
 
@@ -310,7 +311,7 @@ Declaration parse_specifiers(const std::vector<Token>& tokens, size_t& k, size_t
   for (; k < end && tokens[k].text[0] == '.'; k++) {
     std::string_view word = tokens[k].text;
     bool is_space;
-    Space space = space_of(word, is_space);
+    StateSpace space = space_of(word, is_space);
     if (is_space && spaced) continue;  // `.param .u64 .ptr .global`: the parameter's own space came first
     if (is_space) common.space = space, spaced = true;
     else if (word == ".align") k = parse_alignment(tokens, k, end, common);
@@ -322,9 +323,9 @@ Declaration parse_specifiers(const std::vector<Token>& tokens, size_t& k, size_t
       throw Unsupported("line " + std::to_string(tokens[k].line) +
                         ": a texture or surface reference: only objects by a handle are there");
     else if (!linkage_of(word, common.linkage) && word != ".ptr" && word != ".managed")
-      refuse(tokens[k], "a declaration that is not known");
+      reject(tokens[k], "a declaration that is not known");
   }
-  if (k >= end || !spaced || !common.element) refuse(tokens[at < tokens.size() ? at : tokens.size() - 1], "no declaration");
+  if (k >= end || !spaced || !common.element) reject(tokens[at < tokens.size() ? at : tokens.size() - 1], "no declaration");
   common.element *= vector;
   if (common.align < common.element) common.align = common.element;
   return common;
@@ -332,18 +333,18 @@ Declaration parse_specifiers(const std::vector<Token>& tokens, size_t& k, size_t
 
 }  // namespace
 
-std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t at, size_t end) {
+std::vector<Declaration> parse_declarations(const std::vector<Token>& tokens, size_t at, size_t end) {
   size_t k = at;
   const Declaration common = parse_specifiers(tokens, k, end);
   std::vector<Declaration> found;
   while (k < end) {
     Declaration one = common;
-    if (is_literal(tokens[k].text) || !is_word(tokens[k].text[0])) refuse(tokens[k], "no name");
+    if (is_literal(tokens[k].text) || !is_word(tokens[k].text[0])) reject(tokens[k], "no name");
     one.name = tokens[k++].text;
     k = parse_declarator_suffix(tokens, k, end, one);
-    if (one.linkage == Linkage::Extern && one.space == Space::Shared) one.unsized = true;
+    if (one.linkage == Linkage::Extern && one.space == StateSpace::Shared) one.incomplete = true;
     found.push_back(std::move(one));
-    if (k < end && tokens[k].text != ",") refuse(tokens[k], "no declaration");
+    if (k < end && tokens[k].text != ",") reject(tokens[k], "no declaration");
     k++;
   }
   return found;

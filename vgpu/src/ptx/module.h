@@ -11,22 +11,22 @@
 
 namespace vgpu::ptx {
 
-enum class Space : uint8_t { Register, Global, Const, Shared, Local, Param };
-enum class Linkage : uint8_t { Own, Visible, Weak, Extern };  // who sees a name: its module alone, or all
+enum class StateSpace : uint8_t { Register, Global, Const, Shared, Local, Param };
+enum class Linkage : uint8_t { Internal, Visible, Weak, Extern };  // who sees a name: its module alone, or all
 
 // The linkage that a word such as .weak names; false: it names none.
 bool linkage_of(std::string_view word, Linkage& linkage);
 
 // One variable, parameter or register declaration.  Sizes in bytes.
 struct Declaration {
-  Space space = Space::Register;
-  Linkage linkage = Linkage::Own;
+  StateSpace space = StateSpace::Register;
+  Linkage linkage = Linkage::Internal;
   std::string name;
   std::string_view type;  // such as f32
   uint32_t element = 0;   // bytes of one element
-  uint32_t size = 0;      // of all of it; 0 with `unsized`
+  uint32_t size = 0;      // of all of it; 0 with `incomplete`
   uint32_t align = 1;
-  bool unsized = false;   // extern or []: its size comes with the launch
+  bool incomplete = false;   // extern or []: its size comes with the launch
   uint32_t count = 0;     // of `.reg .b32 %r<N>`: N
   std::vector<uint32_t> extents;  // of an array, and of what .v2 makes of each element
   std::vector<Token> initial;
@@ -42,7 +42,7 @@ struct Parameter {
 
 struct Function {
   std::string name;
-  Linkage linkage = Linkage::Own;
+  Linkage linkage = Linkage::Internal;
   bool entry = false;
   bool defined = false;  // has a body here
   uint32_t version = UINT32_MAX, target = UINT32_MAX;  // 70 and 75 of the text's .version 7.0 and .target sm_75
@@ -63,7 +63,7 @@ struct Module {
 void parse(std::string text, Module& module);
 
 // What a function or a prototype declares from tokens[at] on: (results) name (parameters).
-Function signature(const std::vector<Token>& tokens, size_t& at);
+Function parse_signature(const std::vector<Token>& tokens, size_t& at);
 
 // What stands for a function where a program takes its address: nothing lies there that could be read.
 inline uint64_t address_of(const Function& function) { return reinterpret_cast<uint64_t>(&function); }
@@ -73,7 +73,7 @@ uint32_t size_of(std::string_view type);
 
 // The declaration in tokens[at, end), such as `.reg .b32 %r<9>` or `.shared .align 4 .b8 x[8]`, of which several may share
 // the words before the names.
-std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t at, size_t end);
+std::vector<Declaration> parse_declarations(const std::vector<Token>& tokens, size_t at, size_t end);
 
 bool is_literal(std::string_view text);
 

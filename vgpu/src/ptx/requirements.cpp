@@ -1,3 +1,4 @@
+// Which PTX version and architecture each form of an instruction requires.
 #include "requirements.h"
 
 #include <algorithm>
@@ -131,12 +132,12 @@ constexpr SpecialRequirement kOfSpecialRegisters[] = {
 };
 
 bool has_one_of(const Statement& s, std::string_view group) {
-  if (group.find('.') == group.npos) return !s.one_of(group).empty();
-  return is_among(group, std::string(s.type(1)) + "." + std::string(s.type()));
+  if (group.find('.') == group.npos) return !s.qualifier_of(group).empty();
+  return is_in_group(group, std::string(s.type(1)) + "." + std::string(s.type()));
 }
 
 bool applies(const Requirement& one, const Statement& s) {
-  if (!is_among(one.ops, s.op)) return false;
+  if (!is_in_group(one.ops, s.op)) return false;
   for (size_t at = 0; at < one.words.size();) {
     const size_t end = std::min(one.words.find(' ', at), one.words.size());
     if (!has_one_of(s, one.words.substr(at, end - at))) return false;
@@ -147,7 +148,7 @@ bool applies(const Requirement& one, const Statement& s) {
 
 bool applies(const SpecialRequirement& one, const Statement& s) {
   return std::any_of(s.operands.begin(), s.operands.end(),
-                     [&one](const Operand& o) { return is_among(one.names, o.text.substr(0, o.text.find('.'))); });
+                     [&one](const Operand& o) { return is_in_group(one.names, o.text.substr(0, o.text.find('.'))); });
 }
 
 // The first of a table that applies and asks for more than there is.

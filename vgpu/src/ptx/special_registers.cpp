@@ -1,3 +1,4 @@
+// Maps the names of PTX special registers (%tid.x, %laneid) to the core's.
 #include "special_registers.h"
 
 #include <map>

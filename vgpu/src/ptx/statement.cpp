@@ -7,7 +7,7 @@
 
 namespace vgpu {
 
-bool is_among(std::string_view group, std::string_view word) {
+bool is_in_group(std::string_view group, std::string_view word) {
   for (size_t at = 0; at <= group.size();) {
     size_t bar = std::min(group.find('|', at), group.size());
     if (group.substr(at, bar - at) == word) return true;
@@ -16,32 +16,35 @@ bool is_among(std::string_view group, std::string_view word) {
   return false;
 }
 
-bool Statement::has(std::string_view word) const { return std::find(words.begin(), words.end(), word) != words.end(); }
+bool Statement::has(std::string_view word) const {
+  return std::find(qualifiers.begin(), qualifiers.end(), word) != qualifiers.end();
+}
 
 // A modifier that a family does not know must not be left out in silence: the result would be another instruction's.
-bool Statement::only(std::initializer_list<std::string_view> groups, size_t types) const {
+bool Statement::allows_only(std::initializer_list<std::string_view> groups, size_t types) const {
   uint64_t used = 0;
   size_t found = 0;
-  for (std::string_view word : words) {
+  for (std::string_view word : qualifiers) {
     if (ptx::size_of(word)) {
       found++;
       continue;
     }
     size_t k = 0;
-    while (k < groups.size() && !is_among(groups.begin()[k], word)) k++;
+    while (k < groups.size() && !is_in_group(groups.begin()[k], word)) k++;
     if (k == groups.size() || used >> k & 1) return false;
     used |= 1ull << k;
   }
   return found == types;
 }
 
-std::string_view Statement::one_of(std::string_view group) const {
-  auto found = std::find_if(words.begin(), words.end(), [group](std::string_view word) { return is_among(group, word); });
-  return found == words.end() ? std::string_view() : *found;
+std::string_view Statement::qualifier_of(std::string_view group) const {
+  auto found =
+      std::find_if(qualifiers.begin(), qualifiers.end(), [group](std::string_view word) { return is_in_group(group, word); });
+  return found == qualifiers.end() ? std::string_view() : *found;
 }
 
 std::string_view Statement::type(size_t from_end) const {
-  return from_end < words.size() ? words[words.size() - 1 - from_end] : std::string_view();
+  return from_end < qualifiers.size() ? qualifiers[qualifiers.size() - 1 - from_end] : std::string_view();
 }
 
 // One operand, or two of `d|p`.
@@ -65,7 +68,8 @@ Operand Decoder::list(size_t& at, size_t to) const {
   o.kind = Operand::Vector;
   const std::string_view close = text(at, to) == "{" ? "}" : ")";
   for (at++; at < to && text(at, to) != close;) {
-    if (is_among("{|(|[", text(at, to))) throw Unsupported("line " + std::to_string(tokens_[at].line) + ": a list in another");
+    if (is_in_group("{|(|[", text(at, to)))
+      throw Unsupported("line " + std::to_string(tokens_[at].line) + ": a list in another");
     o.parts.push_back(single(at, to));
     if (text(at, to) == ",") at++;
     else if (text(at, to) != close) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": a list without end");

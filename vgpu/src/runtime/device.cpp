@@ -30,8 +30,8 @@ Properties properties() {
   p.memory = Device::get().memory().total(), p.shared = static_cast<size_t>(attribute(kSharedOfBlock));
   p.registers = attribute(kRegistersOfBlock), p.lanes = attribute(kLanesOfWarp),
   p.pitch = static_cast<size_t>(attribute(kPitch));
-  p.threads = attribute(kMostThreads), p.clock = attribute(kClock), p.constant = static_cast<size_t>(attribute(kConstantBytes));
-  for (int k = 0; k < 3; k++) p.block[k] = attribute(kMostThreadsX + k), p.grid[k] = attribute(kMostBlocksX + k);
+  p.threads = attribute(kMaxThreads), p.clock = attribute(kClock), p.constant = static_cast<size_t>(attribute(kConstantBytes));
+  for (int k = 0; k < 3; k++) p.block[k] = attribute(kMaxThreadsX + k), p.grid[k] = attribute(kMaxBlocksX + k);
   p.major = attribute(kMajor), p.minor = attribute(kMinor), p.texture = 512, p.texture_pitch = 32, p.overlap = 1;
   p.multiprocessors = attribute(kMultiprocessors);
   return p;

@@ -1,3 +1,4 @@
+// Registers the fatbins, kernels and variables that a program's start-up code announces to cudart.
 #include "registration.h"
 
 #include <map>

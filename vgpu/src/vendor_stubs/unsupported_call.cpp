@@ -1,3 +1,4 @@
+// Answers a vendor call that has no implementation: logs its name and returns the library's status.
 #include "unsupported_call.h"
 
 #include "driver/api.h"

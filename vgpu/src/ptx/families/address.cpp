@@ -1,3 +1,4 @@
+// Which state space and memory order an access names, and the address that it resolves to.
 #include "address.h"
 
 namespace vgpu {
@@ -11,13 +12,13 @@ AccessSpace access_space_of(const Statement& s) {
 namespace {
 
 // May the statement name a variable of this state space?  A generic address is none of constant memory or a parameter's.
-bool may_name(const Statement& s, ptx::Space space) {
-  std::string_view word = s.one_of(kAccessSpaceQualifiers);
+bool may_name(const Statement& s, ptx::StateSpace space) {
+  std::string_view word = s.qualifier_of(kAccessSpaceQualifiers);
   switch (space) {
-    case ptx::Space::Global: return word == "global" || word.empty();
-    case ptx::Space::Shared: return word.substr(0, 6) == "shared" || word.empty();
-    case ptx::Space::Local: return word == "local" || word.empty();
-    case ptx::Space::Const: return word == "const";
+    case ptx::StateSpace::Global: return word == "global" || word.empty();
+    case ptx::StateSpace::Shared: return word.substr(0, 6) == "shared" || word.empty();
+    case ptx::StateSpace::Local: return word == "local" || word.empty();
+    case ptx::StateSpace::Const: return word == "const";
     default: return word.substr(0, 5) == "param";
   }
 }
@@ -33,10 +34,10 @@ uint8_t memory_order_of(const Statement& s) {
 
 void decode_address(Decoder& d, const Statement& s, const Operand& o, AccessSpace& where, Instruction& i) {
   i.imm = o.offset;
-  if (o.kind != Operand::Address || !o.parts.empty() || ptx::begins_constant(o.text)) d.refuse(s, "an address that is none");
+  if (o.kind != Operand::Address || !o.parts.empty() || ptx::begins_constant(o.text)) d.reject(s, "an address that is none");
   const Symbol* symbol = d.symbol(std::string(o.text));
   if (!symbol) {
-    RegisterSlot slot = d.use(
+    RegisterSlot slot = d.source_operand(
         [&] {
           Operand base = o;
           base.kind = Operand::Register, base.offset = 0;
@@ -49,15 +50,15 @@ void decode_address(Decoder& d, const Statement& s, const Operand& o, AccessSpac
     if (where == AccessSpace::Generic && i.e != 8) throw Unsupported("line " + std::to_string(i.line) + ": a 32-bit address");
     return;
   }
-  if (!may_name(s, symbol->space)) d.refuse(s, "a variable of another state space");
-  if (where == AccessSpace::Generic && symbol->space == ptx::Space::Shared) where = AccessSpace::Shared;
-  if (where == AccessSpace::Generic && symbol->space == ptx::Space::Local) where = AccessSpace::Local;
-  if (symbol->space == ptx::Space::Shared && symbol->dynamic) {
+  if (!may_name(s, symbol->space)) d.reject(s, "a variable of another state space");
+  if (where == AccessSpace::Generic && symbol->space == ptx::StateSpace::Shared) where = AccessSpace::Shared;
+  if (where == AccessSpace::Generic && symbol->space == ptx::StateSpace::Local) where = AccessSpace::Local;
+  if (symbol->space == ptx::StateSpace::Shared && symbol->dynamic) {
     i.a = special_offset(kDynamicShared), i.e = 4;
     return;
   }
-  if (symbol->space == ptx::Space::Param) where = symbol->dynamic ? AccessSpace::Scratch : AccessSpace::Param;
-  if (symbol->space == ptx::Space::Global || symbol->space == ptx::Space::Const) {
+  if (symbol->space == ptx::StateSpace::Param) where = symbol->dynamic ? AccessSpace::Scratch : AccessSpace::Param;
+  if (symbol->space == ptx::StateSpace::Global || symbol->space == ptx::StateSpace::Const) {
     i.a = d.constant(symbol->address, 8), i.e = 8;
   } else {
     i.e = 0, i.imm += static_cast<int64_t>(symbol->address);

@@ -35,110 +35,113 @@ template <class T, Op kOp> T applied(T old, T b, T c) {
 }
 
 // Sums of single precision in global memory flush what is subnormal; those in shared memory do not.
-template <class T, Op kOp, AccessSpace kWhere> T changed(const WarpContext& w, const uint8_t* at, T old, T b, T c) {
+template <class T, Op kOp, AccessSpace kWhere> T changed(const WarpContext& warp, const uint8_t* at, T old, T b, T c) {
   if constexpr (std::is_same_v<T, float> && kOp == kAdd && kWhere == AccessSpace::Generic)
-    if (at < w.shared || at >= w.shared + w.shared_bytes)
+    if (at < warp.shared || at >= warp.shared + warp.shared_bytes)
       return flush_subnormal(applied<T, kOp>(flush_subnormal(old), flush_subnormal(b), c));
   return applied<T, kOp>(old, b, c);
 }
 
 // By what the order of such atomics may show.
-template <class T, Op kOp> OrderSensitivity shows(bool wants_old) {
+template <class T, Op kOp> OrderSensitivity order_sensitivity_of(bool wants_old) {
   if (kOp == kExch || kOp == kCas) return OrderSensitivity::LastWriterWins;
   if (std::is_floating_point_v<T> && kOp == kAdd) return OrderSensitivity::Rounding;
   return wants_old ? OrderSensitivity::ReturnsOldValue : OrderSensitivity::Nothing;
 }
 
 // Who looks on is told of one lane's.
-void tell(const WarpContext& w, const Instruction& i, OrderSensitivity shows, uint32_t bytes, uint8_t* at, uint32_t lane) {
-  if (!w.observer) return;
+void tell(const WarpContext& warp, const Instruction& i, OrderSensitivity sensitivity, uint32_t bytes, uint8_t* at,
+          uint32_t lane) {
+  if (!warp.observer) return;
   uint8_t* places[kWarpSize] = {};
   places[lane] = at;
   const uint8_t number = static_cast<uint8_t>(lane);
-  notify_access(w, i, {AccessKind::Atomic, i.variant, shows, bytes, places, &number, 1});
+  notify_access(warp, i, {AccessKind::Atomic, i.variant, sensitivity, bytes, places, &number, 1});
 }
 
 // Where an atomic may let others go first and nobody wants the old value.
-void each_by_itself(WarpContext& w, const Instruction& i, uint8_t* const* at, const void* b, const void* c, uint32_t bytes,
+void each_by_itself(WarpContext& warp, const Instruction& i, uint8_t* const* at, const void* b, const void* c, uint32_t bytes,
                     DeferredAtomics::Perform perform) {
   uint8_t order[kWarpSize];
-  const uint32_t n = w.schedule->permute_lanes(w.active_mask, order);
-  w.deferred->arrive_or_defer(w, i, at, order, n, static_cast<const uint8_t*>(b), static_cast<const uint8_t*>(c), bytes,
-                              perform);
-  w.atomics += n;
+  const uint32_t n = warp.schedule->permute_lanes(warp.active_mask, order);
+  warp.deferred->arrive_or_defer(warp, i, at, order, n, static_cast<const uint8_t*>(b), static_cast<const uint8_t*>(c), bytes,
+                                 perform);
+  warp.atomics += n;
 }
 
 // The lanes that come now, in their order; how many.
-uint32_t coming(WarpContext& w, uint8_t* const* at, uint8_t order[kWarpSize]) {
-  uint32_t n = w.schedule->permute_lanes(w.active_mask, order);
-  return w.deferred ? w.deferred->select_arriving(w, at, order, n) : n;
+uint32_t order_lanes(WarpContext& warp, uint8_t* const* at, uint8_t order[kWarpSize]) {
+  uint32_t n = warp.schedule->permute_lanes(warp.active_mask, order);
+  return warp.deferred ? warp.deferred->select_arriving(warp, at, order, n) : n;
 }
 
 // A lane's atomic whose old value nobody wants.
-template <class T, Op kOp, AccessSpace kWhere> void one(WarpContext& w, const Instruction& i, uint8_t* at, uint32_t lane,
+template <class T, Op kOp, AccessSpace kWhere> void one(WarpContext& warp, const Instruction& i, uint8_t* at, uint32_t lane,
                                                         uint64_t b, uint64_t c) {
-  tell(w, i, shows<T, kOp>(false), sizeof(T), at, lane);
+  tell(warp, i, order_sensitivity_of<T, kOp>(false), sizeof(T), at, lane);
   T old, given[2];
   std::memcpy(&old, at, sizeof old);
   std::memcpy(&given[0], &b, sizeof(T)), std::memcpy(&given[1], &c, sizeof(T));
-  T made = changed<T, kOp, kWhere>(w, at, old, given[0], given[1]);
+  T made = changed<T, kOp, kWhere>(warp, at, old, given[0], given[1]);
   std::memcpy(at, &made, sizeof made);
-  *w.visible_writes += !bits_equal(old, made);
+  *warp.visible_writes += !bits_equal(old, made);
 }
 
 // count: is the old value wanted?
-template <class T, Op kOp, AccessSpace kWhere> void atom(WarpContext& w, const Instruction& i) {
+template <class T, Op kOp, AccessSpace kWhere> void atom(WarpContext& warp, const Instruction& i) {
   uint8_t* at[kWarpSize];
-  if (!resolve_addresses(w, i, kWhere, sizeof(T), at, true)) return;
-  T* d = i.count ? lane_values<T>(w, i.d) : nullptr;
-  const T *b = lane_values<T>(w, i.b), *c = lane_values<T>(w, i.c);
-  if (w.deferred && !d && i.variant == kStrong) return each_by_itself(w, i, at, b, c, sizeof(T), one<T, kOp, kWhere>);
+  if (!resolve_addresses(warp, i, kWhere, sizeof(T), at, true)) return;
+  T* d = i.count ? lane_values<T>(warp, i.d) : nullptr;
+  const T *b = lane_values<T>(warp, i.b), *c = lane_values<T>(warp, i.c);
+  if (warp.deferred && !d && i.variant == kStrong) return each_by_itself(warp, i, at, b, c, sizeof(T), one<T, kOp, kWhere>);
   uint8_t order[kWarpSize];
-  uint32_t n = coming(w, at, order);
-  if (w.observer) notify_access(w, i, {AccessKind::Atomic, i.variant, shows<T, kOp>(d), sizeof(T), at, order, n});
+  uint32_t n = order_lanes(warp, at, order);
+  if (warp.observer)
+    notify_access(warp, i, {AccessKind::Atomic, i.variant, order_sensitivity_of<T, kOp>(d), sizeof(T), at, order, n});
   bool news = false;  // a try in vain tells nobody anything
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];
     T old;
     std::memcpy(&old, at[l], sizeof old);
-    T made = changed<T, kOp, kWhere>(w, at[l], old, b[l], c[l]);
+    T made = changed<T, kOp, kWhere>(warp, at[l], old, b[l], c[l]);
     std::memcpy(at[l], &made, sizeof made);
     news |= !bits_equal(old, made);
     if (!d) continue;
-    w.observed_change |= !bits_equal(d[l], old);
+    warp.observed_change |= !bits_equal(d[l], old);
     d[l] = old;
   }
-  *w.visible_writes += news;
-  w.atomics += n;
+  *warp.visible_writes += news;
+  warp.atomics += n;
 }
 
 template <class H, class T> T half_sums(T old, T b) {
   T made = 0;
   for (uint32_t shift = 0; shift < 8 * sizeof(T); shift += 16)
-    made |= T(H::out(H::in(uint16_t(old >> shift)) + H::in(uint16_t(b >> shift)))) << shift;
+    made |= T(H::to_bits(H::from_bits(uint16_t(old >> shift)) + H::from_bits(uint16_t(b >> shift)))) << shift;
   return made;
 }
 
-template <class H, class T> void one_half(WarpContext& w, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b,
+template <class H, class T> void one_half(WarpContext& warp, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b,
                                           uint64_t) {
-  tell(w, i, OrderSensitivity::Rounding, sizeof(T), at, lane);
+  tell(warp, i, OrderSensitivity::Rounding, sizeof(T), at, lane);
   T old;
   std::memcpy(&old, at, sizeof old);
   const T made = half_sums<H>(old, static_cast<T>(b));
   std::memcpy(at, &made, sizeof made);
-  ++*w.visible_writes;
+  ++*warp.visible_writes;
 }
 
 // Sums of halves, of one or of the two of a register; the two are two atomics.
-template <class H, class T, AccessSpace kWhere> void add_half(WarpContext& w, const Instruction& i) {
+template <class H, class T, AccessSpace kWhere> void add_half(WarpContext& warp, const Instruction& i) {
   uint8_t* at[kWarpSize];
-  if (!resolve_addresses(w, i, kWhere, sizeof(T), at, true)) return;
-  T* d = i.count ? lane_values<T>(w, i.d) : nullptr;
-  const T* b = lane_values<T>(w, i.b);
-  if (w.deferred && !d && i.variant == kStrong) return each_by_itself(w, i, at, b, b, sizeof(T), one_half<H, T>);
+  if (!resolve_addresses(warp, i, kWhere, sizeof(T), at, true)) return;
+  T* d = i.count ? lane_values<T>(warp, i.d) : nullptr;
+  const T* b = lane_values<T>(warp, i.b);
+  if (warp.deferred && !d && i.variant == kStrong) return each_by_itself(warp, i, at, b, b, sizeof(T), one_half<H, T>);
   uint8_t order[kWarpSize];
-  uint32_t n = coming(w, at, order);
-  if (w.observer) notify_access(w, i, {AccessKind::Atomic, i.variant, OrderSensitivity::Rounding, sizeof(T), at, order, n});
+  uint32_t n = order_lanes(warp, at, order);
+  if (warp.observer)
+    notify_access(warp, i, {AccessKind::Atomic, i.variant, OrderSensitivity::Rounding, sizeof(T), at, order, n});
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];
     T old;
@@ -147,15 +150,15 @@ template <class H, class T, AccessSpace kWhere> void add_half(WarpContext& w, co
     std::memcpy(at[l], &made, sizeof made);
     if (d) d[l] = old;
   }
-  ++*w.visible_writes;
-  w.atomics += n;
+  ++*warp.visible_writes;
+  warp.atomics += n;
 }
 
 template <class T, Op kOp> Execute in_space(AccessSpace where) {
   if (where == AccessSpace::Shared) return atom<T, kOp, AccessSpace::Shared>;
   return where == AccessSpace::Generic ? atom<T, kOp, AccessSpace::Generic> : nullptr;
 }
-template <class T> Execute of_op(std::string_view o, AccessSpace where) {
+template <class T> Execute atomic_for_op(std::string_view o, AccessSpace where) {
   if (o == "add") return in_space<T, kAdd>(where);
   if (o == "min") return in_space<T, kMin>(where);
   if (o == "max") return in_space<T, kMax>(where);
@@ -174,27 +177,27 @@ template <class H, class T> Execute half_in(AccessSpace where) {
   if (where == AccessSpace::Shared) return add_half<H, T, AccessSpace::Shared>;
   return where == AccessSpace::Generic ? add_half<H, T, AccessSpace::Generic> : nullptr;
 }
-Execute of_type(std::string_view o, std::string_view t, AccessSpace where) {
+Execute atomic_for_type(std::string_view o, std::string_view t, AccessSpace where) {
   if (o == "add" && t == "f16") return half_in<HalfFormat, uint16_t>(where);
   if (o == "add" && t == "f16x2") return half_in<HalfFormat, uint32_t>(where);
   if (o == "add" && t == "bf16") return half_in<BfloatFormat, uint16_t>(where);
   if (o == "add" && t == "bf16x2") return half_in<BfloatFormat, uint32_t>(where);
-  if (Execute found = for_float(t, [=](auto tag) -> Execute { return of_op<typename decltype(tag)::type>(o, where); }))
+  if (Execute found = for_float(t, [=](auto tag) -> Execute { return atomic_for_op<typename decltype(tag)::type>(o, where); }))
     return found;
-  return for_integer(t, [=](auto tag) -> Execute { return of_op<typename decltype(tag)::type>(o, where); });
+  return for_integer(t, [=](auto tag) -> Execute { return atomic_for_op<typename decltype(tag)::type>(o, where); });
 }
 
-std::string_view op_of(const Statement& s) { return s.one_of("add|min|max|and|or|xor|exch|cas|inc|dec"); }
+std::string_view op_of(const Statement& s) { return s.qualifier_of("add|min|max|and|or|xor|exch|cas|inc|dec"); }
 
-bool known_words(const Statement& s) {
-  return s.only({"relaxed|acquire|release|acq_rel", "cta|cluster|gpu|sys", "global|shared|shared::cta",
-                 "add|min|max|and|or|xor|exch|cas|inc|dec", "noftz", "v2|v4|v8", "L2::cache_hint"});
+bool has_known_qualifiers(const Statement& s) {
+  return s.allows_only({"relaxed|acquire|release|acq_rel", "cta|cluster|gpu|sys", "global|shared|shared::cta",
+                        "add|min|max|and|or|xor|exch|cas|inc|dec", "noftz", "v2|v4|v8", "L2::cache_hint"});
 }
 
 // Of vectors it stands before the operation in some texts, and behind it in others.
 std::string_view type_of(const Statement& s) {
-  auto found = std::find_if(s.words.begin(), s.words.end(), [](std::string_view word) { return ptx::size_of(word); });
-  return found == s.words.end() ? std::string_view() : *found;
+  auto found = std::find_if(s.qualifiers.begin(), s.qualifiers.end(), [](std::string_view word) { return ptx::size_of(word); });
+  return found == s.qualifiers.end() ? std::string_view() : *found;
 }
 
 // Of a vector each element is an atomic by itself: others may come between.
@@ -208,7 +211,7 @@ bool decode_elements(Decoder& d, const Statement& s, Instruction& i, std::string
   i.count = wants_old;
   for (size_t k = 0; k < count; k++, i.imm += ptx::size_of(t)) {
     if (wants_old) i.d = d.result(old.parts[k], t, true);
-    i.b = i.c = d.exact(given.parts[k], t);
+    i.b = i.c = d.exact_operand(given.parts[k], t);
     d.emit(i);
   }
   return true;
@@ -221,18 +224,18 @@ bool decode_atomic(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view o = op_of(s), t = type_of(s);
   size_t first = wants_old ? 1 : 0;
   size_t wanted = first + (o == "cas" ? 3 : 2) + s.has("L2::cache_hint");
-  if (!known_words(s) || s.operands.size() != wanted) return false;
+  if (!has_known_qualifiers(s) || s.operands.size() != wanted) return false;
   AccessSpace where = access_space_of(s);
   decode_address(d, s, s.operands[first], where, i);
-  i.execute = of_type(o, t, where);
+  i.execute = atomic_for_type(o, t, where);
   if (!i.execute) return false;
   i.kind = InstructionKind::SchedulingPoint;
   i.variant = memory_order_of(s) | kStrong;
-  if (!s.one_of("v2|v4|v8").empty()) return where == AccessSpace::Generic && decode_elements(d, s, i, t);
+  if (!s.qualifier_of("v2|v4|v8").empty()) return where == AccessSpace::Generic && decode_elements(d, s, i, t);
   i.count = wants_old && s.operands[0].text != "_";
   if (i.count) i.d = d.result(s.operands[0], t);
-  i.b = d.exact(s.operands[first + 1], t);
-  i.c = o == "cas" ? d.exact(s.operands.at(first + 2), t) : i.b;
+  i.b = d.exact_operand(s.operands[first + 1], t);
+  i.c = o == "cas" ? d.exact_operand(s.operands.at(first + 2), t) : i.b;
   d.emit(i);
   return true;
 }

@@ -88,15 +88,15 @@ struct Fns {
   }
 };
 
-template <class T> void bfe(WarpContext& w, const Instruction& i) {
-  T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a);
-  uint32_t *b = lane_values<uint32_t>(w, i.b), *c = lane_values<uint32_t>(w, i.c);
-  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = Bfe::of(a[l], b[l], c[l]); });
+template <class T> void bfe(WarpContext& warp, const Instruction& i) {
+  T *d = lane_values<T>(warp, i.d), *a = lane_values<T>(warp, i.a);
+  uint32_t *b = lane_values<uint32_t>(warp, i.b), *c = lane_values<uint32_t>(warp, i.c);
+  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = Bfe::of(a[l], b[l], c[l]); });
 }
-template <class T> void bfi(WarpContext& w, const Instruction& i) {
-  T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a), *b = lane_values<T>(w, i.b);
-  uint32_t *c = lane_values<uint32_t>(w, i.c), *e = lane_values<uint32_t>(w, i.e);
-  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = insert(a[l], b[l], c[l], e[l]); });
+template <class T> void bfi(WarpContext& warp, const Instruction& i) {
+  T *d = lane_values<T>(warp, i.d), *a = lane_values<T>(warp, i.a), *b = lane_values<T>(warp, i.b);
+  uint32_t *c = lane_values<uint32_t>(warp, i.c), *e = lane_values<uint32_t>(warp, i.e);
+  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = insert(a[l], b[l], c[l], e[l]); });
 }
 
 // Bytes of two registers by selectors; mode: 0 generic, then f4e, b4e, rc8, ecl, ecr, rc16.
@@ -106,10 +106,10 @@ uint32_t selectors(uint8_t mode, uint32_t c) {
                                        {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
   return mode ? table[mode - 1][c & 3] : c;
 }
-void prmt(WarpContext& w, const Instruction& i) {
-  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
-           *c = lane_values<uint32_t>(w, i.c);
-  for_each_lane(w.active_mask, [=](uint32_t l) {
+void prmt(WarpContext& warp, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(warp, i.d), *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b),
+           *c = lane_values<uint32_t>(warp, i.c);
+  for_each_lane(warp.active_mask, [=](uint32_t l) {
     uint64_t bytes = a[l] | uint64_t(b[l]) << 32;
     uint32_t chosen = selectors(i.variant, c[l]), made = 0;
     for (int k = 0; k < 4; k++) {
@@ -120,11 +120,11 @@ void prmt(WarpContext& w, const Instruction& i) {
     d[l] = made;
   });
 }
-void lop3(WarpContext& w, const Instruction& i) {
-  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
-           *c = lane_values<uint32_t>(w, i.c);
+void lop3(WarpContext& warp, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(warp, i.d), *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b),
+           *c = lane_values<uint32_t>(warp, i.c);
   uint32_t table = static_cast<uint32_t>(i.imm);
-  for_each_lane(w.active_mask, [=](uint32_t l) {
+  for_each_lane(warp.active_mask, [=](uint32_t l) {
     uint32_t made = 0;
     for (int k = 0; k < 8; k++)
       if (table >> k & 1) made |= (k & 4 ? a[l] : ~a[l]) & (k & 2 ? b[l] : ~b[l]) & (k & 1 ? c[l] : ~c[l]);
@@ -132,17 +132,17 @@ void lop3(WarpContext& w, const Instruction& i) {
   });
 }
 // lop3 that also joins whether any bit is set with another predicate, e.  v[0]: the predicate; count 2: and, else or.
-void lop3_with_predicate(WarpContext& w, const Instruction& i) {
-  const uint32_t other = predicate(w, i.e);
-  lop3(w, i);
-  const uint32_t* d = lane_values<uint32_t>(w, i.d);
+void lop3_with_predicate(WarpContext& warp, const Instruction& i) {
+  const uint32_t other = predicate(warp, i.e);
+  lop3(warp, i);
+  const uint32_t* d = lane_values<uint32_t>(warp, i.d);
   const uint32_t any = lanes_where([=](uint32_t l) { return d[l] != 0; });
-  write_predicate(w, i.v[0], i.count == 2 ? any & other : any | other);
+  write_predicate(warp, i.vector_registers[0], i.count == 2 ? any & other : any | other);
 }
-template <bool kLeft, bool kWrap> void funnel(WarpContext& w, const Instruction& i) {
-  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
-           *c = lane_values<uint32_t>(w, i.c);
-  for_each_lane(w.active_mask, [=](uint32_t l) {
+template <bool kLeft, bool kWrap> void funnel(WarpContext& warp, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(warp, i.d), *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b),
+           *c = lane_values<uint32_t>(warp, i.c);
+  for_each_lane(warp.active_mask, [=](uint32_t l) {
     uint64_t both = a[l] | uint64_t(b[l]) << 32;
     uint32_t by = kWrap ? c[l] & 31 : std::min(c[l], 32u);
     d[l] = kLeft ? uint32_t((both << by) >> 32) : uint32_t(both >> by);
@@ -158,13 +158,14 @@ template <class T> T high(T a, T b) {
 }
 enum { kAddCarry, kSubCarry, kLowCarry, kHighCarry };
 constexpr uint8_t kReads = 1, kWrites = 2;
-template <class T, int kWhat> void carry(WarpContext& w, const Instruction& i) {
+template <class T, int kWhat> void carry(WarpContext& warp, const Instruction& i) {
   using U = Unsigned<T>;
   using W = unsigned __int128;
-  T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a), *b = lane_values<T>(w, i.b), *c = lane_values<T>(w, i.c);
-  uint32_t& flags = predicate(w, i.e);
+  T *d = lane_values<T>(warp, i.d), *a = lane_values<T>(warp, i.a), *b = lane_values<T>(warp, i.b),
+    *c = lane_values<T>(warp, i.c);
+  uint32_t& flags = predicate(warp, i.e);
   uint32_t out = 0;
-  for (uint32_t left = w.active_mask; left; left &= left - 1) {
+  for (uint32_t left = warp.active_mask; left; left &= left - 1) {
     uint32_t l = uint32_t(__builtin_ctz(left));
     W in = i.variant & kReads ? flags >> l & 1 : 0, sum;
     if (kWhat == kAddCarry) sum = W(U(a[l])) + U(b[l]) + in;
@@ -173,7 +174,7 @@ template <class T, int kWhat> void carry(WarpContext& w, const Instruction& i) {
     d[l] = static_cast<T>(sum);
     out |= uint32_t(sum >> (8 * sizeof(T)) & 1) << l;
   }
-  if (i.variant & kWrites) write_predicate(w, i.e, out);
+  if (i.variant & kWrites) write_predicate(warp, i.e, out);
 }
 template <class T> Execute carry_of(const Statement& s) {
   if (s.op == "add" || s.op == "addc") return carry<T, kAddCarry>;
@@ -194,7 +195,7 @@ Execute counted(const Statement& s, std::string_view t) {
 
 bool decode_fields(Decoder& d, const Statement& s, Instruction& i, std::string_view t) {
   bool inserts = s.op == "bfi";
-  if (!s.only({})) return false;
+  if (!s.allows_only({})) return false;
   if (s.operands.size() != (inserts ? 5u : 4u)) return false;
   for (size_t k = s.operands.size() - 2; k < s.operands.size(); k++)  // where the field begins, and its length
     if (s.operands[k].kind == Operand::Literal && d.bits(s.operands[k], "u32") > 255) return false;
@@ -205,16 +206,16 @@ bool decode_fields(Decoder& d, const Statement& s, Instruction& i, std::string_v
   });
   if (!i.execute) return false;
   i.d = d.result(s.operands[0], t);
-  i.a = d.exact(s.operands[1], t);
-  i.b = d.exact(s.operands[2], inserts ? t : "u32");
-  i.c = d.exact(s.operands[3], "u32");
-  if (inserts) i.e = d.exact(s.operands[4], "u32");
+  i.a = d.exact_operand(s.operands[1], t);
+  i.b = d.exact_operand(s.operands[2], inserts ? t : "u32");
+  i.c = d.exact_operand(s.operands[3], "u32");
+  if (inserts) i.e = d.exact_operand(s.operands[4], "u32");
   d.emit(i);
   return true;
 }
 
 bool select_permutation(const Statement& s, Instruction& i) {
-  if (!s.only({"f4e|b4e|rc8|ecl|ecr|rc16"})) return false;
+  if (!s.allows_only({"f4e|b4e|rc8|ecl|ecr|rc16"})) return false;
   static const std::string_view modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
   for (uint8_t k = 0; k < 6; k++)
     if (s.has(modes[k])) i.variant = k + 1;
@@ -223,7 +224,7 @@ bool select_permutation(const Statement& s, Instruction& i) {
 }
 
 bool select_funnel(const Statement& s, Instruction& i) {
-  if (!s.only({"l|r", "wrap|clamp"}) || s.words.size() != 3) return false;
+  if (!s.allows_only({"l|r", "wrap|clamp"}) || s.qualifiers.size() != 3) return false;
   i.execute = s.has("l") ? (s.has("wrap") ? funnel<true, true> : funnel<true, false>)
                          : (s.has("wrap") ? funnel<false, true> : funnel<false, false>);
   return true;
@@ -232,7 +233,8 @@ bool select_funnel(const Statement& s, Instruction& i) {
 // `lop3.and.b32 d|p, a, b, c, table, q`
 bool select_lookup(Decoder& d, const Statement& s, Instruction& i) {
   const bool joins = s.has("and") || s.has("or");
-  if (!s.only({"and|or"}) || s.operands.size() != (joins ? 6u : 5u) || s.operands[4].kind != Operand::Literal) return false;
+  if (!s.allows_only({"and|or"}) || s.operands.size() != (joins ? 6u : 5u) || s.operands[4].kind != Operand::Literal)
+    return false;
   if (joins != (s.operands[0].kind == Operand::Vector)) return false;
   i.imm = static_cast<int64_t>(d.bits(s.operands[4], "u32"));
   i.execute = lop3;
@@ -240,7 +242,7 @@ bool select_lookup(Decoder& d, const Statement& s, Instruction& i) {
   const Operand& p = s.operands[0].parts.at(1);
   if (p.text == "_") return false;
   i.execute = lop3_with_predicate;
-  i.v[0] = d.predicate_result(p);
+  i.vector_registers[0] = d.predicate_result(p);
   i.e = d.predicate(s.operands[5]);
   i.count = s.has("and") ? 2 : 1;
   return true;
@@ -253,7 +255,7 @@ bool decode_four(Decoder& d, const Statement& s, Instruction& i) {
   const Operand& into = s.operands[0];
   i.d = into.kind == Operand::Vector ? d.result(into.parts.at(0), "b32", true) : d.result(into, "b32");
   uint32_t* places[] = {&i.a, &i.b, &i.c};
-  for (size_t k = 0; k < 3; k++) *places[k] = d.exact(s.operands[k + 1], "b32");
+  for (size_t k = 0; k < 3; k++) *places[k] = d.exact_operand(s.operands[k + 1], "b32");
   d.emit(i);
   return true;
 }
@@ -268,13 +270,13 @@ Execute masks(const Statement& s, bool clamps) {
 }
 
 bool decode_masks(Decoder& d, const Statement& s, Instruction& i) {
-  if (!s.only({s.op == "fns" ? "" : "clamp|wrap"}) || s.operands.size() != (s.op == "fns" ? 4u : 3u)) return false;
+  if (!s.allows_only({s.op == "fns" ? "" : "clamp|wrap"}) || s.operands.size() != (s.op == "fns" ? 4u : 3u)) return false;
   i.execute = masks(s, s.has("clamp"));
   if (!i.execute) return false;
   i.d = d.result(s.operands[0], s.type());
-  i.a = d.exact(s.operands[1], s.type());
-  i.b = d.exact(s.operands[2], "b32");
-  if (s.op == "fns") i.c = d.exact(s.operands[3], "b32");
+  i.a = d.exact_operand(s.operands[1], s.type());
+  i.b = d.exact_operand(s.operands[2], "b32");
+  if (s.op == "fns") i.c = d.exact_operand(s.operands[3], "b32");
   return d.emit(i), true;
 }
 
@@ -285,7 +287,7 @@ bool decode_bits(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "szext" || s.op == "bmsk" || s.op == "fns") return decode_masks(d, s, i);
   if (s.op == "bfe" || s.op == "bfi") return decode_fields(d, s, i, t);
   if (s.op == "prmt" || s.op == "lop3" || s.op == "shf") return decode_four(d, s, i);
-  if (s.operands.size() != 2 || !(s.op == "bfind" ? s.only({"shiftamt"}) : s.only({}))) return false;
+  if (s.operands.size() != 2 || !(s.op == "bfind" ? s.allows_only({"shiftamt"}) : s.allows_only({}))) return false;
   if (s.op == "brev") {
     i.execute = ptx::size_of(t) == 8 ? unary<uint64_t, uint64_t, Brev> : unary<uint32_t, uint32_t, Brev>;
     i.d = d.result(s.operands[0], t);
@@ -294,14 +296,14 @@ bool decode_bits(Decoder& d, const Statement& s, Instruction& i) {
     i.d = d.result(s.operands[0], "u32");
   }
   if (!i.execute) return false;
-  i.a = d.exact(s.operands[1], t);
+  i.a = d.exact_operand(s.operands[1], t);
   d.emit(i);
   return true;
 }
 
 bool decode_carry(Decoder& d, const Statement& s, Instruction& i) {
   bool reads = s.op == "addc" || s.op == "subc" || s.op == "madc", writes = s.has("cc");
-  if ((!reads && !writes) || !(s.op[0] == 'm' ? s.only({"cc", "lo|hi"}) : s.only({"cc"}))) return false;
+  if ((!reads && !writes) || !(s.op[0] == 'm' ? s.allows_only({"cc", "lo|hi"}) : s.allows_only({"cc"}))) return false;
   std::string_view t = s.type();
   i.execute = for_integer(t, [&s](auto tag) -> Execute {
     using T = typename decltype(tag)::type;
@@ -311,10 +313,10 @@ bool decode_carry(Decoder& d, const Statement& s, Instruction& i) {
   if (!i.execute || s.operands.size() < 3) return false;
   i.variant = (reads ? kReads : 0) | (writes ? kWrites : 0);
   i.d = d.result(s.operands[0], t);
-  i.a = d.exact(s.operands[1], t);
-  i.b = d.exact(s.operands[2], t);
-  if (s.operands.size() > 3) i.c = d.exact(s.operands[3], t);
-  i.e = d.carry();
+  i.a = d.exact_operand(s.operands[1], t);
+  i.b = d.exact_operand(s.operands[2], t);
+  if (s.operands.size() > 3) i.c = d.exact_operand(s.operands[3], t);
+  i.e = d.carry_predicate();
   d.emit(i);
   return true;
 }

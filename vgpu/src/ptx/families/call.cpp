@@ -30,17 +30,17 @@ Parts parts_of(const Statement& s) {
 
 // Between a register, a or d, and what lies at imm in a lane's share of the scratch space or of the parameters.
 enum Area { kScratch, kParameters };
-uint8_t* share(const WarpContext& w, Area area, uint32_t lane) {
-  if (area == kScratch) return w.scratch + size_t(lane) * w.scratch_bytes;
-  return w.parameters + (w.has_lane_parameters ? size_t(lane) * w.parameter_bytes : 0);
+uint8_t* share(const WarpContext& warp, Area area, uint32_t lane) {
+  if (area == kScratch) return warp.scratch + size_t(lane) * warp.scratch_bytes;
+  return warp.parameters + (warp.has_lane_parameters ? size_t(lane) * warp.parameter_bytes : 0);
 }
-template <class T, Area kArea> void load(WarpContext& w, const Instruction& i) {
-  T* d = lane_values<T>(w, i.d);
-  for_each_lane(w.active_mask, [&](uint32_t l) { std::memcpy(&d[l], share(w, kArea, l) + i.imm, sizeof(T)); });
+template <class T, Area kArea> void load(WarpContext& warp, const Instruction& i) {
+  T* d = lane_values<T>(warp, i.d);
+  for_each_lane(warp.active_mask, [&](uint32_t l) { std::memcpy(&d[l], share(warp, kArea, l) + i.imm, sizeof(T)); });
 }
-template <class T, Area kArea> void store(WarpContext& w, const Instruction& i) {
-  const T* a = lane_values<T>(w, i.a);
-  for_each_lane(w.active_mask, [&](uint32_t l) { std::memcpy(share(w, kArea, l) + i.imm, &a[l], sizeof(T)); });
+template <class T, Area kArea> void store(WarpContext& warp, const Instruction& i) {
+  const T* a = lane_values<T>(warp, i.a);
+  for_each_lane(warp.active_mask, [&](uint32_t l) { std::memcpy(share(warp, kArea, l) + i.imm, &a[l], sizeof(T)); });
 }
 template <Area kArea> void emit_load(Decoder& d, Instruction i, uint32_t bytes, uint32_t into, uint32_t from) {
   i.d = into, i.imm = from;
@@ -58,7 +58,7 @@ struct Actual { uint32_t at, size; };
 
 const Symbol& parameter_variable(Decoder& d, const Statement& s, const Operand& o) {
   const Symbol* symbol = d.symbol(std::string(o.text));
-  if (!symbol || symbol->space != ptx::Space::Param || !symbol->dynamic) d.refuse(s, "an argument that is no parameter");
+  if (!symbol || symbol->space != ptx::StateSpace::Param || !symbol->dynamic) d.reject(s, "an argument that is no parameter");
   return *symbol;
 }
 
@@ -67,9 +67,9 @@ Actual argument(Decoder& d, const Statement& s, const Operand& o, const ptx::Par
     const Symbol& own = parameter_variable(d, s, o);
     return {static_cast<uint32_t>(own.address), own.size};
   }
-  if (formal.type.empty()) d.refuse(s, "a register for a parameter that is no number");
+  if (formal.type.empty()) d.reject(s, "a register for a parameter that is no number");
   const uint32_t at = d.scratch_memory(formal.size);
-  emit_store<kScratch>(d, call, formal.size, d.exact(o, formal.type), at);
+  emit_store<kScratch>(d, call, formal.size, d.exact_operand(o, formal.type), at);
   return {at, formal.size};
 }
 
@@ -81,7 +81,7 @@ Actual result(Decoder& d, const Statement& s, const Operand& o, const ptx::Param
     const Symbol& own = parameter_variable(d, s, o);
     return {static_cast<uint32_t>(own.address), own.size};
   }
-  if (formal.type.empty() && !unwanted) d.refuse(s, "a register for a result that is no number");
+  if (formal.type.empty() && !unwanted) d.reject(s, "a register for a result that is no number");
   const uint32_t at = d.scratch_memory(formal.size);
   if (!unwanted) fetched.push_back({formal.size, d.result(o, formal.type), at});
   return {at, formal.size};
@@ -93,7 +93,7 @@ struct Actuals {
 };
 Actuals actuals_of(Decoder& d, const Statement& s, const Parts& parts, const ptx::Function& callee, const Instruction& call) {
   if (callee.parameters.size() != parts.arguments.size() || callee.results.size() != parts.results.size())
-    d.refuse(s, "a call with other parameters");
+    d.reject(s, "a call with other parameters");
   Actuals all;
   for (size_t n = 0; n < parts.arguments.size(); n++)
     all.arguments.push_back(argument(d, s, parts.arguments[n], callee.parameters[n], call));
@@ -142,28 +142,28 @@ void store_results(Decoder& d, const Instruction& returning) {
     if (!one.in_register) continue;
     Operand own;
     own.kind = Operand::Register, own.text = one.name;
-    emit_store<kParameters>(d, returning, one.size, d.exact(own, one.type), one.offset);
+    emit_store<kParameters>(d, returning, one.size, d.exact_operand(own, one.type), one.offset);
   }
 }
 
 bool decode_call(Decoder& d, const Statement& s, Instruction& i) {
-  if (!s.only({"uni"}, 0)) return false;
+  if (!s.allows_only({"uni"}, 0)) return false;
   const Parts parts = parts_of(s);
   const Instruction guarded = i;
   const bool by_pointer = parts.target.kind == Operand::Register;
   const ptx::Function* callee =
       by_pointer ? d.prototype(parts.prototype) : d.symbols().function(std::string(parts.target.text));
-  if (!callee && by_pointer) d.refuse(s, "a call through a pointer without a prototype");
-  if (!callee) d.refuse(s, ("a call of what this module does not define, " + std::string(parts.target.text)).c_str());
+  if (!callee && by_pointer) d.reject(s, "a call through a pointer without a prototype");
+  if (!callee) d.reject(s, ("a call of what this module does not define, " + std::string(parts.target.text)).c_str());
   const Actuals actuals = actuals_of(d, s, parts, *callee, guarded);
   if (by_pointer || callee->defined) {
     CallSite site = site_of(actuals, *callee);
-    if (by_pointer) i.a = d.exact(parts.target, "u64");
+    if (by_pointer) i.a = d.exact_operand(parts.target, "u64");
     else site.callee = callee->name;
     i.kind = InstructionKind::Call;
     i.imm = d.call(std::move(site));
   } else if (!select_system_call(parts, actuals, i)) {
-    d.refuse(s, ("a call of what this module does not define, " + std::string(parts.target.text)).c_str());
+    d.reject(s, ("a call of what this module does not define, " + std::string(parts.target.text)).c_str());
   }
   d.emit(i);
   for (const Fetched& one : actuals.fetched) emit_load<kScratch>(d, guarded, one.size, one.into, one.from);

@@ -70,33 +70,33 @@ struct Bfloat {
   static float of(uint16_t x) { return bfloat16_to_float(x); }
 };
 
-template <class V, Relation kHow> uint32_t compared(WarpContext& w, const Instruction& i) {
+template <class V, Relation kHow> uint32_t compared(WarpContext& warp, const Instruction& i) {
   using Lane = typename V::Lane;
-  const Lane *a = lane_values<Lane>(w, i.a), *b = lane_values<Lane>(w, i.b);
+  const Lane *a = lane_values<Lane>(warp, i.a), *b = lane_values<Lane>(warp, i.b);
   return lanes_where([=](uint32_t l) { return holds<typename V::Number>(kHow, V::of(a[l]), V::of(b[l])); });
 }
 
 // With another predicate, c.  imm: what `set` writes where the relation holds.
-uint32_t combined(WarpContext& w, const Instruction& i, uint32_t bits) {
+uint32_t combined(WarpContext& warp, const Instruction& i, uint32_t bits) {
   if (i.variant == kAlone) return bits;
-  uint32_t other = predicate(w, i.c);
+  uint32_t other = predicate(warp, i.c);
   return i.variant == kAnd ? bits & other : i.variant == kOr ? bits | other : bits ^ other;
 }
-template <class V, Relation kHow> void setp(WarpContext& w, const Instruction& i) {
-  uint32_t bits = compared<V, kHow>(w, i);
-  uint32_t first = combined(w, i, bits), second = combined(w, i, ~bits);
-  write_predicate(w, i.d, first);
-  if (i.count == 2) write_predicate(w, i.e, second);
+template <class V, Relation kHow> void setp(WarpContext& warp, const Instruction& i) {
+  uint32_t bits = compared<V, kHow>(warp, i);
+  uint32_t first = combined(warp, i, bits), second = combined(warp, i, ~bits);
+  write_predicate(warp, i.d, first);
+  if (i.count == 2) write_predicate(warp, i.e, second);
 }
-template <class V, Relation kHow> void set(WarpContext& w, const Instruction& i) {
-  uint32_t bits = combined(w, i, compared<V, kHow>(w, i));
-  uint32_t *d = lane_values<uint32_t>(w, i.d), yes = uint32_t(i.imm);
-  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = bits >> l & 1 ? yes : 0; });
+template <class V, Relation kHow> void set(WarpContext& warp, const Instruction& i) {
+  uint32_t bits = combined(warp, i, compared<V, kHow>(warp, i));
+  uint32_t *d = lane_values<uint32_t>(warp, i.d), yes = uint32_t(i.imm);
+  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = bits >> l & 1 ? yes : 0; });
 }
-template <class V, Relation kHow> void set_half(WarpContext& w, const Instruction& i) {
-  uint32_t bits = combined(w, i, compared<V, kHow>(w, i));
-  uint16_t *d = lane_values<uint16_t>(w, i.d), yes = uint16_t(i.imm);
-  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = bits >> l & 1 ? yes : 0; });
+template <class V, Relation kHow> void set_half(WarpContext& warp, const Instruction& i) {
+  uint32_t bits = combined(warp, i, compared<V, kHow>(warp, i));
+  uint16_t *d = lane_values<uint16_t>(warp, i.d), yes = uint16_t(i.imm);
+  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = bits >> l & 1 ? yes : 0; });
 }
 
 template <class V, Relation kHow> Execute form(int which) {
@@ -130,28 +130,28 @@ Execute typed(std::string_view t, bool ftz, Relation how, int which) {
 }
 
 // Two halves a register: each is compared by itself, into one predicate each or into a half of the result.
-template <class V, bool kToHalves> void pairs(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b);
-  Relation how = static_cast<Relation>(i.v[1]);
+template <class V, bool kToHalves> void pairs(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b);
+  Relation how = static_cast<Relation>(i.vector_registers[1]);
   auto half = [&](int shift) {
     return lanes_where(
         [&](uint32_t l) { return holds<float>(how, V::of(uint16_t(a[l] >> shift)), V::of(uint16_t(b[l] >> shift))); });
   };
   uint32_t low = half(0), up = half(16);
-  low = combined(w, i, low), up = combined(w, i, up);
+  low = combined(warp, i, low), up = combined(warp, i, up);
   if (kToHalves) {
-    uint32_t *d = lane_values<uint32_t>(w, i.d), yes = uint32_t(i.imm);
-    for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = (low >> l & 1 ? yes : 0) | (up >> l & 1 ? yes << 16 : 0); });
+    uint32_t *d = lane_values<uint32_t>(warp, i.d), yes = uint32_t(i.imm);
+    for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = (low >> l & 1 ? yes : 0) | (up >> l & 1 ? yes << 16 : 0); });
   } else {
-    write_predicate(w, i.d, low);
-    if (i.count == 2) write_predicate(w, i.e, up);
+    write_predicate(warp, i.d, low);
+    if (i.count == 2) write_predicate(warp, i.e, up);
   }
 }
 
 template <class V> Execute paired_of(const Statement& s) { return s.op == "set" ? pairs<V, true> : pairs<V, false>; }
 
 bool with_other(Decoder& d, const Statement& s, Instruction& i) {
-  if (s.operands.size() <= 3) return s.one_of("and|or|xor").empty();
+  if (s.operands.size() <= 3) return s.qualifier_of("and|or|xor").empty();
   i.variant = s.has("and") ? kAnd : s.has("or") ? kOr : s.has("xor") ? kXor : kAlone;
   i.c = d.predicate(s.operands[3]);
   return i.variant != kAlone;
@@ -173,11 +173,11 @@ Execute select_relation(const Statement& s, std::string_view t, std::string_view
 }
 
 bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
-  int how = s.words.empty() ? -1 : relation_of(s.words[0]);
+  int how = s.qualifiers.empty() ? -1 : relation_of(s.qualifiers[0]);
   std::string_view t = s.type(), into = s.op == "set" ? s.type(1) : "";
   if (how < 0 || s.operands.size() < 3 || !with_other(d, s, i)) return false;
   i.imm |= true_value(into, t == "f16x2" || t == "bf16x2");
-  i.v[1] = static_cast<uint32_t>(how);
+  i.vector_registers[1] = static_cast<uint32_t>(how);
   i.execute = select_relation(s, t, into, static_cast<Relation>(how));
   if (!i.execute) return false;
   if (s.op == "set") {
@@ -189,22 +189,22 @@ bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
   } else {
     i.d = d.predicate_result(s.operands[0]);
   }
-  i.a = d.exact(s.operands[1], t);
-  i.b = d.exact(s.operands[2], t);
+  i.a = d.exact_operand(s.operands[1], t);
+  i.b = d.exact_operand(s.operands[2], t);
   d.emit(i);
   return true;
 }
 
-template <class T> void selp(WarpContext& w, const Instruction& i) {
-  T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a), *b = lane_values<T>(w, i.b);
-  uint32_t chosen = predicate(w, i.c);
-  assign_lanes(w.active_mask, d, [=](uint32_t l) { return chosen >> l & 1 ? a[l] : b[l]; });
+template <class T> void selp(WarpContext& warp, const Instruction& i) {
+  T *d = lane_values<T>(warp, i.d), *a = lane_values<T>(warp, i.a), *b = lane_values<T>(warp, i.b);
+  uint32_t chosen = predicate(warp, i.c);
+  assign_lanes(warp.active_mask, d, [=](uint32_t l) { return chosen >> l & 1 ? a[l] : b[l]; });
 }
-template <class T, class V> void slct(WarpContext& w, const Instruction& i) {
+template <class T, class V> void slct(WarpContext& warp, const Instruction& i) {
   using C = typename V::Lane;
-  T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a), *b = lane_values<T>(w, i.b);
-  C* c = lane_values<C>(w, i.c);
-  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = V::of(c[l]) >= C(0) ? a[l] : b[l]; });
+  T *d = lane_values<T>(warp, i.d), *a = lane_values<T>(warp, i.a), *b = lane_values<T>(warp, i.b);
+  C* c = lane_values<C>(warp, i.c);
+  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = V::of(c[l]) >= C(0) ? a[l] : b[l]; });
 }
 
 bool decode_selection(Decoder& d, const Statement& s, Instruction& i) {
@@ -219,9 +219,9 @@ bool decode_selection(Decoder& d, const Statement& s, Instruction& i) {
   });
   if (!i.execute || s.operands.size() != 4) return false;
   i.d = d.result(s.operands[0], t);
-  i.a = d.exact(s.operands[1], t);
-  i.b = d.exact(s.operands[2], t);
-  i.c = by_predicate ? d.predicate(s.operands[3]) : d.exact(s.operands[3], s.type());
+  i.a = d.exact_operand(s.operands[1], t);
+  i.b = d.exact_operand(s.operands[2], t);
+  i.c = by_predicate ? d.predicate(s.operands[3]) : d.exact_operand(s.operands[3], s.type());
   d.emit(i);
   return true;
 }
@@ -230,9 +230,9 @@ bool decode_selection(Decoder& d, const Statement& s, Instruction& i) {
 
 bool decode_compare(Decoder& d, const Statement& s, Instruction& i) {
   static const std::string_view relations = "eq|ne|lt|le|gt|ge|lo|ls|hi|hs|num|nan|equ|neu|ltu|leu|gtu|geu";
-  bool known = s.op == "selp"   ? s.only({})
-               : s.op == "slct" ? s.only({"ftz"}, 2)
-                                : s.only({relations, "and|or|xor", "ftz"}, s.op == "set" ? 2 : 1);
+  bool known = s.op == "selp"   ? s.allows_only({})
+               : s.op == "slct" ? s.allows_only({"ftz"}, 2)
+                                : s.allows_only({relations, "and|or|xor", "ftz"}, s.op == "set" ? 2 : 1);
   if (!known) return false;
   return s.op == "setp" || s.op == "set" ? decode_relation(d, s, i) : decode_selection(d, s, i);
 }

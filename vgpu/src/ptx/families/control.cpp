@@ -8,9 +8,9 @@ namespace vgpu {
 namespace {
 
 // Every access is in order here, but for atomics that come late.
-void fence(WarpContext& w, const Instruction&) {
-  if (w.deferred) w.deferred->settle(*w.deferrals, w.active_mask);
-  if (w.observer) w.observer->on_fence(w);
+void fence(WarpContext& warp, const Instruction&) {
+  if (warp.deferred) warp.deferred->settle(*warp.deferrals, warp.active_mask);
+  if (warp.observer) warp.observer->on_fence(warp);
 }
 
 // A literal above `most`, or that is no multiple: of barriers there are 16, and whole warps come to them.
@@ -29,39 +29,39 @@ BarrierMode mode_of(const Statement& s) {
 
 bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   if (s.has("warp")) {
-    if (!s.only({"warp", "sync"}, 0) || s.operands.size() != 1) return false;
+    if (!s.allows_only({"warp", "sync"}, 0) || s.operands.size() != 1) return false;
     i.kind = InstructionKind::WarpSync;
-    i.b = d.exact(s.operands.at(0), "u32");
+    i.b = d.exact_operand(s.operands.at(0), "u32");
     d.emit(i);
     return true;
   }
   bool reduces = s.has("red");
-  if (!s.only({"sync|arrive|red", "cta", "aligned", "popc|and|or"}, reduces)) return false;
-  if (s.one_of("sync|arrive|red").empty() || s.one_of("popc|and|or").empty() == reduces) return false;
+  if (!s.allows_only({"sync|arrive|red", "cta", "aligned", "popc|and|or"}, reduces)) return false;
+  if (s.qualifier_of("sync|arrive|red").empty() || s.qualifier_of("popc|and|or").empty() == reduces) return false;
   size_t k = 0;
   i.kind = InstructionKind::Barrier;
   i.variant = mode_of(s);
   if (reduces) i.d = i.variant == kBarrierCount ? d.result(s.operands.at(k++), "u32") : d.predicate_result(s.operands.at(k++));
   if (s.operands.size() <= k) return false;
   if (beyond(d, s.operands[k], 15, 1)) return false;
-  i.a = d.exact(s.operands[k++], "u32");
+  i.a = d.exact_operand(s.operands[k++], "u32");
   size_t left = s.operands.size() - k;
   i.count = 1;
   const bool counts = left == (reduces ? 2u : 1u);
   if (counts && beyond(d, s.operands[k], UINT32_MAX, kWarpSize)) return false;
   if (counts && i.variant == kBarrierArrive && is_zero(d, s.operands[k])) return false;
-  if (counts) i.b = d.exact(s.operands[k++], "u32"), i.count = 2;
+  if (counts) i.b = d.exact_operand(s.operands[k++], "u32"), i.count = 2;
   if (reduces) i.c = d.predicate(s.operands.at(k));
   d.emit(i);
   return true;
 }
 
 bool only_orders(const Statement& s) {
-  if (s.op == "griddepcontrol") return s.only({"launch_dependents|wait"}, 0);
-  if (s.op == "pmevent") return s.only({"mask"}, 0);
-  return s.only({"gl|cta|gpu|sys|cluster", "sc|acq_rel|acquire|release|mbarrier_init", "proxy",
-                 "alias|async|async::generic|async.global|tensormap::generic", "global|shared::cta|shared::cluster"},
-                0);
+  if (s.op == "griddepcontrol") return s.allows_only({"launch_dependents|wait"}, 0);
+  if (s.op == "pmevent") return s.allows_only({"mask"}, 0);
+  return s.allows_only({"gl|cta|gpu|sys|cluster", "sc|acq_rel|acquire|release|mbarrier_init", "proxy",
+                        "alias|async|async::generic|async.global|tensormap::generic", "global|shared::cta|shared::cluster"},
+                       0);
 }
 
 InstructionKind kind_of(std::string_view op) {
@@ -84,8 +84,8 @@ bool decode_branch(Decoder& d, const Statement& s, Instruction& i) {
     return true;
   }
   i.kind = InstructionKind::IndexedBranch;
-  i.a = d.exact(s.operands[0], "u32");
-  i.imm = d.table(s.operands[1].text);
+  i.a = d.exact_operand(s.operands[0], "u32");
+  i.imm = d.branch_table(s.operands[1].text);
   d.emit(i);
   return true;
 }
@@ -95,9 +95,9 @@ bool decode_branch(Decoder& d, const Statement& s, Instruction& i) {
 bool decode_control(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "membar" || s.op == "fence" || s.op == "pmevent" || s.op == "griddepcontrol") return decode_fence(d, s, i);
   if (s.op == "bar" || s.op == "barrier") return decode_barrier(d, s, i);
-  if (!s.only({"uni", "idx"}, s.op == "nanosleep") || (s.op == "brx") != s.has("idx")) return false;
+  if (!s.allows_only({"uni", "idx"}, s.op == "nanosleep") || (s.op == "brx") != s.has("idx")) return false;
   if (s.op == "bra" || s.op == "brx") return decode_branch(d, s, i);
-  if (s.op == "nanosleep") d.exact(s.operands.at(0), "u32");
+  if (s.op == "nanosleep") d.exact_operand(s.operands.at(0), "u32");
   if (s.op == "ret") store_results(d, i);
   i.kind = kind_of(s.op);
   d.emit(i);

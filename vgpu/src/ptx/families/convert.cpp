@@ -25,7 +25,7 @@ inline double value(double x) { return x; }
 inline double value(Half x) { return half_to_float(x.bits); }
 inline double value(Bfloat x) { return bfloat16_to_float(x.bits); }
 
-inline double whole(double x, RoundingMode to) {
+inline double round_to_integer(double x, RoundingMode to) {
   switch (to) {
     case RoundingMode::Zero: return std::trunc(x);
     case RoundingMode::Down: return std::floor(x);
@@ -55,7 +55,7 @@ template <class D> D to_integer(double x) {
   return x >= high ? std::numeric_limits<D>::max() : static_cast<D>(x);
 }
 // A NaN becomes the highest bit alone where one of the types has 64 bits, otherwise 0.
-template <class D> D of_nan(size_t source) {
+template <class D> D convert_nan(size_t source) {
   return source == 8 || sizeof(D) == 8 ? static_cast<D>(1ull << (8 * sizeof(D) - 1)) : D(0);
 }
 
@@ -80,13 +80,13 @@ template <class D, class S> struct Convert {
       if (!how) return bfloat16_to_float(s.bits);  // a shift: NaNs stay what they are
     double x = value(s);
     if constexpr (std::is_integral_v<D>) {
-      return x != x ? of_nan<D>(sizeof(S)) : to_integer<D>(whole(x, to));
+      return x != x ? convert_nan<D>(sizeof(S)) : to_integer<D>(round_to_integer(x, to));
     } else {
-      if (how & kWhole) x = whole(x, to), to = RoundingMode::Nearest;
+      if (how & kWhole) x = round_to_integer(x, to), to = RoundingMode::Nearest;
       if (how & kSaturate) x = held(x);
       D made = real(x, how, to);
       if constexpr (is_half<D>) {
-        if (how & kRelu) made.bits = not_negative(made.bits);
+        if (how & kRelu) made.bits = relu(made.bits);
         if (how & kFinite) made.bits = finite<D>(made.bits);
       }
       return made;
@@ -126,21 +126,21 @@ template <class D, class S> struct Convert {
     else if constexpr (std::is_same_v<D, double>) return canonicalize_nan(x);
     else {
       // What only its rounding makes normal is flushed, too.
-      if ((how & kFlush) && std::fabs(x) < kLeastNormal) return static_cast<float>(std::copysign(0.0, x));
+      if ((how & kFlush) && std::fabs(x) < kMinNormal) return static_cast<float>(std::copysign(0.0, x));
       return canonicalize_nan(to_float(x));
     }
   }
 };
 
 // count: bytes between lanes of the source; e: of the result.
-template <class D, class S> void cvt(WarpContext& w, const Instruction& i) {
+template <class D, class S> void cvt(WarpContext& warp, const Instruction& i) {
   RoundingMode to = static_cast<RoundingMode>(i.variant & 3);
   uint8_t how = i.variant >> 2;
   uint32_t from = i.count, into = static_cast<uint32_t>(i.imm);
-  const uint8_t* a = w.frame + i.a;
-  uint8_t* d = w.frame + i.d;
+  const uint8_t* a = warp.frame + i.a;
+  uint8_t* d = warp.frame + i.d;
   auto run = [&] {
-    for_each_lane(w.active_mask, [=](uint32_t l) {
+    for_each_lane(warp.active_mask, [=](uint32_t l) {
       S s;
       std::memcpy(&s, a + l * from, sizeof s);
       D made = Convert<D, S>::of(s, how, to);
@@ -186,7 +186,8 @@ Execute between(std::string_view d, std::string_view s) {
 bool decode_convert(Decoder& d, const Statement& s, Instruction& i) {
   if (decode_narrow(d, s, i)) return true;
   std::string_view from = s.type(), into = s.type(1);
-  if (!s.only({"rn|rz|rm|rp|rni|rzi|rmi|rpi", "ftz", "sat|relu", "satfinite"}, 2) || s.operands.size() != 2) return false;
+  if (!s.allows_only({"rn|rz|rm|rp|rni|rzi|rmi|rpi", "ftz", "sat|relu", "satfinite"}, 2) || s.operands.size() != 2)
+    return false;
   const bool halves = into == "f16" || into == "bf16";
   if ((s.has("relu") || s.has("satfinite")) && (!halves || from != "f32")) return false;
   uint8_t how = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0);
@@ -195,7 +196,7 @@ bool decode_convert(Decoder& d, const Statement& s, Instruction& i) {
   i.variant = static_cast<uint8_t>(static_cast<uint8_t>(rounding_mode_of(s)) | how << 2);
   i.execute = between(into, from);
   if (!i.execute) return false;
-  RegisterSlot source = d.use(s.operands[1], from), result = d.written(s.operands[0], into);
+  RegisterSlot source = d.source_operand(s.operands[1], from), result = d.written(s.operands[0], into);
   if (source.sort == Sort::Special && (into[0] == 'f' || into[0] == 'b')) return false;
   if (!source.width || !result.width || source.width < ptx::size_of(from) || result.width < ptx::size_of(into)) return false;
   i.a = source.offset, i.d = result.offset;

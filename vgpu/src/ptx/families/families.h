@@ -17,7 +17,7 @@ bool decode_compare(Decoder&, const Statement&, Instruction&);
 bool decode_convert(Decoder&, const Statement&, Instruction&);
 bool decode_narrow(Decoder&, const Statement&, Instruction&);  // cvt into what only matrix units compute with
 bool decode_move(Decoder&, const Statement&, Instruction&);
-bool decode_variable(Decoder&, const Operand&, Instruction&, bool as_generic);  // the address of one
+bool decode_variable_address(Decoder&, const Operand&, Instruction&, bool as_generic);  // the address of one
 bool decode_memory(Decoder&, const Statement&, Instruction&);
 bool decode_atomic(Decoder&, const Statement&, Instruction&);
 bool decode_call(Decoder&, const Statement&, Instruction&);

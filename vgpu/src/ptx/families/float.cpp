@@ -90,7 +90,7 @@ template <class Op> struct XorSign {
 };
 
 // rcp.approx.ftz.f64 and its like read and write the upper 32 bits alone, and flush what is subnormal.
-template <class Op> struct Gross {
+template <class Op> struct ApproximateF64 {
   static double upper(double x) {
     double cut = bit_cast<double>(bit_cast<uint64_t>(x) & ~0xffffffffull);
     return x != x ? canonicalize_nan(x) : std::fpclassify(cut) == FP_SUBNORMAL ? std::copysign(0.0, x) : cut;
@@ -103,38 +103,38 @@ template <class Op> struct Gross {
 template <class Op> struct Flushed {
   template <class... T> static float of(T... a) {
     float made = Op::of(flush_subnormal(a)...);
-    return flush_subnormal(__builtin_expect(std::fabs(made) == kLeastNormal, 0) ? cut(flush_subnormal(a)...) : made);
+    return flush_subnormal(__builtin_expect(std::fabs(made) == kMinNormal, 0) ? flush_operands(flush_subnormal(a)...) : made);
   }
-  template <class... T> __attribute__((noinline)) static float cut(T... a) {
+  template <class... T> __attribute__((noinline)) static float flush_operands(T... a) {
     ScopedRoundingMode to(RoundingMode::Zero);
     volatile float made = Op::of(*const_cast<volatile T*>(&a)...);
     return made;
   }
 };
 template <class Op> struct Saturated {
-  template <class T> static T hold(T x) { return x > T(0) ? (x > T(1) ? T(1) : x) : T(0); }  // a NaN is 0
-  template <class T> static T of(T a) { return hold(Op::of(a)); }
-  template <class T> static T of(T a, T b) { return hold(Op::of(a, b)); }
-  template <class T> static T of(T a, T b, T c) { return hold(Op::of(a, b, c)); }
+  template <class T> static T saturate(T x) { return x > T(0) ? (x > T(1) ? T(1) : x) : T(0); }  // a NaN is 0
+  template <class T> static T of(T a) { return saturate(Op::of(a)); }
+  template <class T> static T of(T a, T b) { return saturate(Op::of(a, b)); }
+  template <class T> static T of(T a, T b, T c) { return saturate(Op::of(a, b, c)); }
 };
 
 }  // namespace
 
-template <> constexpr bool kSlow<Ex2> = true;
-template <> constexpr bool kSlow<Lg2> = true;
-template <> constexpr bool kSlow<Sin> = true;
-template <> constexpr bool kSlow<Cos> = true;
-template <> constexpr bool kSlow<Tanh> = true;
-template <class Op> constexpr bool kSlow<Gross<Op>> = true;
-template <class Op> constexpr bool kSlow<Flushed<Op>> = kSlow<Op>;
-template <class Op> constexpr bool kSlow<Saturated<Op>> = kSlow<Op>;
+template <> constexpr bool kIsExpensive<Ex2> = true;
+template <> constexpr bool kIsExpensive<Lg2> = true;
+template <> constexpr bool kIsExpensive<Sin> = true;
+template <> constexpr bool kIsExpensive<Cos> = true;
+template <> constexpr bool kIsExpensive<Tanh> = true;
+template <class Op> constexpr bool kIsExpensive<ApproximateF64<Op>> = true;
+template <class Op> constexpr bool kIsExpensive<Flushed<Op>> = kIsExpensive<Op>;
+template <class Op> constexpr bool kIsExpensive<Saturated<Op>> = kIsExpensive<Op>;
 
 namespace {
 
 // In another rounding than to nearest.
-template <Execute kRun> void rounded(WarpContext& w, const Instruction& i) {
+template <Execute kRun> void rounded(WarpContext& warp, const Instruction& i) {
   ScopedRoundingMode to(static_cast<RoundingMode>(i.variant));
-  kRun(w, i);
+  kRun(warp, i);
 }
 
 template <class T, class Op, int kOperands> constexpr Execute applied() {
@@ -197,7 +197,9 @@ Execute select_nearest(const Statement& s) {
 
 Execute select_operation(const Statement& s) {
   if (s.type() == "f64" && s.has("approx") && s.has("ftz"))
-    return s.op == "rcp" ? unary<double, double, Gross<Rcp>> : s.op == "rsqrt" ? unary<double, double, Gross<Rsqrt>> : nullptr;
+    return s.op == "rcp"     ? unary<double, double, ApproximateF64<Rcp>>
+           : s.op == "rsqrt" ? unary<double, double, ApproximateF64<Rsqrt>>
+                             : nullptr;
   const Execute rounded = select_rounded(s);
   return rounded ? rounded : select_nearest(s);
 }
@@ -213,56 +215,56 @@ template <class T> bool is(int what, T a) {
     default: return std::fpclassify(a) == FP_SUBNORMAL;
   }
 }
-template <class T> void testp(WarpContext& w, const Instruction& i) {
-  const T* a = lane_values<T>(w, i.a);
-  set_predicate(w, i.d, [&](uint32_t l) { return is(i.variant, a[l]); });
+template <class T> void testp(WarpContext& warp, const Instruction& i) {
+  const T* a = lane_values<T>(warp, i.a);
+  set_predicate(warp, i.d, [&](uint32_t l) { return is(i.variant, a[l]); });
 }
 bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
   static const std::string_view words[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
-  if (!s.only({"finite|infinite|number|notanumber|normal|subnormal"}) || s.words.size() != 2) return false;
+  if (!s.allows_only({"finite|infinite|number|notanumber|normal|subnormal"}) || s.qualifiers.size() != 2) return false;
   for (uint8_t k = 0; k < 6; k++)
     if (s.has(words[k])) i.variant = k;
   i.execute = for_float(s.type(), [](auto tag) -> Execute { return testp<typename decltype(tag)::type>; });
   if (!i.execute || s.operands.size() != 2) return false;
   i.d = d.predicate_result(s.operands[0]);
-  i.a = d.exact(s.operands[1], s.type());
+  i.a = d.exact_operand(s.operands[1], s.type());
   d.emit(i);
   return true;
 }
 
 // Some must say how they round; double precision has neither ftz nor sat, and of approximations two alone.
-bool known_words(const Statement& s) {
+bool has_known_qualifiers(const Statement& s) {
   static const std::string_view rounding = "rn|rz|rm|rp", divides = "rn|rz|rm|rp|approx|full", inverts = "rn|rz|rm|rp|approx";
   const bool twice = s.type() == "f64";
-  if (is_among("ex2|lg2|sin|cos|tanh", s.op)) return !twice && s.has("approx") && s.only({"approx", "ftz"});
+  if (is_in_group("ex2|lg2|sin|cos|tanh", s.op)) return !twice && s.has("approx") && s.allows_only({"approx", "ftz"});
   if (s.op == "rsqrt" || (s.op == "rcp" && twice && s.has("approx")))
-    return s.has("approx") && (s.op == "rsqrt" || s.has("ftz")) && s.only({"approx", "ftz"});
+    return s.has("approx") && (s.op == "rsqrt" || s.has("ftz")) && s.allows_only({"approx", "ftz"});
   if (twice && s.has("ftz")) return false;
-  if (s.op == "min" || s.op == "max") return twice ? s.only({}) : s.only({"ftz", "NaN", "xorsign", "abs"});
-  if (s.op == "neg" || s.op == "abs") return s.only({"ftz"});
-  if (s.op == "copysign") return s.only({});
-  if (s.op == "add" || s.op == "sub" || s.op == "mul") return s.only({rounding, "ftz", "sat"});
-  if (s.op == "fma" || s.op == "mad") return !s.one_of(rounding).empty() && s.only({rounding, "ftz", "sat"});
+  if (s.op == "min" || s.op == "max") return twice ? s.allows_only({}) : s.allows_only({"ftz", "NaN", "xorsign", "abs"});
+  if (s.op == "neg" || s.op == "abs") return s.allows_only({"ftz"});
+  if (s.op == "copysign") return s.allows_only({});
+  if (s.op == "add" || s.op == "sub" || s.op == "mul") return s.allows_only({rounding, "ftz", "sat"});
+  if (s.op == "fma" || s.op == "mad") return !s.qualifier_of(rounding).empty() && s.allows_only({rounding, "ftz", "sat"});
   const std::string_view how = twice ? rounding : s.op == "div" ? divides : inverts;
-  return !s.one_of(how).empty() && s.only({how, "ftz"});
+  return !s.qualifier_of(how).empty() && s.allows_only({how, "ftz"});
 }
 
 size_t operands_of(const Statement& s) {
   if (s.op == "fma" || s.op == "mad") return 4;
-  return is_among("add|sub|mul|div|min|max|copysign", s.op) ? 3 : 2;
+  return is_in_group("add|sub|mul|div|min|max|copysign", s.op) ? 3 : 2;
 }
 
 }  // namespace
 
 bool decode_float(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "testp") return decode_test(d, s, i);
-  if (!known_words(s)) return false;
+  if (!has_known_qualifiers(s)) return false;
   i.execute = select_operation(s);
   if (!i.execute || s.operands.size() != operands_of(s)) return false;
   i.variant = static_cast<uint8_t>(rounding_mode_of(s));
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
   for (size_t k = 0; k < s.operands.size(); k++)
-    *places[k] = k ? d.exact(s.operands[k], s.type()) : d.result(s.operands[k], s.type());
+    *places[k] = k ? d.exact_operand(s.operands[k], s.type()) : d.result(s.operands[k], s.type());
   d.emit(i);
   return true;
 }

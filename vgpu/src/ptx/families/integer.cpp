@@ -126,8 +126,8 @@ struct Rem {
 };
 }  // namespace
 
-template <> constexpr bool kSlow<Div> = true;
-template <> constexpr bool kSlow<Rem> = true;
+template <> constexpr bool kIsExpensive<Div> = true;
+template <> constexpr bool kIsExpensive<Rem> = true;
 
 namespace {
 
@@ -144,62 +144,62 @@ struct Shr {
     return static_cast<T>(a >> by);
   }
 };
-template <class T, class Op> void shift(WarpContext& w, const Instruction& i) {
-  T* d = lane_values<T>(w, i.d);
-  const T* a = lane_values<T>(w, i.a);
-  const uint32_t* b = lane_values<uint32_t>(w, i.b);
-  assign_lanes(w.active_mask, d, [=](uint32_t l) { return Op::of(a[l], b[l]); });
+template <class T, class Op> void shift(WarpContext& warp, const Instruction& i) {
+  T* d = lane_values<T>(warp, i.d);
+  const T* a = lane_values<T>(warp, i.a);
+  const uint32_t* b = lane_values<uint32_t>(warp, i.b);
+  assign_lanes(warp.active_mask, d, [=](uint32_t l) { return Op::of(a[l], b[l]); });
 }
 
 // Predicates: all lanes at once.
-template <class Op> void predicates(WarpContext& w, const Instruction& i) {
-  uint32_t a = predicate(w, i.a), b = i.variant ? predicate(w, i.b) : 0;
-  write_predicate(w, i.d, Op::of(a, b));
+template <class Op> void predicates(WarpContext& warp, const Instruction& i) {
+  uint32_t a = predicate(warp, i.a), b = i.variant ? predicate(warp, i.b) : 0;
+  write_predicate(warp, i.d, Op::of(a, b));
 }
 struct NotFirst {
   static uint32_t of(uint32_t a, uint32_t) { return ~a; }
 };
 
 // Dot products of bytes, and of 16-bit halves with bytes; imm: which bytes.
-template <class A, class B> void dot4(WarpContext& w, const Instruction& i) {
-  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
-           *c = lane_values<uint32_t>(w, i.c);
-  for_each_lane(w.active_mask, [=](uint32_t l) {
+template <class A, class B> void dot4(WarpContext& warp, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(warp, i.d), *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b),
+           *c = lane_values<uint32_t>(warp, i.c);
+  for_each_lane(warp.active_mask, [=](uint32_t l) {
     uint32_t sum = c[l];
     for (int k = 0; k < 4; k++) sum += uint32_t(int32_t(A(a[l] >> (8 * k))) * int32_t(B(b[l] >> (8 * k))));
     d[l] = sum;
   });
 }
-template <class A, class B, int kFrom> void dot2(WarpContext& w, const Instruction& i) {
-  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
-           *c = lane_values<uint32_t>(w, i.c);
-  for_each_lane(w.active_mask, [=](uint32_t l) {
+template <class A, class B, int kFrom> void dot2(WarpContext& warp, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(warp, i.d), *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b),
+           *c = lane_values<uint32_t>(warp, i.c);
+  for_each_lane(warp.active_mask, [=](uint32_t l) {
     uint32_t sum = c[l];
     for (int k = 0; k < 2; k++) sum += uint32_t(int64_t(A(a[l] >> (16 * k))) * B(b[l] >> (8 * (k + kFrom))));
     d[l] = sum;
   });
 }
 // Two halves a register.
-template <class T, class Op> void halves(WarpContext& w, const Instruction& i) {
-  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b);
-  for_each_lane(w.active_mask, [=](uint32_t l) {
+template <class T, class Op> void halves(WarpContext& warp, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(warp, i.d), *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b);
+  for_each_lane(warp.active_mask, [=](uint32_t l) {
     d[l] = uint16_t(Op::of(T(a[l]), T(b[l]))) | uint32_t(uint16_t(Op::of(T(a[l] >> 16), T(b[l] >> 16)))) << 16;
   });
 }
 
-template <class Op> Execute two(std::string_view t) {
+template <class Op> Execute select_binary(std::string_view t) {
   return for_integer(t, [](auto tag) -> Execute {
     using T = typename decltype(tag)::type;
     return binary<T, T, Op>;
   });
 }
-template <class Op> Execute one(std::string_view t) {
+template <class Op> Execute select_unary(std::string_view t) {
   return for_integer(t, [](auto tag) -> Execute {
     using T = typename decltype(tag)::type;
     return unary<T, T, Op>;
   });
 }
-template <class Op> Execute three(std::string_view t) {
+template <class Op> Execute select_ternary(std::string_view t) {
   return for_integer(t, [](auto tag) -> Execute {
     using T = typename decltype(tag)::type;
     return ternary<T, T, Op>;
@@ -224,39 +224,39 @@ Execute product(const Statement& s, std::string_view t) {
   if (s.has("wide")) return adds ? wide<MadWide, true>(t) : wide<MulWide, false>(t);
   if (s.has("hi")) {
     if (s.has("sat")) return adds && t == "s32" ? ternary<int32_t, int32_t, MadHighSaturated> : nullptr;
-    return adds ? three<MadHigh>(t) : two<MulHigh>(t);
+    return adds ? select_ternary<MadHigh>(t) : select_binary<MulHigh>(t);
   }
-  return s.has("lo") ? (adds ? three<MadLow>(t) : two<MulLow>(t)) : nullptr;
+  return s.has("lo") ? (adds ? select_ternary<MadLow>(t) : select_binary<MulLow>(t)) : nullptr;
 }
 
 Execute product24(const Statement& s, std::string_view t) {
   if (t != "s32" && t != "u32") return nullptr;
   bool high = s.has("hi");
   if (s.has("sat")) return high && s.op == "mad24" && t == "s32" ? ternary<int32_t, int32_t, Mad24HighSaturated> : nullptr;
-  if (s.op == "mul24") return high ? two<Mul24High>(t) : two<Mul24Low>(t);
-  return high ? three<Mad24High>(t) : three<Mad24Low>(t);
+  if (s.op == "mul24") return high ? select_binary<Mul24High>(t) : select_binary<Mul24Low>(t);
+  return high ? select_ternary<Mad24High>(t) : select_ternary<Mad24Low>(t);
 }
 
 template <class Op, class Saturated> Execute sum(const Statement& s, std::string_view t) {
-  if (!s.has("sat")) return two<Op>(t);
+  if (!s.has("sat")) return select_binary<Op>(t);
   return t == "s32" ? binary<int32_t, int32_t, Saturated> : nullptr;
 }
 
 Execute plain(const Statement& s, std::string_view t) {
   if (s.op == "add") return sum<Add, AddSaturated>(s, t);
   if (s.op == "sub") return sum<Sub, SubSaturated>(s, t);
-  if (s.op == "and") return two<And>(t);
-  if (s.op == "or") return two<Or>(t);
-  if (s.op == "xor") return two<Xor>(t);
-  if (s.op == "not") return one<Not>(t);
-  if (s.op == "cnot") return one<Cnot>(t);
-  if (s.op == "neg") return one<Neg>(t);
-  if (s.op == "abs") return one<Abs>(t);
-  if (s.op == "min") return two<Min>(t);
-  if (s.op == "max") return two<Max>(t);
-  if (s.op == "div") return two<Div>(t);
-  if (s.op == "rem") return two<Rem>(t);
-  if (s.op == "sad") return three<Sad>(t);
+  if (s.op == "and") return select_binary<And>(t);
+  if (s.op == "or") return select_binary<Or>(t);
+  if (s.op == "xor") return select_binary<Xor>(t);
+  if (s.op == "not") return select_unary<Not>(t);
+  if (s.op == "cnot") return select_unary<Cnot>(t);
+  if (s.op == "neg") return select_unary<Neg>(t);
+  if (s.op == "abs") return select_unary<Abs>(t);
+  if (s.op == "min") return select_binary<Min>(t);
+  if (s.op == "max") return select_binary<Max>(t);
+  if (s.op == "div") return select_binary<Div>(t);
+  if (s.op == "rem") return select_binary<Rem>(t);
+  if (s.op == "sad") return select_ternary<Sad>(t);
   if (s.op == "mul" || s.op == "mad") return product(s, t);
   if (s.op == "mul24" || s.op == "mad24") return product24(s, t);
   return nullptr;
@@ -281,13 +281,13 @@ bool decode_shift(Decoder& d, const Statement& s, Instruction& i, std::string_vi
   i.execute = s.op == "shl" ? shifted<Shl>(t) : shifted<Shr>(t);
   if (!i.execute || s.operands.size() != 3) return false;
   i.d = d.result(s.operands[0], t);
-  i.a = d.exact(s.operands[1], t);
-  i.b = d.exact(s.operands[2], "u32");
+  i.a = d.exact_operand(s.operands[1], t);
+  i.b = d.exact_operand(s.operands[2], "u32");
   d.emit(i);
   return true;
 }
 
-Execute not_negative(const Statement& s, std::string_view t) {
+Execute relu(const Statement& s, std::string_view t) {
   if (t == "s32") return s.op == "min" ? binary<int32_t, int32_t, Relu<Min>> : binary<int32_t, int32_t, Relu<Max>>;
   return t != "s16x2" ? nullptr : s.op == "min" ? halves<int16_t, Relu<Min>> : halves<int16_t, Relu<Max>>;
 }
@@ -303,7 +303,7 @@ Execute packed(const Statement& s, std::string_view t) {
 
 template <class A, class B> Execute dot2_from(const Statement& s) { return s.has("lo") ? dot2<A, B, 0> : dot2<A, B, 2>; }
 Execute dot(const Statement& s) {
-  if ((s.op != "dp4a" && s.op != "dp2a") || s.words.size() < 2) return nullptr;
+  if ((s.op != "dp4a" && s.op != "dp2a") || s.qualifiers.size() < 2) return nullptr;
   bool first = s.type(1) == "s32", second = s.type() == "s32";
   if (s.op == "dp2a")
     return first ? (second ? dot2_from<int16_t, int8_t>(s) : dot2_from<int16_t, uint8_t>(s))
@@ -312,24 +312,24 @@ Execute dot(const Statement& s) {
                : (second ? dot4<uint8_t, int8_t> : dot4<uint8_t, uint8_t>);
 }
 
-bool known_words(const Statement& s) {
-  if (s.op == "add" || s.op == "sub") return s.only({"sat"});
-  if (s.op == "mul" || s.op == "mad") return s.only({"lo|hi|wide", "sat"});
-  if (s.op == "mul24" || s.op == "mad24") return s.only({"lo|hi", "sat"}) && s.words.size() > 1;
-  if (s.op == "min" || s.op == "max") return s.only({"relu"});
-  if (s.op == "dp4a") return s.only({}, 2);
-  if (s.op == "dp2a") return s.only({"lo|hi"}, 2) && s.words.size() == 3;
-  return s.only({});
+bool has_known_qualifiers(const Statement& s) {
+  if (s.op == "add" || s.op == "sub") return s.allows_only({"sat"});
+  if (s.op == "mul" || s.op == "mad") return s.allows_only({"lo|hi|wide", "sat"});
+  if (s.op == "mul24" || s.op == "mad24") return s.allows_only({"lo|hi", "sat"}) && s.qualifiers.size() > 1;
+  if (s.op == "min" || s.op == "max") return s.allows_only({"relu"});
+  if (s.op == "dp4a") return s.allows_only({}, 2);
+  if (s.op == "dp2a") return s.allows_only({"lo|hi"}, 2) && s.qualifiers.size() == 3;
+  return s.allows_only({});
 }
 
 }  // namespace
 
 bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
-  if (!known_words(s)) return false;
+  if (!has_known_qualifiers(s)) return false;
   if (t == "pred") return decode_predicates(d, s, i);
   if (s.op == "shl" || s.op == "shr") return decode_shift(d, s, i, t);
-  i.execute = s.has("relu") ? not_negative(s, t) : plain(s, t);
+  i.execute = s.has("relu") ? relu(s, t) : plain(s, t);
   if (!i.execute) i.execute = packed(s, t);
   if (!i.execute && (i.execute = dot(s))) t = "b32";
   if (!i.execute || s.operands.size() < 2) return false;
@@ -337,7 +337,7 @@ bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
   size_t most = std::min<size_t>(s.operands.size(), 4);
   for (size_t k = 0; k < most; k++)
-    *places[k] = k ? d.exact(s.operands[k], k == 3 ? result : t) : d.result(s.operands[k], result);
+    *places[k] = k ? d.exact_operand(s.operands[k], k == 3 ? result : t) : d.result(s.operands[k], result);
   d.emit(i);
   return true;
 }

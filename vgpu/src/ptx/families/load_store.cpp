@@ -11,7 +11,7 @@ namespace vgpu {
 namespace {
 
 // All lanes, one behind the other: what most kernels do.
-bool in_a_row(uint32_t mask, uint8_t* const at[kWarpSize], uint64_t bytes) {
+bool is_contiguous(uint32_t mask, uint8_t* const at[kWarpSize], uint64_t bytes) {
   if (mask != kFullMask || at[kWarpSize - 1] != at[0] + (kWarpSize - 1) * bytes) return false;
   uint64_t off = 0;
   for (uint32_t l = 0; l < kWarpSize; l++) off |= static_cast<uint64_t>(at[l] - at[0]) ^ (l * bytes);
@@ -19,45 +19,45 @@ bool in_a_row(uint32_t mask, uint8_t* const at[kWarpSize], uint64_t bytes) {
 }
 
 // Who looks on is told, and atomics that come late come before it: this is out of the way of all other runs.
-template <AccessSpace kWhere> void tell(WarpContext& w, const Instruction& i, AccessKind what, uint32_t bytes,
+template <AccessSpace kWhere> void tell(WarpContext& warp, const Instruction& i, AccessKind what, uint32_t bytes,
                                         uint8_t* const at[kWarpSize]) {
   if constexpr (kWhere == AccessSpace::Generic || kWhere == AccessSpace::Shared) {
-    if (w.deferred) w.deferred->settle_at(w, at, bytes);
-    if (w.observer) notify_access(w, i, {what, i.variant, OrderSensitivity::Nothing, bytes, at, nullptr, 0});
+    if (warp.deferred) warp.deferred->settle_at(warp, at, bytes);
+    if (warp.observer) notify_access(warp, i, {what, i.variant, OrderSensitivity::Nothing, bytes, at, nullptr, 0});
   }
 }
 
-template <class T, class W, AccessSpace kWhere> void load(WarpContext& w, const Instruction& i) {
+template <class T, class W, AccessSpace kWhere> void load(WarpContext& warp, const Instruction& i) {
   uint8_t* at[kWarpSize];
-  if (!resolve_addresses(w, i, kWhere, sizeof(T) * i.count, at)) return;
-  tell<kWhere>(w, i, AccessKind::Read, sizeof(T) * i.count, at);
-  const bool row = sizeof(T) == sizeof(W) && i.count == 1 && in_a_row(w.active_mask, at, sizeof(T));
+  if (!resolve_addresses(warp, i, kWhere, sizeof(T) * i.count, at)) return;
+  tell<kWhere>(warp, i, AccessKind::Read, sizeof(T) * i.count, at);
+  const bool row = sizeof(T) == sizeof(W) && i.count == 1 && is_contiguous(warp.active_mask, at, sizeof(T));
   for (uint32_t k = 0; k < i.count; k++) {
-    W* d = lane_values<W>(w, i.v[k]);
+    W* d = lane_values<W>(warp, i.vector_registers[k]);
     W before[kWarpSize];
     if (i.kind != InstructionKind::Plain) std::memcpy(before, d, sizeof before);
     if (row) std::memcpy(d, at[0], kWarpSize * sizeof(T));
     else
-      for_each_lane(w.active_mask, [=, &at](uint32_t l) {
+      for_each_lane(warp.active_mask, [=, &at](uint32_t l) {
         T x;
         std::memcpy(&x, at[l] + k * sizeof(T), sizeof x);
         d[l] = static_cast<W>(x);
       });
-    if (i.kind != InstructionKind::Plain) w.observed_change |= std::memcmp(before, d, sizeof before) != 0;
+    if (i.kind != InstructionKind::Plain) warp.observed_change |= std::memcmp(before, d, sizeof before) != 0;
   }
 }
 
-template <class T, class W, AccessSpace kWhere> void store(WarpContext& w, const Instruction& i) {
+template <class T, class W, AccessSpace kWhere> void store(WarpContext& warp, const Instruction& i) {
   uint8_t* at[kWarpSize];
-  if (!resolve_addresses(w, i, kWhere, sizeof(T) * i.count, at, true)) return;
-  tell<kWhere>(w, i, AccessKind::Write, sizeof(T) * i.count, at);
-  if (kWhere == AccessSpace::Generic || kWhere == AccessSpace::Shared) ++*w.visible_writes;
-  const bool row = sizeof(T) == sizeof(W) && i.count == 1 && in_a_row(w.active_mask, at, sizeof(T));
+  if (!resolve_addresses(warp, i, kWhere, sizeof(T) * i.count, at, true)) return;
+  tell<kWhere>(warp, i, AccessKind::Write, sizeof(T) * i.count, at);
+  if (kWhere == AccessSpace::Generic || kWhere == AccessSpace::Shared) ++*warp.visible_writes;
+  const bool row = sizeof(T) == sizeof(W) && i.count == 1 && is_contiguous(warp.active_mask, at, sizeof(T));
   for (uint32_t k = 0; k < i.count; k++) {
-    const W* a = lane_values<W>(w, i.v[k]);
+    const W* a = lane_values<W>(warp, i.vector_registers[k]);
     if (row) std::memcpy(at[0], a, kWarpSize * sizeof(T));
     else
-      for_each_lane(w.active_mask, [=, &at](uint32_t l) {
+      for_each_lane(warp.active_mask, [=, &at](uint32_t l) {
         T x = static_cast<T>(a[l]);
         std::memcpy(at[l] + k * sizeof(T), &x, sizeof x);
       });
@@ -76,17 +76,18 @@ template <bool kLoads, class T, class W> Execute in_space(AccessSpace where) {
   return nullptr;
 }
 // Into a wider register a signed type goes with its sign.
-template <bool kLoads, class T> Execute in_register(uint32_t width, AccessSpace where) {
+template <bool kLoads, class T> Execute select_register_width(uint32_t width, AccessSpace where) {
   if (width == 2) return in_space<kLoads, T, uint16_t>(where);
   if (width == 4) return in_space<kLoads, T, uint32_t>(where);
   return width == 8 ? in_space<kLoads, T, uint64_t>(where) : nullptr;
 }
-template <bool kLoads> Execute of_type(std::string_view t, uint32_t width, AccessSpace where) {
-  if (t == "s8") return in_register<kLoads, int8_t>(width, where);
-  if (t == "s16") return in_register<kLoads, int16_t>(width, where);
-  if (t == "s32") return in_register<kLoads, int32_t>(width, where);
-  return for_size(ptx::size_of(t),
-                  [=](auto tag) -> Execute { return in_register<kLoads, typename decltype(tag)::type>(width, where); });
+template <bool kLoads> Execute load_store_for_type(std::string_view t, uint32_t width, AccessSpace where) {
+  if (t == "s8") return select_register_width<kLoads, int8_t>(width, where);
+  if (t == "s16") return select_register_width<kLoads, int16_t>(width, where);
+  if (t == "s32") return select_register_width<kLoads, int32_t>(width, where);
+  return for_size(ptx::size_of(t), [=](auto tag) -> Execute {
+    return select_register_width<kLoads, typename decltype(tag)::type>(width, where);
+  });
 }
 
 // The bytes of each register that is loaded or stored; 0: they differ, or there are none.  What is stored may be a constant.
@@ -98,26 +99,26 @@ uint32_t values(Decoder& d, const Operand& o, std::string_view t, bool loads, In
   auto sinks = [&](const Operand& part) { return loads && vector && part.text == "_"; };
   uint32_t width = 0;
   for (const Operand& part : all)
-    if (part.kind != Operand::Literal && !sinks(part) && !width) width = d.use(part, t).width;
+    if (part.kind != Operand::Literal && !sinks(part) && !width) width = d.source_operand(part, t).width;
   if (!width && loads) return 0;
   if (!width) width = std::max(ptx::size_of(t), 2u);
   for (size_t k = 0; k < all.size(); k++) {
     RegisterSlot slot = {0, width};
     if (sinks(all[k])) slot.offset = d.scratch_register(width);
     else if (!loads && all[k].kind == Operand::Literal) slot.offset = d.constant(d.bits(all[k], t), width);
-    else slot = loads ? d.written(all[k], t) : d.use(all[k], t);
+    else slot = loads ? d.written(all[k], t) : d.source_operand(all[k], t);
     if (slot.width != width || slot.sort == Sort::Special) return 0;
-    i.v[k] = slot.offset;
+    i.vector_registers[k] = slot.offset;
   }
   i.count = static_cast<uint8_t>(all.size());
   return width;
 }
 
-bool known_words(const Statement& s) {
-  return s.only({"weak|volatile|relaxed|acquire|release|mmio", "cta|cluster|gpu|sys", kAccessSpaceQualifiers, "v2|v4",
-                 "ca|cg|cs|lu|cv|wb|wt", "nc", "unified",
-                 "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate",
-                 "L2::evict_normal|L2::evict_first|L2::evict_last", "L2::cache_hint", "L2::64B|L2::128B|L2::256B"});
+bool has_known_qualifiers(const Statement& s) {
+  return s.allows_only({"weak|volatile|relaxed|acquire|release|mmio", "cta|cluster|gpu|sys", kAccessSpaceQualifiers, "v2|v4",
+                        "ca|cg|cs|lu|cv|wb|wt", "nc", "unified",
+                        "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate",
+                        "L2::evict_normal|L2::evict_first|L2::evict_last", "L2::cache_hint", "L2::64B|L2::128B|L2::256B"});
 }
 
 // prefetch and the like: nothing to do.
@@ -135,7 +136,7 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   bool loads = s.op == "ld" || s.op == "ldu";
   if (!loads && s.op != "st") return decode_hint(d, s, i);
   size_t wanted = s.has("L2::cache_hint") ? 3 : 2;  // what a cache is told is nothing here
-  if (!known_words(s) || s.operands.size() != wanted || (!loads && s.has("const"))) return false;
+  if (!has_known_qualifiers(s) || s.operands.size() != wanted || (!loads && s.has("const"))) return false;
   const Operand& held = s.operands[loads ? 0 : 1];
   if (elements(s) != (held.kind == Operand::Vector ? held.parts.size() : 1)) return false;
   std::string_view t = s.type();
@@ -143,7 +144,7 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   AccessSpace where = access_space_of(s);
   uint32_t width = values(d, held, t, loads, i);
   decode_address(d, s, s.operands[loads ? 1 : 0], where, i);
-  i.execute = loads ? of_type<true>(t, width, where) : of_type<false>(t, width, where);
+  i.execute = loads ? load_store_for_type<true>(t, width, where) : load_store_for_type<false>(t, width, where);
   if (!i.execute) return false;
   bool others = where == AccessSpace::Generic || where == AccessSpace::Shared;
   i.variant = memory_order_of(s);

@@ -68,9 +68,10 @@ struct TwoHalves {
 };
 
 // a, e, c: the first registers of A, B and C, of which each lies behind the one before; imm: columns of A.  Into c.
-template <class A, class B, class C> void multiply(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.e), depth = static_cast<uint32_t>(i.imm);
-  uint32_t* c = lane_values<uint32_t>(w, i.c);
+template <class A, class B, class C> void multiply(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.e),
+                 depth = static_cast<uint32_t>(i.imm);
+  uint32_t* c = lane_values<uint32_t>(warp, i.c);
   for (uint32_t row = 0; row < kRows; row++)
     for (uint32_t column = 0; column < kColumns; column++) {
       double sum = C::load(c, row, column);
@@ -90,19 +91,19 @@ Execute product_of(std::string_view a, std::string_view b, std::string_view into
   return b == "s8" ? of_bytes<Byte<uint8_t>, Byte<int8_t>>(held) : of_bytes<Byte<uint8_t>, Byte<uint8_t>>(held);
 }
 
-void copy(WarpContext& w, const Instruction& i) {
-  uint32_t* d = lane_values<uint32_t>(w, i.d);
-  const uint32_t* a = lane_values<uint32_t>(w, i.a);
-  assign_lanes(w.active_mask, d, [=](uint32_t l) { return a[l]; });
+void copy(WarpContext& warp, const Instruction& i) {
+  uint32_t* d = lane_values<uint32_t>(warp, i.d);
+  const uint32_t* a = lane_values<uint32_t>(warp, i.a);
+  assign_lanes(warp.active_mask, d, [=](uint32_t l) { return a[l]; });
 }
 
 // A vector's registers, one behind the other.
 uint32_t gathered(Decoder& d, const Statement& s, const Operand& o, std::string_view type, size_t count, Instruction i) {
-  if (o.kind != Operand::Vector || o.parts.size() != count) d.refuse(s, "a fragment of another size");
+  if (o.kind != Operand::Vector || o.parts.size() != count) d.reject(s, "a fragment of another size");
   uint32_t first = 0;
   i.execute = copy;
   for (size_t k = 0; k < count; k++) {
-    i.a = d.exact(o.parts[k], type);
+    i.a = d.exact_operand(o.parts[k], type);
     i.d = d.scratch_register(4);
     if (!k) first = i.d;
     d.emit(i);
@@ -113,7 +114,8 @@ uint32_t gathered(Decoder& d, const Statement& s, const Operand& o, std::string_
 }  // namespace
 
 bool decode_matrix(Decoder& d, const Statement& s, Instruction& i) {
-  const std::string_view shape = s.one_of("m16n8k4|m16n8k8|m16n8k16|m16n8k32"), into = s.type(3), a = s.type(2), b = s.type(1);
+  const std::string_view shape = s.qualifier_of("m16n8k4|m16n8k8|m16n8k16|m16n8k32"), into = s.type(3), a = s.type(2),
+                         b = s.type(1);
   const uint32_t per_register = 4 / ptx::size_of(a), depth = static_cast<uint32_t>(std::atoi(shape.substr(6).data()));
   const size_t blocks = depth / (4 * per_register), results = into == "f16" ? 2 : 4;
   const std::string_view held = into == "f16" ? "b32" : into;

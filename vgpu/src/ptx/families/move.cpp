@@ -7,37 +7,38 @@
 namespace vgpu {
 namespace {
 
-template <class T> void copy(WarpContext& w, const Instruction& i) {
-  T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a);
-  assign_lanes(w.active_mask, d, [=](uint32_t l) { return a[l]; });
+template <class T> void copy(WarpContext& warp, const Instruction& i) {
+  T *d = lane_values<T>(warp, i.d), *a = lane_values<T>(warp, i.a);
+  assign_lanes(warp.active_mask, d, [=](uint32_t l) { return a[l]; });
 }
 // A special register into a wider one.
-void widen(WarpContext& w, const Instruction& i) {
-  uint64_t* d = lane_values<uint64_t>(w, i.d);
-  const uint32_t* a = lane_values<uint32_t>(w, i.a);
-  assign_lanes(w.active_mask, d, [=](uint32_t l) { return a[l]; });
+void widen(WarpContext& warp, const Instruction& i) {
+  uint64_t* d = lane_values<uint64_t>(warp, i.d);
+  const uint32_t* a = lane_values<uint32_t>(warp, i.a);
+  assign_lanes(warp.active_mask, d, [=](uint32_t l) { return a[l]; });
 }
-void narrow(WarpContext& w, const Instruction& i) {
-  uint16_t* d = lane_values<uint16_t>(w, i.d);
-  const uint32_t* a = lane_values<uint32_t>(w, i.a);
-  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = static_cast<uint16_t>(a[l]); });
+void narrow(WarpContext& warp, const Instruction& i) {
+  uint16_t* d = lane_values<uint16_t>(warp, i.d);
+  const uint32_t* a = lane_values<uint32_t>(warp, i.a);
+  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = static_cast<uint16_t>(a[l]); });
 }
-void copy_predicate(WarpContext& w, const Instruction& i) { write_predicate(w, i.d, predicate(w, i.a)); }
+void copy_predicate(WarpContext& warp, const Instruction& i) { write_predicate(warp, i.d, predicate(warp, i.a)); }
 
 // Parts of a register: {a, b} of W make a D, the first the lowest.
-template <class D, class W> void pack(WarpContext& w, const Instruction& i) {
-  D* d = lane_values<D>(w, i.d);
-  for_each_lane(w.active_mask, [&](uint32_t l) {
+template <class D, class W> void pack(WarpContext& warp, const Instruction& i) {
+  D* d = lane_values<D>(warp, i.d);
+  for_each_lane(warp.active_mask, [&](uint32_t l) {
     D made = 0;
-    for (uint32_t k = 0; k < i.count; k++) made |= D(lane_values<W>(w, i.v[k])[l]) << (8 * sizeof(W) * k);
+    for (uint32_t k = 0; k < i.count; k++) made |= D(lane_values<W>(warp, i.vector_registers[k])[l]) << (8 * sizeof(W) * k);
     d[l] = made;
   });
 }
-template <class D, class W> void unpack(WarpContext& w, const Instruction& i) {
-  const D* a = lane_values<D>(w, i.a);
-  for_each_lane(w.active_mask, [&](uint32_t l) {
+template <class D, class W> void unpack(WarpContext& warp, const Instruction& i) {
+  const D* a = lane_values<D>(warp, i.a);
+  for_each_lane(warp.active_mask, [&](uint32_t l) {
     D from = a[l];
-    for (uint32_t k = 0; k < i.count; k++) lane_values<W>(w, i.v[k])[l] = static_cast<W>(from >> (8 * sizeof(W) * k));
+    for (uint32_t k = 0; k < i.count; k++)
+      lane_values<W>(warp, i.vector_registers[k])[l] = static_cast<W>(from >> (8 * sizeof(W) * k));
   });
 }
 Execute parts(uint32_t whole, uint32_t count, bool packs) {
@@ -55,46 +56,47 @@ bool decode_parts(Decoder& d, const Statement& s, Instruction& i) {
   if (!i.execute || s.type()[0] != 'b') return false;
   i.count = static_cast<uint8_t>(count);
   std::string_view part = whole / count == 2 ? "b16" : "b32";
-  for (uint32_t k = 0; k < count; k++) i.v[k] = packs ? d.exact(many.parts[k], part) : d.result(many.parts[k], part, true);
+  for (uint32_t k = 0; k < count; k++)
+    i.vector_registers[k] = packs ? d.exact_operand(many.parts[k], part) : d.result(many.parts[k], part, true);
   if (packs) i.d = d.result(one, s.type());
-  else i.a = d.exact(one, s.type());
+  else i.a = d.exact_operand(one, s.type());
   d.emit(i);
   return true;
 }
 
 // Every reading is later than the one before; mode 1: the upper half.
-template <class T> void clock(WarpContext& w, const Instruction& i) {
-  T* d = lane_values<T>(w, i.d);
-  w.clock += 8;
-  T now = static_cast<T>(i.variant ? w.clock >> 32 : w.clock);
-  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = now; });
+template <class T> void clock(WarpContext& warp, const Instruction& i) {
+  T* d = lane_values<T>(warp, i.d);
+  warp.clock += 8;
+  T now = static_cast<T>(i.variant ? warp.clock >> 32 : warp.clock);
+  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = now; });
 }
 
 // Where a shared, local or parameter variable lies as a generic address: the base that count names, and a (if e).
 enum : uint8_t { kShared, kLocal, kParam, kScratch };
-uint64_t base_of(const WarpContext& w, uint8_t which, uint32_t lane) {
+uint64_t base_of(const WarpContext& warp, uint8_t which, uint32_t lane) {
   auto at = [](const uint8_t* p) { return reinterpret_cast<uint64_t>(p); };
   switch (which) {
-    case kShared: return at(w.shared);
-    case kLocal: return at(w.local) + uint64_t(lane) * w.local_bytes;
-    case kParam: return at(w.parameters) + (w.has_lane_parameters ? uint64_t(lane) * w.parameter_bytes : 0);
-    default: return at(w.scratch) + uint64_t(lane) * w.scratch_bytes;
+    case kShared: return at(warp.shared);
+    case kLocal: return at(warp.local) + uint64_t(lane) * warp.local_bytes;
+    case kParam: return at(warp.parameters) + (warp.has_lane_parameters ? uint64_t(lane) * warp.parameter_bytes : 0);
+    default: return at(warp.scratch) + uint64_t(lane) * warp.scratch_bytes;
   }
 }
-template <bool kTo> void generic(WarpContext& w, const Instruction& i) {  // kTo: from generic to the space
-  uint64_t* d = lane_values<uint64_t>(w, i.d);
-  const uint64_t* a = lane_values<uint64_t>(w, i.a);
-  for_each_lane(w.active_mask, [&](uint32_t l) {
-    uint64_t base = base_of(w, i.variant, l);
+template <bool kTo> void generic(WarpContext& warp, const Instruction& i) {  // kTo: from generic to the space
+  uint64_t* d = lane_values<uint64_t>(warp, i.d);
+  const uint64_t* a = lane_values<uint64_t>(warp, i.a);
+  for_each_lane(warp.active_mask, [&](uint32_t l) {
+    uint64_t base = base_of(warp, i.variant, l);
     d[l] = kTo ? a[l] - base : a[l] + base;
   });
 }
-void is_in_space(WarpContext& w, const Instruction& i) {
-  const uint64_t* a = lane_values<uint64_t>(w, i.a);
-  set_predicate(w, i.d, [&](uint32_t l) {
-    auto in = [&](uint8_t which, uint32_t bytes) { return a[l] - base_of(w, which, l) < bytes; };
-    bool shared = in(kShared, w.shared_bytes), local = false;
-    for (const PerLaneMemory& one : w.per_lane_memory)
+void is_in_space(WarpContext& warp, const Instruction& i) {
+  const uint64_t* a = lane_values<uint64_t>(warp, i.a);
+  set_predicate(warp, i.d, [&](uint32_t l) {
+    auto in = [&](uint8_t which, uint32_t bytes) { return a[l] - base_of(warp, which, l) < bytes; };
+    bool shared = in(kShared, warp.shared_bytes), local = false;
+    for (const PerLaneMemory& one : warp.per_lane_memory)
       local |= a[l] - (reinterpret_cast<uint64_t>(one.base) + uint64_t(l) * one.bytes_per_lane) < one.bytes_per_lane;
     return i.variant == kShared ? shared : i.variant == kLocal ? local : !shared && !local;
   });
@@ -109,11 +111,11 @@ constexpr std::string_view kSpaces = "global|const|shared|shared::cta|local|para
 bool decode_cvta(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
   bool to = s.has("to"), device = s.has("global") || s.has("const");
-  if (!s.only({"to", kSpaces}) || t != "u64" || s.operands.size() != 2) return false;
+  if (!s.allows_only({"to", kSpaces}) || t != "u64" || s.operands.size() != 2) return false;
   i.d = d.result(s.operands[0], t);
   const Operand& from = s.operands[1];
-  if (from.kind == Operand::Name) return decode_variable(d, from, i, !device && !to);
-  i.a = d.exact(from, t);
+  if (from.kind == Operand::Name) return decode_variable_address(d, from, i, !device && !to);
+  i.a = d.exact_operand(from, t);
   i.variant = space_of(s);
   i.execute = device || i.variant == kLocal ? copy<uint64_t> : to ? generic<true> : generic<false>;
   d.emit(i);
@@ -123,7 +125,7 @@ bool decode_cvta(Decoder& d, const Statement& s, Instruction& i) {
 bool decode_function(Decoder& d, const Operand& o, Instruction& i) {
   const ptx::Function* function = d.symbols().function(std::string(o.text));
   if (!function || !function->defined) return false;
-  i.a = d.constant(d.take(*function), 8);
+  i.a = d.constant(d.take_address(*function), 8);
   i.execute = copy<uint64_t>;
   d.emit(i);
   return true;
@@ -133,13 +135,13 @@ bool decode_function(Decoder& d, const Operand& o, Instruction& i) {
 
 // The address of a variable: in its own space, or generic.  A local address is always generic: a function may be handed
 // that of its caller's variable, and each call has local memory of its own here.
-bool decode_variable(Decoder& d, const Operand& o, Instruction& i, bool as_generic) {
+bool decode_variable_address(Decoder& d, const Operand& o, Instruction& i, bool as_generic) {
   const Symbol* symbol = d.symbol(std::string(o.text));
   if (!symbol) return decode_function(d, o, i);
-  if (symbol->space == ptx::Space::Local) as_generic = true;
-  bool device = symbol->space == ptx::Space::Global || symbol->space == ptx::Space::Const;
+  if (symbol->space == ptx::StateSpace::Local) as_generic = true;
+  bool device = symbol->space == ptx::StateSpace::Global || symbol->space == ptx::StateSpace::Const;
   uint64_t offset = symbol->address + static_cast<uint64_t>(o.offset);
-  if (symbol->space == ptx::Space::Shared && symbol->dynamic) {
+  if (symbol->space == ptx::StateSpace::Shared && symbol->dynamic) {
     i.a = special_offset(kDynamicShared);
     i.execute = widen;
     Instruction first = i;
@@ -151,10 +153,10 @@ bool decode_variable(Decoder& d, const Operand& o, Instruction& i, bool as_gener
     if (device || !as_generic) return d.emit(i), true;
   }
   if (!as_generic) return true;
-  i.variant = symbol->space == ptx::Space::Shared  ? kShared
-              : symbol->space == ptx::Space::Local ? kLocal
-              : symbol->dynamic                    ? kScratch
-                                                   : kParam;
+  i.variant = symbol->space == ptx::StateSpace::Shared  ? kShared
+              : symbol->space == ptx::StateSpace::Local ? kLocal
+              : symbol->dynamic                         ? kScratch
+                                                        : kParam;
   i.execute = generic<false>;
   d.emit(i);
   return true;
@@ -163,9 +165,9 @@ bool decode_variable(Decoder& d, const Operand& o, Instruction& i, bool as_gener
 namespace {
 
 bool decode_isspacep(Decoder& d, const Statement& s, Instruction& i) {
-  if (!s.only({"global|shared|shared::cta|local"}, 0) || s.words.empty()) return false;
+  if (!s.allows_only({"global|shared|shared::cta|local"}, 0) || s.qualifiers.empty()) return false;
   i.d = d.predicate_result(s.operands[0]);
-  i.a = d.exact(s.operands[1], "u64");
+  i.a = d.exact_operand(s.operands[1], "u64");
   i.variant = s.has("shared") || s.has("shared::cta") ? kShared : s.has("local") ? kLocal : kParam;
   i.execute = is_in_space;
   d.emit(i);
@@ -173,7 +175,7 @@ bool decode_isspacep(Decoder& d, const Statement& s, Instruction& i) {
 }
 
 bool is_clock(std::string_view name) {
-  return is_among("%clock|%clock64|%clock_hi|%globaltimer|%globaltimer_lo|%globaltimer_hi", name);
+  return is_in_group("%clock|%clock64|%clock_hi|%globaltimer|%globaltimer_lo|%globaltimer_hi", name);
 }
 
 bool decode_clock(Decoder& d, std::string_view name, uint32_t width, Instruction& i) {
@@ -186,9 +188,9 @@ bool decode_clock(Decoder& d, std::string_view name, uint32_t width, Instruction
 
 // A variable's address; one of 32 bits is a shared variable's.
 bool decode_name(Decoder& d, const Operand& from, uint32_t width, Instruction& i) {
-  if (width == 8) return decode_variable(d, from, i, false);
+  if (width == 8) return decode_variable_address(d, from, i, false);
   const Symbol* symbol = d.symbol(std::string(from.text));
-  if (!symbol || width != 4 || symbol->space == ptx::Space::Global) return false;
+  if (!symbol || width != 4 || symbol->space == ptx::StateSpace::Global) return false;
   i.a = symbol->dynamic ? special_offset(kDynamicShared) : d.constant(symbol->address + static_cast<uint64_t>(from.offset), 4);
   i.execute = copy<uint32_t>;
   d.emit(i);
@@ -207,7 +209,8 @@ bool decode_vector(Decoder& d, const Statement& s, Instruction& i) {
   const std::string_view t = s.type();
   const uint32_t width = ptx::size_of(t), count = s.has("v4") ? 4 : 2;
   const Operand &into = s.operands[0], &from = s.operands[1];
-  if (!s.only({"v2|v4"}) || into.kind != Operand::Vector || into.parts.size() != count || width * count > 16) return false;
+  if (!s.allows_only({"v2|v4"}) || into.kind != Operand::Vector || into.parts.size() != count || width * count > 16)
+    return false;
   i.execute = for_size(width, [](auto tag) -> Execute { return copy<typename decltype(tag)::type>; });
   const bool special = is_special_vector(from.text), parted = from.kind == Operand::Vector;
   if (special ? count != 4 || width != 4 || t[0] == 'f' : parted ? from.parts.size() != count : from.kind == Operand::Name)
@@ -219,7 +222,7 @@ bool decode_vector(Decoder& d, const Statement& s, Instruction& i) {
     const std::string name = std::string(from.text) + std::string(letters[k]);
     if (special) one.kind = Operand::Register, one.text = name;
     i.d = held[k] = d.scratch_register(width);
-    const RegisterSlot slot = d.use(one, t);
+    const RegisterSlot slot = d.source_operand(one, t);
     if (slot.width != width || (slot.sort == Sort::Special && t[0] == 'f')) return false;
     i.a = slot.offset;
     d.emit(i);
@@ -239,7 +242,7 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   if (s.operands.size() != 2) return false;
   if (s.op == "isspacep") return decode_isspacep(d, s, i);
   if (s.has("v2") || s.has("v4")) return decode_vector(d, s, i);
-  if (!s.only({})) return false;
+  if (!s.allows_only({})) return false;
   std::string_view t = s.type();
   const Operand& from = s.operands[1];
   if (s.operands[0].kind == Operand::Vector || from.kind == Operand::Vector) return decode_parts(d, s, i);
@@ -254,7 +257,7 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   uint32_t width = ptx::size_of(t);
   if (is_clock(from.text)) return t[0] != 'f' && decode_clock(d, from.text, width, i);
   if (from.kind == Operand::Name) return t[0] != 'f' && decode_name(d, from, width, i);
-  RegisterSlot slot = d.use(from, t);
+  RegisterSlot slot = d.source_operand(from, t);
   if (slot.sort == Sort::Special && !may_read(*special_register_of(from.text), t)) return false;
   i.a = slot.offset;
   i.execute = for_size(width, [](auto tag) -> Execute { return copy<typename decltype(tag)::type>; });

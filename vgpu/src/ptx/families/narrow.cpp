@@ -48,21 +48,21 @@ template <class H> uint32_t narrowed(double x, RoundingMode to, uint8_t how) {
 template <class H> using Pair = std::conditional_t<H::bits == 16, uint32_t, uint16_t>;
 
 // Two singles into one register: the first operand is the upper part.
-template <class H> void pack(WarpContext& w, const Instruction& i) {
+template <class H> void pack(WarpContext& warp, const Instruction& i) {
   RoundingMode to = static_cast<RoundingMode>(i.variant & 3);
   const uint8_t how = i.variant >> 2;
-  Pair<H>* d = lane_values<Pair<H>>(w, i.d);
-  const float *a = lane_values<float>(w, i.a), *b = lane_values<float>(w, i.b);
-  for_each_lane(w.active_mask, [=](uint32_t l) {
+  Pair<H>* d = lane_values<Pair<H>>(warp, i.d);
+  const float *a = lane_values<float>(warp, i.a), *b = lane_values<float>(warp, i.b);
+  for_each_lane(warp.active_mask, [=](uint32_t l) {
     d[l] = static_cast<Pair<H>>(narrowed<H>(b[l], to, how) | narrowed<H>(a[l], to, how) << H::bits);
   });
 }
 // Two f16 of one register.
-template <class H> void repack(WarpContext& w, const Instruction& i) {
+template <class H> void repack(WarpContext& warp, const Instruction& i) {
   const uint8_t how = i.variant >> 2;
-  uint16_t* d = lane_values<uint16_t>(w, i.d);
-  const uint32_t* a = lane_values<uint32_t>(w, i.a);
-  for_each_lane(w.active_mask, [=](uint32_t l) {
+  uint16_t* d = lane_values<uint16_t>(warp, i.d);
+  const uint32_t* a = lane_values<uint32_t>(warp, i.a);
+  for_each_lane(warp.active_mask, [=](uint32_t l) {
     uint32_t low = narrowed<H>(half_to_float(uint16_t(a[l])), RoundingMode::Nearest, how);
     d[l] = static_cast<uint16_t>(low | narrowed<H>(half_to_float(uint16_t(a[l] >> 16)), RoundingMode::Nearest, how) << 8);
   });
@@ -79,11 +79,11 @@ template <int kFraction, int kBias> uint32_t widened(uint32_t byte, bool relu) {
   const double scaled = fraction + (exponent ? 1 << kFraction : 0);
   return sign | to_half(std::ldexp(scaled, int(std::max(exponent, 1u)) - kBias - kFraction));
 }
-template <int kFraction, int kBias> void widen(WarpContext& w, const Instruction& i) {
+template <int kFraction, int kBias> void widen(WarpContext& warp, const Instruction& i) {
   const bool relu = i.variant >> 2 & kRelu;
-  uint32_t* d = lane_values<uint32_t>(w, i.d);
-  const uint16_t* a = lane_values<uint16_t>(w, i.a);
-  for_each_lane(w.active_mask, [=](uint32_t l) {
+  uint32_t* d = lane_values<uint32_t>(warp, i.d);
+  const uint16_t* a = lane_values<uint16_t>(warp, i.a);
+  for_each_lane(warp.active_mask, [=](uint32_t l) {
     d[l] = widened<kFraction, kBias>(a[l] & 0xff, relu) | widened<kFraction, kBias>(a[l] >> 8, relu) << 16;
   });
 }
@@ -99,37 +99,38 @@ uint32_t to_tf32(float x, RoundingMode to, uint8_t how) {
   if ((how & kFinite) && magnitude >= kInfinite) magnitude = kInfinite - kDropped - 1;
   return sign && (how & kRelu) ? 0 : sign | magnitude;
 }
-void tf32(WarpContext& w, const Instruction& i) {
-  uint32_t* d = lane_values<uint32_t>(w, i.d);
-  const float* a = lane_values<float>(w, i.a);
-  for_each_lane(w.active_mask,
+void tf32(WarpContext& warp, const Instruction& i) {
+  uint32_t* d = lane_values<uint32_t>(warp, i.d);
+  const float* a = lane_values<float>(warp, i.a);
+  for_each_lane(warp.active_mask,
                 [=](uint32_t l) { d[l] = to_tf32(a[l], static_cast<RoundingMode>(i.variant & 3), i.variant >> 2); });
 }
 
 // Two integers held to `count` bits each, before what moves up; mode 1: with a sign.
-void pack_integers(WarpContext& w, const Instruction& i) {
-  uint32_t* d = lane_values<uint32_t>(w, i.d);
-  const int32_t *a = lane_values<int32_t>(w, i.a), *b = lane_values<int32_t>(w, i.b);
-  const uint32_t *c = lane_values<uint32_t>(w, i.c), bits = i.count;
+void pack_integers(WarpContext& warp, const Instruction& i) {
+  uint32_t* d = lane_values<uint32_t>(warp, i.d);
+  const int32_t *a = lane_values<int32_t>(warp, i.a), *b = lane_values<int32_t>(warp, i.b);
+  const uint32_t *c = lane_values<uint32_t>(warp, i.c), bits = i.count;
   const int32_t low = i.variant ? -(1 << (bits - 1)) : 0, high = (1 << (i.variant ? bits - 1 : bits)) - 1;
   auto held = [=](int32_t x) { return uint32_t(std::clamp(x, low, high)) & ((1u << bits) - 1); };
-  for_each_lane(w.active_mask, [=](uint32_t l) {
+  for_each_lane(warp.active_mask, [=](uint32_t l) {
     const uint32_t moved = bits == 16 ? 0 : c[l] << (2 * bits);
     d[l] = held(b[l]) | held(a[l]) << bits | moved;
   });
 }
 bool decode_pack(Decoder& d, const Statement& s, Instruction& i) {
-  const bool small = s.words.size() == 5;
-  if ((!small && s.words.size() != 4) || s.words[0] != "pack" || s.words[1] != "sat" || s.words[3] != "s32") return false;
-  const std::string_view into = s.words[2];
-  if (!is_among(small ? "u2|s2|u4|s4|u8|s8" : "u16|s16", into) || (small && s.words[4] != "b32")) return false;
+  const bool small = s.qualifiers.size() == 5;
+  if ((!small && s.qualifiers.size() != 4) || s.qualifiers[0] != "pack" || s.qualifiers[1] != "sat" || s.qualifiers[3] != "s32")
+    return false;
+  const std::string_view into = s.qualifiers[2];
+  if (!is_in_group(small ? "u2|s2|u4|s4|u8|s8" : "u16|s16", into) || (small && s.qualifiers[4] != "b32")) return false;
   if (s.operands.size() != (small ? 4u : 3u)) return false;
   i.variant = into[0] == 's';
   i.count = into == "u16" || into == "s16" ? 16 : static_cast<uint8_t>(into[1] - '0');
   i.d = d.result(s.operands[0], "b32");
-  i.a = d.exact(s.operands[1], "s32");
-  i.b = d.exact(s.operands[2], "s32");
-  i.c = small ? d.exact(s.operands[3], "b32") : i.a;
+  i.a = d.exact_operand(s.operands[1], "s32");
+  i.b = d.exact_operand(s.operands[2], "s32");
+  i.c = small ? d.exact_operand(s.operands[3], "b32") : i.a;
   i.execute = pack_integers;
   return d.emit(i), true;
 }
@@ -153,26 +154,27 @@ const Form* form_of(const Statement& s) {
       {"tf32", "f32", "rna", "satfinite", 2, tf32},
   };
   for (const Form& one : forms)
-    if (s.words.size() >= 3 && s.type(1) == one.into && s.type() == one.from && is_among(one.rounding, s.words[0])) return &one;
+    if (s.qualifiers.size() >= 3 && s.type(1) == one.into && s.type() == one.from && is_in_group(one.rounding, s.qualifiers[0]))
+      return &one;
   return nullptr;
 }
 
 }  // namespace
 
 bool decode_narrow(Decoder& d, const Statement& s, Instruction& i) {
-  if (!s.words.empty() && s.words[0] == "pack") return decode_pack(d, s, i);
+  if (!s.qualifiers.empty() && s.qualifiers[0] == "pack") return decode_pack(d, s, i);
   const Form* form = form_of(s);
   if (!form || s.operands.size() != form->operands) return false;
-  for (size_t k = 1; k + 2 < s.words.size(); k++)
-    if (!is_among(form->others, s.words[k]) || (k > 1 && s.words[k] == s.words[k - 1])) return false;
+  for (size_t k = 1; k + 2 < s.qualifiers.size(); k++)
+    if (!is_in_group(form->others, s.qualifiers[k]) || (k > 1 && s.qualifiers[k] == s.qualifiers[k - 1])) return false;
   const bool bytes = form->into == "e4m3x2" || form->into == "e5m2x2";
   if (bytes && !s.has("satfinite")) return false;  // there is no form without it
   const uint8_t how = (s.has("relu") ? kRelu : 0) | (s.has("satfinite") ? kFinite : 0) | (s.has("rna") ? kAway : 0);
   i.variant = static_cast<uint8_t>(static_cast<uint8_t>(rounding_mode_of(s)) | how << 2);
   i.execute = form->execute;
   i.d = d.result(s.operands[0], form->into);
-  i.a = d.exact(s.operands[1], form->from);
-  if (form->operands == 3) i.b = d.exact(s.operands[2], form->from);
+  i.a = d.exact_operand(s.operands[1], form->from);
+  if (form->operands == 3) i.b = d.exact_operand(s.operands[2], form->from);
   return d.emit(i), true;
 }
 

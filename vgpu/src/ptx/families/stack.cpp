@@ -9,30 +9,30 @@ namespace {
 
 // a: how many bytes; b: of how many the lane's stack is full; c: where it lies among the lane's local variables; imm: the
 // alignment.
-void allocate(WarpContext& w, const Instruction& i) {
-  uint64_t *d = lane_values<uint64_t>(w, i.d), *full = lane_values<uint64_t>(w, i.b);
-  const uint64_t *bytes = lane_values<uint64_t>(w, i.a), align = static_cast<uint64_t>(i.imm);
-  for (uint32_t left = w.active_mask; left; left &= left - 1) {
+void allocate(WarpContext& warp, const Instruction& i) {
+  uint64_t *d = lane_values<uint64_t>(warp, i.d), *full = lane_values<uint64_t>(warp, i.b);
+  const uint64_t *bytes = lane_values<uint64_t>(warp, i.a), align = static_cast<uint64_t>(i.imm);
+  for (uint32_t left = warp.active_mask; left; left &= left - 1) {
     const uint32_t l = static_cast<uint32_t>(__builtin_ctz(left));
     const uint64_t from = (full[l] + align - 1) / align * align;
-    const uint8_t* stack = w.local + uint64_t(l) * w.local_bytes + i.v[0];
+    const uint8_t* stack = warp.local + uint64_t(l) * warp.local_bytes + i.vector_registers[0];
     if (from > kStackBytes || kStackBytes - from < bytes[l])
-      return w.set_fault(Fault::OutOfBounds, reinterpret_cast<uint64_t>(stack + from));
+      return warp.set_fault(KernelFault::OutOfBounds, reinterpret_cast<uint64_t>(stack + from));
     full[l] = from + bytes[l];
     d[l] = reinterpret_cast<uint64_t>(stack + from);
   }
 }
 
-void copy(WarpContext& w, const Instruction& i) {
-  uint64_t *d = lane_values<uint64_t>(w, i.d), *a = lane_values<uint64_t>(w, i.a);
-  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = a[l]; });
+void copy(WarpContext& warp, const Instruction& i) {
+  uint64_t *d = lane_values<uint64_t>(warp, i.d), *a = lane_values<uint64_t>(warp, i.a);
+  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = a[l]; });
 }
 
 // What stacksave did not give cannot come back.
-void restore(WarpContext& w, const Instruction& i) {
-  uint64_t *full = lane_values<uint64_t>(w, i.d), *a = lane_values<uint64_t>(w, i.a);
-  for_each_lane(w.active_mask, [&](uint32_t l) {
-    if (a[l] > full[l]) w.set_fault(Fault::OutOfBounds, a[l]);
+void restore(WarpContext& warp, const Instruction& i) {
+  uint64_t *full = lane_values<uint64_t>(warp, i.d), *a = lane_values<uint64_t>(warp, i.a);
+  for_each_lane(warp.active_mask, [&](uint32_t l) {
+    if (a[l] > full[l]) warp.set_fault(KernelFault::OutOfBounds, a[l]);
     else full[l] = a[l];
   });
 }
@@ -40,19 +40,20 @@ void restore(WarpContext& w, const Instruction& i) {
 }  // namespace
 
 bool decode_stack(Decoder& d, const Statement& s, Instruction& i) {
-  if (!s.only({}) || s.type() != "u64") return false;
+  if (!s.allows_only({}) || s.type() != "u64") return false;
   const bool allocates = s.op == "alloca";
   if (s.operands.size() != 1 && !(allocates && (s.operands.size() == 2 || s.operands.size() == 3))) return false;
   if (allocates && s.operands.size() < 2) return false;
   i.imm = 8;
   if (s.operands.size() == 3) i.imm = static_cast<int64_t>(d.bits(s.operands[2], "u64"));
-  if (i.imm < 1 || i.imm > kMostStackAlign || (i.imm & (i.imm - 1))) d.refuse(s, "an alignment that is no power of two");
+  if (i.imm < 1 || i.imm > kMaxStackAlign || (i.imm & (i.imm - 1))) d.reject(s, "an alignment that is no power of two");
   const Decoder::Stack stack = d.stack(static_cast<uint32_t>(i.imm));
   if (s.op == "stackrestore") {
-    i.execute = restore, i.a = d.exact(s.operands[0], "u64"), i.d = stack.full;
+    i.execute = restore, i.a = d.exact_operand(s.operands[0], "u64"), i.d = stack.full;
   } else {
     i.d = d.result(s.operands[0], "u64");
-    if (allocates) i.execute = allocate, i.a = d.exact(s.operands[1], "u64"), i.b = stack.full, i.v[0] = stack.offset;
+    if (allocates)
+      i.execute = allocate, i.a = d.exact_operand(s.operands[1], "u64"), i.b = stack.full, i.vector_registers[0] = stack.offset;
     else i.execute = copy, i.a = stack.full;
   }
   return d.emit(i), true;

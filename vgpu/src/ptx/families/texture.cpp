@@ -13,7 +13,7 @@ namespace {
 
 enum Mode : uint8_t { kDimensions = 3, kLayered = 4, kIntegers = 8, kGathers = 16 };
 
-constexpr int kMostCorners = 8;
+constexpr int kMaxCorners = 8;
 constexpr double kFar = 0x1p40;  // beyond any texture
 constexpr double kWeights = 256;  // "9-bit fixed point format with 8 bits of fractional value"
 
@@ -60,14 +60,14 @@ Between between(const Axis& axis, float x, bool linear) {
 
 // What one lane reads: up to 8 texels (nullptr: the border), each with its weight.
 struct Footprint {
-  const uint8_t* at[kMostCorners];
-  double weight[kMostCorners];
+  const uint8_t* at[kMaxCorners];
+  double weight[kMaxCorners];
   int count;
 };
 
 class Fetch {
  public:
-  Fetch(WarpContext& w, const Instruction& i, const Texture& t) : w_(w), i_(i), t_(t) {
+  Fetch(WarpContext& warp, const Instruction& i, const Texture& t) : w_(warp), i_(i), t_(t) {
     linear_ = (t.linear && !(i.variant & kIntegers)) || i.variant & kGathers;
   }
 
@@ -172,40 +172,40 @@ uint32_t filtered(const Texture& t, uint32_t channel, const Footprint& of) {
 }
 
 // Reads are told texel by texel: the lanes' first ones, their second ones, ...
-void tell(WarpContext& w, const Instruction& i, const Texture& t, const Footprint* of) {
-  for (int k = 0; k < kMostCorners; k++) {
+void tell(WarpContext& warp, const Instruction& i, const Texture& t, const Footprint* of) {
+  for (int k = 0; k < kMaxCorners; k++) {
     uint8_t* at[kWarpSize];
     uint8_t lanes[kWarpSize];
     uint32_t count = 0;
     for (uint8_t l = 0; l < kWarpSize; l++)
-      if (w.active_mask >> l & 1 && k < of[l].count && of[l].at[k])
+      if (warp.active_mask >> l & 1 && k < of[l].count && of[l].at[k])
         at[l] = const_cast<uint8_t*>(of[l].at[k]), lanes[count++] = l;
     if (count)
-      w.observer->on_access(w, i,
-                            {AccessKind::Read, kWeak, OrderSensitivity::Nothing, t.texels.texel_bytes(), at, lanes, count});
+      warp.observer->on_access(warp, i,
+                               {AccessKind::Read, kWeak, OrderSensitivity::Nothing, t.texels.texel_bytes(), at, lanes, count});
   }
 }
 
 // The corners of a footprint, as a gather names them: those of the second row from the first on, then back.
 constexpr int kGathered[4] = {2, 3, 1, 0};
 
-void fetch_with(WarpContext& w, const Instruction& i, uint32_t lanes, const Texture& t) {
-  const Fetch fetch(w, i, t);
+void fetch_with(WarpContext& warp, const Instruction& i, uint32_t lanes, const Texture& t) {
+  const Fetch fetch(warp, i, t);
   Footprint all[kWarpSize];
   for_each_lane(lanes, [&](uint32_t l) { all[l] = fetch.footprint(l); });
-  const uint32_t before = w.active_mask;
-  w.active_mask = lanes;
-  if (w.observer) tell(w, i, t, all);
-  w.active_mask = before;
+  const uint32_t before = warp.active_mask;
+  warp.active_mask = lanes;
+  if (warp.observer) tell(warp, i, t, all);
+  warp.active_mask = before;
   for (uint32_t k = 0; k < 4; k++) {
-    uint32_t* d = lane_values<uint32_t>(w, i.v[k]);
+    uint32_t* d = lane_values<uint32_t>(warp, i.vector_registers[k]);
     for_each_lane(lanes, [&](uint32_t l) {
       d[l] = i.variant & kGathers ? bits(t, static_cast<uint32_t>(i.imm), all[l].at[kGathered[k]]) : filtered(t, k, all[l]);
     });
   }
 }
 
-void fetch(WarpContext& w, const Instruction& i) { by_object<Texture>(w, i, fetch_with); }
+void fetch(WarpContext& warp, const Instruction& i) { by_object<Texture>(warp, i, fetch_with); }
 
 enum Query : uint8_t { kWidth, kHeight, kDepth, kLayers, kLevels, kNormalized };
 
@@ -219,14 +219,14 @@ uint32_t answer(const Texels& of, uint8_t query) {
   }
 }
 
-void query_texture(WarpContext& w, const Instruction& i) {
-  by_object<Texture>(w, i, [](WarpContext& held, const Instruction& one, uint32_t lanes, const Texture& t) {
+void query_texture(WarpContext& warp, const Instruction& i) {
+  by_object<Texture>(warp, i, [](WarpContext& held, const Instruction& one, uint32_t lanes, const Texture& t) {
     const uint32_t value = one.variant == kNormalized ? t.normalized : answer(t.texels, one.variant);
     for_each_lane(lanes, [&](uint32_t l) { lane_values<uint32_t>(held, one.d)[l] = value; });
   });
 }
-void query_surface(WarpContext& w, const Instruction& i) {
-  by_object<Surface>(w, i, [](WarpContext& held, const Instruction& one, uint32_t lanes, const Surface& s) {
+void query_surface(WarpContext& warp, const Instruction& i) {
+  by_object<Surface>(warp, i, [](WarpContext& held, const Instruction& one, uint32_t lanes, const Surface& s) {
     for_each_lane(lanes, [&](uint32_t l) { lane_values<uint32_t>(held, one.d)[l] = answer(s.texels, one.variant); });
   });
 }
@@ -249,7 +249,7 @@ bool decode_query(Decoder& d, const Statement& s, Instruction& i) {
 }
 
 // `d|p`: p says whether the texels are there, and none of an array that is not sparse is missing.
-void all_there(WarpContext& w, const Instruction& i) { write_predicate(w, i.d, kFullMask); }
+void all_there(WarpContext& warp, const Instruction& i) { write_predicate(warp, i.d, kFullMask); }
 
 const Operand& values(Decoder& d, const Operand& o, const Instruction& i) {
   const bool both = o.kind == Operand::Vector && o.parts.size() == 2 && o.parts[0].kind == Operand::Vector;
@@ -263,25 +263,25 @@ const Operand& values(Decoder& d, const Operand& o, const Instruction& i) {
 }  // namespace
 
 void decode_object(Decoder& d, const Statement& s, const Operand& o, Instruction& i) {
-  if (o.kind != Operand::Address || o.offset) d.refuse(s, "an object that is none");
-  if (d.symbol(std::string(o.text))) d.refuse(s, "a texture or surface reference (only objects by a handle are there)");
+  if (o.kind != Operand::Address || o.offset) d.reject(s, "an object that is none");
+  if (d.symbol(std::string(o.text))) d.reject(s, "a texture or surface reference (only objects by a handle are there)");
   Operand handle = o;
   handle.kind = Operand::Register, handle.parts.clear();
-  i.a = d.exact(handle, "b64");
+  i.a = d.exact_operand(handle, "b64");
 }
 
 uint8_t decode_place(Decoder& d, const Statement& s, const Operand& o, std::string_view type, Instruction& i) {
-  if (o.parts.size() != 1) d.refuse(s, "coordinates and a sampler, or none");
+  if (o.parts.size() != 1) d.reject(s, "coordinates and a sampler, or none");
   const Operand& first = o.parts[0];
   const std::vector<Operand> one = {first};
   const std::vector<Operand>& given = first.kind == Operand::Vector ? first.parts : one;
   const bool layered = s.has("a1d") || s.has("a2d");
   const size_t dimensions = s.has("1d") || s.has("a1d") ? 1 : s.has("3d") ? 3 : 2;
   const size_t wanted = dimensions + layered;
-  if (given.size() != (wanted == 3 ? 4 : wanted)) d.refuse(s, "coordinates of another geometry");
-  if (layered) i.e = d.exact(given[0], "u32");
+  if (given.size() != (wanted == 3 ? 4 : wanted)) d.reject(s, "coordinates of another geometry");
+  if (layered) i.e = d.exact_operand(given[0], "u32");
   uint32_t* const to[] = {&i.b, &i.c, &i.d};
-  for (size_t k = 0; k < dimensions; k++) *to[k] = d.exact(given[k + layered], type);
+  for (size_t k = 0; k < dimensions; k++) *to[k] = d.exact_operand(given[k + layered], type);
   return static_cast<uint8_t>(dimensions | (layered ? kLayered : 0));
 }
 
@@ -293,7 +293,7 @@ bool decode_texture(Decoder& d, const Statement& s, Instruction& i) {
   i.variant = decode_place(d, s, s.operands[1], s.type(), i);
   if (s.type() == "s32") i.variant |= kIntegers;
   if (s.op == "tld4") i.variant |= kGathers, i.imm = s.has("r") ? 0 : s.has("g") ? 1 : s.has("b") ? 2 : 3;
-  for (size_t k = 0; k < 4; k++) i.v[k] = d.result(held.parts[k], s.type(1), true);
+  for (size_t k = 0; k < 4; k++) i.vector_registers[k] = d.result(held.parts[k], s.type(1), true);
   i.execute = fetch;
   return d.emit(i), true;
 }

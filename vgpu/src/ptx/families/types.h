@@ -47,34 +47,34 @@ Execute for_size(uint32_t bytes, F f) {
 
 // So slow that it is not worth asking for lanes that take no part.
 template <class Op>
-constexpr bool kSlow = false;
+constexpr bool kIsExpensive = false;
 
 template <class Op, class D, class F>
-inline void lane_by_lane(uint32_t mask, D* d, F f) {
-  if constexpr (kSlow<Op>) for_each_lane(mask, [=](uint32_t l) { d[l] = static_cast<D>(f(l)); });
+inline void apply_per_lane(uint32_t mask, D* d, F f) {
+  if constexpr (kIsExpensive<Op>) for_each_lane(mask, [=](uint32_t l) { d[l] = static_cast<D>(f(l)); });
   else assign_lanes(mask, d, f);
 }
 
 // d = Op::of(a), Op::of(a, b), Op::of(a, b, c), lane by lane.
 template <class D, class T, class Op>
-void unary(WarpContext& w, const Instruction& i) {
-  const T* a = lane_values<T>(w, i.a);
-  lane_by_lane<Op>(w.active_mask, lane_values<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l]); });
+void unary(WarpContext& warp, const Instruction& i) {
+  const T* a = lane_values<T>(warp, i.a);
+  apply_per_lane<Op>(warp.active_mask, lane_values<D>(warp, i.d), [=](uint32_t l) { return Op::of(a[l]); });
 }
 
 template <class D, class T, class Op>
-void binary(WarpContext& w, const Instruction& i) {
-  const T* a = lane_values<T>(w, i.a);
-  const T* b = lane_values<T>(w, i.b);
-  lane_by_lane<Op>(w.active_mask, lane_values<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l], b[l]); });
+void binary(WarpContext& warp, const Instruction& i) {
+  const T* a = lane_values<T>(warp, i.a);
+  const T* b = lane_values<T>(warp, i.b);
+  apply_per_lane<Op>(warp.active_mask, lane_values<D>(warp, i.d), [=](uint32_t l) { return Op::of(a[l], b[l]); });
 }
 
 template <class D, class T, class Op>
-void ternary(WarpContext& w, const Instruction& i) {
-  const T* a = lane_values<T>(w, i.a);
-  const T* b = lane_values<T>(w, i.b);
-  const D* c = lane_values<D>(w, i.c);  // of the result's width: mad.wide
-  lane_by_lane<Op>(w.active_mask, lane_values<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l], b[l], c[l]); });
+void ternary(WarpContext& warp, const Instruction& i) {
+  const T* a = lane_values<T>(warp, i.a);
+  const T* b = lane_values<T>(warp, i.b);
+  const D* c = lane_values<D>(warp, i.c);  // of the result's width: mad.wide
+  apply_per_lane<Op>(warp.active_mask, lane_values<D>(warp, i.d), [=](uint32_t l) { return Op::of(a[l], b[l], c[l]); });
 }
 
 }  // namespace vgpu

@@ -83,14 +83,14 @@ uint32_t second(uint8_t what, uint32_t made, uint32_t c, bool is_signed) {
 }
 
 // mode: the second operation; count 2: the result goes into a part of c.
-void scalar(WarpContext& w, const Instruction& i) {
+void scalar(WarpContext& warp, const Instruction& i) {
   const Form form = form_of(i);
-  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
-           *c = lane_values<uint32_t>(w, i.c);
+  uint32_t *d = lane_values<uint32_t>(warp, i.d), *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b),
+           *c = lane_values<uint32_t>(warp, i.c);
   const bool is_signed = form.flags & kSignedD;
   const uint32_t bits = bits_of_part(form.d), from = begin_of_part(form.d);
   const uint32_t written = static_cast<uint32_t>(((1ull << bits) - 1) << from);
-  for_each_lane(w.active_mask, [=](uint32_t l) {
+  for_each_lane(warp.active_mask, [=](uint32_t l) {
     Wide made = made_of(extended(a[l], begin_of_part(form.a), bits_of_part(form.a), form.flags & kSignedA),
                         extended(b[l], begin_of_part(form.b), bits_of_part(form.b), form.flags & kSignedB), form);
     if (form.flags & kSaturates) made = clamped(made, bits, is_signed);
@@ -100,12 +100,12 @@ void scalar(WarpContext& w, const Instruction& i) {
 }
 
 // kParts of a word; mode: are they summed up?
-template <int kParts> void simd(WarpContext& w, const Instruction& i) {
+template <int kParts> void simd(WarpContext& warp, const Instruction& i) {
   constexpr uint32_t bits = 32 / kParts;
   const Form form = form_of(i);
-  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
-           *c = lane_values<uint32_t>(w, i.c);
-  for_each_lane(w.active_mask, [=](uint32_t l) {
+  uint32_t *d = lane_values<uint32_t>(warp, i.d), *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b),
+           *c = lane_values<uint32_t>(warp, i.c);
+  for_each_lane(warp.active_mask, [=](uint32_t l) {
     auto part = [&](uint32_t chosen, bool is_signed) {
       return extended(chosen < kParts ? a[l] : b[l], chosen % kParts * bits, bits, is_signed);
     };
@@ -124,13 +124,13 @@ template <int kParts> void simd(WarpContext& w, const Instruction& i) {
 }
 
 // In 128 bits, then shifted and held.
-void vmad(WarpContext& w, const Instruction& i) {
+void vmad(WarpContext& warp, const Instruction& i) {
   const Form form = form_of(i);
-  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
-           *c = lane_values<uint32_t>(w, i.c);
+  uint32_t *d = lane_values<uint32_t>(warp, i.d), *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b),
+           *c = lane_values<uint32_t>(warp, i.c);
   const uint8_t how = form.extra & 7, shift = form.extra >> 3;
   const bool is_signed = (form.flags & (kSignedA | kSignedB)) || (how & (kNegativeProduct | kNegativeAddend));
-  for_each_lane(w.active_mask, [=](uint32_t l) {
+  for_each_lane(warp.active_mask, [=](uint32_t l) {
     Wide made = extended(a[l], begin_of_part(form.a), bits_of_part(form.a), form.flags & kSignedA);
     made *= extended(b[l], begin_of_part(form.b), bits_of_part(form.b), form.flags & kSignedB);
     if (how & kNegativeProduct) made = -made;
@@ -202,44 +202,44 @@ bool is_word(std::string_view type) { return type == "u32" || type == "s32"; }
 // The types lead; vset has no result's.
 bool read_types(const Statement& s, Form& form, size_t& behind) {
   const size_t types = form.op == kSet ? 2 : 3;
-  if (s.words.size() < types) return false;
+  if (s.qualifiers.size() < types) return false;
   for (size_t k = 0; k < types; k++)
-    if (!is_word(s.words[k])) return false;
-  form.flags = (s.words[types - 2] == "s32" ? kSignedA : 0) | (s.words[types - 1] == "s32" ? kSignedB : 0);
-  if (types == 3 && s.words[0] == "s32") form.flags |= kSignedD;
+    if (!is_word(s.qualifiers[k])) return false;
+  form.flags = (s.qualifiers[types - 2] == "s32" ? kSignedA : 0) | (s.qualifiers[types - 1] == "s32" ? kSignedB : 0);
+  if (types == 3 && s.qualifiers[0] == "s32") form.flags |= kSignedD;
   behind = types;
-  return !(form.op == kShl || form.op == kShr) || s.words[2] == "u32";
+  return !(form.op == kShl || form.op == kShr) || s.qualifiers[2] == "u32";
 }
 
 // What stands behind the types, each word in its turn: saturation, mode or relation, second operation.
 bool read_words(const Statement& s, size_t at, bool simd, Form& form, uint8_t& second) {
-  auto here = [&](std::string_view group) { return at < s.words.size() && is_among(group, s.words[at]); };
+  auto here = [&](std::string_view group) { return at < s.qualifiers.size() && is_in_group(group, s.qualifiers[at]); };
   if (form.op != kSet && here("sat")) form.flags |= kSaturates, at++;
   if (form.op == kShl || form.op == kShr) {
     if (!here("clamp|wrap")) return false;
-    if (s.words[at++] == "wrap") form.flags |= kWraps;
+    if (s.qualifiers[at++] == "wrap") form.flags |= kWraps;
   } else if (form.op == kSet) {
     if (!here("eq|ne|lt|le|gt|ge")) return false;
-    const std::string_view* found = std::find(std::begin(kRelations), std::end(kRelations), s.words[at++]);
+    const std::string_view* found = std::find(std::begin(kRelations), std::end(kRelations), s.qualifiers[at++]);
     form.extra = static_cast<uint8_t>(found - std::begin(kRelations));
   }
   if (here(simd ? "add" : "add|min|max")) {
-    const std::string_view word = s.words[at++];
+    const std::string_view word = s.qualifiers[at++];
     second = word == "add" ? kSum : word == "min" ? kLeast : kGreatest;
   }
-  return at == s.words.size() && !(simd && second == kSum && form.flags & kSaturates);
+  return at == s.qualifiers.size() && !(simd && second == kSum && form.flags & kSaturates);
 }
 
 bool decode_mad(Decoder& d, const Statement& s, Form form, size_t at, Instruction& i) {
   auto take = [&](std::string_view group) {
-    const bool found = at < s.words.size() && is_among(group, s.words[at]);
+    const bool found = at < s.qualifiers.size() && is_in_group(group, s.qualifiers[at]);
     at += found;
     return found;
   };
   const bool plus = take("po");
   if (take("sat")) form.flags |= kSaturates;
   const uint8_t shift = take("shr7") ? 7 : take("shr15") ? 15 : 0;
-  if (at != s.words.size() || s.operands.size() != 4) return false;
+  if (at != s.qualifiers.size() || s.operands.size() != 4) return false;
   Operand a = s.operands[1], b = s.operands[2], c = s.operands[3];
   const bool product = a.negative != b.negative, addend = c.negative;
   if ((product && addend) || (plus && (a.negative || b.negative || addend))) return false;
@@ -250,7 +250,7 @@ bool decode_mad(Decoder& d, const Statement& s, Form form, size_t at, Instructio
   std::memcpy(&i.imm, &form, sizeof form);
   i.execute = vmad;
   i.d = d.result(s.operands[0], "u32");
-  i.a = d.exact(a, "u32"), i.b = d.exact(b, "u32"), i.c = d.exact(c, "u32");
+  i.a = d.exact_operand(a, "u32"), i.b = d.exact_operand(b, "u32"), i.c = d.exact_operand(c, "u32");
   return d.emit(i), true;
 }
 
@@ -265,8 +265,8 @@ bool decode_scalar(Decoder& d, const Statement& s, Form form, Instruction& i) {
   i.count = into ? 2 : 1;
   i.execute = scalar;
   i.d = d.result(result, "u32");
-  i.a = d.exact(a, "u32"), i.b = d.exact(b, "u32");
-  i.c = third ? d.exact(s.operands[3], "u32") : i.a;
+  i.a = d.exact_operand(a, "u32"), i.b = d.exact_operand(b, "u32");
+  i.c = third ? d.exact_operand(s.operands[3], "u32") : i.a;
   return d.emit(i), true;
 }
 
@@ -277,7 +277,7 @@ bool decode_simd(Decoder& d, const Statement& s, Form form, int parts, Instructi
   std::memcpy(&i.imm, &form, sizeof form);
   i.execute = parts == 4 ? simd<4> : simd<2>;
   i.d = d.result(result, "u32");
-  i.a = d.exact(a, "u32"), i.b = d.exact(b, "u32"), i.c = d.exact(s.operands[3], "u32");
+  i.a = d.exact_operand(a, "u32"), i.b = d.exact_operand(b, "u32"), i.c = d.exact_operand(s.operands[3], "u32");
   return d.emit(i), true;
 }
 
