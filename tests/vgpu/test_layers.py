@@ -10,7 +10,7 @@ VGPU = Path(__file__).resolve().parents[2] / "vgpu"
 SOURCES = VGPU / "src"
 # Of core/: the contract of an instruction set, and what it throws.
 CONTRACT = {"core/instruction_set.h", "core/error.h"}
-INSTRUCTION_SETS = ("ptx",)
+INSTRUCTION_SETS = ("ptx", "sm80")
 
 
 def layers(readme: str) -> list[str]:

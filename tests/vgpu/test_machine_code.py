@@ -72,17 +72,34 @@ def test_ptxas_says_a_version_that_frameworks_read(tmp_path):
     assert ptxas(tmp_path / "none", "-o", tmp_path / "out").returncode == 1
 
 
-@pytest.mark.parametrize("kind", [1, 2])
-def test_a_container_that_zstd_packed_is_named(device, kind):
-    """As nvcc 13 packs by default: the flags say so, and so does how the code begins."""
-    code = bytes.fromhex("28b52ffd60251a6d3b00ba41180b2400") + bytes(48)
-    element = struct.pack("<HHIQIIIIQQQQ", kind, 0x101, 80, len(code), len(code) - 1, 64, 0, 70, 0x8011, 0, 6949, 72)
-    body = element + bytes(80 - len(element)) + code
+def zstd_frame(content):
+    """A frame of blocks that are not packed, each of at most 128 KiB."""
+    blocks = [content[at : at + 100_000] for at in range(0, len(content), 100_000)]
+    heads = [(len(one) << 3 | (k == len(blocks) - 1)).to_bytes(3, "little") for k, one in enumerate(blocks)]
+    body = b"".join(head + one for head, one in zip(heads, blocks, strict=True))
+    return b"\x28\xb5\x2f\xfd\xa0" + len(content).to_bytes(4, "little") + body
+
+
+def zstd_container(kind, content, unpacked):
+    element = struct.pack(
+        "<HHIQIIIIQQQQ", kind, 0x101, 80, len(content), len(content), 64, 0, 70, 0x8011, 0, unpacked, 72
+    )
+    body = element + bytes(80 - len(element)) + content
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
+
+
+def test_a_container_that_zstd_packed_is_read(device):
+    text = TEXT.encode() + b"\0"
+    code, module = load(device.cuda, zstd_container(1, zstd_frame(text), len(text)))
+    assert code == 0
+    function = ctypes.c_void_p()
+    assert device.cuda.cuModuleGetFunction(ctypes.byref(function), module, b"k") == 0
+    device.cuda.cuModuleUnload(module)
+
+
+def test_damaged_zstd_data_are_refused(device):
+    text = TEXT.encode() + b"\0"
     device.cuda.vgpu_last_error.restype = ctypes.c_char_p
-    result, _ = load(device.cuda, struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body)
-    if kind == 2:  # machine code: its kernels are refused when they are to run
-        assert result == 0
-        return
-    assert result == 209  # CUDA_ERROR_NO_BINARY_FOR_GPU
-    assert b"zstd" in device.cuda.vgpu_last_error()
-    assert b"-compress-mode=speed" in device.cuda.vgpu_last_error()
+    for content in (zstd_frame(text)[:-40], zstd_frame(text)[:9] + b"\xff" * 40, zstd_frame(text * 2)):
+        assert load(device.cuda, zstd_container(1, content, len(text)))[0] == 200
+        assert b"zstd" in device.cuda.vgpu_last_error()

@@ -90,8 +90,8 @@ std::string LaunchReport::order_dependent_lines() const {
 }
 
 void LaunchReport::on_launch_end(const Launch& launch, const LaunchResult& outcome) {
-  write("{" + json_pair("launch", launch.index) + ", \"kernel\": \"" + launch.program->name + "\", " +
-        json_triple("grid", launch.grid) + ", " + json_triple("block", launch.block) + ", " +
+  write("{" + json_pair("launch", launch.index) + ", \"kernel\": \"" + launch.program->name + "\", \"code\": \"" + launch.code +
+        "\", " + json_triple("grid", launch.grid) + ", " + json_triple("block", launch.block) + ", " +
         json_pair("instructions", outcome.instructions) + ", " + json_pair("atomics", outcome.atomics) + ", " +
         json_pair("choices", outcome.schedule_choices) + ", \"order_dependent\": [" + order_dependent_lines() + "]" +
         (omitted_ ? ", " + json_pair("atomics_left_out", omitted_) : "") + "}\n");

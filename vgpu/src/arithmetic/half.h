@@ -61,6 +61,16 @@ inline uint16_t to_bfloat16(double x, RoundingMode to = RoundingMode::Nearest) {
 // relu: the greater one of a rounded result and +0.  The NaN that conversions give has no sign.
 inline uint16_t relu(uint16_t bits) { return bits & 0x8000u ? 0 : bits; }
 
+// a + b in double, whose last bit is set where the sum was not exact: rounded again it is rounded right.
+inline double odd_sum(double a, double b) {
+  double sum = a + b, back = sum - a, lost = (a - (sum - back)) + (b - back);
+  if (lost == 0 || sum != sum || std::isinf(sum)) return sum;
+  uint64_t bits = bit_cast<uint64_t>(sum);
+  if (bits & 1) return sum;
+  bool towards_zero = (lost < 0) != (sum < 0);
+  return bit_cast<double>(towards_zero ? bits - 1 : bits | 1);
+}
+
 // How the two formats go in and out of double, and lose their subnormals.
 struct HalfFormat {
   static double from_bits(uint16_t x) { return half_to_float(x); }

@@ -235,6 +235,10 @@ Step Block::execute_control(Warp& warp, uint32_t group, const Instruction& i, ui
       preempt(warp, warp.groups[group]);
       return Step::Stop;
     case InstructionKind::Barrier: return arrive(warp, group, i, mask);
+    case InstructionKind::ConditionalBranch: {
+      const uint32_t holds = predicate(context_, i.c) ^ (i.e ? kFullMask : 0);
+      return control_.branch(warp, group, mask & holds, static_cast<uint32_t>(i.imm));
+    }
     case InstructionKind::ComputedBranch: return checked(control_.branch_computed(warp, group, i, mask));
     case InstructionKind::DivergenceBranch: return control_.branch_on_divergence(warp, group, i, mask);
     case InstructionKind::LeaveWarpSync: return leave_warp_sync(warp, group, i, mask);

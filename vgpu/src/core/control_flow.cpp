@@ -53,7 +53,7 @@ Step ControlFlow::branch_computed(Warp& warp, uint32_t group, const Instruction&
 
 Step ControlFlow::branch_on_divergence(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
   if (mask) {
-    const uint32_t named = lane_values<uint32_t>(context_, i.a)[__builtin_ctz(mask)];
+    const uint32_t named = lane_values<uint32_t>(context_, i.a)[__builtin_ctz(mask)] ^ (i.e ? kFullMask : 0);
     const bool converged = (named & warp.live_mask & ~warp.groups[group].mask) == 0;
     if (converged != (i.variant == kIfConverged)) mask = 0;
   }

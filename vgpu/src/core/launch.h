@@ -11,6 +11,7 @@ namespace vgpu {
 struct Launch {
   Functions* functions;  // of the kernel's module
   const DecodedFunction* program;
+  const char* code = "ptx";  // the instruction set, as reports name it
   uint32_t grid[3], block[3];
   uint32_t dynamic_shared = 0;       // bytes
   std::vector<uint8_t> parameters;   // as the kernel's declaration lays them out

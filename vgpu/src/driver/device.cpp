@@ -74,7 +74,7 @@ bool fits(const Configuration& how) {
 }
 
 // What the kernel's own text allows: .maxntid and .reqntid.
-bool allowed(const ptx::Function& function, const uint32_t block[3]) {
+bool allowed(const KernelSignature& function, const uint32_t block[3]) {
   const uint32_t* exact = function.required_block;
   if (exact[0] && !std::equal(exact, exact + 3, block)) return false;
   return !function.most_threads || product(block) <= function.most_threads;
@@ -148,7 +148,7 @@ CudaResult Device::check(Kernel& kernel, const Configuration& how) {
   };
   if (!fits(how)) return refused(kInvalidConfiguration, "the device has no such grid or block");
   if (!decode_kernel(kernel)) return kNoBinaryForGpu;
-  if (!allowed(*kernel.function, how.block))
+  if (!allowed(*kernel.signature, how.block))
     return refused(kInvalidValue, "the kernel allows no such block (.maxntid, .reqntid)");
   if (how.shared > static_cast<uint64_t>(most_dynamic_shared(kernel)))
     return refused(kInvalidValue, "more than the kernel may have (cuFuncSetAttribute asks for more)");
@@ -167,8 +167,8 @@ void* Device::grid_workspace() {
 }
 
 CudaResult Device::take(Launch& launch, const Kernel& kernel, const Arguments& given) {
-  const auto& parameters = kernel.function->parameters;
-  launch.parameters.resize(kernel.program->parameter_bytes);
+  const auto& parameters = kernel.signature->parameters;
+  launch.parameters.resize(kernel.signature->parameter_bytes);
   if (given.each && given.packed) return kInvalidValue;
   if (given.packed) {
     if (given.packed_bytes < launch.parameters.size()) return kInvalidValue;
@@ -194,6 +194,9 @@ CudaResult Device::prepare(Launch& launch, Kernel& kernel, const Configuration& 
       return wrong;
     }
     launch.functions = kernel.module->image.get(), launch.program = kernel.program;
+    launch.code = kernel.module->image->code_name();
+    launch.parameters =
+        kernel.module->image->parameter_block(*kernel.program, std::move(launch.parameters), how.grid, how.block);
     std::copy_n(how.grid, 3, launch.grid), std::copy_n(how.block, 3, launch.block);
     launch.dynamic_shared = static_cast<uint32_t>(how.shared);
     launch.max_instructions = max_instructions_;

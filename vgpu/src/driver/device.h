@@ -12,9 +12,9 @@
 #include "core/error.h"
 #include "core/launch.h"
 #include "core/texture.h"
+#include "image/code_module.h"
 #include "image/fatbin.h"
 #include "ptx/invalid_ptx.h"
-#include "ptx/loaded_module.h"
 
 namespace vgpu {
 
@@ -54,7 +54,7 @@ constexpr size_t kDefaultStack = 1024;  // bytes of a thread, of which a program
 
 struct Kernel;
 struct CudaModule {
-  std::unique_ptr<LoadedModule> image;
+  std::unique_ptr<CodeModule> image;
   std::string unsupported_reason;  // why there is none: its kernels are refused by their names
   std::map<std::string, Kernel*> kernels;  // those that were asked for
   const void* owner = nullptr;             // the context that it goes with; none of what a runtime has registered
@@ -62,7 +62,7 @@ struct CudaModule {
 
 struct Kernel {
   CudaModule* module;
-  const ptx::Function* function;  // nullptr where there is no PTX
+  const KernelSignature* signature;  // nullptr where there is no code for this device
   std::string name;
   std::string unsupported_reason;
   const DecodedFunction* program = nullptr;
@@ -93,8 +93,8 @@ class Device {
   int capability() { return capability_fixed_ = true, capability_; }
   int architecture() const { return capability_; }  // as of now
   bool guards_shared() const { return guards_shared_; }
-  // A program brings PTX for this architecture: the device is the newest that it was built for.
-  void register_ptx_arch(int arch) {
+  // A program brings code for this architecture: the device is the newest that it was built for.
+  void register_arch(int arch) {
     if (!capability_fixed_ && arch > capability_) capability_ = arch;
   }
   int driver_version() const { return 13000; }  // as on a card: newer than any runtime that asks

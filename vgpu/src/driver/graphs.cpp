@@ -67,10 +67,10 @@ struct HostParameters {  // CUDA_HOST_NODE_PARAMS
 
 // The arguments are the caller's: they are copied as the kernel declares them.
 Step step_of(const KernelParameters& given) {
-  const auto* function = alive<Kernel>(given.kernel)->function;
+  const KernelSignature* function = alive<Kernel>(given.kernel)->signature;
   std::vector<uint8_t> packed(function ? function->parameter_bytes : 0);
   for (size_t k = 0; function && given.arguments && k < function->parameters.size(); k++) {
-    const ptx::Parameter& one = function->parameters[k];
+    const KernelSignature::Parameter& one = function->parameters[k];
     std::memcpy(&packed[one.offset], given.arguments[k], one.size);
   }
   Configuration how{{}, {}, given.shared};
@@ -103,7 +103,7 @@ Step step_of(const Graph& child) {
 CudaResult check(const KernelParameters& p) {
   const Kernel* kernel = alive<Kernel>(p.kernel);
   if (!kernel || p.extra) return kernel ? kNotSupported : kInvalidValue;
-  const size_t wanted = kernel->function ? kernel->function->parameters.size() : 0;
+  const size_t wanted = kernel->signature ? kernel->signature->parameters.size() : 0;
   const bool missing =
       wanted && (!p.arguments || std::find(p.arguments, p.arguments + wanted, nullptr) != p.arguments + wanted);
   return missing ? kInvalidValue : kSuccess;

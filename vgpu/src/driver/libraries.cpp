@@ -57,7 +57,7 @@ API int cuFuncLoad(void* function) { return alive<Kernel>(function) ? kSuccess :
 API int cuFuncGetParamInfo(void* function, size_t index, size_t* offset, size_t* bytes) {
   const Kernel* kernel = alive<Kernel>(function);
   if (!kernel) return kInvalidHandle;
-  const ptx::Function* of = kernel->function;
+  const KernelSignature* of = kernel->signature;
   if (!of || index >= of->parameters.size()) return kInvalidValue;
   if (offset) *offset = of->parameters[index].offset;
   if (bytes) *bytes = of->parameters[index].size;

@@ -65,8 +65,8 @@ API int cuLinkAddData_v2(void* state, int, const void* data, size_t bytes, const
   if (!data || !bytes) return kInvalidValue;
   return linking(state, [&](Link& link) {
     std::string own(static_cast<const char*>(data), bytes);  // with an end of its own
-    Device::get().register_ptx_arch(target_arch(own.c_str()));
-    return link.texts.push_back(select_ptx(own.c_str(), Device::get().capability()).text), kSuccess;
+    Device::get().register_arch(target_arch(own.c_str()));
+    return link.texts.push_back(select_ptx(own.c_str(), Device::get().capability()).bytes), kSuccess;
   });
 }
 API int cuLinkAddFile_v2(void* state, int kind, const char* path, unsigned, const int*, void**) {

@@ -7,12 +7,21 @@
 #include "core/error.h"
 #include "handles.h"
 #include "image/fatbin.h"
+#include "ptx/loaded_module.h"
+#include "settings.h"
+#include "sm80/loaded_cubin.h"
 #include "streams.h"
 #include "unsupported_log.h"
 
 using namespace vgpu;
 
 namespace vgpu {
+
+// Machine code of sm_80 runs on all devices 8.x.
+CodeRequest code_request(int arch) {
+  const bool reads_machine_code = arch / 10 == sm80::kArchitecture / 10;
+  return {arch, reads_machine_code ? sm80::kArchitecture : 0, settings().code == "sass"};
+}
 
 CudaResult load(CudaModule*& module, const void* image) {
   if (!image) return kInvalidValue;
@@ -23,9 +32,13 @@ CudaResult load(CudaModule*& module, const void* image) {
     auto made = std::make_unique<CudaModule>();
     try {
       const int target = target_arch(image);  // of PTX by itself: a driver compiles all of it at once
-      device.register_ptx_arch(std::max(target, newest_ptx_arch(image)));
-      made->image = std::make_unique<LoadedModule>(select_ptx(image, device.architecture()).text, device.memory(),
-                                                   device.guards_shared(), target > 0);
+      device.register_arch(std::max(target, newest_code_arch(image, sm80::kArchitecture)));
+      GpuCode code = select_code(image, code_request(device.architecture()));
+      if (code.kind == CodeKind::MachineCode)
+        made->image = std::make_unique<sm80::LoadedCubin>(std::move(code.bytes), device.memory());
+      else
+        made->image =
+            std::make_unique<LoadedModule>(std::move(code.bytes), device.memory(), device.guards_shared(), target > 0);
     } catch (const NoPtx& error) {  // told when a kernel of it is launched
       made->unsupported_reason = error.what();
     }
@@ -39,8 +52,8 @@ CudaResult find_kernel(Kernel*& kernel, CudaModule& module, const std::string& n
   std::lock_guard<std::mutex> hold(device.lock());
   Kernel*& known = module.kernels[name];
   if (!known) {
-    const ptx::Function* found = module.image ? module.image->function(name) : nullptr;
-    if (module.image && (!found || !found->entry || !found->defined)) return module.kernels.erase(name), kNotFound;
+    const KernelSignature* found = module.image ? module.image->signature(name) : nullptr;
+    if (module.image && !found) return module.kernels.erase(name), kNotFound;
     known = Handles<Kernel>::all().add(std::make_unique<Kernel>(Kernel{&module, found, name, module.unsupported_reason}));
   }
   return kernel = known, kSuccess;
@@ -128,8 +141,8 @@ API int cuModuleGetLoadingMode(int* mode) { return give(mode, 2); }  // lazily: 
 API int cuModuleGetGlobal_v2(uint64_t* at, size_t* bytes, void* module, const char* name) {
   if (!name) return kInvalidValue;
   return with_module(module, [=](CudaModule& from) {
-    const Symbol* found = from.image ? from.image->find(name) : nullptr;
-    if (!found || found->space == ptx::StateSpace::Shared) return kNotFound;
+    const ModuleVariable* found = from.image ? from.image->variable(name) : nullptr;
+    if (!found) return kNotFound;
     if (at) *at = found->address;
     if (bytes) *bytes = found->size;
     return kSuccess;
@@ -153,7 +166,7 @@ enum : int {
 };
 
 int threads_of(const Kernel& kernel) {
-  const uint32_t own = kernel.function->most_threads, most = static_cast<uint32_t>(attribute(kMaxThreads));
+  const uint32_t own = kernel.signature->most_threads, most = static_cast<uint32_t>(attribute(kMaxThreads));
   return static_cast<int>(own ? std::min(own, most) : most);
 }
 int value_of(int which, const Kernel& kernel) {

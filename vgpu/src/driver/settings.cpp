@@ -34,6 +34,11 @@ std::set<std::string> words(const std::string& text, const std::set<std::string>
   return found;
 }
 
+std::string one_word(const std::string& text, const std::set<std::string>& known) {
+  if (!known.count(text)) throw std::invalid_argument("unknown code");
+  return text;
+}
+
 void read_cpu_fallbacks(Settings& to, const std::string& value) {
   to.cpu_fallbacks = words(value, {"cublas", "cudnn", "all"}, "no CPU fallbacks for");
   if (to.cpu_fallbacks.count("all")) to.cpu_fallbacks = {"cublas", "cudnn"};
@@ -50,6 +55,7 @@ const Variable kVariables[] = {
     {"VGPU_SCHEDULE", nullptr, [](Settings& to, const std::string& v) { to.schedule = Schedule::parse(v); }},
     {"VGPU_COMPUTE_CAPABILITY", "a compute capability as a number from 30 to 199: 70 for 7.0",
      [](Settings& to, const std::string& v) { to.capability = number(v, 30, 199); }},
+    {"VGPU_CODE", "ptx or sass", [](Settings& to, const std::string& v) { to.code = one_word(v, {"ptx", "sass"}); }},
     {"VGPU_MEMORY_MIB", "a number of MiB from 1 to 1048576",
      [](Settings& to, const std::string& v) { to.memory_mib = number(v, 1, 1 << 20); }},
     {"VGPU_MAX_INSTRUCTIONS", "a number of instructions; 0: no limit",

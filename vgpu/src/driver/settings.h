@@ -12,6 +12,7 @@ namespace vgpu {
 struct Settings {
   Schedule schedule{Schedule::Kind::Serial, 0};  // VGPU_SCHEDULE
   uint64_t capability = 0;  // VGPU_COMPUTE_CAPABILITY; 0: that of the newest PTX that a program registers
+  std::string code = "ptx";  // VGPU_CODE: which is taken where a container has both
   uint64_t memory_mib = 2048;  // VGPU_MEMORY_MIB
   uint64_t limit = 200'000'000'000;  // VGPU_MAX_INSTRUCTIONS: instructions of a launch; 0: none
   uint64_t log = 0;  // VGPU_LOG: 1: launches

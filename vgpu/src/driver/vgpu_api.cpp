@@ -2,6 +2,8 @@
 #include <stdexcept>
 
 #include "api.h"
+#include "core/error.h"
+#include "sm80/decoded.h"
 #include "streams.h"
 
 using namespace vgpu;
@@ -20,3 +22,12 @@ API int vgpu_set_schedule(const char* text) {
 API uint64_t vgpu_launches() { return Device::get().launches(); }
 API uint64_t vgpu_instructions() { return Device::get().instructions(); }
 API const char* vgpu_last_error() { return Device::get().last_error_message().c_str(); }
+
+// The text of an encoding of sm_80 at an offset in its function; where no row says what it means, why, behind "?".
+API const char* vgpu_sass_text(uint64_t low, uint64_t high, uint32_t offset) {
+  thread_local std::string text;
+  try {
+    text = sm80::to_text(sm80::decode({low, high}, offset));
+  } catch (const Unsupported& error) { text = "? " + std::string(error.what()); }
+  return text.c_str();
+}

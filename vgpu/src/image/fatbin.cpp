@@ -2,110 +2,24 @@
 // a 64-byte header (kind, header size, size, packed size, architecture, flags, unpacked size), then the code.
 #include "fatbin.h"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <elf.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 
-#include "core/error.h"
+#include "cubin.h"
+#include "lz4.h"
+#include "process_memory.h"
+#include "zstd.h"
 
 namespace vgpu {
 namespace {
 
 constexpr uint32_t kContainer = 0xba55ed50, kWrapper = 0x466243b1;
-constexpr uint32_t kZstd = 0xfd2fb528;  // how what it packed begins; LZ4's blocks begin with no such word
 constexpr uint64_t kMaxContainerBytes = 256ull << 20;
 constexpr uint64_t kMaxHeaderBytes = 64 << 10;  // in which PTX names its target
-
-// Memory that a caller points to, of which nobody says how long it is: what a damaged container says of its own size may
-// lead anywhere, so it is read as a file, which fails where nothing lies.
-class ProcessMemory {
- public:
-  ProcessMemory() : file_(open("/proc/self/mem", O_RDONLY | O_CLOEXEC)) {
-    if (file_ < 0) throw Unsupported("/proc/self/mem cannot be read");
-  }
-  ~ProcessMemory() { close(file_); }
-  ProcessMemory(const ProcessMemory&) = delete;
-
-  std::string bytes(uint64_t at, uint64_t size) const {
-    std::string all(size, 0);
-    if (read_up_to(at, all.data(), size) != size) throw InvalidImage("a damaged container: it ends where no memory is");
-    return all;
-  }
-  template <class T> T read(uint64_t at) const {
-    T value;
-    std::string raw = bytes(at, sizeof value);
-    std::memcpy(&value, raw.data(), sizeof value);
-    return value;
-  }
-  // Up to a zero byte, `most` bytes or the end of the memory.
-  std::string text(uint64_t at, uint64_t most) const {
-    std::string all;
-    while (all.size() < most) {
-      char piece[4096];
-      size_t got = read_up_to(at + all.size(), piece, std::min<uint64_t>(4096 - (at + all.size()) % 4096, most - all.size()));
-      size_t length = strnlen(piece, got);
-      all.append(piece, length);
-      if (length < got || !got) break;
-    }
-    return all;
-  }
-
- private:
-  uint64_t read_up_to(uint64_t at, char* to, uint64_t size) const {
-    uint64_t done = 0;
-    while (done < size) {
-      ssize_t got = pread64(file_, to + done, size - done, static_cast<off64_t>(at + done));
-      if (got <= 0) break;
-      done += static_cast<uint64_t>(got);
-    }
-    return done;
-  }
-
-  int file_;
-};
-
-template <class T> T read(const uint8_t* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-// One LZ4 block (its format is public): literals, then copies of what came before.
-std::string lz4(const uint8_t* from, uint64_t packed, uint64_t size) {
-  std::string out;
-  out.reserve(std::min(size, packed * 255));
-  const uint8_t* end = from + packed;
-  auto length = [&](uint64_t n) {
-    if (n != 15) return n;
-    uint8_t more;
-    do {
-      if (from >= end) throw InvalidImage("a damaged container: packed code ends too soon");
-      n += more = *from++;
-    } while (more == 255);
-    return n;
-  };
-  while (from < end) {
-    uint8_t token = *from++;
-    uint64_t literals = length(token >> 4);
-    if (literals > uint64_t(end - from) || out.size() + literals > size)
-      throw InvalidImage("a damaged container: too many literals");
-    out.append(reinterpret_cast<const char*>(from), literals);
-    from += literals;
-    if (from >= end) break;
-    if (end - from < 2) throw InvalidImage("a damaged container: packed code ends too soon");
-    uint64_t back = read<uint16_t>(from);
-    from += 2;
-    uint64_t copies = length(token & 15) + 4;
-    if (back == 0 || back > out.size() || out.size() + copies > size)
-      throw InvalidImage("a damaged container: a copy of nothing");
-    for (uint64_t k = 0; k < copies; k++) out.push_back(out[out.size() - back]);
-  }
-  return out;
-}
 
 // Calls visit(element, is it PTX?, its architecture) for each.
 template <class Visit> void elements(const ProcessMemory& image, uint64_t at, uint64_t end, Visit visit) {
@@ -118,26 +32,44 @@ template <class Visit> void elements(const ProcessMemory& image, uint64_t at, ui
   }
 }
 
-Ptx element(const ProcessMemory& image, uint64_t at, uint64_t end, int arch) {
-  Ptx best;
-  uint64_t chosen = 0;
-  bool machine_code = false;
-  elements(image, at, end, [&](uint64_t one, bool is_ptx, int of) {
-    if (is_ptx && of <= arch && (!chosen || of > best.arch)) chosen = one, best.arch = of;
-    machine_code |= !is_ptx;
-  });
-  if (!chosen)
-    throw NoPtx(machine_code ? "machine code without PTX for this device" : "a container without PTX for this device");
-  uint32_t header = image.read<uint32_t>(chosen + 4), packed = image.read<uint32_t>(chosen + 16);
-  uint64_t size = image.read<uint64_t>(chosen + 8), unpacked = image.read<uint64_t>(chosen + 56);
+// The code of the element that begins there, unpacked.
+std::string read_element(const ProcessMemory& image, uint64_t at) {
+  const uint32_t header = image.read<uint32_t>(at + 4), packed = image.read<uint32_t>(at + 16);
+  const uint64_t size = image.read<uint64_t>(at + 8), unpacked = image.read<uint64_t>(at + 56);
   if (packed > size || unpacked > kMaxContainerBytes) throw InvalidImage("a damaged container");
-  std::string code = image.bytes(chosen + header, packed ? packed : size);
-  if (packed && code.size() >= 4 && read<uint32_t>(reinterpret_cast<const uint8_t*>(code.data())) == kZstd)
-    throw Unsupported(
-        "a container that is compressed with zstd, which this device does not unpack: build it with "
-        "nvcc -compress-mode=speed or =none");
-  best.text = packed ? lz4(reinterpret_cast<const uint8_t*>(code.data()), packed, unpacked) : std::move(code);
-  return best;
+  std::string code = image.bytes(at + header, packed ? packed : size);
+  if (!packed) return code;
+  uint32_t start = 0;
+  if (code.size() >= sizeof start) std::memcpy(&start, code.data(), sizeof start);
+  return start == kZstdMagic ? unpack_zstd(code, unpacked) : unpack_lz4(code, unpacked);  // LZ4 begins with no such word
+}
+
+GpuCode select_element(const ProcessMemory& image, uint64_t at, uint64_t end, const CodeRequest& wanted) {
+  uint64_t ptx = 0, machine_code = 0;
+  int newest = 0;
+  bool has_machine_code = false;
+  elements(image, at, end, [&](uint64_t one, bool is_ptx, int of) {
+    if (is_ptx && of <= wanted.arch && (!ptx || of > newest)) ptx = one, newest = of;
+    if (!is_ptx && of == wanted.machine_arch) machine_code = one;
+    has_machine_code |= !is_ptx;
+  });
+  if (machine_code && (wanted.prefers_machine_code || !ptx))
+    return {CodeKind::MachineCode, read_element(image, machine_code), wanted.machine_arch};
+  if (ptx) return {CodeKind::Ptx, read_element(image, ptx), newest};
+  throw NoPtx(has_machine_code ? "machine code without PTX for this device" : "a container without PTX for this device");
+}
+
+bool is_elf(const std::string& start) { return start == ELFMAG; }
+
+// Machine code by itself: it ends with the last of its headers.
+GpuCode read_elf(const ProcessMemory& image, uint64_t at, int machine_arch) {
+  const auto head = image.read<Elf64_Ehdr>(at);
+  uint64_t end = head.e_shoff + uint64_t(head.e_shnum) * sizeof(Elf64_Shdr);
+  if (head.e_phnum) end = std::max(end, head.e_phoff + uint64_t(head.e_phnum) * sizeof(Elf64_Phdr));
+  if (head.e_shoff > kMaxContainerBytes || end > kMaxContainerBytes || !head.e_shnum || machine_arch == 0)
+    throw NoPtx(
+        "machine code without PTX (if it was assembled at run time: put this device's folder, with its ptxas, first in PATH)");
+  return {CodeKind::MachineCode, image.bytes(at, end), machine_arch};
 }
 
 // What `.target` names: 90 and 'a' for sm_90a, whose instructions other devices do not have ('f': those of its family have).
@@ -162,6 +94,17 @@ Target target_in(const std::string& text) {
   return found;
 }
 
+// Cuts the text at its end.
+void check_ptx(std::string& text, int arch) {
+  const size_t end = text.find('\0');
+  if (end != std::string::npos) text.resize(end);
+  if (text.find(".version") == std::string::npos) throw InvalidImage("neither a container nor PTX");
+  const Target target = target_in(text);
+  if (!target.runs_on(arch))
+    throw Unsupported("PTX for sm_" + std::to_string(target.arch) + (target.only ? std::string(1, target.only) : "") +
+                      ", and the device is sm_" + std::to_string(arch) + " (VGPU_COMPUTE_CAPABILITY sets another)");
+}
+
 }  // namespace
 
 int target_arch(const void* at) {
@@ -170,24 +113,28 @@ int target_arch(const void* at) {
   return target.arch;
 }
 
-int newest_ptx_arch(const void* at) {
+int newest_code_arch(const void* at, int machine_arch) {
   if (!at) return 0;
   int newest = 0;
+  bool has_machine_code = false;
   try {
     ProcessMemory image;
     uint64_t begin = reinterpret_cast<uint64_t>(at);
     if (image.read<uint32_t>(begin) == kWrapper) begin = image.read<uint64_t>(begin + 8);
+    if (is_elf(image.text(begin, 4)))
+      return static_cast<int>(arch_of_elf(image.read<Elf64_Ehdr>(begin))) == machine_arch ? machine_arch : 0;
     uint64_t size = image.read<uint64_t>(begin + 8), first = begin + image.read<uint16_t>(begin + 6);
     if (image.read<uint32_t>(begin) != kContainer || size > kMaxContainerBytes) return 0;
     elements(image, first, first + size, [&](uint64_t, bool is_ptx, int of) {
       if (is_ptx) newest = std::max(newest, of);
+      else has_machine_code |= of == machine_arch;
     });
   } catch (const Unsupported&) {  // NOLINT(bugprone-empty-catch): told when something of it is used
   }
-  return newest;
+  return newest || !has_machine_code ? newest : machine_arch;
 }
 
-Ptx select_ptx(const void* at, int arch) {
+GpuCode select_code(const void* at, const CodeRequest& wanted) {
   if (!at) throw InvalidImage("no image");
   ProcessMemory image;
   uint64_t begin = reinterpret_cast<uint64_t>(at);
@@ -196,30 +143,23 @@ Ptx select_ptx(const void* at, int arch) {
   if (magic == kWrapper) {
     uint64_t held = image.read<uint64_t>(begin + 8);
     if (image.read<uint32_t>(held) == kWrapper) throw InvalidImage("a damaged container: a wrapper in a wrapper");
-    return select_ptx(reinterpret_cast<const void*>(held), arch);
+    return select_code(reinterpret_cast<const void*>(held), wanted);
   }
-  Ptx found;
+  GpuCode found{CodeKind::Ptx, "", 0};
   if (magic == kContainer) {
     uint16_t header = image.read<uint16_t>(begin + 6);
     uint64_t size = image.read<uint64_t>(begin + 8);
     if (header < 16 || size > kMaxContainerBytes) throw InvalidImage("a damaged container");
-    found = element(image, begin + header, begin + header + size, arch);
-  } else if (start ==
-             "\x7f"
-             "ELF") {
-    throw NoPtx(
-        "machine code without PTX (if it was assembled at run time: put this device's folder, with its ptxas, first in PATH)");
+    found = select_element(image, begin + header, begin + header + size, wanted);
+  } else if (is_elf(start)) {
+    found = read_elf(image, begin, wanted.machine_arch);
   } else {
-    found.text = image.text(begin, kMaxContainerBytes);
+    found.bytes = image.text(begin, kMaxContainerBytes);
   }
-  size_t end = found.text.find('\0');
-  if (end != std::string::npos) found.text.resize(end);
-  if (found.text.find(".version") == std::string::npos) throw InvalidImage("neither a container nor PTX");
-  const Target target = target_in(found.text);
-  if (!target.runs_on(arch))
-    throw Unsupported("PTX for sm_" + std::to_string(target.arch) + (target.only ? std::string(1, target.only) : "") +
-                      ", and the device is sm_" + std::to_string(arch) + " (VGPU_COMPUTE_CAPABILITY sets another)");
+  if (found.kind == CodeKind::Ptx) check_ptx(found.bytes, wanted.arch);
   return found;
 }
+
+GpuCode select_ptx(const void* image, int arch) { return select_code(image, {arch, 0, false}); }
 
 }  // namespace vgpu

@@ -49,6 +49,7 @@ void LoadedModule::place(const ptx::Declaration& one) {
   if (at) variables_.places.push_back(at);
   else throw Unsupported("no memory for the variable " + one.name);
   symbols_[one.name] = {one.space, reinterpret_cast<uint64_t>(at), one.size, one.align, false};
+  module_variables_[one.name] = {reinterpret_cast<uint64_t>(at), one.size};
 }
 
 // Of what a variable's initial value names; 0: nothing that has an address of its own.
@@ -64,6 +65,22 @@ uint64_t LoadedModule::address_of(const std::string& name, bool moved) {
 const Symbol* LoadedModule::find(const std::string& name) const {
   auto found = symbols_.find(name);
   return found == symbols_.end() ? nullptr : &found->second;
+}
+
+const KernelSignature* LoadedModule::signature(const std::string& kernel) {
+  const ptx::Function* from = function(kernel);
+  if (!from || !from->entry || !from->defined) return nullptr;
+  const auto [made, added] = signatures_.try_emplace(kernel);
+  if (!added) return &made->second;
+  for (const ptx::Parameter& one : from->parameters) made->second.parameters.push_back({one.offset, one.size});
+  made->second.parameter_bytes = from->parameter_bytes, made->second.most_threads = from->most_threads;
+  std::copy_n(from->required_block, 3, made->second.required_block);
+  return &made->second;
+}
+
+const ModuleVariable* LoadedModule::variable(const std::string& name) const {
+  const auto found = module_variables_.find(name);
+  return found == module_variables_.end() ? nullptr : &found->second;
 }
 
 uint64_t LoadedModule::constant_bytes() const {

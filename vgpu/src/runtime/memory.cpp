@@ -91,7 +91,7 @@ namespace {
 
 // The place of `n` bytes of a variable, `offset` bytes into it.
 int place(const void* host, size_t n, size_t offset, void** at) {
-  const Symbol* found = variable_for_symbol(host);
+  const ModuleVariable* found = variable_for_symbol(host);
   if (!found) return kInvalidSymbol;
   if (offset > found->size || n > found->size - offset) return kInvalidValue;
   return *at = pointer(found->address + offset), kSuccess;
@@ -121,7 +121,7 @@ API int cudaMemcpyFromSymbolAsync(void* to, const void* host, size_t n, size_t o
   return copy_in(stream, to, at, n);
 }
 API int cudaGetSymbolSize(size_t* bytes, const void* host) {
-  const Symbol* found = variable_for_symbol(host);
+  const ModuleVariable* found = variable_for_symbol(host);
   return set_last_error(found ? static_cast<int>(give(bytes, found->size)) : kInvalidSymbol);
 }
 struct PointerAttributes {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "image/fatbin.h"
+#include "sm80/loaded_cubin.h"
 
 using namespace vgpu;
 
@@ -62,13 +63,13 @@ Kernel* kernel_for_symbol(const void* host) {
   return module && !find_kernel(kernel, *module, found->second.name) ? kernel : nullptr;
 }
 
-const Symbol* variable_for_symbol(const void* host) {
+const ModuleVariable* variable_for_symbol(const void* host) {
   Registry& r = Registry::get();
   std::lock_guard<std::mutex> hold(r.lock);
   auto found = r.variables.find(host);
   if (found == r.variables.end()) return nullptr;
   CudaModule* module = module_of(*found->second.fat_binary);
-  return module && module->image ? module->image->find(found->second.name) : nullptr;
+  return module && module->image ? module->image->variable(found->second.name) : nullptr;
 }
 
 int set_last_error(int error) {
@@ -79,7 +80,7 @@ int set_last_error(int error) {
 }  // namespace vgpu
 
 API void** __cudaRegisterFatBinary(void* wrapper) {
-  Device::get().register_ptx_arch(newest_ptx_arch(wrapper));
+  Device::get().register_arch(newest_code_arch(wrapper, sm80::kArchitecture));
   return reinterpret_cast<void**>(new FatBinary{static_cast<Wrapper*>(wrapper)->container});
 }
 API void __cudaRegisterFatBinaryEnd(void**) {}
@@ -91,7 +92,7 @@ API char __cudaInitModule(void** fat_binary) {
   for (const ManagedVariable& one : r.managed) {
     if (one.of.fat_binary != reinterpret_cast<FatBinary*>(fat_binary)) continue;
     const CudaModule* module = module_of(*one.of.fat_binary);
-    const Symbol* found = module && module->image ? module->image->find(one.of.name) : nullptr;
+    const ModuleVariable* found = module && module->image ? module->image->variable(one.of.name) : nullptr;
     if (found) *one.pointer = pointer(found->address);
   }
   return 1;

@@ -8,7 +8,7 @@ namespace vgpu {
 
 // nullptr, with the reason in the device's last fault, where nothing of that address was registered or it cannot be loaded.
 Kernel* kernel_for_symbol(const void* host);
-const Symbol* variable_for_symbol(const void* host);
+const ModuleVariable* variable_for_symbol(const void* host);
 
 // The runtime remembers an error until somebody asks (cudaGetLastError).
 int set_last_error(int error);

@@ -12,16 +12,6 @@
 namespace vgpu {
 namespace {
 
-// a + b in double, whose last bit is set where the sum was not exact: rounded again it is rounded right.
-double odd_sum(double a, double b) {
-  double sum = a + b, back = sum - a, lost = (a - (sum - back)) + (b - back);
-  if (lost == 0 || sum != sum || std::isinf(sum)) return sum;
-  uint64_t bits = bit_cast<uint64_t>(sum);
-  if (bits & 1) return sum;
-  bool towards_zero = (lost < 0) != (sum < 0);
-  return bit_cast<double>(towards_zero ? bits - 1 : bits | 1);
-}
-
 enum { kAdd, kSub, kMul, kFma, kNeg, kAbs, kMin, kMax, kMinNan, kMaxNan, kEx2, kTanh };
 constexpr uint8_t kFlush = 1, kSaturate = 2, kRelu = 4, kXorSign = 8;
 

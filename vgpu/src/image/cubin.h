@@ -1,0 +1,60 @@
+// Machine code as compilers write it (a "cubin"): an ELF file of functions, constant banks, variables and what is to be linked.
+// ELF is public; NVIDIA's sections and attributes are described by several open projects and shown by readelf.
+#pragma once
+#include <elf.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vgpu {
+
+struct Cubin {
+  struct Parameter { uint32_t offset, size; };
+  struct Function {
+    std::string name;
+    std::string_view code;
+    std::map<uint32_t, std::string_view> banks;  // of its own constants, by the bank's number
+    uint32_t parameter_base = 0, parameter_bytes = 0;  // in bank 0
+    std::vector<Parameter> parameters;  // relative to the base
+    uint32_t shared_bytes = 0, shared_align = 16, stack_bytes = 0, registers = 0;
+    uint32_t most_threads = 0, required_block[3] = {0, 0, 0};  // of a block; 0: any
+    bool is_kernel = false, has_relocations = false;
+  };
+  // A section whose contents lie in the device's memory.
+  struct Storage {
+    std::string name;
+    std::string_view initial;  // of the first bytes; the others are zero
+    uint64_t size = 0, align = 1;
+  };
+  struct Variable {
+    std::string name;
+    size_t storage;
+    uint64_t offset, size;
+  };
+  // An address of 64 bits that is written into a section: that of a place in another, or of a function outside.
+  struct Relocation {
+    size_t storage;
+    uint64_t offset;
+    bool is_outside = false;
+    std::string name;  // of the function outside
+    size_t target = 0;
+    uint64_t addend = 0;
+  };
+
+  uint32_t arch = 0;
+  std::vector<Function> functions;
+  std::vector<Storage> storages;
+  std::vector<Variable> variables;
+  std::vector<Relocation> relocations;
+};
+
+// The architecture of machine code, of its ELF header.
+uint32_t arch_of_elf(const Elf64_Ehdr& header);
+
+// InvalidImage: it is damaged.  What it returns points into the image.
+Cubin read_cubin(std::string_view image);
+
+}  // namespace vgpu

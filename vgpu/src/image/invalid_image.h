@@ -1,0 +1,9 @@
+#pragma once
+#include "core/error.h"
+
+namespace vgpu {
+
+// The image is neither a container, nor PTX, nor machine code, or it is damaged.
+struct InvalidImage : Unsupported { using Unsupported::Unsupported; };
+
+}  // namespace vgpu

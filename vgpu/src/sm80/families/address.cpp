@@ -1,0 +1,83 @@
+#include "address.h"
+
+#include "sm80/launch_bank.h"
+
+namespace vgpu::sm80 {
+namespace {
+
+// Into the host's addresses, where a lane's lies in one of the windows; a fault where it lies behind what there is.
+bool leave_windows(WarpContext& w, uint64_t address[kWarpSize], uint32_t bytes) {
+  bool fine = true;
+  for_each_lane(w.active_mask, [&](uint32_t l) {
+    const bool shared = is_in_shared_window(address[l]);
+    if (!shared && !is_in_local_window(address[l])) return;
+    const uint64_t offset = address[l] - (shared ? kSharedWindowBegin : kLocalWindowBegin);
+    const uint64_t size = shared ? w.shared_bytes : w.local_bytes;
+    if (offset + bytes > size) {
+      w.set_fault(KernelFault::OutOfBounds, address[l]), fine = false;
+      return;
+    }
+    const uint8_t* begin = shared ? w.shared : w.local + size_t(l) * w.local_bytes;
+    address[l] = reinterpret_cast<uint64_t>(begin) + offset;
+  });
+  return fine;
+}
+
+bool is_in_window(uint64_t address) { return address - kSharedWindowBegin < kOutsideBegin - kSharedWindowBegin; }
+
+}  // namespace
+
+bool is_in_shared_window(uint64_t address) { return address - kSharedWindowBegin < kWindowBytes; }
+bool is_in_local_window(uint64_t address) { return address - kLocalWindowBegin < kWindowBytes; }
+
+void generic_addresses(WarpContext& w, const Instruction& i, uint64_t address[kWarpSize]) {
+  const uint32_t* base = words(w, i.a);
+  const uint64_t offset = static_cast<uint64_t>(i.imm);
+  VGPU_INDEPENDENT
+  for (uint32_t l = 0; l < kWarpSize; l++) address[l] = pair_of(base, l) + offset;
+}
+
+bool find_addresses(WarpContext& w, const Instruction& i, Space space, uint32_t bytes, uint8_t* at[kWarpSize], bool writes) {
+  if (space == Space::Global || space == Space::Generic) {
+    alignas(64) uint64_t address[kWarpSize];
+    generic_addresses(w, i, address);
+    if (space == Space::Generic && lanes_where([&](uint32_t l) { return is_in_window(address[l]); }) & w.active_mask &&
+        !leave_windows(w, address, bytes))
+      return false;
+    return check_addresses(w, address, bytes, at, writes);
+  }
+  const uint32_t *base = words(w, i.a), *added = words(w, i.b);
+  const uint32_t offset = static_cast<uint32_t>(i.imm), shift = i.vector_registers[kFlags];
+  alignas(64) uint32_t offsets[kWarpSize];
+  VGPU_INDEPENDENT
+  for (uint32_t l = 0; l < kWarpSize; l++) offsets[l] = (base[l] << shift) + added[l] + offset;
+  return check_offsets(w, space == Space::Shared ? AccessSpace::Shared : AccessSpace::Local, offsets, bytes, at);
+}
+
+void select_address(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.b = d.constant(0), i.vector_registers[kFlags] = 0;
+  for (const Operand& one : c.row->operands) {
+    if (one.kind != OperandKind::Address || one.address == AddressKind::AsyncTo) continue;
+    i.a = d.read_register(c.bits(24, 8));
+    i.imm = one.address == AddressKind::AsyncFrom ? int64_t(c.bits(32, 12)) : c.encoding.signed_bits(40, 24);
+    const bool short_address = one.address == AddressKind::Shared || one.address == AddressKind::Local;
+    if (one.at && short_address && c.bit(91)) i.b = d.read_uniform(c.bits(one.at, 6));
+    if (one.address == AddressKind::Shared && c.bits(78, 2)) i.vector_registers[kFlags] = c.bits(78, 2) + 1;  // x4, x8, x16
+    const bool wide = one.address == AddressKind::Atomic ? c.bit(70) : c.bit(90);
+    const bool has_width =
+        one.address == AddressKind::Global || one.address == AddressKind::Reduction || one.address == AddressKind::Atomic;
+    if (has_width && !wide && c.bits(24, 8) != kRZ) throw Unsupported("an address of 32 bits");
+  }
+}
+
+uint8_t order_of(const Decoded& c) {
+  const std::string_view order = c.modifier(77);
+  return order.empty() || order == "CONSTANT" ? kWeak : kStrong;
+}
+
+void announce(WarpContext& w, const Instruction& i, AccessKind kind, uint32_t bytes, uint8_t* const at[kWarpSize]) {
+  if (w.deferred) w.deferred->settle_at(w, at, bytes);
+  if (w.observer) notify_access(w, i, {kind, i.variant, OrderSensitivity::Nothing, bytes, at, nullptr, 0});
+}
+
+}  // namespace vgpu::sm80

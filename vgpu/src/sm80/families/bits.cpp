@@ -1,0 +1,167 @@
+// Logic, shifts, and single bits; of registers and of predicates.
+#include "operands.h"
+#include "select.h"
+
+namespace vgpu::sm80 {
+namespace {
+
+// A truth table of three operands: bit 4a + 2b + c is the result.
+inline uint32_t apply_table(uint32_t table, uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t made = 0;
+  for (uint32_t k = 0; k < 8; k++)
+    if (table >> k & 1) made |= (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
+  return made;
+}
+
+template <uint32_t kTable> void logic(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+  write_words(w, i.d, [=](uint32_t l) { return apply_table(kTable, a[l], b[l], c[l]); });
+}
+
+// imm: the table.  The predicate says whether any bit is set, or the one that is read.
+void logic_of_table(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+  uint32_t chosen[8];
+  for (uint32_t k = 0; k < 8; k++) chosen[k] = i.imm >> k & 1 ? kFullMask : 0;
+  alignas(64) uint32_t made[kWarpSize];
+  VGPU_INDEPENDENT
+  for (uint32_t l = 0; l < kWarpSize; l++) {
+    const uint32_t x = c[l];
+    const auto pick = [&](uint32_t k) { return (chosen[k] & ~x) | (chosen[k + 1] & x); };
+    const uint32_t high = (pick(4) & ~b[l]) | (pick(6) & b[l]), low = (pick(0) & ~b[l]) | (pick(2) & b[l]);
+    made[l] = (high & a[l]) | (low & ~a[l]);
+  }
+  write_words(w, i.d, [&](uint32_t l) { return made[l]; });
+  if (i.count)
+    write_predicate(w, i.vector_registers[kFirstWritten],
+                    lanes_where([&](uint32_t l) { return made[l] != 0; }) | read_predicate(w, i.e));
+}
+
+Execute logic_function(uint32_t table) {
+  switch (table) {  // those that compilers use most
+    case 0xc0: return logic<0xc0>;
+    case 0xfc: return logic<0xfc>;
+    case 0x3c: return logic<0x3c>;
+    case 0x30: return logic<0x30>;
+    case 0x0c: return logic<0x0c>;
+    case 0x33: return logic<0x33>;
+    case 0xf8: return logic<0xf8>;
+    case 0xea: return logic<0xea>;
+    case 0xe2: return logic<0xe2>;
+    case 0xb8: return logic<0xb8>;
+    case 0xca: return logic<0xca>;
+    case 0x96: return logic<0x96>;
+    case 0xe8: return logic<0xe8>;
+    case 0x80: return logic<0x80>;
+    case 0xfe: return logic<0xfe>;
+    case 0x78: return logic<0x78>;
+    default: return logic_of_table;
+  }
+}
+
+// Two tables of three predicates: vector_registers[kFlags] has the first, imm the second.  c: the third predicate.
+void predicate_logic(WarpContext& w, const Instruction& i) {
+  const uint32_t a = read_predicate(w, i.e), b = read_predicate(w, i.a), c = read_predicate(w, i.b);
+  write_predicate(w, i.vector_registers[kFirstWritten], apply_table(i.vector_registers[kFlags], a, b, c));
+  write_predicate(w, i.vector_registers[kSecondWritten], apply_table(static_cast<uint32_t>(i.imm), a, b, c));
+}
+
+constexpr uint32_t kRight = 1, kWraps = 2, kUpperHalf = 4, kWide = 8, kSigned = 16;  // of i.variant
+
+uint32_t funnel(uint32_t how, uint32_t low, uint32_t by, uint32_t high) {
+  const uint32_t width = how & kWide ? 64 : 32, n = how & kWraps ? by & (width - 1) : std::min(by, width);
+  uint64_t pair = low | uint64_t(high) << 32;
+  if (!(how & kRight)) pair = n >= 64 ? 0 : pair << n;
+  else if (how & kSigned) pair = static_cast<uint64_t>(static_cast<int64_t>(pair) >> std::min(n, 63u));
+  else pair = n >= 64 ? 0 : pair >> n;
+  return static_cast<uint32_t>(how & kUpperHalf ? pair >> 32 : pair);
+}
+
+void shift(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c), how = i.variant;
+  write_words(w, i.d, [=](uint32_t l) { return funnel(how, a[l], b[l], c[l]); });
+}
+void shift_left(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b);
+  write_words(w, i.d, [=](uint32_t l) { return b[l] < 32 ? a[l] << (b[l] & 31) : 0; });
+}
+void shift_right_upper(WarpContext& w, const Instruction& i) {
+  const uint32_t *b = words(w, i.b), *c = words(w, i.c);
+  write_words(w, i.d, [=](uint32_t l) { return b[l] < 32 ? c[l] >> (b[l] & 31) : 0; });
+}
+void shift_right_upper_signed(WarpContext& w, const Instruction& i) {
+  const uint32_t *b = words(w, i.b), *c = words(w, i.c);
+  write_words(w, i.d, [=](uint32_t l) { return static_cast<uint32_t>(static_cast<int32_t>(c[l]) >> std::min(b[l], 31u)); });
+}
+
+uint32_t reversed(uint32_t v) {
+  v = (v >> 1 & 0x55555555) | (v & 0x55555555) << 1;
+  v = (v >> 2 & 0x33333333) | (v & 0x33333333) << 2;
+  v = (v >> 4 & 0x0f0f0f0f) | (v & 0x0f0f0f0f) << 4;
+  return __builtin_bswap32(v);
+}
+
+// Of each lane's b, inverted where vector_registers[kFlags] says so.
+template <class F> void of_bits(WarpContext& w, const Instruction& i, F f) {
+  const uint32_t *b = words(w, i.b), flip = i.vector_registers[kFlags] & kNegateB ? kFullMask : 0;
+  write_words(w, i.d, [=](uint32_t l) { return f(b[l] ^ flip); });
+}
+void reverse(WarpContext& w, const Instruction& i) { of_bits(w, i, reversed); }
+void count(WarpContext& w, const Instruction& i) {
+  of_bits(w, i, [](uint32_t v) { return static_cast<uint32_t>(__builtin_popcount(v)); });
+}
+// The highest bit that is not as the sign; or by how much to shift it to the top.
+template <bool kIsSigned, bool kShift> void find_leading(WarpContext& w, const Instruction& i) {
+  of_bits(w, i, [](uint32_t v) -> uint32_t {
+    if (kIsSigned && v >> 31) v = ~v;
+    if (!v) return kFullMask;
+    const uint32_t zeros = static_cast<uint32_t>(__builtin_clz(v));
+    return kShift ? zeros : 31 - zeros;
+  });
+}
+
+}  // namespace
+
+bool select_logic(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  i.imm = c.bits(72, 8), i.count = c.bits(81, 3) != kPT;
+  i.execute = i.count ? logic_of_table : logic_function(c.bits(72, 8));
+  return c.has("LUT");
+}
+
+bool select_predicate_logic(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  const bool uniform = c.row->uniform_guard;
+  i.a = d.read_predicate(c.bits(77, 4), uniform);
+  i.b = d.read_predicate(c.bits(68, 4), uniform || c.bit(67));
+  i.vector_registers[kFlags] = c.bits(64, 3) | c.bits(72, 5) << 3, i.imm = c.bits(16, 8);
+  i.execute = predicate_logic;
+  return true;
+}
+
+bool select_shift(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  const std::string_view type = c.modifier(73);
+  const bool wide = type == "S64" || type == "U64", is_signed = type == "S32" || type == "S64";
+  const bool right = c.has("R"), upper = c.has("HI"), wraps = c.has("W");
+  i.variant = static_cast<uint8_t>((right ? kRight : 0) | (wraps ? kWraps : 0) | (upper ? kUpperHalf : 0) | (wide ? kWide : 0) |
+                                   (is_signed ? kSigned : 0));
+  i.execute = shift;
+  if (wraps || wide) return true;
+  if (!right && !upper) i.execute = shift_left;
+  else if (right && upper) i.execute = is_signed ? shift_right_upper_signed : shift_right_upper;
+  return true;
+}
+
+bool select_reverse(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  return i.vector_registers[kFlags] = sign_flags(c), i.execute = reverse, true;
+}
+bool select_count(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  return i.vector_registers[kFlags] = sign_flags(c), i.execute = count, true;
+}
+bool select_find_leading(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  i.vector_registers[kFlags] = sign_flags(c);
+  const bool is_signed = !c.has("U32");
+  if (c.has("SH")) i.execute = is_signed ? find_leading<true, true> : find_leading<false, true>;
+  else i.execute = is_signed ? find_leading<true, false> : find_leading<false, false>;
+  return true;
+}
+
+}  // namespace vgpu::sm80

@@ -1,0 +1,159 @@
+// Branches, calls within a function, convergence barriers and the block's barriers.
+//
+// A convergence barrier is a register here: each lane's set of those that it waits for.  BSSY writes it, BSYNC is a WarpSync
+// on it, BREAK takes lanes out.  It is kept per lane, for lanes that have parted use one barrier at the same time.
+#include "operands.h"
+#include "select.h"
+#include "sm80/outside_functions.h"
+
+namespace vgpu::sm80 {
+namespace {
+
+void set_barrier(WarpContext& w, const Instruction& i) {
+  const uint32_t members = w.active_mask;
+  write_words(w, i.d, [=](uint32_t) { return members; });
+}
+
+// They come together, which orders no memory: nothing is to be done.
+void meet(WarpContext&, const Instruction&) {}
+
+void leave_barrier(WarpContext& w, const Instruction& i) {
+  uint32_t* sets = words(w, i.d);
+  const uint32_t leaving = w.active_mask & read_predicate(w, i.e);
+  uint32_t members = 0;
+  for_each_lane(leaving, [&](uint32_t l) { members |= sets[l]; });
+  for_each_lane(members, [&](uint32_t l) { sets[l] &= ~leaving; });
+}
+
+template <bool kClears> void copy_barrier(WarpContext& w, const Instruction& i) {
+  uint32_t* from = words(w, i.a);
+  write_words(w, i.d, [=](uint32_t l) { return from[l]; });
+  if (kClears) for_each_lane(w.active_mask, [=](uint32_t l) { from[l] = 0; });
+}
+
+void barrier_result(WarpContext& w, const Instruction& i) {
+  const uint32_t* counted = words(w, i.a);
+  write_words(w, i.d, [=](uint32_t l) { return counted[l]; });
+  write_predicate(w, i.vector_registers[kFirstWritten], lanes_where([=](uint32_t l) { return counted[l] != 0; }));
+}
+void barrier_result_of_predicate(WarpContext& w, const Instruction& i) {
+  const uint32_t holds = predicate(w, i.a);
+  write_words(w, i.d, [=](uint32_t l) { return holds >> l & 1; });
+  write_predicate(w, i.vector_registers[kFirstWritten], holds);
+}
+
+void load_place(WarpContext& w, const Instruction& i) {
+  const uint64_t place = i.line;
+  write_pairs(w, i.d, [=](uint32_t) { return place; });
+}
+
+// A condition is the guard, where there is none.
+bool add_condition(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  const uint32_t condition = c.bits(87, 4);
+  if (condition == kPT) return true;
+  if (i.guard >= 0) return false;
+  const uint32_t read = d.read_predicate(condition);
+  i.guard = static_cast<int32_t>(read & ~kNegated), i.negated = (read & kNegated) != 0;
+  return true;
+}
+
+}  // namespace
+
+bool select_branch(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.kind = InstructionKind::Branch, i.imm = d.index_of(c.target);
+  if (c.row->mnemonic != "BRA") return true;
+  if (c.has("DIV") || c.has("CONV")) {
+    i.kind = InstructionKind::DivergenceBranch, i.variant = c.has("CONV") ? kIfConverged : kIfDiverged;
+    i.a = d.read_uniform(c.bits(24, 6)), i.e = c.bit(30);  // inverted: the lanes that it does not name
+  }
+  const uint32_t condition = c.bits(87, 4);
+  if (i.guard < 0 || condition == kPT) return add_condition(d, c, i);
+  if (i.kind != InstructionKind::Branch) return false;
+  i.kind = InstructionKind::ConditionalBranch;
+  i.c = i.e & ~kNegated, i.e = (i.e & kNegated) != 0;
+  return true;
+}
+
+bool select_computed_branch(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.kind = InstructionKind::ComputedBranch;
+  i.a = c.row->mnemonic == "BRXU" ? d.read_uniform(c.bits(24, 6)) : d.read_register(c.bits(24, 8));
+  i.imm = c.target, i.e = kEncodingBytes;
+  return true;
+}
+
+bool select_call_outside(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  constexpr uint32_t kFirstArgument = 4;  // of the calling convention, and of the result
+  if (c.row->opcode != 0x343) return false;
+  i.kind = InstructionKind::SchedulingPoint, i.execute = call_outside;
+  i.a = d.read_register(c.bits(24, 8)), i.b = i.d = d.written_register(kFirstArgument);
+  return true;
+}
+
+bool select_load_place(FunctionDecoder&, const Decoded&, Instruction& i) { return i.execute = load_place, true; }
+
+bool select_exit(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.kind = InstructionKind::Exit;
+  return add_condition(d, c, i);
+}
+
+bool select_trap(FunctionDecoder&, const Decoded&, Instruction& i) { return i.kind = InstructionKind::Trap, true; }
+bool select_sleep(FunctionDecoder&, const Decoded&, Instruction& i) { return i.kind = InstructionKind::Yield, true; }
+
+bool select_set_barrier(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.d = d.convergence_barrier(c.bits(16, 4)), i.execute = set_barrier;
+  return true;
+}
+bool select_wait_barrier(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.kind = InstructionKind::WarpSync, i.execute = meet;
+  i.b = d.convergence_barrier(c.bits(16, 4));
+  return true;
+}
+bool select_leave_barrier(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.kind = InstructionKind::LeaveWarpSync, i.execute = leave_barrier;
+  i.d = d.convergence_barrier(c.bits(16, 4));
+  return true;
+}
+bool select_barrier_to_register(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.a = d.convergence_barrier(c.bits(24, 4));
+  i.execute = c.has("CLEAR") ? copy_barrier<true> : copy_barrier<false>;
+  return true;
+}
+bool select_register_to_barrier(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.d = d.convergence_barrier(c.bits(24, 4)), i.a = d.read_register(c.bits(32, 8)), i.execute = copy_barrier<false>;
+  return !c.has("CLEAR");
+}
+
+bool select_warp_sync(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.kind = InstructionKind::WarpSync;  // without a function of its own: what lanes did before is then done
+  i.b = c.row->opcode == 0x348 ? d.read_register(c.bits(32, 8)) : d.constant(c.bits(32, 32));
+  return true;
+}
+
+bool select_block_barrier(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  const std::string_view mode = c.modifier(77);
+  i.kind = InstructionKind::Barrier, i.count = 1;
+  i.a = d.constant(c.bits(54, 4));
+  i.variant = mode == "SYNC"       ? kBarrierSync
+              : mode == "RED.POPC" ? kBarrierCount
+              : mode == "RED.AND"  ? kBarrierAll
+                                   : kBarrierAny;
+  if (i.variant == kBarrierSync) return true;
+  i.d = i.variant == kBarrierCount ? d.vote() : d.vote_predicate();
+  i.c = i.e & ~kNegated, i.e = (i.e & kNegated) != 0;
+  return true;
+}
+
+// Of the barrier before it.
+bool select_barrier_result(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  bool counted = false;
+  for (const Decoded& one : d.code()) {
+    if (one.offset >= c.offset) break;
+    const std::string_view mode = one.row->mnemonic == "BAR" ? one.modifier(77) : "";
+    if (mode.substr(0, 3) == "RED") counted = mode == "RED.POPC";
+  }
+  i.a = counted ? d.vote() : d.vote_predicate();
+  i.execute = counted ? barrier_result : barrier_result_of_predicate;
+  return true;
+}
+
+}  // namespace vgpu::sm80

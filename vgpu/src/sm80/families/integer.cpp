@@ -1,0 +1,279 @@
+// Sums, products and comparisons of integers, with what carries over to the next 32 bits.
+#include "operands.h"
+#include "select.h"
+
+namespace vgpu::sm80 {
+namespace {
+
+constexpr uint32_t kSigned = 1, kExtended = 2;  // of i.variant: signed operands; a carry comes in
+
+// A negated addend is ~x + 1, in 33 bits: -0 carries.  With a carry that comes in the 1 is its own.
+uint64_t addend(uint32_t value, bool negated, bool extended) {
+  return negated ? uint64_t(static_cast<uint32_t>(~value)) + !extended : value;
+}
+
+void add3(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+  write_words(w, i.d, [=](uint32_t l) { return a[l] + b[l] + c[l]; });
+}
+
+void add3_signed(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c), flags = i.vector_registers[kFlags];
+  const uint32_t na = flags & 1, nb = flags >> 2 & 1, nc = flags >> 4 & 1, fa = 0 - na, fb = 0 - nb, fc = 0 - nc;
+  const uint32_t ones = na + nb + nc;
+  write_words(w, i.d, [=](uint32_t l) { return (a[l] ^ fa) + (b[l] ^ fb) + (c[l] ^ fc) + ones; });
+}
+
+// imm: is there a second carry of its own?  Else both additions' are one.
+void add3_carry(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c), flags = i.vector_registers[kFlags];
+  const bool extended = i.variant & kExtended;
+  const uint32_t in = extended ? read_predicate(w, i.e) : 0,
+                 in_second = extended ? read_predicate(w, i.vector_registers[kSecondRead]) : 0;
+  alignas(64) uint32_t sums[kWarpSize];
+  alignas(64) uint8_t first[kWarpSize], second[kWarpSize];
+  VGPU_INDEPENDENT
+  for (uint32_t l = 0; l < kWarpSize; l++) {
+    const uint64_t low = addend(a[l], flags & 1, extended) + addend(b[l], flags >> 2 & 1, extended);
+    const uint64_t sum = (low & kFullMask) + addend(c[l], flags >> 4 & 1, extended) + (in >> l & 1) + (in_second >> l & 1);
+    sums[l] = static_cast<uint32_t>(sum), first[l] = low >> 32 != 0, second[l] = sum >> 32 != 0;
+  }
+  write_words(w, i.d, [&](uint32_t l) { return sums[l]; });
+  const uint32_t carries = lanes_where([&](uint32_t l) { return second[l]; });
+  write_predicate(w, i.vector_registers[kFirstWritten],
+                  lanes_where([&](uint32_t l) { return first[l]; }) | (i.imm ? 0 : carries));
+  write_predicate(w, i.vector_registers[kSecondWritten], carries);
+}
+
+template <bool kNegated> void multiply_add(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+  write_words(w, i.d, [=](uint32_t l) { return a[l] * b[l] + (kNegated ? 0u - c[l] : c[l]); });
+}
+void multiply_add_extended(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c), in = read_predicate(w, i.e);
+  const uint32_t flip = i.vector_registers[kFlags] & kNegateC ? kFullMask : 0;
+  write_words(w, i.d, [=](uint32_t l) { return a[l] * b[l] + (c[l] ^ flip) + (in >> l & 1); });
+}
+void add2(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *c = words(w, i.c);
+  write_words(w, i.d, [=](uint32_t l) { return a[l] + c[l]; });
+}
+void copy_third(WarpContext& w, const Instruction& i) {
+  const uint32_t* c = words(w, i.c);
+  write_words(w, i.d, [=](uint32_t l) { return c[l]; });
+}
+
+uint64_t product(bool is_signed, uint32_t a, uint32_t b) {
+  if (!is_signed) return uint64_t(a) * b;
+  return static_cast<uint64_t>(int64_t(static_cast<int32_t>(a)) * int64_t(static_cast<int32_t>(b)));
+}
+
+template <bool kIsSigned> void multiply_add_wide(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+  write_pairs(w, i.d, [=](uint32_t l) { return product(kIsSigned, a[l], b[l]) + pair_of(c, l); });
+}
+
+// The product and a pair, of which imm: 64 bits, or the upper half are written.
+void multiply_add_carry(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+  const bool extended = i.variant & kExtended, negated = i.vector_registers[kFlags] & kNegateC;
+  const uint32_t in = extended ? read_predicate(w, i.e) : 0;
+  uint64_t sums[kWarpSize];
+  uint32_t carries = 0;
+  for (uint32_t l = 0; l < kWarpSize; l++) {
+    const uint64_t held = pair_of(c, l), added = negated ? extended ? ~held : 0 - held : held;
+    bool over = __builtin_add_overflow(product(i.variant & kSigned, a[l], b[l]), added, &sums[l]);
+    over |= __builtin_add_overflow(sums[l], uint64_t(in >> l & 1), &sums[l]);
+    carries |= uint32_t(over) << l;
+  }
+  if (i.imm == 64) write_pairs(w, i.d, [&](uint32_t l) { return sums[l]; });
+  else write_words(w, i.d, [&](uint32_t l) { return static_cast<uint32_t>(sums[l] >> 32); });
+  write_predicate(w, i.vector_registers[kFirstWritten], carries);
+}
+
+// a, or the pair of a and c, shifted, and b added; imm: by how much, and how.
+constexpr uint32_t kHigh = 32, kSignOfA = 64;
+
+uint64_t shifted(const Instruction& i, uint32_t a, uint32_t c) {
+  const bool high = i.imm & kHigh;
+  uint64_t pair =
+      i.imm & kSignOfA ? static_cast<uint64_t>(int64_t(static_cast<int32_t>(a))) : a | (high ? uint64_t(c) << 32 : 0);
+  pair <<= i.imm & 31;
+  if (i.vector_registers[kFlags] & kNegateA) {
+    if (i.variant & kExtended) pair = ~pair;
+    else if (high) pair = 0 - pair;
+    else return (~pair & kFullMask) + 1;  // 2^32 where it was 0: that carries
+  }
+  return high ? pair >> 32 : pair & kFullMask;
+}
+
+void load_address(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+  const bool extended = i.variant & kExtended;
+  const uint32_t in = extended ? read_predicate(w, i.e) : 0;
+  uint32_t carries = 0;
+  alignas(64) uint32_t sums[kWarpSize];
+  for (uint32_t l = 0; l < kWarpSize; l++) {
+    const uint64_t sum = shifted(i, a[l], c[l]) + addend(b[l], i.vector_registers[kFlags] & kNegateB, extended) + (in >> l & 1);
+    sums[l] = static_cast<uint32_t>(sum), carries |= uint32_t(sum >> 32 != 0) << l;
+  }
+  write_words(w, i.d, [&](uint32_t l) { return sums[l]; });
+  write_predicate(w, i.vector_registers[kFirstWritten], carries);
+}
+void load_address_simple(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), by = static_cast<uint32_t>(i.imm);
+  write_words(w, i.d, [=](uint32_t l) { return (a[l] << by) + b[l]; });
+}
+
+// One bit of the comparison for each of less, equal and greater.
+enum Test : uint8_t { kLess = 1, kEqual = 2, kGreater = 4 };
+
+template <class T> uint32_t compare(uint32_t test, const uint32_t* a, const uint32_t* b) {
+  const auto where = [=](auto holds) {
+    return lanes_where([=](uint32_t l) { return holds(static_cast<T>(a[l]), static_cast<T>(b[l])); });
+  };
+  switch (test) {
+    case 0: return 0;
+    case kLess: return where([](T x, T y) { return x < y; });
+    case kEqual: return where([](T x, T y) { return x == y; });
+    case kLess | kEqual: return where([](T x, T y) { return x <= y; });
+    case kGreater: return where([](T x, T y) { return x > y; });
+    case kLess | kGreater: return where([](T x, T y) { return x != y; });
+    case kGreater | kEqual: return where([](T x, T y) { return x >= y; });
+    default: return kFullMask;
+  }
+}
+
+// imm: the test, and above it how it is joined.  Of upper halves: where they are equal, the lower halves' result counts.
+template <class T, bool kUpper> void compare_and_join(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), test = i.imm & 7, how = static_cast<uint32_t>(i.imm >> 3);
+  uint32_t holds = compare<T>(kUpper ? test & ~kEqual : test, a, b);
+  if (kUpper) {
+    const uint32_t equal = compare<T>(kEqual, a, b);
+    holds = (holds & ~equal) | (read_predicate(w, i.vector_registers[kSecondRead]) & equal);
+  }
+  const uint32_t with = read_predicate(w, i.e);
+  write_predicate(w, i.vector_registers[kFirstWritten], join(how, holds, with));
+  write_predicate(w, i.vector_registers[kSecondWritten], join(how, ~holds, with));
+}
+
+template <class T> void minimum(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), least = read_predicate(w, i.e);
+  write_words(w, i.d, [=](uint32_t l) {
+    const bool less = static_cast<T>(a[l]) < static_cast<T>(b[l]);
+    return less == bool(least >> l & 1) ? a[l] : b[l];
+  });
+}
+
+void absolute(WarpContext& w, const Instruction& i) {
+  const uint32_t* b = words(w, i.b);
+  write_words(w, i.d, [=](uint32_t l) { return b[l] >> 31 ? 0u - b[l] : b[l]; });
+}
+
+template <class T> void absolute_difference(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+  write_words(w, i.d,
+              [=](uint32_t l) { return (static_cast<T>(a[l]) < static_cast<T>(b[l]) ? b[l] - a[l] : a[l] - b[l]) + c[l]; });
+}
+
+template <bool kSignedA, bool kSignedB> void dot_product(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+  const auto byte = [](bool is_signed, uint32_t word, uint32_t k) {
+    const uint8_t bits = static_cast<uint8_t>(word >> (8 * k));
+    return is_signed ? int32_t(static_cast<int8_t>(bits)) : int32_t(bits);
+  };
+  write_words(w, i.d, [=](uint32_t l) {
+    uint32_t sum = c[l];
+    for (uint32_t k = 0; k < 4; k++) sum += static_cast<uint32_t>(byte(kSignedA, a[l], k) * byte(kSignedB, b[l], k));
+    return sum;
+  });
+}
+
+bool is_zero(const Source& one) {
+  return (one.kind == SourceKind::Register && one.number == kRZ) ||
+         (one.kind == SourceKind::UniformRegister && one.number == kURZ) ||
+         (one.kind == SourceKind::Immediate && one.number == 0);
+}
+
+uint8_t mode_of(const Decoded& c) { return static_cast<uint8_t>((c.has("U32") ? 0 : kSigned) | (c.has("X") ? kExtended : 0)); }
+
+bool writes_carry(const Decoded& c) { return c.bits(81, 3) != kPT || c.bits(84, 3) != kPT; }
+
+}  // namespace
+
+bool select_add3(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.variant = mode_of(c), i.vector_registers[kFlags] = sign_flags(c);
+  i.imm = c.bits(84, 3) != kPT;
+  if (c.has("X") || writes_carry(c)) {
+    if (!c.has("X")) i.e = i.vector_registers[kSecondRead] = d.always() | kNegated;
+    i.execute = add3_carry;
+  } else {
+    i.execute = i.vector_registers[kFlags] ? add3_signed : add3;
+  }
+  return true;
+}
+
+bool select_multiply_add(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  i.vector_registers[kFlags] = sign_flags(c), i.variant = mode_of(c);
+  if (c.has("X")) i.execute = multiply_add_extended;
+  else if (c.c.negated) i.execute = multiply_add<true>;
+  else if (is_zero(c.a) || is_zero(c.b)) i.execute = copy_third;
+  else if (c.b.kind == SourceKind::Immediate && c.b.number == 1) i.execute = add2;
+  else i.execute = multiply_add<false>;
+  return c.bits(81, 3) == kPT;  // what carries out of 32 bits is not known
+}
+
+bool select_multiply_add_wide(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.variant = mode_of(c), i.vector_registers[kFlags] = sign_flags(c), i.imm = 64;
+  i.c = d.read_pair(c.c, WideImmediate::SignExtended);
+  if (c.has("X") || c.c.negated || c.bits(81, 3) != kPT) i.execute = multiply_add_carry;
+  else i.execute = i.variant & kSigned ? multiply_add_wide<true> : multiply_add_wide<false>;
+  return true;
+}
+
+bool select_multiply_add_high(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.variant = mode_of(c), i.vector_registers[kFlags] = sign_flags(c), i.imm = 32;
+  i.c = d.read_pair(c.c, WideImmediate::SignExtended);
+  i.execute = multiply_add_carry;
+  return true;
+}
+
+bool select_load_address(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.variant = mode_of(c), i.vector_registers[kFlags] = sign_flags(c);
+  i.imm = c.bits(75, 5) | (c.has("HI") ? kHigh : 0) | (c.has("SX32") ? kSignOfA : 0);
+  if (!c.has("HI") || c.has("SX32")) i.c = d.constant(0);
+  const bool simple = !c.has("X") && !c.has("HI") && !c.has("SX32") && !i.vector_registers[kFlags] && c.bits(81, 3) == kPT;
+  i.execute = simple ? load_address_simple : load_address;
+  return true;
+}
+
+bool select_compare(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  i.imm = c.bits(76, 3) | c.bits(74, 2) << 3;
+  const bool is_signed = !c.has("U32");
+  if (c.has("EX")) i.execute = is_signed ? compare_and_join<int32_t, true> : compare_and_join<uint32_t, true>;
+  else i.execute = is_signed ? compare_and_join<int32_t, false> : compare_and_join<uint32_t, false>;
+  return true;
+}
+
+bool select_minimum(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  i.execute = c.has("U32") ? minimum<uint32_t> : minimum<int32_t>;
+  return true;
+}
+
+bool select_absolute(FunctionDecoder&, const Decoded&, Instruction& i) { return i.execute = absolute, true; }
+
+bool select_absolute_difference(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  i.execute = c.has("U32") ? absolute_difference<uint32_t> : absolute_difference<int32_t>;
+  return true;
+}
+
+bool select_dot_product(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  const bool a = c.modifier(73) == "S8", b = c.modifier(74) == "S8";
+  if (a) i.execute = b ? dot_product<true, true> : dot_product<true, false>;
+  else i.execute = b ? dot_product<false, true> : dot_product<false, false>;
+  return true;
+}
+
+bool select_pack_integers(FunctionDecoder&, const Decoded&, Instruction&) { return false; }
+
+}  // namespace vgpu::sm80

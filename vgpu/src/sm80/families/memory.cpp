@@ -1,0 +1,205 @@
+// Loads, stores, constants, asynchronous copies and fences.
+#include <cstring>
+
+#include "address.h"
+#include "select.h"
+
+namespace vgpu::sm80 {
+namespace {
+
+// All lanes, one behind the other: what most kernels do.
+bool is_contiguous(uint32_t mask, uint8_t* const at[kWarpSize], uint64_t bytes) {
+  if (mask != kFullMask || at[kWarpSize - 1] != at[0] + (kWarpSize - 1) * bytes) return false;
+  uint64_t off = 0;
+  for (uint32_t l = 0; l < kWarpSize; l++) off |= static_cast<uint64_t>(at[l] - at[0]) ^ (l * bytes);
+  return off == 0;
+}
+
+// Vectors of words: T is one of them, kWords how many.
+template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& w, const Instruction& i) {
+  uint8_t* at[kWarpSize];
+  if (!find_addresses(w, i, kSpace, sizeof(T) * kWords, at)) return;
+  if (kSpace != Space::Local) announce(w, i, AccessKind::Read, sizeof(T) * kWords, at);
+  uint32_t* d = words(w, i.d);
+  const bool watched = i.kind != InstructionKind::Plain;
+  alignas(64) uint32_t before[kWarpSize * kWords];
+  if (watched) std::memcpy(before, d, sizeof before);
+  if (sizeof(T) == 4 && kWords == 1 && is_contiguous(w.active_mask, at, 4)) {
+    std::memcpy(d, at[0], kRowBytes);
+  } else {
+    for_each_lane(w.active_mask, [=, &at](uint32_t l) {
+      for (uint32_t k = 0; k < kWords; k++) {
+        T value;
+        std::memcpy(&value, at[l] + k * sizeof(T), sizeof value);
+        d[k * kWarpSize + l] = static_cast<uint32_t>(value);
+      }
+    });
+  }
+  if (watched) w.observed_change |= std::memcmp(before, d, sizeof before) != 0;
+}
+
+template <class T, uint32_t kWords, Space kSpace> void store(WarpContext& w, const Instruction& i) {
+  uint8_t* at[kWarpSize];
+  if (!find_addresses(w, i, kSpace, sizeof(T) * kWords, at, true)) return;
+  if (kSpace != Space::Local) announce(w, i, AccessKind::Write, sizeof(T) * kWords, at), ++*w.visible_writes;
+  const uint32_t* from = words(w, i.c);
+  if (sizeof(T) == 4 && kWords == 1 && is_contiguous(w.active_mask, at, 4)) {
+    std::memcpy(at[0], from, kRowBytes);
+    return;
+  }
+  for_each_lane(w.active_mask, [=, &at](uint32_t l) {
+    for (uint32_t k = 0; k < kWords; k++) {
+      const T value = static_cast<T>(from[k * kWarpSize + l]);
+      std::memcpy(at[l] + k * sizeof(T), &value, sizeof value);
+    }
+  });
+}
+
+template <Space kSpace, bool kLoads> Execute access_function(std::string_view type) {
+  const auto of = [](auto value, auto count) -> Execute {
+    using T = decltype(value);
+    constexpr uint32_t kWords = decltype(count)::value;
+    return kLoads ? load<T, kWords, kSpace> : store<T, kWords, kSpace>;
+  };
+  const std::integral_constant<uint32_t, 1> one;
+  if (type == "U8") return of(uint8_t(), one);
+  if (type == "S8") return of(int8_t(), one);
+  if (type == "U16") return of(uint16_t(), one);
+  if (type == "S16") return of(int16_t(), one);
+  if (type.empty()) return of(uint32_t(), one);
+  if (type == "64") return of(uint32_t(), std::integral_constant<uint32_t, 2>());
+  return type == "128" ? of(uint32_t(), std::integral_constant<uint32_t, 4>()) : nullptr;
+}
+
+template <Space kSpace> bool select_load(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  select_address(d, c, i);
+  i.variant = order_of(c);
+  if (i.variant != kWeak) i.kind = InstructionKind::SchedulingPoint;
+  return (i.execute = access_function<kSpace, true>(c.modifier(73))) != nullptr;
+}
+
+template <Space kSpace> bool select_store(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  select_address(d, c, i);
+  i.c = d.read_register(c.bits(32, 8)), i.variant = order_of(c);
+  if (kSpace == Space::Global || kSpace == Space::Generic) i.kind = InstructionKind::SchedulingPoint;
+  return (i.execute = access_function<kSpace, false>(c.modifier(73))) != nullptr;
+}
+
+// From a constant bank, at an offset that a register gives.  imm: the offset; c: the bank's bytes, as words of 32 bits;
+// vector_registers: where it begins, in two words.
+template <class T, uint32_t kWords> void load_constant(WarpContext& w, const Instruction& i) {
+  const uint32_t* base = words(w, i.a);
+  const uint8_t* bank = reinterpret_cast<const uint8_t*>(i.vector_registers[0] | uint64_t(i.vector_registers[1]) << 32);
+  if (!bank) bank = w.parameters;
+  const uint32_t size = i.c;
+  uint32_t *d = words(w, i.d), made[kWarpSize * kWords];
+  for_each_lane(w.active_mask, [&](uint32_t l) {
+    const uint32_t at = base[l] + static_cast<uint32_t>(i.imm);
+    for (uint32_t k = 0; k < kWords; k++) {
+      T value = 0;
+      if (at > size || size - at < sizeof(T) * kWords) w.set_fault(KernelFault::OutOfBounds, at);
+      else std::memcpy(&value, bank + at + k * sizeof(T), sizeof value);
+      made[k * kWarpSize + l] = static_cast<uint32_t>(value);
+    }
+  });
+  for_each_lane(w.active_mask, [&](uint32_t l) {
+    for (uint32_t k = 0; k < kWords; k++) d[k * kWarpSize + l] = made[k * kWarpSize + l];
+  });
+}
+
+// Asynchronous copies are done at once, which is one of the times at which they may be.
+template <uint32_t kBytes> void copy_async(WarpContext& w, const Instruction& i) {
+  uint8_t *from[kWarpSize], *to[kWarpSize];
+  const uint32_t *base = words(w, i.d), offset = i.vector_registers[kSecondRead], copied = read_predicate(w, i.e),
+                 all = w.active_mask;
+  uint32_t offsets[kWarpSize];
+  for (uint32_t l = 0; l < kWarpSize; l++) offsets[l] = base[l] + offset;
+  if (!check_offsets(w, AccessSpace::Shared, offsets, kBytes, to)) return;
+  w.active_mask = all & copied;
+  const bool fine = !w.active_mask || find_addresses(w, i, Space::Global, kBytes, from);
+  if (fine && w.active_mask) announce(w, i, AccessKind::Read, kBytes, from);
+  w.active_mask = all;
+  if (!fine) return;
+  announce(w, i, AccessKind::Write, kBytes, to);
+  ++*w.visible_writes;
+  for_each_lane(all, [&](uint32_t l) {
+    if (copied >> l & 1) std::memcpy(to[l], from[l], kBytes);
+    else std::memset(to[l], 0, kBytes);
+  });
+}
+
+// Every access is in order here, but for atomics that come late.
+void fence(WarpContext& w, const Instruction&) {
+  if (w.deferred) w.deferred->settle(*w.deferrals, w.active_mask);
+  if (w.observer) w.observer->on_fence(w);
+}
+
+void query_shared(WarpContext& w, const Instruction& i) {
+  uint64_t address[kWarpSize];
+  generic_addresses(w, i, address);
+  const uint32_t shared = lanes_where([&](uint32_t l) { return is_in_shared_window(address[l]); });
+  write_predicate(w, i.vector_registers[kFirstWritten], shared);
+  write_words(w, i.d, [=](uint32_t l) { return shared >> l & 1; });
+}
+
+void nothing(WarpContext&, const Instruction&) {}
+
+}  // namespace
+
+bool select_load_global(FunctionDecoder& d, const Decoded& c, Instruction& i) { return select_load<Space::Global>(d, c, i); }
+bool select_load_generic(FunctionDecoder& d, const Decoded& c, Instruction& i) { return select_load<Space::Generic>(d, c, i); }
+bool select_store_global(FunctionDecoder& d, const Decoded& c, Instruction& i) { return select_store<Space::Global>(d, c, i); }
+bool select_store_generic(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  return select_store<Space::Generic>(d, c, i);
+}
+bool select_load_shared(FunctionDecoder& d, const Decoded& c, Instruction& i) { return select_load<Space::Shared>(d, c, i); }
+bool select_store_shared(FunctionDecoder& d, const Decoded& c, Instruction& i) { return select_store<Space::Shared>(d, c, i); }
+bool select_load_local(FunctionDecoder& d, const Decoded& c, Instruction& i) { return select_load<Space::Local>(d, c, i); }
+bool select_store_local(FunctionDecoder& d, const Decoded& c, Instruction& i) { return select_store<Space::Local>(d, c, i); }
+
+bool select_load_constant(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  const uint32_t bank = c.bits(54, 5);
+  const bool uniform = c.row->uniform_guard;
+  i.a = d.constant(0), i.imm = static_cast<int16_t>(c.bits(38, 16));
+  for (const Operand& one : c.row->operands) {
+    if (one.address == AddressKind::Constant && one.kind == OperandKind::Address) i.a = d.read_register(c.bits(24, 8));
+    if (one.address == AddressKind::IndexedUniformConstant) i.a = d.read_uniform(c.bits(24, 6));
+  }
+  const uint8_t* begin = nullptr;
+  const std::string_view own = d.own_bank(bank);
+  if (bank == 0) i.imm = static_cast<uint16_t>(i.imm), i.c = d.parameter_block_bytes();
+  else if (bank == 3) begin = d.banks().variables, i.c = d.banks().variable_bytes;
+  else if (bank == 4) begin = d.banks().addresses.data(), i.c = static_cast<uint32_t>(d.banks().addresses.size());
+  else begin = reinterpret_cast<const uint8_t*>(own.data()), i.c = static_cast<uint32_t>(own.size());
+  if (bank != 0 && !begin) return false;
+  const uint64_t place = reinterpret_cast<uint64_t>(begin);
+  i.vector_registers[0] = static_cast<uint32_t>(place), i.vector_registers[1] = static_cast<uint32_t>(place >> 32);
+  const std::string_view type = c.modifier(73);
+  if (type == "U8") i.execute = load_constant<uint8_t, 1>;
+  if (type == "S8") i.execute = load_constant<int8_t, 1>;
+  if (type == "U16") i.execute = load_constant<uint16_t, 1>;
+  if (type == "S16") i.execute = load_constant<int16_t, 1>;
+  if (type.empty()) i.execute = load_constant<uint32_t, 1>;
+  if (type == "64") i.execute = load_constant<uint32_t, 2>;
+  return i.execute && (uniform || c.modifier(78).empty());
+}
+
+bool select_copy_async(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  select_address(d, c, i);
+  i.d = d.read_register(c.bits(16, 8));
+  i.vector_registers[kSecondRead] = static_cast<uint32_t>(c.encoding.signed_bits(44, 20));
+  i.variant = kWeak;
+  const std::string_view type = c.modifier(73);
+  i.execute = type == "128" ? copy_async<16> : type == "64" ? copy_async<8> : copy_async<4>;
+  return true;
+}
+
+bool select_fence(FunctionDecoder&, const Decoded&, Instruction& i) { return i.execute = fence, true; }
+bool select_nothing(FunctionDecoder&, const Decoded&, Instruction& i) { return i.execute = nothing, true; }
+
+bool select_query_space(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  select_address(d, c, i);
+  return i.execute = query_shared, true;
+}
+
+}  // namespace vgpu::sm80

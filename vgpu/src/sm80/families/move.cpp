@@ -1,0 +1,212 @@
+// Moves, selections, permutations, special registers.
+#include "operands.h"
+#include "select.h"
+
+namespace vgpu::sm80 {
+namespace {
+
+void move(WarpContext& w, const Instruction& i) {
+  const uint32_t* b = words(w, i.b);
+  write_words(w, i.d, [=](uint32_t l) { return b[l]; });
+}
+
+void sel(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), first = read_predicate(w, i.e);
+  write_words(w, i.d, [=](uint32_t l) { return first >> l & 1 ? a[l] : b[l]; });
+}
+
+enum class Permutation : uint8_t { Index, Forward4, Backward4, Replicate8, EdgeLeft, EdgeRight, Replicate16 };
+
+// Each byte of the result by a nibble of the selector, whose highest bit asks for the byte's sign alone.
+uint32_t permute_by_index(uint64_t bytes, uint32_t selector) {
+  uint32_t made = 0;
+  for (uint32_t k = 0; k < 4; k++) {
+    const uint32_t nibble = selector >> (4 * k) & 15;
+    uint8_t byte = static_cast<uint8_t>(bytes >> (8 * (nibble & 7)));
+    if (nibble & 8) byte = byte & 0x80 ? 0xff : 0;
+    made |= uint32_t(byte) << (8 * k);
+  }
+  return made;
+}
+
+uint32_t permuted_byte(Permutation how, uint32_t selector, uint32_t k) {
+  const uint32_t s = selector & 3;
+  switch (how) {
+    case Permutation::Forward4: return s + k;
+    case Permutation::Backward4: return (s - k) & 7;
+    case Permutation::Replicate8: return s;
+    case Permutation::EdgeLeft: return std::max(s, k);
+    case Permutation::EdgeRight: return std::min(s, k);
+    default: return (s & 1) * 2 + (k & 1);
+  }
+}
+
+void permute(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+  const Permutation how = static_cast<Permutation>(i.variant);
+  if (how == Permutation::Index)
+    return write_words(w, i.d, [=](uint32_t l) { return permute_by_index(a[l] | uint64_t(c[l]) << 32, b[l]); });
+  write_words(w, i.d, [=](uint32_t l) {
+    const uint64_t bytes = a[l] | uint64_t(c[l]) << 32;
+    uint32_t made = 0;
+    for (uint32_t k = 0; k < 4; k++)
+      made |= uint32_t(static_cast<uint8_t>(bytes >> (8 * permuted_byte(how, b[l], k)))) << (8 * k);
+    return made;
+  });
+}
+
+// `b` bits from `a` on.
+template <bool kWraps> void bit_mask(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b);
+  write_words(w, i.d, [=](uint32_t l) -> uint32_t {
+    const uint32_t at = kWraps ? a[l] & 31 : a[l], width = kWraps ? b[l] & 31 : std::min(b[l], 32u);
+    return at >= 32 ? 0 : static_cast<uint32_t>(((uint64_t(1) << width) - 1) << at);
+  });
+}
+
+// The lowest `b` bits of a, with the sign of their highest.
+template <bool kWraps, bool kSigned> void sign_extend(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), *b = words(w, i.b);
+  write_words(w, i.d, [=](uint32_t l) -> uint32_t {
+    const uint32_t width = kWraps ? b[l] & 31 : std::min(b[l], 32u);
+    const uint32_t mask = static_cast<uint32_t>((uint64_t(1) << width) - 1), low = a[l] & mask;
+    return kSigned && width && low >> (width - 1) & 1 ? low | ~mask : low;
+  });
+}
+
+// imm: the bits that are taken from the predicates, of which the first is at b.
+void predicates_to_register(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), chosen = static_cast<uint32_t>(i.imm);
+  uint32_t held[7];
+  for (uint32_t p = 0; p < 7; p++) held[p] = predicate(w, i.b + 4 * p);
+  write_words(w, i.d, [&](uint32_t l) {
+    uint32_t all = 0;
+    for (uint32_t p = 0; p < 7; p++) all |= (held[p] >> l & 1) << p;
+    return (a[l] & ~chosen) | (all & chosen);
+  });
+}
+
+void register_to_predicates(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = words(w, i.a), chosen = static_cast<uint32_t>(i.imm);
+  for (uint32_t p = 0; p < 7; p++)
+    if (chosen >> p & 1) set_predicate(w, i.b + 4 * p, [=](uint32_t l) { return a[l] >> p & 1; });
+}
+
+// To a uniform register: the first lane's value.
+void first_lane(WarpContext& w, const Instruction& i) {
+  const uint32_t value = words(w, i.a)[__builtin_ctz(w.active_mask)];
+  write_words(w, i.d, [=](uint32_t) { return value; });
+}
+
+// What the predicate of R2UR says is not documented.  Code asks it whether BRA.DIV may be left out; no is always right.
+void never(WarpContext& w, const Instruction& i) { write_predicate(w, i.vector_registers[kFirstWritten], 0); }
+
+void clock_low(WarpContext& w, const Instruction& i) {
+  const uint32_t now = static_cast<uint32_t>(w.clock += 8);
+  write_words(w, i.d, [=](uint32_t) { return now; });
+}
+void clock_wide(WarpContext& w, const Instruction& i) {
+  const uint64_t now = w.clock += 8;
+  write_pairs(w, i.d, [=](uint32_t) { return now; });
+}
+void clock_high(WarpContext& w, const Instruction& i) {
+  const uint32_t now = static_cast<uint32_t>(w.clock >> 32);
+  write_words(w, i.d, [=](uint32_t) { return now; });
+}
+
+void move_zeros(WarpContext& w, const Instruction& i) {
+  write_pairs(w, i.d, [](uint32_t) { return uint64_t(0); });
+}
+
+enum : uint32_t { kClockLow = 0x50, kClockHigh = 0x51, kTimerLow = 0x52, kTimerHigh = 0x53, kSpecialZero = 0xff };
+
+// The core's register with the same meaning; kSpecials: there is none.
+uint32_t core_register(uint32_t number) {
+  switch (number) {
+    case 0x00: return kLaneid;
+    case 0x21: return kTidX;
+    case 0x22: return kTidY;
+    case 0x23: return kTidZ;
+    case 0x25: return kCtaidX;
+    case 0x26: return kCtaidY;
+    case 0x27: return kCtaidZ;
+    case 0x38: return kMaskEq;
+    case 0x39: return kMaskLt;
+    case 0x3a: return kMaskLe;
+    case 0x3b: return kMaskGt;
+    case 0x3c: return kMaskGe;
+    case kSpecialZero: return kZero;
+    default: return kSpecials;
+  }
+}
+
+bool select_first_of_pair(uint32_t number, Instruction& i) {
+  if (number == kClockLow || number == kTimerLow) i.execute = clock_low;
+  else if (number == kClockHigh || number == kTimerHigh) i.execute = clock_high;
+  if (i.execute) return true;
+  const uint32_t found = core_register(number);
+  i.b = special_offset(found), i.execute = move;
+  return found != kSpecials;
+}
+
+}  // namespace
+
+bool select_move(FunctionDecoder&, const Decoded&, Instruction& i) { return i.execute = move, true; }
+bool select_sel(FunctionDecoder&, const Decoded&, Instruction& i) { return i.execute = sel, true; }
+
+bool select_permute(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  static const std::string_view names[] = {"", "F4E", "B4E", "RC8", "ECL", "ECR", "RC16"};
+  const auto found = std::find(std::begin(names), std::end(names), c.modifier(72));
+  i.variant = static_cast<uint8_t>(found - std::begin(names)), i.execute = permute;
+  return found != std::end(names);
+}
+
+bool select_bit_mask(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  i.execute = c.has("W") ? bit_mask<true> : bit_mask<false>;
+  return true;
+}
+
+bool select_sign_extend(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  const bool is_signed = !c.has("U32");
+  if (c.has("W")) i.execute = is_signed ? sign_extend<true, true> : sign_extend<true, false>;
+  else i.execute = is_signed ? sign_extend<false, true> : sign_extend<false, false>;
+  return true;
+}
+
+bool select_predicates_to_register(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  const bool uniform = c.row->uniform_guard;
+  i.a = uniform ? d.read_uniform(c.bits(24, 6)) : d.read_register(c.bits(24, 8));
+  i.b = d.predicates(uniform), i.imm = c.bits(32, 32), i.execute = predicates_to_register;
+  return i.imm < 128;
+}
+
+bool select_register_to_predicates(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.a = d.read_register(c.bits(24, 8)), i.b = d.predicates(false);
+  i.imm = c.bits(32, 32), i.execute = register_to_predicates;
+  return i.imm < 128;
+}
+
+bool select_special(FunctionDecoder&, const Decoded& c, Instruction& i) { return select_first_of_pair(c.bits(72, 8), i); }
+
+bool select_special_uniform(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  if (!select_first_of_pair(c.bits(72, 8), i)) return false;
+  if (i.execute == move) i.a = i.b, i.execute = first_lane;
+  return true;
+}
+
+bool select_special_wide(FunctionDecoder&, const Decoded& c, Instruction& i) {
+  const uint32_t number = c.bits(72, 8);
+  if (c.has("32")) return select_first_of_pair(number, i);
+  if (number == kSpecialZero) i.execute = move_zeros;
+  if (number == kClockLow || number == kTimerLow) i.execute = clock_wide;
+  return i.execute != nullptr;
+}
+
+bool select_to_uniform(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.a = d.read_register(c.bits(24, 8)), i.execute = first_lane;
+  if (c.bits(81, 3) == kPT) return true;
+  i.execute = never;
+  return c.bits(16, 6) == kURZ;
+}
+
+}  // namespace vgpu::sm80

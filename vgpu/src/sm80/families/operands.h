@@ -1,0 +1,59 @@
+// How instructions read and write registers: for all lanes at once, so that the loops are the compiler's to vectorize.
+//
+// Of a core's Instruction here: a, b, c are the operands, d is the register that is written, e a predicate that is read.
+#pragma once
+#include <algorithm>
+
+#include "arithmetic/bits.h"
+#include "sm80/function_decoder.h"
+
+namespace vgpu::sm80 {
+
+inline const uint32_t* words(const WarpContext& w, uint32_t at) { return reinterpret_cast<const uint32_t*>(w.frame + at); }
+inline uint32_t* words(WarpContext& w, uint32_t at) { return lane_values<uint32_t>(w, at); }
+
+// A lane of a pair of registers.
+inline uint64_t pair_of(const uint32_t* low, uint32_t lane) { return low[lane] | uint64_t(low[lane + kWarpSize]) << 32; }
+
+template <class F> inline void write_words(WarpContext& w, uint32_t at, F f) { assign_lanes(w.active_mask, words(w, at), f); }
+
+// Operands may share registers with the result, so all lanes are computed before any is written.
+template <class F> inline void write_pairs(WarpContext& w, uint32_t at, F f) {
+  alignas(64) uint32_t low[kWarpSize], high[kWarpSize];
+  VGPU_INDEPENDENT
+  for (uint32_t l = 0; l < kWarpSize; l++) {
+    const uint64_t value = f(l);
+    low[l] = static_cast<uint32_t>(value), high[l] = static_cast<uint32_t>(value >> 32);
+  }
+  write_words(w, at, [&](uint32_t l) { return low[l]; });
+  write_words(w, at + kRowBytes, [&](uint32_t l) { return high[l]; });
+}
+
+inline uint32_t read_predicate(WarpContext& w, uint32_t where) {
+  return predicate(w, where & ~kNegated) ^ (where & kNegated ? kFullMask : 0);
+}
+
+// Which operands are negated or taken without their sign, in vector_registers[kFlags].
+enum SignFlags : uint32_t { kNegateA = 1, kAbsoluteA = 2, kNegateB = 4, kAbsoluteB = 8, kNegateC = 16, kAbsoluteC = 32 };
+
+inline uint32_t sign_flags(const Decoded& c) {
+  uint32_t flags = 0;
+  for (const Source* one : {&c.c, &c.b, &c.a}) flags = flags << 2 | uint32_t(one->absolute) << 1 | uint32_t(one->negated);
+  return flags;
+}
+
+// The sign bit that an operand keeps, and the one that it gets.
+template <class T> struct Signs {
+  T keep, flip;
+  Signs(uint32_t flags, uint32_t operand) {  // operand: 0 for a, 1 for b, 2 for c
+    constexpr T kSign = T(1) << (8 * sizeof(T) - 1);
+    keep = flags >> (2 * operand + 1) & 1 ? static_cast<T>(~kSign) : static_cast<T>(~T(0));
+    flip = flags >> (2 * operand) & 1 ? kSign : T(0);
+  }
+  T of(T bits) const { return (bits & keep) ^ flip; }
+};
+
+// How a comparison's result and a predicate are joined: AND, OR, XOR.
+inline uint32_t join(uint32_t how, uint32_t a, uint32_t b) { return how == 0 ? a & b : how == 1 ? a | b : a ^ b; }
+
+}  // namespace vgpu::sm80

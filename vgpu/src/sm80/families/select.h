@@ -1,0 +1,12 @@
+// What the rows of instructions.def select: each function sets what an instruction does, and is false where it is not done here.
+#pragma once
+#include "sm80/function_decoder.h"
+
+namespace vgpu::sm80 {
+
+#define INSTRUCTION(opcode, layout, forms, mnemonic, modifiers, operands, fixed, select) \
+  bool select(FunctionDecoder& d, const Decoded& c, Instruction& i);
+#include "sm80/instructions.def"
+#undef INSTRUCTION
+
+}  // namespace vgpu::sm80

@@ -1,0 +1,17 @@
+// Constant bank 0: what the driver of a card tells each kernel at its launch, and the kernel's parameters.
+#pragma once
+#include <cstdint>
+
+namespace vgpu::sm80 {
+
+// Bytes from the bank's beginning.
+constexpr uint32_t kBlockSize = 0x0, kGridSize = 0xc, kSharedWindow = 0x18, kLocalWindow = 0x20, kStackTop = 0x28;
+
+// Generic addresses of shared memory and of a lane's own: beyond all addresses of a process.
+constexpr uint64_t kSharedWindowBegin = uint64_t(1) << 48, kLocalWindowBegin = kSharedWindowBegin + (uint64_t(1) << 32);
+constexpr uint64_t kWindowBytes = 1 << 24;
+
+// The addresses of functions outside of a module, such as vprintf.
+constexpr uint64_t kOutsideBegin = kLocalWindowBegin + (uint64_t(1) << 32);
+
+}  // namespace vgpu::sm80

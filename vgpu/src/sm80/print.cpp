@@ -1,0 +1,230 @@
+// An instruction as NVIDIA's disassembler prints it, which is what the decoder is compared with.
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+
+#include "arithmetic/bits.h"
+#include "arithmetic/half.h"
+#include "decoded.h"
+
+namespace vgpu::sm80 {
+namespace {
+
+std::string format(const char* how, ...) __attribute__((format(printf, 1, 2)));
+std::string format(const char* how, ...) {
+  char text[128];
+  va_list arguments;
+  va_start(arguments, how);
+  std::vsnprintf(text, sizeof text, how, arguments);
+  va_end(arguments);
+  return text;
+}
+
+std::string print_number(int64_t value) {
+  if (value < 0) return format("-0x%llx", static_cast<unsigned long long>(-static_cast<uint64_t>(value)));
+  return format("0x%llx", static_cast<unsigned long long>(value));
+}
+std::string print_register(uint32_t number) { return number == kRZ ? "RZ" : format("R%u", number); }
+std::string print_uniform(uint32_t number) { return number == kURZ ? "URZ" : format("UR%u", number); }
+std::string print_predicate(uint32_t number, bool uniform) {
+  return std::string(uniform ? "U" : "") + (number == kPT ? "PT" : format("P%u", number));
+}
+
+std::string print_real(double value) {
+  if (value != value) return std::signbit(value) ? "-QNAN " : "+QNAN ";
+  if (std::isinf(value)) return value < 0 ? "-INF " : "+INF ";
+  if (value == 0) return std::signbit(value) ? "-RZ" : "0";
+  return format(std::fabs(value) >= 0x1p31 ? "%.20e" : "%.20g", value);
+}
+
+std::string print_halves(const Decoded& d, uint32_t bits) {
+  const auto one = [&](uint16_t half) -> std::string {
+    if (half == 0x8000) return "-0.0 ";
+    return print_real(d.has("BF16_V2") ? bfloat16_to_float(half) : half_to_float(half));
+  };
+  return one(static_cast<uint16_t>(bits >> 16)) + ", " + one(static_cast<uint16_t>(bits));
+}
+
+bool has_signed_immediates(const std::string& mnemonic) {
+  for (const char* one : {"IADD3", "IMNMX", "IMAD", "IMAD.WIDE", "IMAD.HI", "ISETP", "UIADD3", "UISETP", "UIMAD", "UIMAD.WIDE"})
+    if (mnemonic == one) return true;
+  return false;
+}
+
+std::string print_immediate(const Decoded& d, const Operand& operand, uint32_t bits) {
+  const std::string& mnemonic = d.row->mnemonic;
+  if (operand.suffix == Suffix::Half) return print_halves(d, bits);
+  if (operand.suffix != Suffix::Real)
+    return print_number(has_signed_immediates(mnemonic) ? int64_t(static_cast<int32_t>(bits)) : int64_t(bits));
+  if (mnemonic[0] == 'D' || d.has("RCP64H") || d.has("RSQ64H")) return print_real(bit_cast<double>(uint64_t(bits) << 32));
+  const float value = bit_cast<float>(bits);
+  if (value != value && !(bits & 0x400000)) return bits >> 31 ? "-SNAN " : "+SNAN ";
+  return print_real(value);
+}
+
+std::string print_part(const Decoded& d, const Operand& operand, uint8_t part) {
+  static const char* const halves[] = {"", ".F32", ".H0_H0", ".H1_H1"};
+  if (operand.suffix == Suffix::Half) return halves[part];
+  if (operand.suffix != Suffix::Part || !part) return "";
+  return format(d.bits(84, 2) == 0 ? ".B%u" : ".H%u", part);
+}
+
+std::string print_source(const Decoded& d, const Operand& operand) {
+  const Source& source = operand.slot == 'a' ? d.a : operand.slot == 'c' ? d.c : d.b;
+  std::string text;
+  switch (source.kind) {
+    case SourceKind::Immediate: return print_immediate(d, operand, source.number);
+    case SourceKind::Register: text = print_register(source.number); break;
+    case SourceKind::UniformRegister: text = print_uniform(source.number); break;
+    default:
+      text = format(operand.suffix == Suffix::Half ? "c[0x%x] [%s]" : "c[0x%x][%s]", source.bank,
+                    print_number(static_cast<int16_t>(source.offset)).c_str());
+  }
+  text += print_part(d, operand, source.part);
+  if (source.absolute) text = "|" + text + "|";
+  const bool inverts = operand.suffix == Suffix::Invert || (operand.suffix == Suffix::Carry && d.bit(74));
+  return (source.negated ? inverts ? "~" : "-" : "") + text;
+}
+
+std::string joined(const std::string& base, const std::string& added) {
+  return base.empty() || added.empty() ? base + added : base + "+" + added;
+}
+
+std::string print_constant(const Decoded& d, const Operand& operand) {
+  std::string base;
+  if (operand.address == AddressKind::Constant && d.bits(24, 8) != kRZ) base = print_register(d.bits(24, 8));
+  if (operand.address == AddressKind::IndexedUniformConstant) base = print_uniform(d.bits(24, 6));
+  const int16_t offset = static_cast<int16_t>(d.bits(38, 16));
+  return format("c[0x%x][%s]", d.bits(54, 5), joined(base, base.empty() || offset ? print_number(offset) : "").c_str());
+}
+
+std::string print_base(const Decoded& d, const Operand& operand, uint32_t base) {
+  static const char* const scales[] = {"", ".X4", ".X8", ".X16"};
+  switch (operand.address) {
+    case AddressKind::Shared: return print_register(base) + scales[d.bits(78, 2)];
+    case AddressKind::Global:
+    case AddressKind::Reduction: return print_register(base) + (d.bit(90) ? ".64" : "");
+    case AddressKind::Atomic: return print_register(base) + (d.bit(70) ? ".64" : "");
+    case AddressKind::AsyncFrom: return print_register(base) + ".64";
+    default: return print_register(base);
+  }
+}
+
+std::string print_address(const Decoded& d, const Operand& operand) {
+  if (operand.address >= AddressKind::Constant) return print_constant(d, operand);
+  const bool to = operand.address == AddressKind::AsyncTo;
+  const uint32_t base = d.bits(to ? 16 : 24, 8);
+  int64_t offset = d.encoding.signed_bits(40, 24);
+  if (to) offset = d.encoding.signed_bits(44, 20);
+  if (operand.address == AddressKind::AsyncFrom) offset = d.bits(32, 12);
+  const bool adds_uniform =
+      operand.at && d.bit(91) && (operand.address == AddressKind::Shared || operand.address == AddressKind::Local);
+  std::string text;
+  if (base != kRZ || (!adds_uniform && !offset)) text = print_base(d, operand, base);
+  if (adds_uniform) text = joined(text, print_uniform(d.bits(operand.at, 6)));
+  return "[" + joined(text, offset ? print_number(offset) : "") + "]";
+}
+
+std::string print_special(uint32_t number) {
+  switch (number) {
+    case 0x00: return "SR_LANEID";
+    case 0x02: return "SR_VIRTCFG";
+    case 0x03: return "SR_VIRTID";
+    case 0x21: return "SR_TID.X";
+    case 0x22: return "SR_TID.Y";
+    case 0x23: return "SR_TID.Z";
+    case 0x25: return "SR_CTAID.X";
+    case 0x26: return "SR_CTAID.Y";
+    case 0x27: return "SR_CTAID.Z";
+    case 0x38: return "SR_EQMASK";
+    case 0x39: return "SR_LTMASK";
+    case 0x3a: return "SR_LEMASK";
+    case 0x3b: return "SR_GTMASK";
+    case 0x3c: return "SR_GEMASK";
+    case 0x50: return "SR_CLOCKLO";
+    case 0x51: return "SR_CLOCKHI";
+    case 0x52: return "SR_GLOBALTIMERLO";
+    case 0x53: return "SR_GLOBALTIMERHI";
+    case 0xff: return "SRZ";
+    default: return format("SR%u", number);
+  }
+}
+
+// DEPBAR: a scoreboard, how many may be left, and those that must be empty.
+std::string print_scoreboards(const Decoded& d) {
+  std::string listed;
+  for (int k = 5; k >= 0; k--)
+    if (d.bit(32 + static_cast<uint32_t>(k))) listed += (listed.empty() ? "" : ",") + std::to_string(k);
+  return format("SB%u, 0x%x", d.bits(44, 3), d.bits(38, 6)) + (listed.empty() ? "" : ", {" + listed + "}");
+}
+
+std::string print_read_predicate(const Decoded& d, const Operand& operand) {
+  const bool uniform = operand.uniform || (operand.text == "Pu" && d.bit(operand.at - 1));
+  return (d.bit(operand.at + 3) ? "!" : "") + print_predicate(d.bits(operand.at, 3), uniform);
+}
+
+// Of an optional operand: is it what is not printed?
+bool is_default(const Decoded& d, const Operand& operand) {
+  if (!operand.optional) return false;
+  const uint32_t value = d.bits(operand.at, operand.width);
+  if (operand.kind == OperandKind::Register) return value == kRZ;
+  return operand.kind == OperandKind::UniformRegister ? value == kURZ : value == kPT;
+}
+
+std::string print_operand(const Decoded& d, const Operand& operand) {
+  constexpr uint32_t kReturn = 0x950, kCall = 0x344;  // their offsets are from the function's beginning
+  const uint32_t value = operand.width && operand.width <= 32 ? d.bits(operand.at, operand.width) : 0;
+  switch (operand.kind) {
+    case OperandKind::Slot: return print_source(d, operand);
+    case OperandKind::Register: return print_register(value);
+    case OperandKind::UniformRegister: return print_uniform(value);
+    case OperandKind::Written: return print_predicate(value, operand.uniform);
+    case OperandKind::Read: return print_read_predicate(d, operand);
+    case OperandKind::Number: return print_number(static_cast<int64_t>(d.encoding.bits(operand.at, operand.width)));
+    case OperandKind::Table: return print_number(d.bits(64, 3) | d.bits(72, 5) << 3);
+    case OperandKind::ConvergenceBarrier: return format("B%u", value);
+    case OperandKind::SpecialRegister: return print_special(value);
+    case OperandKind::Target:
+      if (operand.text == "T" || d.row->opcode == kReturn || d.row->opcode == kCall) return print_number(d.target);
+      return print_number(d.target - d.offset - kEncodingBytes);
+    case OperandKind::Mask: return (d.bit(30) ? "~" : "") + print_uniform(d.bits(24, 6));
+    case OperandKind::Scoreboards: return print_scoreboards(d);
+    case OperandKind::Address: return print_address(d, operand);
+    case OperandKind::Text: return operand.text;
+  }
+  return "";
+}
+
+// IMAD has other names where it moves, adds or shifts.
+std::string print_mnemonic(const Decoded& d) {
+  if (d.row->mnemonic != "IMAD" || d.bit(74)) return d.row->mnemonic;
+  const auto is_zero = [](const Source& one) { return one.kind == SourceKind::Register && one.number == kRZ; };
+  const bool immediate = d.b.kind == SourceKind::Immediate;
+  if (is_zero(d.a) && is_zero(d.b) && d.c.kind != SourceKind::UniformRegister) return "IMAD.MOV";
+  if (immediate && d.b.number == 1 && d.c.kind == SourceKind::Register) return "IMAD.IADD";
+  const uint32_t factor = d.b.number;
+  const bool power = factor && (factor & (factor - 1)) == 0 && factor != 0x10000 && factor >> 31 == 0;
+  return immediate && is_zero(d.c) && power ? "IMAD.SHL" : "IMAD";
+}
+
+}  // namespace
+
+std::string to_text(const Decoded& d) {
+  std::string text;
+  if (d.guard() != kPT || d.is_guard_negated())
+    text = std::string("@") + (d.is_guard_negated() ? "!" : "") + print_predicate(d.guard(), d.row->uniform_guard) + " ";
+  text += print_mnemonic(d);
+  for (const Modifier& one : d.row->modifiers)
+    if (!one.name(d.encoding).empty()) text += "." + one.name(d.encoding);
+  const char* separator = " ";
+  for (const Operand& one : d.row->operands) {
+    if (!one.is_present(d.encoding) || is_default(d, one)) continue;
+    const bool offset = one.kind == OperandKind::Target && one.text == "O";
+    text += (offset ? " " : separator) + print_operand(d, one);
+    separator = ", ";
+  }
+  while (text.back() == ' ') text.pop_back();
+  return text;
+}
+
+}  // namespace vgpu::sm80
