@@ -82,7 +82,7 @@ def zstd_frame(content):
 
 def zstd_container(kind, content, unpacked):
     element = struct.pack(
-        "<HHIQIIIIQQQQ", kind, 0x101, 80, len(content), len(content), 64, 0, 70, 0x8011, 0, unpacked, 72
+        "<HHIQIIIIQQQQ", kind, 0x101, 80, len(content), len(content), 64, 0, 70, 0x8011, 0, 0, unpacked
     )
     body = element + bytes(80 - len(element)) + content
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
