@@ -22,7 +22,10 @@ FLEET = "tests/e2e/test_fleet_daemons.py"
 LONGEST = ["locate", "fix", "collection", "culprits", "docs", "processes", "torch"]  # so they begin first
 TRACE = [f"tests/runtime/test_trace_{name}.py" for name in LONGEST]
 TRACE += sorted({path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/runtime/test_trace_*.py")} - {*TRACE})
+WEEKLY = os.environ.get("TFDET_TESTS") == "all"
 SIDE_BY_SIDE = ["-n", "4", "--dist", "worksteal"]  # more than CI has cores: many wait for an index or a process
+SANITIZED = ["handles", "arrays", "link", "heap", "virtual_memory", "streams"]  # what programs pass to the driver
+SANITIZED += ["malformed", "contexts", "races", "text"] if WEEKLY else []
 
 
 def pytest(session: nox.Session, *arguments: str) -> None:
@@ -70,7 +73,7 @@ def cpp(session: nox.Session) -> None:
         str(path) for pattern in ("*.cpp", "*.h") for path in ROOT.glob(f"vgpu/src/**/{pattern}")
     )
     session.run("clang-format", "--dry-run", "-Werror", *sources)
-    if not session.posargs and os.environ.get("TFDET_TESTS") != "all":
+    if not session.posargs and not WEEKLY:
         return  # all of it takes ten minutes
     session.run("python", "vgpu/build.py", "--compile-commands", silent=True, env={"VGPU_COMPILER": ""})
     if compiled := [one for one in sources if one.endswith(".cpp") and "soname_shims" not in one]:
@@ -91,16 +94,20 @@ def tables(session: nox.Session) -> None:
 
 @nox.session(tags=["tests"])
 def host(session: nox.Session) -> None:
-    """The host's own tests; they leave what `coverage` adds up."""
-    session.run("coverage", "erase")
-    told_later = ["--cov", "--cov-report=", "--cov-fail-under=0"]  # some of the tests reach less
-    pytest(session, *SIDE_BY_SIDE, *told_later, "tests/host")
+    """The host's own tests."""
+    pytest(session, *SIDE_BY_SIDE, *(measure_coverage(session) if WEEKLY else []), "tests/host")
 
 
-@nox.session(tags=["tests"], requires=["host"])
+@nox.session(tags=["tests"], requires=["host"] if WEEKLY else [])
 def coverage(session: nox.Session) -> None:
-    """How much of src/tfdet the tests of `host` reach: not less than it was."""
-    session.run("coverage", "report")
+    """How much of src/tfdet the tests of `host` reach: not less than it was.  Once a week (TFDET_TESTS=all)."""
+    if WEEKLY:
+        session.run("coverage", "report")  # measuring takes a fifth more of the time
+
+
+def measure_coverage(session: nox.Session) -> list[str]:
+    session.run("coverage", "erase")
+    return ["--cov", "--cov-report=", "--cov-fail-under=0"]  # the session `coverage` compares
 
 
 @nox.session(tags=["tests"])
@@ -113,6 +120,25 @@ def runtime(session: nox.Session) -> None:
 def vgpu(session: nox.Session) -> None:
     """The virtual GPU: each instruction against an independent reference.  Needs a C++ compiler."""
     pytest(session, *SIDE_BY_SIDE, "tests/vgpu")
+
+
+@nox.session(tags=["tests"])
+def vgpu_sanitized(session: nox.Session) -> None:
+    """A part of the virtual GPU's tests with the address and undefined-behaviour sanitizers.  Needs g++."""
+    built = session.run("python", "vgpu/build.py", "--sanitize", silent=True, env={"VGPU_COMPILER": ""})
+    libraries = [
+        session.run("g++", f"-print-file-name={name}", silent=True, external=True)
+        for name in ("libasan.so", "libstdc++.so")
+    ]
+    environment = {
+        "VGPU_LIBRARY": f"{str(built).strip()}/libvgpu.so",
+        "VGPU_SANITIZED": "1",
+        "LD_PRELOAD": " ".join(str(library).strip() for library in libraries),
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",  # Python itself leaks
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
+    tests = session.posargs or [f"tests/vgpu/test_{name}.py" for name in SANITIZED]
+    session.run("pytest", "-q", "-n", "2", *tests, env=environment)
 
 
 @nox.session(tags=["tests"])
