@@ -38,10 +38,15 @@ PORTABLE = [
 ]
 # Under which names frameworks open what this one library provides, from CUDA 10.0 to 13: a little library each, which
 # brings the whole one.  Its source in soname_shims/, and the version that it says it is.
-WITHOUT_SYMBOL_VERSIONS = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnccl.so.2")
+WITHOUT_SYMBOL_VERSIONS = (
+    *("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnccl.so.2"),
+    *("libcufile.so.0", "libcusparseLt.so.0"),
+)
+OTHER_SYMBOL_VERSIONS = {"libnvshmem_host.so.3": "NVSHMEM"}  # all else: the library's own name
 CUDARTS = {"10.0": 10000, "10.1": 10010, "10.2": 10020, "11.0": 11020, "12": 12050, "13": 13000}
 NAMED = {
-    **dict.fromkeys(WITHOUT_SYMBOL_VERSIONS, ("plain_shim", 0)),
+    **dict.fromkeys([*WITHOUT_SYMBOL_VERSIONS, *OTHER_SYMBOL_VERSIONS], ("plain_shim", 0)),
+    "libnvrtc.so.13": ("nvrtc", 13000),
     **{f"libcublas.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12", "13")},
     **{f"libcublasLt.so.{name}": ("plain_shim", 0) for name in ("10", "11", "12", "13")},
     **{f"libcufft.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12")},
@@ -111,7 +116,7 @@ def link_named(command: list[str], name: str, folder: Path) -> None:
     whole = [f"-Wl,-soname,{name}", str(folder / "libvgpu.so"), "-Wl,-rpath,$ORIGIN"]
     if name not in WITHOUT_SYMBOL_VERSIONS:  # what was linked with NVIDIA's library does not load without this one
         versions = folder / f"{name}.versions"
-        versions.write_text(f"{name} {{ global: *; }};\n")
+        versions.write_text(f"{OTHER_SYMBOL_VERSIONS.get(name, name)} {{ global: *; }};\n")
         whole.append(f"-Wl,--version-script={versions}")
     subprocess.run([*command, *SHARED, *what, *whole], check=True)
 

@@ -212,6 +212,9 @@ void Block::run_group(Warp& warp, uint32_t group) {
   }
 }
 
+// Where an instruction's second condition holds.
+uint32_t Block::condition(const Instruction& i) { return predicate(context_, i.c) ^ (i.e ? kFullMask : 0); }
+
 Step Block::execute_control(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
   CallFrame* const frame = warp.groups[group].frame;
   const DecodedFunction* const program = frame->program;
@@ -235,10 +238,9 @@ Step Block::execute_control(Warp& warp, uint32_t group, const Instruction& i, ui
       preempt(warp, warp.groups[group]);
       return Step::Stop;
     case InstructionKind::Barrier: return arrive(warp, group, i, mask);
-    case InstructionKind::ConditionalBranch: {
-      const uint32_t holds = predicate(context_, i.c) ^ (i.e ? kFullMask : 0);
-      return control_.branch(warp, group, mask & holds, static_cast<uint32_t>(i.imm));
-    }
+    case InstructionKind::ConditionalBranch:
+      return control_.branch(warp, group, mask & condition(i), static_cast<uint32_t>(i.imm));
+    case InstructionKind::ConditionalExit: return exit_lanes(warp, group, mask & condition(i));
     case InstructionKind::ComputedBranch: return checked(control_.branch_computed(warp, group, i, mask));
     case InstructionKind::DivergenceBranch: return control_.branch_on_divergence(warp, group, i, mask);
     case InstructionKind::LeaveWarpSync: return leave_warp_sync(warp, group, i, mask);

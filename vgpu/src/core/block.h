@@ -39,6 +39,7 @@ class Block {
   Step run_until_control_flow(Warp& warp, uint32_t group, uint32_t stop, uint32_t& left);
   inline Visible run_visible(Warp& warp, ConvergenceGroup& group, const Instruction& i, uint32_t mask);
   uint32_t guarded(const Instruction& i, uint32_t mask);
+  uint32_t condition(const Instruction& i);
   Step execute_control(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   Step exit_lanes(Warp& warp, uint32_t group, uint32_t mask);
   void preempt(Warp& warp, ConvergenceGroup& group);

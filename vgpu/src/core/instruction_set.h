@@ -38,6 +38,7 @@ enum class InstructionKind : uint8_t {
   Barrier,  // of the block; a: its number; b: threads, where count is 2; variant: a BarrierMode; c: the predicate (with e inverted), d: the result
   WarpSync,  // execute, as soon as all lanes that b names have come
   ConditionalBranch,  // imm: the target; c: a predicate that must hold besides the guard, or with e must not
+  ConditionalExit,  // likewise
   ComputedBranch,  // a: a register of 32 bits; the target is that and imm, divided by e, the bytes of an instruction
   DivergenceBranch,  // imm: the target; a: names lanes, or with e all others; variant: a DivergenceTest
   LeaveWarpSync,  // execute, which takes lanes out of sets that others wait for at a WarpSync

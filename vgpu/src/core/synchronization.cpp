@@ -58,7 +58,7 @@ Step Block::arrive(Warp& warp, uint32_t group, const Instruction& i, uint32_t ma
   barrier.expected = i.count == 2 ? lane_values<uint32_t>(context_, i.b)[lane] : 0;
   barrier.arrived += count_lanes(mask);
   if (i.variant >= kBarrierCount) {
-    barrier.holding += count_lanes((predicate(context_, i.c) ^ (i.e ? kFullMask : 0)) & mask);
+    barrier.holding += count_lanes(condition(i) & mask);
     barrier.votes += count_lanes(mask);
   }
   if (i.variant == kBarrierArrive) {

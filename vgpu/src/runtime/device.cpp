@@ -86,7 +86,10 @@ API int vgpu_device_properties(char* at, int version) {
   put(layout->engines, attribute(40)), put(layout->unified, attribute(41)), put(layout->bus, attribute(kBusWidth));
   put(layout->cache, attribute(kL2Bytes)), put(layout->threads, attribute(kThreadsOfMultiprocessor));
   put(layout->shared, attribute(kSharedOfMultiprocessor)), put(layout->registers, attribute(82));
-  return put(layout->cooperative, attribute(95)), put(layout->opt_in, attribute(kSharedOptIn)), kSuccess;
+  put(layout->cooperative, attribute(95)), put(layout->opt_in, attribute(kSharedOptIn));
+  const size_t blocks = layout->opt_in + 16;  // of a multiprocessor; since 11
+  if (blocks < layout->bytes) put(blocks, attribute(kBlocksOfMultiprocessor));
+  return kSuccess;
 }
 
 API int cudaGetDeviceCount(int* count) { return set_last_error(give(count, 1)); }

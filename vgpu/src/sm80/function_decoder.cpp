@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "launch_bank.h"
+
 namespace vgpu::sm80 {
 namespace {
 
@@ -106,7 +108,7 @@ void FunctionDecoder::lay_out() {
   zeros_ = append_row(0);
   for (uint32_t k = 1; k < kVector; k++) append_row(0);
   always_ = append_row(kFullMask);
-  made_.parameter_bytes = function_.parameter_base + function_.parameter_bytes;
+  made_.parameter_bytes = std::max(function_.parameter_base, kParameters) + function_.parameter_bytes;
   made_.shared_bytes = function_.shared_bytes, made_.shared_align = function_.shared_align;
   made_.local_bytes = local_memory();
 }

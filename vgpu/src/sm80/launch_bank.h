@@ -5,7 +5,8 @@
 namespace vgpu::sm80 {
 
 // Bytes from the bank's beginning.
-constexpr uint32_t kBlockSize = 0x0, kGridSize = 0xc, kSharedWindow = 0x18, kLocalWindow = 0x20, kStackTop = 0x28;
+constexpr uint32_t kBlockSize = 0x0, kGridSize = 0xc, kSharedWindow = 0x18, kLocalWindow = 0x20, kStackTop = 0x28,
+                   kParameters = 0x160;
 
 // Generic addresses of shared memory and of a lane's own: beyond all addresses of a process.
 constexpr uint64_t kSharedWindowBegin = uint64_t(1) << 48, kLocalWindowBegin = kSharedWindowBegin + (uint64_t(1) << 32);

@@ -80,8 +80,8 @@ std::string print_source(const Decoded& d, const Operand& operand) {
       text = format(operand.suffix == Suffix::Half ? "c[0x%x] [%s]" : "c[0x%x][%s]", source.bank,
                     print_number(static_cast<int16_t>(source.offset)).c_str());
   }
-  text += print_part(d, operand, source.part);
   if (source.absolute) text = "|" + text + "|";
+  text += print_part(d, operand, source.part);
   const bool inverts = operand.suffix == Suffix::Invert || (operand.suffix == Suffix::Carry && d.bit(74));
   return (source.negated ? inverts ? "~" : "-" : "") + text;
 }

@@ -47,13 +47,14 @@ void load_place(WarpContext& w, const Instruction& i) {
   write_pairs(w, i.d, [=](uint32_t) { return place; });
 }
 
-// A condition is the guard, where there is none.
-bool add_condition(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+// A condition is the guard where there is none; else both must hold, in an instruction of this kind.
+bool add_condition(FunctionDecoder& d, const Decoded& c, Instruction& i, InstructionKind with_guard) {
   const uint32_t condition = c.bits(87, 4);
   if (condition == kPT) return true;
-  if (i.guard >= 0) return false;
-  const uint32_t read = d.read_predicate(condition);
-  i.guard = static_cast<int32_t>(read & ~kNegated), i.negated = (read & kNegated) != 0;
+  const uint32_t read = d.read_predicate(condition), place = read & ~kNegated;
+  const bool negated = (read & kNegated) != 0;
+  if (i.guard < 0) return i.guard = static_cast<int32_t>(place), i.negated = negated, true;
+  i.kind = with_guard, i.c = place, i.e = negated;
   return true;
 }
 
@@ -66,12 +67,8 @@ bool select_branch(FunctionDecoder& d, const Decoded& c, Instruction& i) {
     i.kind = InstructionKind::DivergenceBranch, i.variant = c.has("CONV") ? kIfConverged : kIfDiverged;
     i.a = d.read_uniform(c.bits(24, 6)), i.e = c.bit(30);  // inverted: the lanes that it does not name
   }
-  const uint32_t condition = c.bits(87, 4);
-  if (i.guard < 0 || condition == kPT) return add_condition(d, c, i);
-  if (i.kind != InstructionKind::Branch) return false;
-  i.kind = InstructionKind::ConditionalBranch;
-  i.c = i.e & ~kNegated, i.e = (i.e & kNegated) != 0;
-  return true;
+  if (i.kind != InstructionKind::Branch) return c.bits(87, 4) == kPT;
+  return add_condition(d, c, i, InstructionKind::ConditionalBranch);
 }
 
 bool select_computed_branch(FunctionDecoder& d, const Decoded& c, Instruction& i) {
@@ -93,7 +90,7 @@ bool select_load_place(FunctionDecoder&, const Decoded&, Instruction& i) { retur
 
 bool select_exit(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.kind = InstructionKind::Exit;
-  return add_condition(d, c, i);
+  return add_condition(d, c, i, InstructionKind::ConditionalExit);
 }
 
 bool select_trap(FunctionDecoder&, const Decoded&, Instruction& i) { return i.kind = InstructionKind::Trap, true; }

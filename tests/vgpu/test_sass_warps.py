@@ -1,0 +1,107 @@
+"""Machine code of sm_80, interpreted: kernels of warps and blocks against their own PTX, under several schedules."""
+
+import json
+
+import numpy as np
+import pytest
+from containers import KERNELS, Launch, run
+
+SCHEDULES = ("serial", "reverse", "random:1", "adversary:2", "atomics:3")
+WORDS = 512
+# What no schedule changes.
+KERNELS_OF_ONE_RESULT = (
+    *(
+        "shuffles",
+        "votes",
+        "parts_of_warps",
+        "shared_scan",
+        "dynamic_shared",
+        "block_votes",
+        "integer_atomics",
+        "swaps",
+    ),
+    *("halves", "bfloats", "recursion", "pointers", "stack", "switches", "generic_pointers"),
+)
+WITHOUT_PTX = ("tensor_cores", "asynchronous_copies")  # whose PTX (wmma, cp.async) is not known here
+
+
+def words(seed):
+    return np.random.default_rng(seed).integers(0, 2**32, WORDS, dtype=np.uint32)
+
+
+def launch(name, block=128):
+    given = words(5) & 0x3BFF3BFF if name == "halves" else words(5)  # halves that are numbers
+    grid = 1 if name == "tensor_cores" else WORDS // block
+    block = 32 if name == "tensor_cores" else block
+    return Launch(name, grid, block, [np.zeros(WORDS, np.uint32), given, WORDS], shared=4 * block)
+
+
+def answers(names, code, schedule, **how):
+    results, said = run(
+        (KERNELS / "warps.fatbin").read_bytes(), [launch(name) for name in names], code, schedule, **how
+    )
+    for name, (error, _) in zip(names, results, strict=True):
+        assert error == 0, f"{name}: {said}"
+    return {name: arrays[0] for name, (_, arrays) in zip(names, results, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def of_ptx():
+    return answers(KERNELS_OF_ONE_RESULT, "ptx", "serial")
+
+
+@pytest.fixture(scope="module", params=SCHEDULES)
+def of_machine_code(request):
+    return answers(KERNELS_OF_ONE_RESULT + WITHOUT_PTX, "sass", request.param)
+
+
+@pytest.mark.parametrize("name", KERNELS_OF_ONE_RESULT)
+def test_machine_code_gives_what_its_ptx_does(of_ptx, of_machine_code, name):
+    assert of_ptx[name].any()
+    differ = np.flatnonzero(of_machine_code[name] != of_ptx[name])
+    assert not len(differ), (differ[:5], of_machine_code[name][differ[:5]], of_ptx[name][differ[:5]])
+
+
+def test_tensor_cores_multiply(of_machine_code):
+    given = words(5)[:256].astype(np.int64)
+    left, right = (given & 15) - 7.0, (given >> 4 & 15) * 0.25
+    expected = left.reshape(16, 16) @ right.reshape(16, 16).T + 0.5  # exact in single precision
+    assert np.array_equal(of_machine_code["tensor_cores"][:256].view(np.float32).reshape(16, 16), expected)
+
+
+def test_asynchronous_copies_have_come_when_they_are_waited_for(of_machine_code):
+    assert np.array_equal(of_machine_code["asynchronous_copies"], words(5)[np.arange(WORDS) ^ 1])
+
+
+def test_sums_of_floats_depend_on_the_schedule_and_repeat():
+    names = ["float_atomics"]
+    results = {one: answers(names, "sass", one)["float_atomics"].tobytes() for one in SCHEDULES}
+    assert len(set(results.values())) > 1
+    assert results["random:1"] == answers(names, "sass", "random:1")["float_atomics"].tobytes()
+    serial = np.frombuffer(results["serial"], np.uint32)
+    of_ptx = answers(names, "ptx", "serial")["float_atomics"]
+    assert np.allclose(serial[:5].view(np.float32), of_ptx[:5].view(np.float32), rtol=1e-5)
+
+
+def report_lines(tmp_path, names, code):
+    path = tmp_path / f"{code}.jsonl"
+    answers(names, code, "serial", VGPU_REPORT=str(path))
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_the_report_names_code_and_offset(tmp_path):
+    (of_sass,) = report_lines(tmp_path, ["float_atomics"], "sass")
+    (of_ptx,) = report_lines(tmp_path, ["float_atomics"], "ptx")
+    assert (of_sass["code"], of_ptx["code"]) == ("sm_80", "ptx")
+    assert of_sass["order_dependent"]
+    assert all(one["line"] % 16 == 0 for one in of_sass["order_dependent"])
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "words_of_it"), [("trap_at_7", 719, "a trap"), ("beyond", 700, "outside of what")]
+)
+def test_faults_name_the_offset(name, error, words_of_it):
+    given = np.full(32, 7, np.uint32)
+    (answer,), said = run((KERNELS / "warps.fatbin").read_bytes(), [Launch(name, 1, 32, [given, given, 1 << 20])])
+    assert answer[0] == error
+    assert words_of_it in said and f"in {name}, offset " in said

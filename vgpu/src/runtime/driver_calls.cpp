@@ -1,0 +1,96 @@
+// Calls of the runtime that are the driver's under another name: memory pools, graphs, libraries; and what both refuse.
+#include "driver/unsupported_log.h"
+#include "registration.h"
+
+using namespace vgpu;
+
+extern "C" {
+int cuGetProcAddress_v2(const char*, void**, int, uint64_t, int*);
+int cuDeviceGetDefaultMemPool(void**, int);
+int cuDeviceGetGraphMemAttribute(int, int, uint64_t*);
+int cuDeviceSetGraphMemAttribute(int, int, const uint64_t*);
+int cuMemPoolGetAttribute(void*, int, void*);
+int cuMemPoolSetAttribute(void*, int, void*);
+int cuMemPoolSetAccess(void*, const void*, size_t);
+int cuMemPoolTrimTo(void*, size_t);
+int cuGraphDestroy(void*);
+int cuGraphExecDestroy(void*);
+int cuGraphGetNodes(void*, void**, size_t*);
+int cuGraphInstantiateWithFlags(void**, void*, uint64_t);
+int cuGraphLaunch(void*, void*);
+int cuStreamBeginCapture_v2(void*, int);
+int cuStreamEndCapture(void*, void**);
+int cuLibraryLoadData(void**, const void*, int*, void**, unsigned, int*, void**, unsigned);
+int cuLibraryUnload(void*);
+int cuLibraryGetKernel(void**, void*, const char*);
+}
+
+namespace {
+
+int refuse(const char* call) { return note_unsupported(call), set_last_error(kNotSupported); }
+
+}  // namespace
+
+API int cudaGetDriverEntryPointByVersion(const char* name, void** at, unsigned version, uint64_t flags, int* status) {
+  return set_last_error(cuGetProcAddress_v2(name, at, static_cast<int>(version), flags, status));
+}
+API int cudaDeviceEnablePeerAccess(int, unsigned) { return set_last_error(kInvalidDevice); }  // here is one device
+
+API int cudaDeviceGetDefaultMemPool(void** pool, int device) { return set_last_error(cuDeviceGetDefaultMemPool(pool, device)); }
+API int cudaDeviceGetGraphMemAttribute(int device, int which, uint64_t* value) {
+  return set_last_error(cuDeviceGetGraphMemAttribute(device, which, value));
+}
+API int cudaDeviceSetGraphMemAttribute(int device, int which, uint64_t* value) {
+  return set_last_error(cuDeviceSetGraphMemAttribute(device, which, value));
+}
+API int cudaMemPoolGetAttribute(void* pool, int which, void* value) {
+  return set_last_error(cuMemPoolGetAttribute(pool, which, value));
+}
+API int cudaMemPoolSetAttribute(void* pool, int which, void* value) {
+  return set_last_error(cuMemPoolSetAttribute(pool, which, value));
+}
+API int cudaMemPoolSetAccess(void* pool, const void* access, size_t count) {
+  return set_last_error(cuMemPoolSetAccess(pool, access, count));
+}
+API int cudaMemPoolTrimTo(void* pool, size_t bytes) { return set_last_error(cuMemPoolTrimTo(pool, bytes)); }
+
+API int cudaGraphDestroy(void* graph) { return set_last_error(cuGraphDestroy(graph)); }
+API int cudaGraphExecDestroy(void* graph) { return set_last_error(cuGraphExecDestroy(graph)); }
+API int cudaGraphGetNodes(void* graph, void** nodes, size_t* count) {
+  return set_last_error(cuGraphGetNodes(graph, nodes, count));
+}
+API int cudaGraphInstantiateWithFlags(void** made, void* graph, uint64_t flags) {
+  return set_last_error(cuGraphInstantiateWithFlags(made, graph, flags));
+}
+API int cudaGraphLaunch(void* graph, void* stream) { return set_last_error(cuGraphLaunch(graph, stream)); }
+
+API int cudaStreamBeginCapture(void* stream, int mode) { return set_last_error(cuStreamBeginCapture_v2(stream, mode)); }
+API int cudaStreamEndCapture(void* stream, void** graph) { return set_last_error(cuStreamEndCapture(stream, graph)); }
+
+API int cudaLibraryLoadData(void** library, const void* image, int* options, void** values, unsigned count, int* own,
+                            void** own_values, unsigned own_count) {
+  return set_last_error(cuLibraryLoadData(library, image, options, values, count, own, own_values, own_count));
+}
+API int cudaLibraryUnload(void* library) { return set_last_error(cuLibraryUnload(library)); }
+API int cudaLibraryGetKernel(void** kernel, void* library, const char* name) {
+  return set_last_error(cuLibraryGetKernel(kernel, library, name));
+}
+API int cudaKernelSetAttributeForDevice(void* kernel, int which, int value, int) {
+  return set_last_error(cuFuncSetAttribute(kernel, which, value));
+}
+
+#define REFUSED(name) \
+  API int name() { return refuse(#name); }
+REFUSED(cudaGraphAddNode)
+REFUSED(cudaGraphConditionalHandleCreate)
+REFUSED(cudaGraphNodeGetDependencies)
+REFUSED(cudaGraphRetainUserObject)
+REFUSED(cudaIpcCloseMemHandle)
+REFUSED(cudaIpcGetEventHandle)
+REFUSED(cudaIpcGetMemHandle)
+REFUSED(cudaIpcOpenEventHandle)
+REFUSED(cudaIpcOpenMemHandle)
+REFUSED(cudaStreamBeginCaptureToGraph)
+REFUSED(cudaStreamUpdateCaptureDependencies)
+REFUSED(cudaUserObjectCreate)
+REFUSED(cudaUserObjectRelease)
