@@ -1,5 +1,7 @@
 // Half precision and bfloat16, by their bits.
 #pragma once
+#include <immintrin.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -11,13 +13,7 @@ namespace vgpu {
 
 inline float bfloat16_to_float(uint16_t bits) { return bit_cast<float>(uint32_t(bits) << 16); }
 
-inline float half_to_float(uint16_t bits) {
-  uint32_t sign = uint32_t(bits & 0x8000u) << 16, exponent = bits >> 10 & 31, fraction = bits & 0x3ffu;
-  if (exponent == 31) return bit_cast<float>(sign | 0x7f800000u | fraction << 13);
-  if (exponent) return bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
-  float small = static_cast<float>(fraction) * 0x1p-24f;  // exact
-  return sign ? -small : small;
-}
+inline float half_to_float(uint16_t bits) { return _cvtsh_ss(bits); }
 
 // A double rounded once into `fraction_bits` of fraction and exponents down to 2^`least`; as bits, without the sign.
 // Values beyond the largest become infinite, or the largest where the rounding does not go there.
@@ -42,8 +38,19 @@ inline uint32_t round_magnitude(double x, int fraction_bits, int least, int grea
   return static_cast<uint32_t>(bits);
 }
 
+// As a float whose last bit is set where it is not exact: rounded again, to fewer bits, it is rounded right.
+inline float odd_float(double x) {
+  const float near = static_cast<float>(x);
+  if (static_cast<double>(near) == x || std::isinf(near)) return near;
+  uint32_t bits = bit_cast<uint32_t>(near);
+  if (std::fabs(static_cast<double>(near)) > std::fabs(x)) bits--;
+  return bit_cast<float>(bits | 1);
+}
+
 inline uint16_t to_half(double x, RoundingMode to = RoundingMode::Nearest) {
   if (x != x) return 0x7fff;
+  if (to == RoundingMode::Nearest && std::fabs(x) < 65536)
+    return static_cast<uint16_t>(_cvtss_sh(odd_float(x), _MM_FROUND_TO_NEAREST_INT));
   bool negative = std::signbit(x);
   if (std::isinf(x)) return negative ? 0xfc00 : 0x7c00;
   uint32_t bits = x == 0 ? 0 : round_magnitude(std::fabs(x), 10, -14, 15, to, negative);
@@ -52,6 +59,10 @@ inline uint16_t to_half(double x, RoundingMode to = RoundingMode::Nearest) {
 
 inline uint16_t to_bfloat16(double x, RoundingMode to = RoundingMode::Nearest) {
   if (x != x) return 0x7fff;
+  if (to == RoundingMode::Nearest && std::fabs(x) < 0x1p127) {
+    const uint32_t bits = bit_cast<uint32_t>(odd_float(x));
+    return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  }
   bool negative = std::signbit(x);
   if (std::isinf(x)) return negative ? 0xff80 : 0x7f80;
   uint32_t bits = x == 0 ? 0 : round_magnitude(std::fabs(x), 7, -126, 127, to, negative);

@@ -9,6 +9,7 @@
 namespace vgpu::sm80 {
 namespace {
 
+constexpr uint32_t kCallRegisters = 4;  // the first of those that hold arguments and results of calls
 constexpr uint32_t kVector = 4;       // registers that one instruction may take from the first on
 constexpr uint32_t kStackOfCalls = 4096;  // bytes beside what the code declares, where functions are called
 constexpr uint32_t kMaxCodeBytes = 1 << 26;
@@ -93,6 +94,7 @@ uint32_t FunctionDecoder::local_memory() const {
 // Special registers (the core's), predicates, the vote, a sink for what is written to RZ, registers; then constants.
 void FunctionDecoder::lay_out() {
   RegisterCounts count;
+  count.add_register(kCallRegisters);
   for (const Decoded& one : code_) {
     for (const Source* source : {&one.a, &one.b, &one.c}) count.add(*source);
     for (const Operand& operand : one.row->operands) count.add(one, operand);

@@ -24,8 +24,11 @@ template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& w, cons
   const bool watched = i.kind != InstructionKind::Plain;
   alignas(64) uint32_t before[kWarpSize * kWords];
   if (watched) std::memcpy(before, d, sizeof before);
-  if (sizeof(T) == 4 && kWords == 1 && is_contiguous(w.active_mask, at, 4)) {
-    std::memcpy(d, at[0], kRowBytes);
+  if (sizeof(T) == 4 && is_contiguous(w.active_mask, at, 4 * kWords)) {
+    const uint32_t* from = reinterpret_cast<const uint32_t*>(at[0]);
+    VGPU_INDEPENDENT
+    for (uint32_t l = 0; l < kWarpSize; l++)
+      for (uint32_t k = 0; k < kWords; k++) d[k * kWarpSize + l] = from[l * kWords + k];
   } else {
     for_each_lane(w.active_mask, [=, &at](uint32_t l) {
       for (uint32_t k = 0; k < kWords; k++) {
@@ -43,8 +46,11 @@ template <class T, uint32_t kWords, Space kSpace> void store(WarpContext& w, con
   if (!find_addresses(w, i, kSpace, sizeof(T) * kWords, at, true)) return;
   if (kSpace != Space::Local) announce(w, i, AccessKind::Write, sizeof(T) * kWords, at), ++*w.visible_writes;
   const uint32_t* from = words(w, i.c);
-  if (sizeof(T) == 4 && kWords == 1 && is_contiguous(w.active_mask, at, 4)) {
-    std::memcpy(at[0], from, kRowBytes);
+  if (sizeof(T) == 4 && is_contiguous(w.active_mask, at, 4 * kWords)) {
+    uint32_t* to = reinterpret_cast<uint32_t*>(at[0]);
+    VGPU_INDEPENDENT
+    for (uint32_t l = 0; l < kWarpSize; l++)
+      for (uint32_t k = 0; k < kWords; k++) to[l * kWords + k] = from[k * kWarpSize + l];
     return;
   }
   for_each_lane(w.active_mask, [=, &at](uint32_t l) {
@@ -107,6 +113,13 @@ template <class T, uint32_t kWords> void load_constant(WarpContext& w, const Ins
   });
 }
 
+// Words of a bank that are known before the kernel runs, or come with its launch.
+template <uint32_t kWords> void copy_constant(WarpContext& w, const Instruction& i) {
+  const uint32_t* from = words(w, i.b);
+  for (uint32_t k = 0; k < kWords; k++)
+    write_words(w, i.d + k * kRowBytes, [=](uint32_t l) { return from[k * kWarpSize + l]; });
+}
+
 // Asynchronous copies are done at once, which is one of the times at which they may be.
 template <uint32_t kBytes> void copy_async(WarpContext& w, const Instruction& i) {
   uint8_t *from[kWarpSize], *to[kWarpSize];
@@ -164,6 +177,14 @@ bool select_load_constant(FunctionDecoder& d, const Decoded& c, Instruction& i) 
   for (const Operand& one : c.row->operands) {
     if (one.address == AddressKind::Constant && one.kind == OperandKind::Address) i.a = d.read_register(c.bits(24, 8));
     if (one.address == AddressKind::IndexedUniformConstant) i.a = d.read_uniform(c.bits(24, 6));
+  }
+  const std::string_view width = c.modifier(73);
+  if (i.a == d.constant(0) && (width.empty() || width == "64")) {
+    Source word;
+    word.kind = SourceKind::Constant, word.bank = bank, word.offset = static_cast<int32_t>(c.bits(38, 16));
+    i.b = width.empty() ? d.read(word) : d.read_pair(word, WideImmediate::UpperHalf);
+    i.execute = width.empty() ? copy_constant<1> : copy_constant<2>;
+    return uniform || c.modifier(78).empty();
   }
   const uint8_t* begin = nullptr;
   const std::string_view own = d.own_bank(bank);

@@ -1,0 +1,61 @@
+"""Damaged machine code is refused or ends with an error, and never ends the process: see sass_mutants.py."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from containers import KERNELS, Launch, run
+from virtual_device import build
+
+MUTANTS = int(os.environ.get("VGPU_MUTANTS", "300"))
+
+
+@pytest.fixture(scope="module")
+def cubin(tmp_path_factory):
+    """The machine code of warps.fatbin, unpacked."""
+    from tfdet.audit import fatbin
+
+    view = memoryview((KERNELS / "warps.fatbin").read_bytes())
+    (element,) = [one for one in fatbin.iter_elements(view, 0, len(view), lambda _: None) if one.kind == "elf"]
+    path = tmp_path_factory.mktemp("cubin") / "warps.cubin"
+    path.write_bytes(fatbin.read_payload(view, element))
+    return path
+
+
+def test_damaged_machine_code_does_not_end_the_process(cubin):
+    worker = Path(__file__).with_name("sass_mutants.py")
+    command = [sys.executable, str(worker), build(), str(cubin), "0", str(MUTANTS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_cubin_by_itself_is_loaded(cubin):
+    given = np.arange(64, dtype=np.uint32)
+    launch = Launch("dynamic_shared", 1, 64, [np.zeros(64, np.uint32), given, 64], shared=256)
+    (answer,), said = run(cubin.read_bytes(), [launch])
+    assert answer[0] == 0, said
+    assert np.array_equal(answer[1][0], given[::-1] + (given + 1) % 64 % 64)
+
+
+def test_machine_code_is_not_read_for_another_architecture(cubin):
+    launch = Launch("dynamic_shared", 1, 64, [np.zeros(64, np.uint32), np.zeros(64, np.uint32), 64], shared=256)
+    for capability in ("70", "90"):
+        (answer,), said = run(cubin.read_bytes(), [launch], VGPU_COMPUTE_CAPABILITY=capability)
+        assert answer[0] == 209
+        assert "machine code without PTX" in said
+
+
+@pytest.mark.parametrize(("value", "message"), [("PTX", "expected ptx or sass"), ("cubin", "expected ptx or sass")])
+def test_what_is_no_code_ends_the_program(value, message):
+    done = subprocess.run(
+        [sys.executable, "-c", f"import ctypes; ctypes.CDLL({build()!r}).cuInit(0)"],
+        env={**os.environ, "VGPU_CODE": value},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert message in done.stderr

@@ -1,0 +1,91 @@
+"""The table of sm_80's instructions: encodings of our own kernels as NVIDIA prints them, and what is refused.
+
+kernels/encodings.tsv is made by benchmarks/decode.py: bits, offset in the function, text.
+"""
+
+import ctypes
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from containers import KERNELS
+from virtual_device import build
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = [line.split("\t") for line in (KERNELS / "encodings.tsv").read_text("utf-8").splitlines()]
+TABLE = (ROOT / "vgpu/src/sm80/instructions.def").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def text_of():
+    library = ctypes.CDLL(build())
+    library.vgpu_sass_text.restype = ctypes.c_char_p
+
+    def call(bits, offset=0):
+        low, high = bits & (1 << 64) - 1, bits >> 64
+        text = library.vgpu_sass_text(ctypes.c_uint64(low), ctypes.c_uint64(high), ctypes.c_uint32(offset))
+        return re.sub(r"\s+", " ", text.decode()).strip()
+
+    return call
+
+
+def test_stored_encodings_are_printed_as_nvidia_prints_them(text_of):
+    assert len(ROWS) > 400
+    wrong = [(text, made) for bits, at, text in ROWS if (made := text_of(int(bits, 16), int(at, 16))) != text]
+    assert wrong == []
+
+
+def test_most_instructions_of_the_table_are_stored():
+    names = set(re.findall(r'^INSTRUCTION\(0x\w+, \w+, "\w*", "([A-Z0-9]+)', TABLE, re.MULTILINE))
+    stored = {re.sub(r"^@\S+ ", "", text).split(" ")[0].split(".")[0] for _, _, text in ROWS}
+    assert len(names) > 100
+    assert len(names & stored) >= 0.75 * len(names), sorted(names - stored)
+
+
+def test_opcodes_stand_in_one_row_each():
+    """The form's bits are part of the opcode."""
+    seen = {}
+    for opcode, layout, forms, name in re.findall(
+        r'^INSTRUCTION\((0x\w+), (\w+), "(\w*)", "([^"]+)"', TABLE, re.MULTILINE
+    ):
+        for form in forms or "0":
+            whole = int(opcode, 16) | (int(form) << 9 if layout != "Plain" else 0)
+            assert whole not in seen, f"{name} and {seen[whole]}"
+            seen[whole] = name
+
+
+def test_an_unknown_opcode_and_an_unknown_bit_are_refused_with_their_bits(text_of):
+    assert re.fullmatch(r"\? offset 0x30: an unknown instruction \(0{29}fff\)", text_of(0xFFF, 0x30))
+    bits = next(int(bits, 16) for bits, _, text in ROWS if text.startswith("EXIT"))
+    assert "EXIT with unknown bits" in text_of(bits | 1 << 60)
+
+
+def test_no_bits_at_all_end_the_process(text_of):
+    """Random ones, and those of real instructions with some of them changed."""
+    chosen = random.Random(1)
+    for _ in range(4000):
+        assert text_of(chosen.getrandbits(128))
+        bits = int(chosen.choice(ROWS)[0], 16)
+        for _ in range(chosen.randint(1, 3)):
+            bits ^= 1 << chosen.randrange(128)
+        assert text_of(bits)
+
+
+def test_the_stored_texts_are_those_of_the_disassembler(tmp_path):
+    """Where it is installed (pip install nvidia-cuda-nvdisasm), and the compiler."""
+    import shutil
+
+    nvdisasm, nvcc = shutil.which("nvdisasm"), shutil.which("nvcc")
+    if not (nvdisasm and nvcc):
+        pytest.skip("nvdisasm and nvcc are not in PATH")
+    files = []
+    for name in ("elementwise", "warps"):
+        files.append(str(tmp_path / f"{name}.cubin"))
+        command = [nvcc, "-arch=sm_80", "-cubin", "-o", files[-1], str(KERNELS / f"{name}.cu")]
+        subprocess.run(command, check=True, capture_output=True)
+    command = [sys.executable, str(ROOT / "benchmarks/decode.py"), "--against", nvdisasm, *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
