@@ -25,7 +25,7 @@ signer = "Example Lab"
 since = 2026-01-01
 public = '''
 {pem}'''
-[[believed]]
+[[trusted_for]]
 device = "cpu"
 """
 

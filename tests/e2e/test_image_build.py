@@ -82,7 +82,7 @@ def test_a_base_without_the_python(base: str, project: Project, matrix: Matrix) 
 
 
 def test_a_base_without_tensorflow(base: str, project: Project, matrix: Matrix) -> None:
-    ngc = next(key for key, e in matrix.environments.items() if e.line == "ngc" and not e.not_run)
+    ngc = next(key for key, e in matrix.environments.items() if e.line == "ngc" and not e.skip_reason)
     with pytest.raises(RunFailedError, match="has no Python 3 with TensorFlow"):
         images.build(project, matrix, ngc, base)
 

@@ -30,7 +30,7 @@ public = '''
 {pem}'''
 since = {since}
 {rest}
-[[believed]]
+[[trusted_for]]
 device = "{device}"
 """
 
@@ -47,7 +47,7 @@ class Signer:
     def trust_in(
         self, project: Project, device: str = "nvidia", rest: str = "", holder: str = "", since: str = "2026-01-01"
     ) -> Path:
-        """The file of matrix/keys; `rest` before its tables, a table after it behind `[[believed]]`'s own."""
+        """The file of matrix/keys; `rest` before its tables, a table after it behind `[[trusted_for]]`'s own."""
         top, _, tables = rest.partition("\n\n")
         text = FILE.format(signer=holder or self.name, pem=public_pem(self.key), since=since, rest=top, device=device)
         path = project.matrix / "keys" / f"{self.name}.toml"

@@ -22,4 +22,4 @@ def test_the_program_shows_it(torch_python: Path, finding: UpstreamFinding) -> N
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("torch 2.")
-    assert re.search(finding.shows, done.stdout), done.stdout
+    assert re.search(finding.reproducer_output, done.stdout), done.stdout

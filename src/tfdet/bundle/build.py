@@ -131,7 +131,15 @@ def _pip(environment: Environment) -> PipRequirements:
 
 def _suite_requirements(environment: Environment) -> tuple[str, ...]:
     """Return the packages to bundle for a host that has the framework: the runner's and those the suite imports."""
-    return ("pytest", "pluggy", "iniconfig", "packaging", "pygments", "nvidia-ml-py", *_pip(environment).beside)
+    return (
+        "pytest",
+        "pluggy",
+        "iniconfig",
+        "packaging",
+        "pygments",
+        "nvidia-ml-py",
+        *_pip(environment).extra_requirements,
+    )
 
 
 def _check(matrix: Matrix, environment: Environment, spec: BundleSpec) -> None:

@@ -67,6 +67,6 @@ def _key_toml(signer: str, pem: str, devices: list[str]) -> str:
     """Quoted as JSON does it, TOML understands a string that has no control characters."""
     import json
 
-    believed = "".join(f'\n[[believed]]\ndevice = "{kind}"\n' for kind in devices)
+    believed = "".join(f'\n[[trusted_for]]\ndevice = "{kind}"\n' for kind in devices)
     quoted = json.dumps(signer, ensure_ascii=False)
     return f'signer = {quoted}\npublic = """\n{pem}"""\nsince = {datetime.now(UTC).date()}\n{believed}'

@@ -176,8 +176,8 @@ def build(
     into it by pip, for its GPU (stock), or is in it (NGC).
     """
     environment = matrix.environment(key)
-    if environment.not_run:
-        raise UsageError(f"{key} cannot be built: {environment.not_run}", "`tfdet envs` lists the others.")
+    if environment.skip_reason:
+        raise UsageError(f"{key} cannot be built: {environment.skip_reason}", "`tfdet envs` lists the others.")
     recipe = _recipe(project, key, environment, base_image)
     client = connect()
     log = _Log(on_line or (lambda line: None))

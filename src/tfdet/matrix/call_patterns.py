@@ -64,8 +64,10 @@ class ApiNames(StrictModel):
     """How programs come by what documentation calls otherwise."""
 
     imports: dict[str, str] = Field(min_length=1, description="what they import: what documentation calls it")
-    same: dict[Prefix, Prefix] = Field(default={}, description="another beginning of the same names")
-    alike: list[Prefix] = Field(default=[], description="under each of these an op is found: its own name goes first")
+    exact_aliases: dict[Prefix, Prefix] = Field(default={}, description="another beginning of the same names")
+    similar_aliases: list[Prefix] = Field(
+        default=[], description="under each of these an op is found: its own name goes first"
+    )
     methods: list[Prefix] = Field(default=[], description="under which documentation has the methods of its objects")
     in_place: str = Field(default="", description="what is added to the name of an op that works in place")
     classes: list[Prefix] = Field(default=[], description="whose classes are functions of `alike`, written otherwise")
@@ -78,7 +80,7 @@ class ApiNames(StrictModel):
             if f"{name}.".startswith(f"{module}."):
                 name = self.imports[module] + name[len(module) :]
                 break
-        for other, own in self.same.items():
+        for other, own in self.exact_aliases.items():
             while name.startswith(other):
                 name = own + name[len(other) :]
         return name

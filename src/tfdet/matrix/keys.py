@@ -115,7 +115,7 @@ class PublicKey(StrictModel):
     workflow: WorkflowIdentity | None = Field(default=None, description="in place of `public`")
     since: date = Field(description="records that were started earlier are not trusted")
     until: date | None = Field(default=None, description="last day on which records are trusted")
-    believed: list[TrustScope] = Field(min_length=1, description="of which devices and environments")
+    trusted_for: list[TrustScope] = Field(min_length=1, description="of which devices and environments")
     revoked: Revocation | None = Field(
         default=None, description="from then on no signature of it counts, whatever its date"
     )
@@ -142,7 +142,7 @@ class PublicKey(StrictModel):
         """Why the key is not trusted for this device and environment; empty if it is."""
         if self.revoked:
             return f"revoked on {self.revoked.on}: {self.revoked.why}"
-        if environment is None or not any(scope.covers(model, environment) for scope in self.believed):
+        if environment is None or not any(scope.covers(model, environment) for scope in self.trusted_for):
             return f"not trusted for {model} there"
         return ""
 
@@ -183,8 +183,8 @@ class Keyring:
             if (other := first.setdefault(key.id, name)) != name:
                 told.append(f"keys/{name}.toml: public: the key of keys/{other}.toml")
             told += [
-                f"keys/{name}.toml: believed: {s.device!r} is not a kind of device"
-                for s in key.believed
+                f"keys/{name}.toml: trusted_for: {s.device!r} is not a kind of device"
+                for s in key.trusted_for
                 if s.device not in kinds
             ]
         return told

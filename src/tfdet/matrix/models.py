@@ -72,7 +72,9 @@ class PipRequirements(StrictModel):
     gpu: Text = Field(description="requirement of the GPU build")
     code: Text = Field(default="", description="of the package that holds the GPU code, if `gpu` only brings it")
     constraints: list[Text] = Field(default=[], description="bounds without which it does not import or work")
-    beside: list[Text] = Field(default=[], description="what the suite imports beside the framework, NumPy and pytest")
+    extra_requirements: list[Text] = Field(
+        default=[], description="what the suite imports beside the framework, NumPy and pytest"
+    )
     compiled: CompiledPackages | None = None
 
 
@@ -94,7 +96,7 @@ class Environment(StrictModel):
     min_driver: Annotated[Text, AfterValidator(_driver)]
     cuda_arch: Text
     pip: PipRequirements | None = None
-    not_run: Text | None = Field(default=None, description="why the suite cannot run there")
+    skip_reason: Text | None = Field(default=None, description="why the suite cannot run there")
     package: Text | None = Field(
         default=None, description="it is for the sources of this package alone, which is beside the framework"
     )
@@ -345,7 +347,7 @@ class Solution(StrictModel):
         stock=">=0", ngc=">=0"
     )  # unchecked: at import nothing is built
     apply: SolutionSteps | None = Field(default=None, description="absent: nothing to run")
-    not_run: str = Field(default="", description="why it is not run although documents name it")
+    skip_reason: str = Field(default="", description="why it is not run although documents name it")
     switch: list[Calls] = Field(
         default=[],
         description="steps that switch it on in a program, beside its variables: of each one call or setting",
@@ -363,8 +365,8 @@ class Solution(StrictModel):
 
     @model_validator(mode="after")
     def _run_or_reason(self) -> Solution:
-        if (self.apply is None) == (not self.not_run):
-            raise ValueError("a solution has either [apply] or a reason not_run")
+        if (self.apply is None) == (not self.skip_reason):
+            raise ValueError("a solution has either [apply] or a reason skip_reason")
         if self.apply and self.apply.call and not self.switch:
             raise ValueError("a call applies it: switch has to say by which a program does")
         return self

@@ -187,7 +187,7 @@ def calls(names: NameMappings, op: Op) -> Calls:
         for name, at in one.classes.items()
     ]
     may = f"is it {op.variant}?" if op.variant and not when else ""
-    # What differs from its own name by the module alone, ApiNames.alike finds.
+    # What differs from its own name by the module alone, ApiNames.similar_aliases finds.
     last = own.rpartition(".")[2]
     listed = [one for one in names.names if op.key in one.ops and one.api.rpartition(".")[2].rstrip("_") != last]
     others = {one.api: CallPattern(name=one.api, may=_ambiguity_hint(one, op)) for one in listed}

@@ -82,12 +82,12 @@ def _except_cases(claims: Sequence[Claim]) -> tuple[str, ...]:
 
 def _excluded(matrix: Matrix, source: Source, environment: Environment, device: Device, key: str) -> str | None:
     solution = matrix.solutions[key]
-    if environment.not_run:
-        return environment.not_run
+    if environment.skip_reason:
+        return environment.skip_reason
     if device not in source.devices:
         return f"the source does not concern a {device}"
-    if solution.not_run:
-        return solution.not_run
+    if solution.skip_reason:
+        return solution.skip_reason
     if device not in solution.devices:
         return f"{key} does not concern a {device}"
     if source.package != environment.package:

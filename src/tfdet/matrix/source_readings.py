@@ -52,8 +52,8 @@ class Reading(StrictModel):
     ops: list[Text] = Field(min_length=1, description="their keys")
     kind: ReadingKind = Field(description="of what does not fit")
     finding: Text
-    places: list[SourceLocation] = Field(min_length=1)
-    code: list[SourceExcerpt] = Field(default=[], description="what was read besides, in the release of this file")
+    locations: list[SourceLocation] = Field(min_length=1)
+    excerpts: list[SourceExcerpt] = Field(default=[], description="what was read besides, in the release of this file")
 
 
 class Readings(StrictModel):
@@ -84,7 +84,7 @@ def files_to_read(readings: Readings) -> set[str]:
 
 def _locations(readings: Readings) -> Iterator[SourceLocation]:
     for one in readings.confirmed:
-        yield from one.places
+        yield from one.locations
 
 
 def _line(place: SourceLocation, installed: Path) -> int | None:
@@ -109,7 +109,7 @@ def _shipped(file: str) -> str:
 def find_reading(readings: Readings, known: Mapping[str, int], op: str, kind: str) -> Reading | None:
     """What was read of this op, if its first place is in that build."""
     for one in readings.confirmed:
-        if op in one.ops and one.kind == kind and one.places[0].key in known:
+        if op in one.ops and one.kind == kind and one.locations[0].key in known:
             return one
     return None
 
@@ -118,5 +118,5 @@ def find_faults(readings: Readings, ops: Iterable[str]) -> Iterator[str]:
     """Readings of ops that no build has, and code that was read nobody knows where."""
     keys = set(ops)
     if not readings.release:
-        yield from (f"{one.ops[0]}: code of no release" for one in readings.confirmed if one.code)
+        yield from (f"{one.ops[0]}: code of no release" for one in readings.confirmed if one.excerpts)
     yield from (f"{op}: no such op" for one in readings.confirmed for op in one.ops if op not in keys)

@@ -19,11 +19,11 @@ class UpstreamFinding(StrictModel):
     title: Text
     ops: list[Text]
     kinds: list[ReadingKind]
-    what: Text = Field(description="is the matter")
-    ask: Text = Field(description="what is asked for")
+    description: Text = Field(description="is the matter")
+    request: Text = Field(description="what is asked for")
     sources: dict[str, str] = Field(default={}, description="file:line: address, beside those of what was read")
     program: Text = Field(description="that shows it: a file of tests/runtime/upstream")
-    shows: Text = Field(description="what it prints on a processor, as a pattern")
+    reproducer_output: Text = Field(description="what it prints on a processor, as a pattern")
 
 
 class Upstream(StrictModel):

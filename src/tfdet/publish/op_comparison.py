@@ -227,11 +227,11 @@ class OpComparison:
         if found is None:
             return Disagreement(row, kind, text, "", [])
         root = f"{self.readings.repository}/blob/{self.ops.commit}"
-        places = [(place.file, known[place.key]) for place in found.places if place.key in known]
+        places = [(place.file, known[place.key]) for place in found.locations if place.key in known]
         shown = [(f"{file}:{line}", f"{root}/{file}#L{line}") for file, line in places]
         release = self.readings.release
         root = f"{self.readings.repository}/blob/{release}"
-        shown += [(f"{c.file}:{c.line} ({release})", f"{root}/{c.file}#L{c.line}") for c in found.code]
+        shown += [(f"{c.file}:{c.line} ({release})", f"{root}/{c.file}#L{c.line}") for c in found.excerpts]
         return Disagreement(row, kind, text, found.finding, shown)
 
     @cached_property

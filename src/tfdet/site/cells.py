@@ -86,7 +86,7 @@ def _data(
         "claims": [claim_data(claim) for claim in claims],
         "audit": _audit(facts, environment, source, finding) if finding else None,
         "costs": [cost_data(cost) for cost in facts.costs_of(source) if cost.environment == environment],
-        "not_run": reasons,
+        "skip_reason": reasons,
         "workaround": entry.workaround,
     }
 

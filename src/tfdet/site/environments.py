@@ -59,7 +59,7 @@ def _pages(facts: SiteFacts, key: str) -> Iterator[Page]:
 def _data(facts: SiteFacts, key: str) -> dict[str, Any]:
     environment = facts.matrix.environments[key]
     names = ("line", "version", "framework_version", "image", "digest", "python", "os", "cuda", "cudnn", "min_driver",
-             "cuda_arch", "notes", "not_run", "cite")  # fmt: skip
+             "cuda_arch", "notes", "skip_reason", "cite")  # fmt: skip
     return {
         "key": key,
         "framework": facts.names(key),

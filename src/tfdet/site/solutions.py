@@ -40,7 +40,7 @@ def _page(facts: SiteFacts, key: str, seen: dict[str, int]) -> Page:
     solution = facts.matrix.solutions[key]
     data = {
         "key": key,
-        **{name: getattr(solution, name) for name in ("name", "description", "condition", "notes", "not_run", "recipe",
+        **{name: getattr(solution, name) for name in ("name", "description", "condition", "notes", "skip_reason", "recipe",
                                                       "includes", "cite", "devices", "is_project_patch", "seed")},
         "variables": solution.apply.env if solution.apply else {},
         "available": _available(facts, solution),

@@ -35,7 +35,10 @@ class SourceIndex:
             for name, form in source.call_patterns:
                 self._own.setdefault(naming.to_documented(name), []).append((key, form))
         self._functions = {
-            _normalized_name(name): name for area in naming.alike for name in self._own if _is_in_namespace(name, area)
+            _normalized_name(name): name
+            for area in naming.similar_aliases
+            for name in self._own
+            if _is_in_namespace(name, area)
         }
 
     def sources_named(self, name: str) -> list[tuple[str, CallPattern]]:
@@ -47,8 +50,10 @@ class SourceIndex:
         name = rules.aliases.get(name, name)
         yield name
         plain = name.removesuffix(rules.in_place) if rules.in_place else name
-        area = next((one for one in sorted(rules.alike, key=len, reverse=True) if _is_in_namespace(plain, one)), "")
-        yield from (f"{one}{plain.removeprefix(area)}" for one in rules.alike if area)
+        area = next(
+            (one for one in sorted(rules.similar_aliases, key=len, reverse=True) if _is_in_namespace(plain, one)), ""
+        )
+        yield from (f"{one}{plain.removeprefix(area)}" for one in rules.similar_aliases if area)
         if any(_is_in_namespace(name, one) for one in rules.classes):
             yield from (
                 self._functions[one] for one in _base_class_names(_normalized_name(name)) if one in self._functions

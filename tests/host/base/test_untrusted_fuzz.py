@@ -82,7 +82,7 @@ def test_a_record(folder: Path, line: bytes) -> None:
 def test_an_envelope(line: bytes, body: bytes) -> None:
     text = line.decode("utf-8", "replace")
     key = PublicKey.model_validate_json(json.dumps(
-        {"signer": "lab", "since": "2026-01-01", "believed": [{"device": "cpu"}],
+        {"signer": "lab", "since": "2026-01-01", "trusted_for": [{"device": "cpu"}],
          "public": signing_key.public_pem(SIGNER.key)}))  # fmt: skip
     for read in (lambda: dsse.verify_envelope(text, Keyring({"lab": key})), lambda: dsse.parse_unverified(text),
                  lambda: in_toto.parse_statement(body)):  # fmt: skip

@@ -29,7 +29,7 @@ def test_each_has_what_a_maintainer_needs(checkout: Project, found: list[OpCompa
         text = made[path]
         assert text == path.read_text("utf-8")
         assert text.startswith(f"# {report.finding.title}\n")
-        assert f"**Asked for:** {report.finding.ask}" in text
+        assert f"**Asked for:** {report.finding.request}" in text
         assert f"Builds in which it is so: {report.builds[0].ops.framework_version}" in text
         assert "## What the documentation" in text
         assert f"```python\n{report.program}\n```" in text

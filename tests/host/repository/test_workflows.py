@@ -115,7 +115,7 @@ def test_the_list_is_every_environment_of_a_line_that_runs(checkout: Project, tm
     environ["TFDET_ROOT"] = str(checkout.root)
     subprocess.run(["bash", "-ec", step["run"]], cwd=tmp_path, env=environ, check=True)
     name, _, listed = told.read_text("utf-8").partition("=")
-    some = {key: e for key, e in matrix.environments.items() if e.line == environ["LINE"] and not e.not_run}
+    some = {key: e for key, e in matrix.environments.items() if e.line == environ["LINE"] and not e.skip_reason}
     wanted = [key for key, e in some.items() if e.image != "unknown"]  # what it starts are containers
     assert (name, sorted(json.loads(listed))) == ("environments", sorted(wanted))
 

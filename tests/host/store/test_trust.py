@@ -129,7 +129,7 @@ def test_the_file_that_key_show_writes_is_one_of_matrix_keys(project: Project) -
     (project.matrix / "keys").mkdir(exist_ok=True)
     (project.matrix / "keys" / "lab.toml").write_text(text)
     (key,) = load_matrix(project.matrix).keys.by_name.values()
-    assert (key.signer, [scope.device for scope in key.believed], key.revoked) == ('A "lab"', ["nvidia"], None)
+    assert (key.signer, [scope.device for scope in key.trusted_for], key.revoked) == ('A "lab"', ["nvidia"], None)
 
 
 @pytest.mark.parametrize(

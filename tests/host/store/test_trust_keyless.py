@@ -36,13 +36,13 @@ signer = "conformance"
 since = 2026-01-01
 [workflow]
 identity = "{identity}"
-[[believed]]
+[[trusted_for]]
 device = "nvidia"
 """
 
 
 def keyring(identity: str = WORKFLOW, issuer: str = GITHUB) -> Keyring:
-    content = {"signer": "conformance", "since": "2026-01-01", "believed": [{"device": "nvidia"}]}
+    content = {"signer": "conformance", "since": "2026-01-01", "trusted_for": [{"device": "nvidia"}]}
     workflow = {"identity": identity, "issuer": issuer}
     return Keyring({"conformance": PublicKey.model_validate_json(json.dumps({**content, "workflow": workflow}))})
 

@@ -33,7 +33,7 @@ def test_the_file_that_key_show_writes_holds_any_name(
     file = tmp_path / "lab.toml"
     file.write_text(capsys.readouterr().out, "utf-8")
     key = load_file(file, PublicKey)
-    assert (key.signer, [scope.device for scope in key.believed]) == (name.replace("\t", " "), ["cpu"])
+    assert (key.signer, [scope.device for scope in key.trusted_for]) == (name.replace("\t", " "), ["cpu"])
 
 
 @pytest.mark.parametrize("name", ["", "  ", "\u200b", "lab\x7f", "lab\x1b[31m", "lab\udcff"])
