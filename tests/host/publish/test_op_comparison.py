@@ -149,9 +149,9 @@ def test_a_place_is_the_first_line_below_another(tmp_path: Path) -> None:
     (tmp_path / "torchgen" / "packaged" / "autograd").mkdir(parents=True)
     (tmp_path / "torchgen" / "packaged" / "autograd" / "d.yaml").write_text("- one\n  back\n- two\n  back\n", "utf-8")
     locations = [{"file": "tools/autograd/d.yaml", "words": "back", "below": "- two"},
-              {"file": "tools/autograd/d.yaml", "words": "- two"},
-              {"file": "tools/autograd/d.yaml", "words": "gone"}]  # fmt: skip
-    one = {"ops": ["an-op"], "kind": "tolerance", "finding": "read", "locations": places}
+                 {"file": "tools/autograd/d.yaml", "words": "- two"},
+                 {"file": "tools/autograd/d.yaml", "words": "gone"}]  # fmt: skip
+    one = {"ops": ["an-op"], "kind": "tolerance", "finding": "read", "locations": locations}
     readings = Readings.model_validate({"repository": "https://example.org", "confirmed": [one]})
     found = locate_lines(readings, tmp_path)
     assert found == {"tools/autograd/d.yaml / - two / back": 4, "tools/autograd/d.yaml / - two": 3}
