@@ -5,6 +5,9 @@
 #include <cuda_fp16.h>
 #include <mma.h>
 
+#include <cassert>
+#include <cstdio>
+
 typedef unsigned u32;
 typedef unsigned long long u64;
 #define KERNEL(name) extern "C" __global__ void name(u32* out, const u32* in, int n)
@@ -211,3 +214,13 @@ KERNEL(trap_at_7) {
   out[i] = 1;
 }
 KERNEL(beyond) { out[n] = in[0]; }
+KERNEL(printed) {
+  INDEX;
+  if (in[i] < 3) printf("%d says %.2f, %s %llu\n", i, in[i] * 0.5, in[i] ? "some" : "none", 1ull << 40);
+  out[i] = 1;
+}
+KERNEL(asserted) {
+  INDEX;
+  assert(in[i] != 5);
+  out[i] = 1;
+}

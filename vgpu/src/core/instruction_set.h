@@ -9,6 +9,7 @@
 #include "access.h"
 #include "deferred_atomics.h"
 #include "device_heap.h"
+#include "device_output.h"
 #include "error.h"
 #include "lanes.h"
 #include "memory.h"

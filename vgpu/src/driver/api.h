@@ -32,6 +32,7 @@ template <class F> int of_device(int device, F f) {
 // The primary context, by its address alone.
 void* context();
 void* current_context();  // of this thread; nullptr: none
+void use_primary_context();  // as the runtime does, where this thread has none
 const void* owning_context();  // what is made now goes with it: the current one, or the primary one
 bool managed(uint64_t at, size_t bytes);  // all of it in one allocation of cuMemAllocManaged
 void free_memory_of(const void* context);

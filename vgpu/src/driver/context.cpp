@@ -53,6 +53,9 @@ const void* owning_context() {
   const void* current = current_context();
   return current ? current : context();
 }
+void use_primary_context() {
+  if (!current_context()) stack.push_back(context());
+}
 void* current_context() {  // destroyed by another thread: none
   return stack.empty() || !known(stack.back()) ? nullptr : stack.back();
 }

@@ -94,7 +94,10 @@ API int vgpu_device_properties(char* at, int version) {
 
 API int cudaGetDeviceCount(int* count) { return set_last_error(give(count, 1)); }
 API int cudaGetDevice(int* device) { return set_last_error(give(device, 0)); }
-API int cudaSetDevice(int device) { return set_last_error(device == 0 ? kSuccess : kInvalidDevice); }
+API int cudaSetDevice(int device) {
+  if (device == 0) use_primary_context();
+  return set_last_error(device == 0 ? kSuccess : kInvalidDevice);
+}
 API int cudaSetDeviceFlags(unsigned) { return kSuccess; }
 API int cudaGetDeviceFlags(unsigned* flags) { return set_last_error(give(flags, 0)); }
 API int cudaDeviceSynchronize() { return set_last_error(cuCtxSynchronize()); }

@@ -9,7 +9,7 @@
 namespace vgpu::sm80 {
 namespace {
 
-constexpr uint32_t kCallRegisters = 4;  // the first of those that hold arguments and results of calls
+constexpr uint32_t kCallRegisters = 8;  // the last of those that hold arguments of calls, but for a vector behind it
 constexpr uint32_t kVector = 4;       // registers that one instruction may take from the first on
 constexpr uint32_t kStackOfCalls = 4096;  // bytes beside what the code declares, where functions are called
 constexpr uint32_t kMaxCodeBytes = 1 << 26;

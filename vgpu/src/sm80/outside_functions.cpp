@@ -1,6 +1,6 @@
 #include "outside_functions.h"
 
-#include <cstring>
+#include <cstdio>
 
 #include "core/instruction_set.h"
 #include "families/operands.h"
@@ -11,14 +11,16 @@ namespace {
 
 using Function = void (*)(WarpContext& w, const Instruction& i);
 
-template <class F> void for_each_in_order(WarpContext& w, F f) {
-  uint8_t order[kWarpSize];
-  const uint32_t n = w.schedule->permute_lanes(w.active_mask, order);
-  for (uint32_t k = 0; k < n && w.fault == KernelFault::None; k++) f(order[k]);
+// An argument of 64 bits, whose first register is `number` registers behind the first one of all.
+uint64_t argument(WarpContext& w, const Instruction& i, uint32_t lane, uint32_t number = 0) {
+  return pair_of(words(w, i.b) + number * kWarpSize, lane);
 }
 
-// The first argument, of 64 bits.
-uint64_t argument(WarpContext& w, const Instruction& i, uint32_t lane) { return pair_of(words(w, i.b), lane); }
+uint64_t to_host(const WarpContext& w, uint32_t lane, uint64_t address) {
+  const uint64_t offset = address - kLocalWindowBegin;
+  if (offset >= w.local_bytes) return address;
+  return reinterpret_cast<uint64_t>(w.local + size_t(lane) * w.local_bytes) + offset;
+}
 
 void write_result(WarpContext& w, const Instruction& i, uint32_t lane, uint64_t value) {
   uint32_t* d = words(w, i.d);
@@ -26,22 +28,39 @@ void write_result(WarpContext& w, const Instruction& i, uint32_t lane, uint64_t 
 }
 
 void allocate(WarpContext& w, const Instruction& i) {
-  for_each_in_order(w, [&](uint32_t lane) { write_result(w, i, lane, w.heap->allocate(argument(w, i, lane))); });
+  for_each_in_schedule_order(w, [&](uint32_t lane) { write_result(w, i, lane, w.heap->allocate(argument(w, i, lane))); });
 }
 void deallocate(WarpContext& w, const Instruction& i) {
   if (w.deferred) w.deferred->settle_all();  // what comes late may come to this memory
-  for_each_in_order(w, [&](uint32_t lane) {
+  for_each_in_schedule_order(w, [&](uint32_t lane) {
     const uint64_t at = argument(w, i, lane);
     if (at && !w.heap->deallocate(at)) w.set_fault(KernelFault::OutOfBounds, at);
   });
 }
-void fail_assertion(WarpContext& w, const Instruction&) { w.set_fault(KernelFault::Assertion, 0); }
+
+void print(WarpContext& w, const Instruction& i) {
+  for_each_in_schedule_order(w, [&](uint32_t lane) {
+    const int32_t fields = print_formatted(w, lane, argument(w, i, lane), argument(w, i, lane, 2), to_host);
+    words(w, i.d)[lane] = static_cast<uint32_t>(fields);
+  });
+}
+
+// Message, file, line.
+void fail_assertion(WarpContext& w, const Instruction& i) {
+  const uint32_t lane = static_cast<uint32_t>(__builtin_ctz(w.active_mask));
+  const std::string message = read_text(w, lane, argument(w, i, lane), to_host);
+  const std::string file = read_text(w, lane, argument(w, i, lane, 2), to_host);
+  const uint32_t line = words(w, i.b)[4 * kWarpSize + lane];
+  std::fprintf(stderr, "%s:%u: assertion `%s` failed\n", file.c_str(), line, message.c_str());
+  w.set_fault(KernelFault::Assertion, 0);
+}
 
 struct Outside {
   const char* name;
   Function run;
 };
-constexpr Outside kFunctions[] = {{"__assertfail", fail_assertion}, {"malloc", allocate}, {"free", deallocate}};
+constexpr Outside kFunctions[] = {
+    {"vprintf", print}, {"__assertfail", fail_assertion}, {"malloc", allocate}, {"free", deallocate}};
 constexpr uint64_t kStep = 16;  // of their addresses
 
 }  // namespace
