@@ -87,7 +87,7 @@ KERNEL(integer_atomics) {
   __syncthreads();
   if (threadIdx.x < 8) atomicAdd(out + threadIdx.x, (cells[threadIdx.x] & 0xff) + cells[threadIdx.x + 8]);
   atomicMin(out + 8, x), atomicMax((int*)out + 9, (int)x), atomicOr(out + 10, x & 0xf0f), atomicAnd(out + 11, x | 0xff);
-  atomicXor(out + 12, x), atomicAdd((u64*)(out + 16), (u64)x << 20), atomicInc(out + 13, 1000), atomicAdd(out + 14, 1);
+  atomicXor(out + 12, x), atomicAdd((u64*)(out + 16), (u64)x << 20), atomicInc(out + 13, 100), atomicDec(out + 15, 77), atomicAdd(out + 14, 1);
   atomicAdd(&counter, 0);
 }
 KERNEL(float_atomics) {
