@@ -63,6 +63,16 @@ def test_an_unknown_opcode_and_an_unknown_bit_are_refused_with_their_bits(text_o
     assert "EXIT with unknown bits" in text_of(bits | 1 << 60)
 
 
+def test_a_descriptor_is_printed_where_a_bit_says_so(text_of):
+    """As newer compilers set it, Triton's among them."""
+    chosen = [(int(bits, 16), text) for bits, _, text in ROWS if re.search(r"\b(LDG|STG|RED|LD|ST)\.E", text)]
+    assert len(chosen) > 20
+    for bits, text in chosen:
+        register = (bits >> (32 if re.search(r"\bLDG?\.", text) else 64)) & 63
+        described = f"desc[UR{register}][" if register != 63 else "desc[URZ]["
+        assert text_of(bits | 1 << 101) == text.replace("[", described, 1)
+
+
 def test_no_bits_at_all_end_the_process(text_of):
     """Random ones, and those of real instructions with some of them changed."""
     chosen = random.Random(1)

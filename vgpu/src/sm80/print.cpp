@@ -110,6 +110,10 @@ std::string print_base(const Decoded& d, const Operand& operand, uint32_t base) 
   }
 }
 
+bool has_descriptor(AddressKind kind) {
+  return kind == AddressKind::Global || kind == AddressKind::Reduction || kind == AddressKind::Atomic;
+}
+
 std::string print_address(const Decoded& d, const Operand& operand) {
   if (operand.address >= AddressKind::Constant) return print_constant(d, operand);
   const bool to = operand.address == AddressKind::AsyncTo;
@@ -122,7 +126,9 @@ std::string print_address(const Decoded& d, const Operand& operand) {
   std::string text;
   if (base != kRZ || (!adds_uniform && !offset)) text = print_base(d, operand, base);
   if (adds_uniform) text = joined(text, print_uniform(d.bits(operand.at, 6)));
-  return "[" + joined(text, offset ? print_number(offset) : "") + "]";
+  const bool described = has_descriptor(operand.address) && d.bit(kDescribedBit);
+  return (described ? "desc[" + print_uniform(d.bits(operand.at, 6)) + "]" : "") + "[" +
+         joined(text, offset ? print_number(offset) : "") + "]";
 }
 
 std::string print_special(uint32_t number) {

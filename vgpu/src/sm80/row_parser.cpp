@@ -61,13 +61,13 @@ void parse_address(const std::string& name, Operand& one, Encoding& known) {
     uint32_t uniform_at;  // 0: no uniform register
     std::vector<Field> fields;
   };
-  const Field base = {24, 8}, offset = {40, 24}, bank = {38, 21};
+  const Field base = {24, 8}, offset = {40, 24}, bank = {38, 21}, described = {kDescribedBit, 1};
   static const std::map<std::string, Kind> kinds = {
       {"plain", {AddressKind::Plain, 0, {base, offset}}},
-      {"global32", {AddressKind::Global, 32, {base, offset, {90, 1}}}},
-      {"global64", {AddressKind::Global, 64, {base, offset, {90, 1}}}},
-      {"reduction64", {AddressKind::Reduction, 64, {base, offset, {90, 1}}}},
-      {"atomic64", {AddressKind::Atomic, 64, {base, offset, {70, 1}}}},
+      {"global32", {AddressKind::Global, 32, {base, offset, {90, 1}, described}}},
+      {"global64", {AddressKind::Global, 64, {base, offset, {90, 1}, described}}},
+      {"reduction64", {AddressKind::Reduction, 64, {base, offset, {90, 1}, described}}},
+      {"atomic64", {AddressKind::Atomic, 64, {base, offset, {70, 1}, described}}},
       {"shared", {AddressKind::Shared, 0, {base, offset, {78, 2}}}},
       {"shared32", {AddressKind::Shared, 32, {base, offset, {78, 2}}}},
       {"shared64", {AddressKind::Shared, 64, {base, offset, {78, 2}}}},

@@ -58,10 +58,12 @@ enum class OperandKind : uint8_t {
 
 enum class Suffix : uint8_t { None, Negate, Real, Invert, Carry, Half, Part };
 
+constexpr uint32_t kDescribedBit = 101;  // the descriptor of an address of global memory is spelt
+
 // Where memory is named: a register (of 64 bits where .E or .64 says so), an offset, and a uniform register.
 enum class AddressKind : uint8_t {
   Plain,  // register and offset
-  Global,  // the same, with a descriptor in a uniform register that is not spelt
+  Global,  // the same, with a descriptor in a uniform register
   Reduction,
   Atomic,  // likewise; the bits lie elsewhere
   Shared,  // register with a scale, uniform register and offset
