@@ -126,19 +126,22 @@ class Frame {
     if (out_.size() + bytes > most_) fail("more than its container says");
   }
 
+  // Those that are not packed, or one that is repeated; how many bytes they take.
+  size_t read_plain_literals(std::string_view block, bool repeated, uint64_t format) {
+    const size_t head = format == 1 ? 2 : format == 3 ? 3 : 1;
+    const uint64_t size = little_endian(block, 0, head) >> (head == 1 ? 3 : 4);
+    if (size > kMaxBlockBytes) fail("too many literals");
+    const size_t held = repeated ? 1 : size;
+    if (block.size() < head + held) fail("it ends too soon");
+    literals_ = repeated ? std::string(size, block[head]) : std::string(block.substr(head, size));
+    return head + held;
+  }
+
   // Reads the literals into literals_; where the sequences begin.
   size_t read_literals(std::string_view block) {
     enum : uint64_t { kRaw, kRepeated, kPacked, kPackedAsBefore };
     const uint64_t kind = little_endian(block, 0, 1) & 3, format = little_endian(block, 0, 1) >> 2 & 3;
-    if (kind == kRaw || kind == kRepeated) {
-      const size_t head = format == 1 ? 2 : format == 3 ? 3 : 1;
-      const uint64_t size = little_endian(block, 0, head) >> (head == 1 ? 3 : 4);
-      if (size > kMaxBlockBytes) fail("too many literals");
-      const size_t held = kind == kRaw ? size : 1;
-      if (block.size() < head + held) fail("it ends too soon");
-      literals_ = kind == kRaw ? std::string(block.substr(head, size)) : std::string(size, block[head]);
-      return head + held;
-    }
+    if (kind == kRaw || kind == kRepeated) return read_plain_literals(block, kind == kRepeated, format);
     const size_t head = format < 2 ? 3 : format + 2;
     const uint32_t width = format < 2 ? 10 : format == 2 ? 14 : 18;
     const uint64_t word = little_endian(block, 0, head) >> 4, mask = (uint64_t(1) << width) - 1;

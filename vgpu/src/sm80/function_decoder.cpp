@@ -207,10 +207,14 @@ void FunctionDecoder::fill_operands(const Decoded& one, Instruction& i) {
   i.e = i.vector_registers[kSecondRead] = always_;
   for (const Operand& operand : one.row->operands) {
     const uint32_t value = operand.width && operand.width <= 32 ? one.bits(operand.at, operand.width) : 0;
-    if (operand.slot == 'd') i.d = operand.uniform ? written_uniform(value) : written_register(value);
-    if (operand.slot == 'a') i.a = read(one.a);
-    if (operand.slot == 'b' || operand.slot == 'w') i.b = read(one.b);
-    if (operand.slot == 'c') i.c = read(one.c);
+    switch (operand.slot) {
+      case 'd': i.d = operand.uniform ? written_uniform(value) : written_register(value); break;
+      case 'a': i.a = read(one.a); break;
+      case 'b':
+      case 'w': i.b = read(one.b); break;
+      case 'c': i.c = read(one.c); break;
+      default: break;
+    }
     if (operand.kind == OperandKind::Written)
       i.vector_registers[operand.at == kFirstWrittenBit ? kFirstWritten : kSecondWritten] =
           written_predicate(value, operand.uniform);

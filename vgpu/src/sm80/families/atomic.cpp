@@ -15,7 +15,9 @@ enum class Op : uint8_t { Add, Min, Max, Inc, Dec, And, Or, Xor, Exchange, Swap 
 
 struct HalfPair { uint32_t bits; };
 
-template <class T> bool have_same_bits(const T& a, const T& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+template <class T> bool have_same_bits(const T& a, const T& b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;  // NOLINT(bugprone-suspicious-memory-comparison): zeros of two signs differ
+}
 
 // Of single precision sums in global memory flush what is subnormal; those in shared memory do not.
 template <class T> T add(T old, T b, bool flushes) {

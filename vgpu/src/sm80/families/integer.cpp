@@ -8,9 +8,7 @@ namespace {
 constexpr uint32_t kSigned = 1, kExtended = 2;  // of i.variant: signed operands; a carry comes in
 
 // A negated addend is ~x + 1, in 33 bits: -0 carries.  With a carry that comes in the 1 is its own.
-uint64_t addend(uint32_t value, bool negated, bool extended) {
-  return negated ? uint64_t(static_cast<uint32_t>(~value)) + !extended : value;
-}
+uint64_t addend(uint32_t value, bool negated, bool extended) { return negated ? uint64_t(~value) + !extended : value; }
 
 void add3(WarpContext& w, const Instruction& i) {
   const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);

@@ -113,6 +113,28 @@ template <class T, uint32_t kWords> void load_constant(WarpContext& w, const Ins
   });
 }
 
+// Where a bank's bytes lie, and how many there are; false: there are none.
+bool select_bank(FunctionDecoder& d, uint32_t bank, Instruction& i) {
+  const std::string_view own = d.own_bank(bank);
+  const uint8_t* begin = nullptr;
+  if (bank == 0) i.imm = static_cast<uint16_t>(i.imm), i.c = d.parameter_block_bytes();
+  else if (bank == 3) begin = d.banks().variables, i.c = d.banks().variable_bytes;
+  else if (bank == 4) begin = d.banks().addresses.data(), i.c = static_cast<uint32_t>(d.banks().addresses.size());
+  else begin = reinterpret_cast<const uint8_t*>(own.data()), i.c = static_cast<uint32_t>(own.size());
+  const uint64_t place = reinterpret_cast<uint64_t>(begin);
+  i.vector_registers[0] = static_cast<uint32_t>(place), i.vector_registers[1] = static_cast<uint32_t>(place >> 32);
+  return bank == 0 || begin;
+}
+
+Execute constant_function(std::string_view type) {
+  if (type == "U8") return load_constant<uint8_t, 1>;
+  if (type == "S8") return load_constant<int8_t, 1>;
+  if (type == "U16") return load_constant<uint16_t, 1>;
+  if (type == "S16") return load_constant<int16_t, 1>;
+  if (type.empty()) return load_constant<uint32_t, 1>;
+  return type == "64" ? load_constant<uint32_t, 2> : nullptr;
+}
+
 // Words of a bank that are known before the kernel runs, or come with its launch.
 template <uint32_t kWords> void copy_constant(WarpContext& w, const Instruction& i) {
   const uint32_t* from = words(w, i.b);
@@ -178,31 +200,17 @@ bool select_load_constant(FunctionDecoder& d, const Decoded& c, Instruction& i) 
     if (one.address == AddressKind::Constant && one.kind == OperandKind::Address) i.a = d.read_register(c.bits(24, 8));
     if (one.address == AddressKind::IndexedUniformConstant) i.a = d.read_uniform(c.bits(24, 6));
   }
+  if (c.modifier(78) != "" && !uniform) return false;
   const std::string_view width = c.modifier(73);
   if (i.a == d.constant(0) && (width.empty() || width == "64")) {
     Source word;
     word.kind = SourceKind::Constant, word.bank = bank, word.offset = static_cast<int32_t>(c.bits(38, 16));
     i.b = width.empty() ? d.read(word) : d.read_pair(word, WideImmediate::UpperHalf);
     i.execute = width.empty() ? copy_constant<1> : copy_constant<2>;
-    return uniform || c.modifier(78).empty();
+    return true;
   }
-  const uint8_t* begin = nullptr;
-  const std::string_view own = d.own_bank(bank);
-  if (bank == 0) i.imm = static_cast<uint16_t>(i.imm), i.c = d.parameter_block_bytes();
-  else if (bank == 3) begin = d.banks().variables, i.c = d.banks().variable_bytes;
-  else if (bank == 4) begin = d.banks().addresses.data(), i.c = static_cast<uint32_t>(d.banks().addresses.size());
-  else begin = reinterpret_cast<const uint8_t*>(own.data()), i.c = static_cast<uint32_t>(own.size());
-  if (bank != 0 && !begin) return false;
-  const uint64_t place = reinterpret_cast<uint64_t>(begin);
-  i.vector_registers[0] = static_cast<uint32_t>(place), i.vector_registers[1] = static_cast<uint32_t>(place >> 32);
-  const std::string_view type = c.modifier(73);
-  if (type == "U8") i.execute = load_constant<uint8_t, 1>;
-  if (type == "S8") i.execute = load_constant<int8_t, 1>;
-  if (type == "U16") i.execute = load_constant<uint16_t, 1>;
-  if (type == "S16") i.execute = load_constant<int16_t, 1>;
-  if (type.empty()) i.execute = load_constant<uint32_t, 1>;
-  if (type == "64") i.execute = load_constant<uint32_t, 2>;
-  return i.execute && (uniform || c.modifier(78).empty());
+  i.execute = constant_function(width);
+  return i.execute && select_bank(d, bank, i);
 }
 
 bool select_copy_async(FunctionDecoder& d, const Decoded& c, Instruction& i) {
