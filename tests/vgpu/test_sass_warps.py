@@ -73,6 +73,13 @@ def test_asynchronous_copies_have_come_when_they_are_waited_for(of_machine_code)
     assert np.array_equal(of_machine_code["asynchronous_copies"], words(5)[np.arange(WORDS) ^ 1])
 
 
+def test_memcheck_has_nothing_to_say_of_shared_memory():
+    image = (KERNELS / "warps.fatbin").read_bytes()
+    results, said = run(image, [launch("shared_scan"), launch("dynamic_shared")], VGPU_CHECK="memcheck")
+    assert [error for error, _ in results] == [0, 0]
+    assert "memcheck" not in said
+
+
 def test_sums_of_floats_depend_on_the_schedule_and_repeat():
     names = ["float_atomics"]
     results = {one: answers(names, "sass", one)["float_atomics"].tobytes() for one in SCHEDULES}

@@ -112,6 +112,7 @@ void FunctionDecoder::lay_out() {
   always_ = append_row(kFullMask);
   made_.parameter_bytes = std::max(function_.parameter_base, kParameters) + function_.parameter_bytes;
   made_.shared_bytes = function_.shared_bytes, made_.shared_align = function_.shared_align;
+  made_.shared_variables = {{"all variables", 0, made_.shared_bytes}};  // which are there is not known
   made_.local_bytes = local_memory();
 }
 
