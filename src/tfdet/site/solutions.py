@@ -36,12 +36,18 @@ def _ordered(counts: Counter[str]) -> dict[str, int]:
     return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
 
 
+# What a page says of a solution as it stands in its file.
+_PLAIN_FIELDS = (
+    *("name", "description", "condition", "notes", "skip_reason", "recipe"),
+    *("includes", "cite", "devices", "is_project_patch", "seed"),
+)
+
+
 def _page(facts: SiteFacts, key: str, seen: dict[str, int]) -> Page:
     solution = facts.matrix.solutions[key]
     data = {
         "key": key,
-        **{name: getattr(solution, name) for name in ("name", "description", "condition", "notes", "skip_reason", "recipe",
-                                                      "includes", "cite", "devices", "is_project_patch", "seed")},
+        **{name: getattr(solution, name) for name in _PLAIN_FIELDS},
         "variables": solution.apply.env if solution.apply else {},
         "available": _available(facts, solution),
         "seen": seen,
