@@ -22,6 +22,7 @@ from tfdet.cli import (
     fleet,
     key,
     locate,
+    prove,
     reproduce,
     run,
     site,
@@ -34,7 +35,7 @@ from tfdet.cli.layout import EVIDENCE, FIND, LOOK_UP, RUN, Command, Group
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     LOOK_UP: (status.status, status.show, status.recipe, environments.envs, environments.doctor),
     RUN: (run.run, environments.build, reproduce.reproduce, bundle.bundle, vgpu.vgpu),
-    FIND: (locate.locate, check.check, audit.audit),
+    FIND: (locate.locate, prove.prove, check.check, audit.audit),
     EVIDENCE: (site.site,),
 }
 _Words = dict[str, Callable[..., None]]
@@ -66,7 +67,7 @@ def _application() -> typer.Typer:
     app.callback()(global_options)
     for panel, commands in _COMMANDS.items():
         for command in commands:
-            own_words = command in (locate.locate, vgpu.vgpu)  # a user's program has options of its own
+            own_words = command in (locate.locate, prove.prove, vgpu.vgpu)  # a user's program has options of its own
             settings = {"ignore_unknown_options": own_words}
             app.command(cls=Command, context_settings=settings, rich_help_panel=panel)(command)
     for name, (panel, text, cls, words) in _GROUPS.items():

@@ -28,8 +28,8 @@ class UninitializedReads : public Observer {
     uint64_t times;
   };
 
-  uint8_t* written(const WarpContext& w, const uint8_t* at, uint32_t bytes);
-  SharedShadow& shared(const WarpContext& w);
+  uint8_t* written(const WarpContext& warp, const uint8_t* at, uint32_t bytes);
+  SharedShadow& shared(const WarpContext& warp);
 
   std::map<const uint8_t*, SharedShadow> shared_;
   CachedRange recent_;

@@ -30,21 +30,21 @@ const char* order_sensitivity_name(OrderSensitivity sensitivity) {
 
 }  // namespace
 
-void LaunchReport::on_access(const WarpContext& w, const Instruction& i, const MemoryAccess& t) {
+void LaunchReport::on_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& t) {
   if (t.kind != AccessKind::Atomic || t.sensitivity == OrderSensitivity::Nothing) return;
   for (uint32_t k = 0; k < t.count; k++) {
     const uint8_t* at = t.addresses[t.lane_order[k]];
-    bool shared = is_shared(w, at);
-    SiteKey key{shared ? static_cast<uint64_t>(at - w.shared) : reinterpret_cast<uint64_t>(at), shared ? w.block + 1ull : 0,
-                i.line};
-    uint64_t thread = global_thread_index(w, t.lane_order[k]);
+    bool shared = is_shared(warp, at);
+    SiteKey key{shared ? static_cast<uint64_t>(at - warp.shared) : reinterpret_cast<uint64_t>(at),
+                shared ? warp.block + 1ull : 0, i.line};
+    uint64_t thread = global_thread_index(warp, t.lane_order[k]);
     auto known = atomic_sites_.find(key);
     if (known == atomic_sites_.end()) {
       if (atomic_sites_.size() == kMaxAtomicSites) {
         omitted_++;
         continue;
       }
-      known = atomic_sites_.emplace(key, AtomicSite{location_of(w, at), t.sensitivity, 0, thread, kNoThread}).first;
+      known = atomic_sites_.emplace(key, AtomicSite{location_of(warp, at), t.sensitivity, 0, thread, kNoThread}).first;
     }
     known->second.atomics++;
     if (known->second.second == kNoThread && thread != known->second.first) known->second.second = thread;
@@ -94,6 +94,7 @@ void LaunchReport::on_launch_end(const Launch& launch, const LaunchResult& outco
         "\", " + json_triple("grid", launch.grid) + ", " + json_triple("block", launch.block) + ", " +
         json_pair("instructions", outcome.instructions) + ", " + json_pair("atomics", outcome.atomics) + ", " +
         json_pair("choices", outcome.schedule_choices) + ", \"order_dependent\": [" + order_dependent_lines() + "]" +
+        (verdicts_ ? ", \"order\": " + verdicts_->verdict() : "") +
         (omitted_ ? ", " + json_pair("atomics_left_out", omitted_) : "") + "}\n");
 }
 

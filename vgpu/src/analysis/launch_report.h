@@ -8,6 +8,13 @@
 
 namespace vgpu {
 
+// What another observer has to say of the launch that has ended.
+class LaunchVerdicts {
+ public:
+  virtual ~LaunchVerdicts() = default;
+  virtual std::string verdict() const = 0;  // a JSON object
+};
+
 class LaunchReport : public Observer {
  public:
   explicit LaunchReport(std::FILE* to) : to_(to) {}
@@ -16,6 +23,9 @@ class LaunchReport : public Observer {
   void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
   void on_launch_end(const Launch&, const LaunchResult&) override;
   void on_fallback(const char* call, uint64_t launch) override;
+
+  void add_verdicts(const LaunchVerdicts& verdicts) { verdicts_ = &verdicts; }
+  void write(std::string text);
 
  private:
   struct SiteKey {
@@ -35,9 +45,9 @@ class LaunchReport : public Observer {
     uint64_t atomics, first, second;  // the first two threads that differ
   };
   std::string order_dependent_lines() const;
-  void write(std::string text);
 
   std::FILE* to_;
+  const LaunchVerdicts* verdicts_ = nullptr;
   uint64_t written_ = 0, omitted_ = 0;
   std::unordered_map<SiteKey, AtomicSite, SiteHash> atomic_sites_;
 };

@@ -30,14 +30,14 @@ bool Memcheck::declared(uint32_t offset, uint32_t bytes) const {
                      [=](const DecodedFunction::Variable& one) { return offset >= one.begin && offset + bytes <= one.end; });
 }
 
-void Memcheck::on_access(const WarpContext& w, const Instruction& i, const MemoryAccess& t) {
+void Memcheck::on_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& t) {
   for (uint32_t k = 0; k < t.count; k++) {
     const uint8_t* at = t.addresses[t.lane_order[k]];
-    if (!is_shared(w, at)) continue;
-    const uint32_t offset = static_cast<uint32_t>(at - w.shared);
+    if (!is_shared(warp, at)) continue;
+    const uint32_t offset = static_cast<uint32_t>(at - warp.shared);
     if (declared(offset, t.bytes) || (found_.size() == kMaxLines && !found_.count(i.line))) continue;
     auto [access, fresh] = found_.try_emplace(i.line);
-    if (fresh) access->second = {global_thread_index(w, t.lane_order[k]), offset, t.kind, 0};
+    if (fresh) access->second = {global_thread_index(warp, t.lane_order[k]), offset, t.kind, 0};
     access->second.times++;
   }
 }

@@ -19,10 +19,10 @@ uint64_t clock_value(const std::map<uint64_t, uint64_t>& of, uint64_t who) {
 }
 
 // Of shared memory each block has its own, perhaps where another block's was.
-uint64_t shadow_key(const WarpContext& w, const uint8_t* at) {
-  bool shared = is_shared(w, at);
-  uint64_t offset = static_cast<uint64_t>(at - w.shared);
-  return shared ? (1ull << 63) | (uint64_t(w.block) << 20) | offset >> 2 : reinterpret_cast<uint64_t>(at) >> 2;
+uint64_t shadow_key(const WarpContext& warp, const uint8_t* at) {
+  bool shared = is_shared(warp, at);
+  uint64_t offset = static_cast<uint64_t>(at - warp.shared);
+  return shared ? (1ull << 63) | (uint64_t(warp.block) << 20) | offset >> 2 : reinterpret_cast<uint64_t>(at) >> 2;
 }
 
 const char* access_kind_name(AccessKind what) {
@@ -41,9 +41,9 @@ void RaceDetector::on_launch_begin(const Launch&) {
   access_index_ = 0;
 }
 
-RaceDetector::ThreadState& RaceDetector::thread(const WarpContext& w, uint64_t number) {
+RaceDetector::ThreadState& RaceDetector::thread(const WarpContext& warp, uint64_t number) {
   auto [found, fresh] = threads_.try_emplace(number);
-  if (fresh) blocks_[w.block].threads.push_back(number);
+  if (fresh) blocks_[warp.block].threads.push_back(number);
   return found->second;
 }
 
@@ -55,22 +55,22 @@ bool RaceDetector::happens_before(const AccessEpoch& one, const AccessEpoch& now
          std::max(clock_value(own.threads, one.thread), clock_value(block.clock.threads, one.thread)) > one.epoch;
 }
 
-void RaceDetector::check_pair(const WarpContext& w, const AccessEpoch& one, const AccessEpoch& now, const uint8_t* at) {
+void RaceDetector::check_pair(const WarpContext& warp, const AccessEpoch& one, const AccessEpoch& now, const uint8_t* at) {
   if (!one.access_index || one.access_index == now.access_index || !(one.bytes & now.bytes) || (one.strong && now.strong))
     return;
   if (happens_before(one, now)) return;
   auto lines = std::make_tuple(one.line, now.line);
   if (races_.size() == kMaxRaces && !races_.count(lines)) return;
   Race& race = races_[lines];
-  if (!race.times++) race.first = one, race.second = now, race.at = location_of(w, at);
+  if (!race.times++) race.first = one, race.second = now, race.at = location_of(warp, at);
 }
 
-void RaceDetector::check_word(const WarpContext& w, const uint8_t* at, AccessEpoch now) {
-  if (shadow_memory_.size() == kMaxShadowCells && !shadow_memory_.count(shadow_key(w, at))) return;
-  ShadowCell& place = shadow_memory_[shadow_key(w, at)];
-  check_pair(w, place.write, now, at);
+void RaceDetector::check_word(const WarpContext& warp, const uint8_t* at, AccessEpoch now) {
+  if (shadow_memory_.size() == kMaxShadowCells && !shadow_memory_.count(shadow_key(warp, at))) return;
+  ShadowCell& place = shadow_memory_[shadow_key(warp, at)];
+  check_pair(warp, place.write, now, at);
   if (now.what != AccessKind::Read) {
-    for (const AccessEpoch& one : place.reads) check_pair(w, one, now, at);
+    for (const AccessEpoch& one : place.reads) check_pair(warp, one, now, at);
     place.reads.clear();
     place.write = now;
     return;
@@ -83,51 +83,51 @@ void RaceDetector::check_word(const WarpContext& w, const uint8_t* at, AccessEpo
 
 // What a strong access hands on: what was before the last fence, or is before it where it releases; what is read counts from
 // the next fence on, or at once where it acquires.
-void RaceDetector::synchronize(const WarpContext& w, uint64_t number, const MemoryAccess& t, const uint8_t* at) {
-  ThreadState& own = thread(w, number);
-  VectorClock& here = release_clocks_[shadow_key(w, at)];
-  if (t.order & kRelease) release(w, number, own);
+void RaceDetector::synchronize(const WarpContext& warp, uint64_t number, const MemoryAccess& t, const uint8_t* at) {
+  ThreadState& own = thread(warp, number);
+  VectorClock& here = release_clocks_[shadow_key(warp, at)];
+  if (t.order & kRelease) release(warp, number, own);
   if (t.kind != AccessKind::Write) (t.order & kAcquire ? own.clock : own.pending_acquire).join(here);
   if (t.kind == AccessKind::Read) return;
   here.join(own.release_clock);
-  here.join(blocks_[w.block].release_clock);
+  here.join(blocks_[warp.block].release_clock);
 }
 
-void RaceDetector::on_access(const WarpContext& w, const Instruction& i, const MemoryAccess& t) {
+void RaceDetector::on_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& t) {
   access_index_++;
   for (uint32_t k = 0; k < t.count; k++) {
     const uint8_t* at = t.addresses[t.lane_order[k]];
-    if (location_of(w, at).space == Location::None) continue;
-    uint64_t number = global_thread_index(w, t.lane_order[k]);
-    AccessEpoch now{number, w.block, 0, thread(w, number).epoch, access_index_, i.line, t.kind, t.strong(), 0xf};
-    now.barriers = blocks_[w.block].barriers;
-    if (t.strong()) synchronize(w, number, t, at);
+    if (location_of(warp, at).space == Location::None) continue;
+    uint64_t number = global_thread_index(warp, t.lane_order[k]);
+    AccessEpoch now{number, warp.block, 0, thread(warp, number).epoch, access_index_, i.line, t.kind, t.strong(), 0xf};
+    now.barriers = blocks_[warp.block].barriers;
+    if (t.strong()) synchronize(warp, number, t, at);
     if (t.bytes < 4) now.bytes = static_cast<uint8_t>(((1u << t.bytes) - 1) << (reinterpret_cast<uint64_t>(at) & 3));
-    for (uint32_t from = 0; from < t.bytes; from += 4) check_word(w, at + from, now);
+    for (uint32_t from = 0; from < t.bytes; from += 4) check_word(warp, at + from, now);
   }
 }
 
-void RaceDetector::release(const WarpContext& w, uint64_t number, ThreadState& own) {
-  const BlockState& block = blocks_[w.block];
+void RaceDetector::release(const WarpContext& warp, uint64_t number, ThreadState& own) {
+  const BlockState& block = blocks_[warp.block];
   own.release_clock = own.clock;
   own.release_clock.join(block.clock);
-  own.release_clock.blocks[w.block] = block.barriers;
+  own.release_clock.blocks[warp.block] = block.barriers;
   own.release_clock.threads[number] = ++own.epoch;
   own.fenced = true;
 }
 
-void RaceDetector::on_fence(const WarpContext& w) {
-  for (uint32_t left = w.active_mask; left; left &= left - 1) {
-    uint64_t number = global_thread_index(w, static_cast<uint32_t>(__builtin_ctz(left)));
-    ThreadState& own = thread(w, number);
+void RaceDetector::on_fence(const WarpContext& warp) {
+  for (uint32_t left = warp.active_mask; left; left &= left - 1) {
+    uint64_t number = global_thread_index(warp, static_cast<uint32_t>(__builtin_ctz(left)));
+    ThreadState& own = thread(warp, number);
     own.clock.join(own.pending_acquire);
     own.pending_acquire = VectorClock();
-    release(w, number, own);
+    release(warp, number, own);
   }
 }
 
-void RaceDetector::on_block_barrier(uint32_t number) {
-  BlockState& block = blocks_[number];
+void RaceDetector::on_block_barrier(const WarpContext& warp, bool) {
+  BlockState& block = blocks_[warp.block];
   for (uint64_t one : block.threads) {
     ThreadState& own = threads_.at(one);
     block.clock.join(own.clock);
@@ -139,12 +139,12 @@ void RaceDetector::on_block_barrier(uint32_t number) {
   block.barriers++;
 }
 
-void RaceDetector::on_warp_sync(const WarpContext& w, uint32_t mask) {
+void RaceDetector::on_warp_sync(const WarpContext& warp, uint32_t mask) {
   VectorClock all;
   auto each_of = [&](auto f) {
     for (uint32_t left = mask; left; left &= left - 1) {
-      uint64_t number = global_thread_index(w, static_cast<uint32_t>(__builtin_ctz(left)));
-      f(number, thread(w, number));
+      uint64_t number = global_thread_index(warp, static_cast<uint32_t>(__builtin_ctz(left)));
+      f(number, thread(warp, number));
     }
   };
   VectorClock release_clock, read;

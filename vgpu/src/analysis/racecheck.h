@@ -16,7 +16,7 @@ class RaceDetector : public Observer {
   void on_launch_begin(const Launch&) override;
   void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
   void on_fence(const WarpContext&) override;
-  void on_block_barrier(uint32_t block) override;
+  void on_block_barrier(const WarpContext&, bool whole) override;
   void on_warp_sync(const WarpContext&, uint32_t mask) override;
   void on_launch_end(const Launch&, const LaunchResult&) override;
 
@@ -53,12 +53,12 @@ class RaceDetector : public Observer {
     uint64_t times = 0;
   };
 
-  ThreadState& thread(const WarpContext& w, uint64_t number);
+  ThreadState& thread(const WarpContext& warp, uint64_t number);
   bool happens_before(const AccessEpoch& one, const AccessEpoch& now) const;
-  void check_pair(const WarpContext& w, const AccessEpoch& one, const AccessEpoch& now, const uint8_t* at);
-  void check_word(const WarpContext& w, const uint8_t* at, AccessEpoch now);
-  void synchronize(const WarpContext& w, uint64_t number, const MemoryAccess& t, const uint8_t* at);
-  void release(const WarpContext& w, uint64_t number, ThreadState& own);
+  void check_pair(const WarpContext& warp, const AccessEpoch& one, const AccessEpoch& now, const uint8_t* at);
+  void check_word(const WarpContext& warp, const uint8_t* at, AccessEpoch now);
+  void synchronize(const WarpContext& warp, uint64_t number, const MemoryAccess& t, const uint8_t* at);
+  void release(const WarpContext& warp, uint64_t number, ThreadState& own);
 
   std::unordered_map<uint64_t, ThreadState> threads_;
   std::unordered_map<uint64_t, BlockState> blocks_;

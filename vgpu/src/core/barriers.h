@@ -11,6 +11,7 @@ constexpr uint32_t kBarriersPerBlock = 16;
 struct Barrier {
   uint32_t arrived = 0, expected = 0;  // threads; 0: all that live
   uint32_t holding = 0, votes = 0;     // those whose predicate holds, of those that gave one
+  bool some_only_arrived = false;      // and did not wait
 };
 
 class Barriers {

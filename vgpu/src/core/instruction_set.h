@@ -50,6 +50,21 @@ enum DivergenceTest : uint8_t { kIfDiverged, kIfConverged };
 
 enum BarrierMode : uint8_t { kBarrierSync, kBarrierArrive, kBarrierCount, kBarrierAll, kBarrierAny };
 
+// What a schedule, and not the program, decides of an instruction's result.  DependentLaunch: the next launch may begin
+// before this one has ended.  StaleRead: of what the same launch has written.
+enum class ScheduleSource : uint8_t {
+  None,
+  Clock,
+  Processor,  // on which multiprocessor, in which of its places, in which grid
+  ActiveLanes,
+  InactiveLane,  // a value of a lane that takes no part
+  PartialVote,  // at a barrier, of some of a block's threads
+  Heap,
+  Output,
+  DependentLaunch,
+  StaleRead,
+};
+
 // Registers are byte offsets into a warp's frame: 32 lanes of their type one after the other, or, of a predicate, one bit
 // a lane.
 struct Instruction {
@@ -63,6 +78,13 @@ struct Instruction {
   uint32_t vector_registers[4] = {0, 0, 0, 0};
   int64_t imm = 0;
   uint32_t line = 0;  // of the module's text
+  // For analyses, as far as the set knows it.
+  bool result_unused = false;  // no other instruction names the registers that it writes
+  ScheduleSource source = ScheduleSource::None;
+  // Of a compare-and-swap: the update that its loop makes of memory, with the operand in vector_registers; None: it is no
+  // such loop.
+  AtomicOperation update = AtomicOperation::None;
+  ValueType update_type = ValueType::Unsigned;
 };
 
 // Where `call` takes its arguments from and puts its results, in the caller's scratch space.
@@ -80,6 +102,8 @@ struct DecodedFunction {
   std::vector<std::vector<uint32_t>> branch_tables;
   std::vector<CallSite> calls;
   std::vector<std::string> address_taken;  // functions whose addresses it takes
+  // Its instructions say what a proof needs: unused results, sources that a schedule decides, update loops.
+  bool is_provable = false;
   uint32_t register_bytes = 0;  // of one warp's frame; the special ones come first
   std::vector<uint8_t> constants;  // what the frame holds behind the registers, the same for every warp
   // Words behind the registers that each launch brings: of its parameters, or of a variable that kernels only read.

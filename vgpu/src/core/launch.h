@@ -19,6 +19,7 @@ struct Launch {
   uint64_t max_instructions = 0;    // of all lanes together; 0: no limit
   uint64_t index = 0;               // since the schedule was set
   Observer* observer = nullptr;
+  uint32_t operation = 0;            // of its stream, for observers that ask what comes before it
   DeviceHeap* heap = nullptr;              // from which the kernel may take memory
   const TextureObjects* textures = nullptr;
   uint64_t grid_workspace = 0;       // of a cooperative launch: where its blocks meet (cooperative groups' grid.sync())

@@ -4,33 +4,16 @@
 #include <memory>
 #include <vector>
 
+#include "memory_access.h"
+
 namespace vgpu {
 
 struct Instruction;
 struct WarpContext;
 struct Launch;
 struct LaunchResult;
-
-// How far an access is meant for other threads.  Strong: atomic, volatile or relaxed, two of these are no race; and what the
-// words `acquire` and `release` add to that.
-enum MemoryOrder : uint8_t { kWeak = 0, kStrong = 1, kAcquire = 2, kRelease = 4 };
-
-enum class AccessKind : uint8_t { Read, Write, Atomic };
-
-// By what the order of atomics may show: nothing, a sum's rounding, who comes last, the old value that each gets.
-enum class OrderSensitivity : uint8_t { Nothing, Rounding, LastWriterWins, ReturnsOldValue };
-
-// What one instruction of a warp does to memory that others see, just before it does it.
-struct MemoryAccess {
-  AccessKind kind;
-  uint8_t order;  // of MemoryOrder
-  OrderSensitivity sensitivity;
-  uint32_t bytes;
-  uint8_t* const* addresses;  // of each lane
-  const uint8_t* lane_order;  // in the order in which they come
-  uint32_t count;
-  bool strong() const { return order != kWeak; }
-};
+struct DecodedFunction;
+enum class ScheduleSource : uint8_t;
 
 class Observer {
  public:
@@ -38,8 +21,10 @@ class Observer {
   virtual void on_launch_begin(const Launch&) {}
   virtual void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) = 0;
   virtual void on_fence(const WarpContext&) {}                  // of the active lanes
-  virtual void on_block_barrier(uint32_t /* block */) {}        // all its threads have met
+  virtual void on_block_barrier(const WarpContext&, bool /* whole */) {}  // threads of a block have met: all that live?
   virtual void on_warp_sync(const WarpContext&, uint32_t /* mask */) {}  // lanes of a warp have
+  virtual void on_function_entry(const DecodedFunction&) {}  // by a call
+  virtual void on_schedule_source(const Instruction&, ScheduleSource) {}  // a result that is nobody's to rely on
   virtual void on_launch_end(const Launch&, const LaunchResult&) {}
   virtual void on_fallback(const char* /* call */, uint64_t /* launch: the next one's number */) {}
 };
@@ -58,11 +43,17 @@ class ObserverList : public Observer {
   void on_fence(const WarpContext& warp) override {
     for (auto& one : all_) one->on_fence(warp);
   }
-  void on_block_barrier(uint32_t block) override {
-    for (auto& one : all_) one->on_block_barrier(block);
+  void on_block_barrier(const WarpContext& warp, bool whole) override {
+    for (auto& one : all_) one->on_block_barrier(warp, whole);
   }
   void on_warp_sync(const WarpContext& warp, uint32_t mask) override {
     for (auto& one : all_) one->on_warp_sync(warp, mask);
+  }
+  void on_function_entry(const DecodedFunction& function) override {
+    for (auto& one : all_) one->on_function_entry(function);
+  }
+  void on_schedule_source(const Instruction& i, ScheduleSource source) override {
+    for (auto& one : all_) one->on_schedule_source(i, source);
   }
   void on_launch_end(const Launch& launch, const LaunchResult& outcome) override {
     for (auto& one : all_) one->on_launch_end(launch, outcome);

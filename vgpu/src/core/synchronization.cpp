@@ -62,6 +62,7 @@ Step Block::arrive(Warp& warp, uint32_t group, const Instruction& i, uint32_t ma
     barrier.votes += count_lanes(mask);
   }
   if (i.variant == kBarrierArrive) {
+    barrier.some_only_arrived = true;
     g.pc++;
   } else {
     g.state = GroupState::AwaitingBarrier;
@@ -80,11 +81,15 @@ void Block::release_barrier(uint32_t which) {
   const Barrier barrier = barriers_.take(which);
   if (context_.deferred)
     for (DeferralList& own : deferrals_) context_.deferred->settle(own, kFullMask);
-  if (context_.observer) context_.observer->on_block_barrier(context_.block);
+  const bool whole = !barrier.some_only_arrived && barrier.arrived >= live_threads_;
+  if (context_.observer) context_.observer->on_block_barrier(context_, whole);
   for (Warp& warp : warps_) {
     for (ConvergenceGroup& g : warp.groups) {
       if (g.state != GroupState::AwaitingBarrier || g.barrier != which) continue;
-      if (instruction_of(g).variant >= kBarrierCount) write_vote(g, barrier);
+      if (instruction_of(g).variant >= kBarrierCount) {
+        write_vote(g, barrier);
+        if (context_.observer && !whole) context_.observer->on_schedule_source(instruction_of(g), ScheduleSource::PartialVote);
+      }
       g.state = GroupState::Ready;
       g.preempted = false;
       g.pc++;

@@ -48,7 +48,7 @@ struct Copy {
   size_t bytes;
   bool to_device = false, from_device = false;
 };
-CudaResult copy_at_once(const Copy& what);           // in no order
+CudaResult copy_at_once(const Copy& what, uint32_t operation);  // in no order; operation: of its stream
 int copy_now(const Copy& what);                  // after all that the legacy default stream waits for
 int copy_on(void* stream, const Copy& what);     // in the stream's order; at once where an end is the host's and not pinned
 // Rows of `count` values of `size` bytes each, `pitch` bytes apart, in the device's memory.

@@ -29,19 +29,6 @@ std::FILE* open_report_file(const char* variable, const std::string& name) {
   std::exit(2);
 }
 
-// VGPU_USED=FILE: it is there once a program has begun to use the device.
-// VGPU_REPORT=FILE, VGPU_MEMORY_TRACE=LAUNCH:FILE, VGPU_CHECK: see the folder analysis/.
-void make_observers(ObserverList& all, DeviceMemory& memory, bool& guards_shared) {
-  const Settings& asked = settings();
-  if (!asked.used.empty()) std::fclose(open_report_file("VGPU_USED", asked.used));
-  if (!asked.report.empty()) all.add(std::make_unique<LaunchReport>(open_report_file("VGPU_REPORT", asked.report)));
-  if (asked.checks.count("racecheck")) all.add(std::make_unique<RaceDetector>());
-  if (asked.checks.count("initcheck")) all.add(std::make_unique<UninitializedReads>()), memory.track_writes();
-  if (asked.checks.count("memcheck")) all.add(std::make_unique<Memcheck>()), guards_shared = true;
-  if (!asked.trace.empty())
-    all.add(std::make_unique<MemoryTrace>(asked.traced, open_report_file("VGPU_MEMORY_TRACE", asked.trace)));
-}
-
 CudaResult result_of(KernelFault fault) {
   switch (fault) {
     case KernelFault::None: return kSuccess;
@@ -98,7 +85,42 @@ Device::Device()
       capability_fixed_(settings().capability),
       log_(static_cast<int>(settings().log)),
       max_instructions_(settings().limit) {
-  make_observers(observers_, memory_, guards_shared_);
+  make_observers();
+}
+
+// VGPU_USED=FILE: it is there once a program has begun to use the device.
+// VGPU_REPORT=FILE, VGPU_MEMORY_TRACE=LAUNCH:FILE, VGPU_CHECK: see the folder analysis/.
+void Device::make_observers() {
+  const Settings& asked = settings();
+  if (!asked.used.empty()) std::fclose(open_report_file("VGPU_USED", asked.used));
+  std::unique_ptr<LaunchReport> report;
+  if (!asked.report.empty()) report = std::make_unique<LaunchReport>(open_report_file("VGPU_REPORT", asked.report));
+  if (asked.checks.count("order")) {
+    stream_order_ = std::make_unique<StreamOrder>();
+    memory_.track_writes();
+    auto prover = std::make_unique<OrderProver>(*stream_order_, memory_, memory_.total(), report.get());
+    prover_ = prover.get();
+    if (report) report->add_verdicts(*prover);
+    observers_.add(std::move(prover));  // before the report, which asks it
+  }
+  if (report) observers_.add(std::move(report));
+  if (asked.checks.count("racecheck")) observers_.add(std::make_unique<RaceDetector>());
+  if (asked.checks.count("initcheck")) observers_.add(std::make_unique<UninitializedReads>()), memory_.track_writes();
+  if (asked.checks.count("memcheck")) observers_.add(std::make_unique<Memcheck>()), guards_shared_ = true;
+  if (!asked.trace.empty())
+    observers_.add(std::make_unique<MemoryTrace>(asked.traced, open_report_file("VGPU_MEMORY_TRACE", asked.trace)));
+}
+
+void Device::on_transfer(uint32_t operation, const Transfer& transfer) {
+  if (!prover_) return;
+  std::lock_guard<std::mutex> hold(lock_);
+  prover_->on_transfer(operation, transfer, launches_since_schedule_);
+}
+
+void Device::on_host_source(const char* what) {
+  if (!prover_) return;
+  std::lock_guard<std::mutex> hold(lock_);
+  prover_->on_host_source(what, launches_since_schedule_);
 }
 
 void Device::set_last_error(const std::string& why) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/order/prover.h"
 #include "core/device_heap.h"
 #include "core/error.h"
 #include "core/launch.h"
@@ -107,6 +108,11 @@ class Device {
   void set_last_error(const std::string& why);
   CudaResult set_sticky_error(CudaResult fault, const std::string& why);  // for good
   void record_fallback(const char* call);
+  // Of VGPU_CHECK=order, without the lock: copies and fills, just before they are done, and what a host's decision may depend
+  // on.  Without the check there is no order, and they do nothing.
+  StreamOrder* stream_order() { return stream_order_.get(); }
+  void on_transfer(uint32_t operation, const Transfer& transfer);
+  void on_host_source(const char* what);
   void set_schedule(const Schedule& schedule) { schedule_ = schedule, launches_since_schedule_ = 0; }
 
   // A launch, as far as it can be told before it runs: checked, with a copy of its parameters and its number.  A kernel is
@@ -126,6 +132,7 @@ class Device {
   CudaResult check(Kernel& kernel, const Configuration& how);
   void* grid_workspace();
   CudaResult take(Launch& launch, const Kernel& kernel, const Arguments& given);
+  void make_observers();
   void log_launch(const Launch& launch, const LaunchResult& outcome) const;
 
   std::mutex lock_;
@@ -134,6 +141,8 @@ class Device {
   TextureObjects textures_;
   Schedule schedule_;
   ObserverList observers_;
+  std::unique_ptr<StreamOrder> stream_order_;
+  OrderProver* prover_ = nullptr;  // one of the observers
   int capability_;
   bool capability_fixed_;
   bool guards_shared_ = false;

@@ -75,10 +75,10 @@ CudaResult check(const Memcpy3DParams& what) {
     if (!sound(*side, what) || !allocated(*side, what)) return kInvalidValue;
   return kSuccess;
 }
-int copy(const Memcpy3DParams& what) {
+int copy(const Memcpy3DParams& what, uint32_t operation) {
   for (size_t z = 0; z < what.depth; z++)
     for (size_t y = 0; y < what.height; y++)
-      if (int error = copy_at_once({row(what.to, y, z), row(what.from, y, z), what.width})) return error;
+      if (int error = copy_at_once({row(what.to, y, z), row(what.from, y, z), what.width}, operation)) return error;
   return kSuccess;
 }
 bool on_host(const Memcpy3DSide& of) { return of.kind != kDevice && !Device::get().memory().find(base(of)).end; }
@@ -95,11 +95,13 @@ template <class T> int fill(void* stream, uint64_t at, size_t pitch, T value, si
 namespace vgpu {
 
 int copy_box_now(const Memcpy3DParams& asked) {
-  if (CudaResult broken = wait_for(*stream_of(nullptr))) return broken;
+  const Stream& legacy = *stream_of(nullptr);
+  if (CudaResult broken = come_after(legacy)) return broken;
   Memcpy3DParams what = asked;
   if (CudaResult wrong = resolve(what)) return wrong;
   if (CudaResult wrong = check(what)) return wrong;
-  return copy(what);
+  if (int error = copy(what, add_operation(legacy))) return error;
+  return wait_for(legacy);
 }
 int copy_box_on(void* handle, const Memcpy3DParams& asked) {
   Stream* stream = stream_of(handle);
@@ -107,11 +109,13 @@ int copy_box_on(void* handle, const Memcpy3DParams& asked) {
   Memcpy3DParams what = asked;
   if (CudaResult wrong = resolve(what)) return wrong;
   if (CudaResult wrong = check(what)) return wrong;
+  const uint32_t operation = add_operation(*stream);
   if (on_host(what.from) || on_host(what.to)) {
-    if (CudaResult broken = wait_for(*stream)) return broken;
-    return copy(what);
+    if (CudaResult broken = come_after(*stream)) return broken;
+    if (int error = copy(what, operation)) return error;
+    return wait_for(*stream);
   }
-  return in_order(handle, [=] { return copy(what); });
+  return in_order(handle, [=] { return copy(what, operation); });
 }
 
 }  // namespace vgpu

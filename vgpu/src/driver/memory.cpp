@@ -101,11 +101,12 @@ CudaResult check(const Fill& what) {
   const bool odd = what.at % what.size || (what.rows > 1 && (what.pitch % what.size || what.pitch < what.count * what.size));
   return large || odd || !known(what.at, bytes_of_rows(what), true) ? kInvalidValue : kSuccess;
 }
-CudaResult fill(const Fill& what) {
+CudaResult fill(const Fill& what, uint32_t operation) {
   if (CudaResult wrong = check(what)) return wrong;
   if (!what.count) return kSuccess;  // then its address may be null
   for (size_t row = 0; row < what.rows; row++) {
     char* at = static_cast<char*>(pointer(what.at + row * what.pitch));
+    Device::get().on_transfer(operation, {address(at), 0, what.count * what.size, what.value, uint32_t(what.size)});
     if (what.size == 1) std::memset(at, static_cast<int>(what.value), what.count);
     else
       for (size_t k = 0; k < what.count; k++) std::memcpy(at + k * what.size, &what.value, what.size);
@@ -118,11 +119,8 @@ template <class T> int set(uint64_t at, T value, size_t count) { return fill_now
 template <class T> int set_on(void* stream, uint64_t at, T value, size_t count) {
   return fill_on(stream, {at, 0, value, sizeof value, count, 1});
 }
-// What is done at once is in the order of the legacy default stream.
-template <class T, class F> int now(const T& what, F f) {
-  if (CudaResult broken = wait_for(*stream_of(nullptr))) return broken;
-  return f(what);
-}
+// Is an end of it the host's?  Then the host waits.
+bool waits(const Copy& what) { return !memory().find(what.to).device || !memory().find(what.from).device; }
 
 }  // namespace
 
@@ -147,8 +145,9 @@ void free_memory_of(const void* context) {
   }
 }
 
-CudaResult copy_at_once(const Copy& what) {
+CudaResult copy_at_once(const Copy& what, uint32_t operation) {
   if (CudaResult wrong = check(what)) return wrong;
+  Device::get().on_transfer(operation, {what.to, what.from, what.bytes});
   if (what.bytes) std::memmove(pointer(what.to), pointer(what.from), what.bytes);
   return memory().propagate_written(what.to, what.from, what.bytes), kSuccess;
 }
@@ -157,23 +156,35 @@ bool pinned(const void* at) {
   const Allocation found = memory().find(address(at));
   return found.end && !found.device;
 }
-int copy_now(const Copy& what) { return now(what, copy_at_once); }
+// What is done at once is in the order of the legacy default stream.
+int copy_now(const Copy& what) {
+  const Stream& legacy = *stream_of(nullptr);
+  if (CudaResult broken = come_after(legacy)) return broken;
+  if (CudaResult wrong = copy_at_once(what, add_operation(legacy))) return wrong;
+  return waits(what) ? wait_for(legacy) : kSuccess;
+}
 int copy_on(void* handle, const Copy& what) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
   if (CudaResult broken = Device::get().sticky_error()) return broken;
   if (CudaResult wrong = check(what)) return wrong;
   const bool both = memory().find(what.to).end && memory().find(what.from).end;
-  if (both) return in_order(handle, [=] { return copy_at_once(what); });
-  if (CudaResult broken = wait_for(*stream)) return broken;
-  return copy_at_once(what);
+  const uint32_t operation = add_operation(*stream);
+  if (both) return in_order(handle, [=] { return copy_at_once(what, operation); });
+  if (CudaResult broken = come_after(*stream)) return broken;
+  if (CudaResult wrong = copy_at_once(what, operation)) return wrong;
+  return memory().find(what.to).end ? kSuccess : wait_for(*stream);
 }
-int fill_now(const Fill& what) { return now(what, fill); }
+int fill_now(const Fill& what) {
+  const Stream& legacy = *stream_of(nullptr);
+  if (CudaResult broken = come_after(legacy)) return broken;
+  return fill(what, add_operation(legacy));
+}
 int fill_on(void* handle, const Fill& what) {
   if (!stream_of(handle)) return kInvalidHandle;
   if (CudaResult broken = Device::get().sticky_error()) return broken;
   if (CudaResult wrong = check(what)) return wrong;
-  return in_order(handle, [=] { return fill(what); });
+  return in_order(handle, [what, operation = add_operation(*stream_of(handle))] { return fill(what, operation); });
 }
 
 }  // namespace vgpu

@@ -251,9 +251,11 @@ API int cuOccupancyMaxPotentialBlockSizeWithFlags(int* blocks, int* threads, voi
 namespace vgpu {
 
 int launch(Kernel& kernel, const Configuration& how, const Arguments& given, void* stream) {
-  if (!stream_of(stream)) return kInvalidHandle;
+  const Stream* on = stream_of(stream);
+  if (!on) return kInvalidHandle;
   Launch made;
   if (CudaResult wrong = Device::get().prepare(made, kernel, how, given)) return wrong;
+  made.operation = add_operation(*on);
   return in_order(stream, [made = std::move(made)] { return Device::get().run(made); });
 }
 

@@ -61,8 +61,10 @@ const Variable kVariables[] = {
     {"VGPU_MAX_INSTRUCTIONS", "a number of instructions; 0: no limit",
      [](Settings& to, const std::string& v) { to.limit = number(v, 0, UINT64_MAX); }},
     {"VGPU_LOG", "0 or 1", [](Settings& to, const std::string& v) { to.log = number(v, 0, 1); }},
-    {"VGPU_CHECK", "racecheck, initcheck, memcheck, or several, separated by commas",
-     [](Settings& to, const std::string& v) { to.checks = words(v, {"racecheck", "initcheck", "memcheck"}, "unknown check"); }},
+    {"VGPU_CHECK", "racecheck, initcheck, memcheck, order, or several, separated by commas",
+     [](Settings& to, const std::string& v) {
+       to.checks = words(v, {"racecheck", "initcheck", "memcheck", "order"}, "unknown check");
+     }},
     {"VGPU_CPU_FALLBACKS", "cublas, cudnn, both separated by a comma, or all", read_cpu_fallbacks},
     {"VGPU_MEMORY_TRACE", "LAUNCH:FILE, LAUNCH a number from 0", read_trace},
     {"VGPU_REPORT", "a file", [](Settings& to, const std::string& v) { to.report = v; }},

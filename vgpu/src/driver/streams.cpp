@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "analysis/order/stream_order.h"
 #include "api.h"
 #include "handles.h"
 
@@ -65,7 +66,10 @@ std::atomic<bool> any_deferred{false};
 bool done(uint64_t number) { return !any_deferred || Deferred::get().done(number); }
 
 Stream& legacy() {
-  static Stream* one = new Stream;
+  static Stream* one = [] {
+    auto* made = new Stream;
+    return made->number = StreamOrder::kLegacy, made;
+  }();
   return *one;
 }
 Stream& per_thread() {
@@ -105,6 +109,10 @@ CudaResult wait_until(uint64_t number) {
 }
 CudaResult state_at(uint64_t number) { return done(number) ? Device::get().sticky_error() : kNotReady; }
 
+void wait_for_event(const Event& event) {
+  if (StreamOrder* order = Device::get().stream_order()) order->on_host_wait_event(event.number);
+}
+
 int make_stream(void** stream, unsigned flags, int priority) {
   if (!stream || flags > 1) return kInvalidValue;
   if (CudaResult broken = Device::get().sticky_error()) return broken;
@@ -134,6 +142,16 @@ void* dummy_handle() {
 
 bool in_host_function() { return in_host_function_; }
 
+uint32_t next_stream_number() {
+  static std::atomic<uint32_t> last{StreamOrder::kLegacy};
+  return ++last;
+}
+
+uint32_t add_operation(const Stream& stream) {
+  StreamOrder* order = Device::get().stream_order();
+  return order ? order->add(stream.number, stream.blocking()) : 0;
+}
+
 void destroy_streams_of(const void* context) {
   Handles<Stream>::all().take_where([=](const Stream& one) { return one.owner == context; });
   Handles<Event>::all().take_where([=](const Event& one) { return one.owner == context; });
@@ -144,8 +162,15 @@ Stream* stream_of(void* handle) {
   return address(handle) == 2 ? &per_thread() : alive<Stream>(handle);  // CU_STREAM_PER_THREAD
 }
 CudaResult state_of(const Stream& stream) { return state_at(before(stream)); }
-CudaResult wait_for(const Stream& stream) { return wait_until(before(stream)); }
-CudaResult wait_for_all() { return wait_until(any_deferred ? Deferred::get().issued() : 0); }
+CudaResult come_after(const Stream& stream) { return wait_until(before(stream)); }
+CudaResult wait_for(const Stream& stream) {
+  if (StreamOrder* order = Device::get().stream_order()) order->on_host_wait(stream.number, stream.blocking());
+  return wait_until(before(stream));
+}
+CudaResult wait_for_all() {
+  if (StreamOrder* order = Device::get().stream_order()) order->on_host_wait_all();
+  return wait_until(any_deferred ? Deferred::get().issued() : 0);
+}
 CudaResult defer(Stream& stream, Work work) {
   any_deferred = true;
   return comes_after(stream, Deferred::get().add(std::move(work))), kSuccess;
@@ -160,10 +185,19 @@ API int cuStreamDestroy_v2(void* stream) {
   return Handles<Stream>::all().take(stream) ? kSuccess : kInvalidHandle;
 }
 API int cuStreamSynchronize(void* stream) { return with_stream(stream, wait_for); }
-API int cuStreamQuery(void* stream) { return with_stream(stream, state_of); }
+// Whoever asks is taken to go on only where all is done.
+API int cuStreamQuery(void* stream) {
+  return with_stream(stream, [](Stream& of) {
+    if (StreamOrder* order = Device::get().stream_order()) order->on_host_wait(of.number, of.blocking());
+    return state_of(of);
+  });
+}
 API int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   return with_stream(stream, [=](Stream& waits) {
-    return with_event(event, [&](Event& on) { return comes_after(waits, on.after), kSuccess; });
+    return with_event(event, [&](Event& on) {
+      if (StreamOrder* order = Device::get().stream_order()) order->wait(waits.number, on.number);
+      return comes_after(waits, on.after), kSuccess;
+    });
   });
 }
 API int cuStreamGetCtx(void* stream, void** found) {
@@ -178,6 +212,7 @@ API int cuStreamGetFlags(void* stream, unsigned* flags) {
 API int cuStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* data, unsigned flags) {
   if (!f || flags) return kInvalidValue;
   return with_stream(stream, [=](Stream& on) {
+    Device::get().on_host_source("host_function");
     return defer(on, [=] {
       const int fault = Device::get().sticky_error();
       return call_host([=] { f(stream, fault, data); });
@@ -187,6 +222,7 @@ API int cuStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* da
 API int cuLaunchHostFunc(void* stream, void (*f)(void*), void* data) {
   if (!f) return kInvalidValue;
   return with_stream(stream, [=](Stream& on) {  // after a fault of the device none is called
+    Device::get().on_host_source("host_function");
     return defer(on, [=] { return Device::get().sticky_error() ? Device::get().sticky_error() : call_host([=] { f(data); }); });
   });
 }
@@ -201,16 +237,18 @@ API int cuEventCreate(void** event, unsigned flags) {
 API int cuEventDestroy_v2(void* event) { return Handles<Event>::all().take(event) ? kSuccess : kInvalidHandle; }
 API int cuEventRecord(void* event, void* stream) {
   return with_event(event, [=](Event& what) {
-    return with_stream(stream,
-                       [&](Stream& on) { return what.after = before(on), what.recorded = true, Device::get().sticky_error(); });
+    return with_stream(stream, [&](Stream& on) {
+      if (StreamOrder* order = Device::get().stream_order()) order->record(what.number, on.number, on.blocking());
+      return what.after = before(on), what.recorded = true, Device::get().sticky_error();
+    });
   });
 }
 API int cuEventRecordWithFlags(void* event, void* stream, unsigned) { return cuEventRecord(event, stream); }
 API int cuEventQuery(void* event) {
-  return with_event(event, [](Event& of) { return state_at(of.after); });
+  return with_event(event, [](Event& of) { return wait_for_event(of), state_at(of.after); });
 }
 API int cuEventSynchronize(void* event) {
-  return with_event(event, [](Event& of) { return wait_until(of.after); });
+  return with_event(event, [](Event& of) { return wait_for_event(of), wait_until(of.after); });
 }
 API int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
   if (!milliseconds) return kInvalidValue;
@@ -219,6 +257,7 @@ API int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
     if (!one || !one->recorded || !one->timed()) return kInvalidHandle;
   Device& device = Device::get();
   if (CudaResult state = state_at(std::max<uint64_t>(first->after, last->after))) return state;
+  device.on_host_source("event_time");
   std::lock_guard<std::mutex> hold(device.lock());
   return give(milliseconds, device.event_milliseconds());
 }

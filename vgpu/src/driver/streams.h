@@ -11,10 +11,12 @@ namespace vgpu {
 
 using Work = std::function<int()>;  // CUDA's result
 
+uint32_t next_stream_number();  // from 1 on
 struct Stream {
   const void* owner = nullptr;  // the context that it goes with
   unsigned flags = 0;
   int priority = 0;
+  uint32_t number = next_stream_number();
   std::atomic<uint64_t> last{0};  // the number of its last deferred work
   bool blocking() const { return !(flags & 1); }  // CU_STREAM_NON_BLOCKING: is not ordered with the legacy default stream
 };
@@ -22,6 +24,7 @@ struct Event {
   const void* owner = nullptr;
   unsigned flags = 0;
   std::atomic<bool> recorded{false};
+  const uint32_t number = next_stream_number();
   std::atomic<uint64_t> after{0};  // the deferred work that it waits for
   bool timed() const { return !(flags & 2); }  // CU_EVENT_DISABLE_TIMING
 };
@@ -30,9 +33,13 @@ Stream* stream_of(void* handle);  // nullptr: no stream.  A null handle is the l
 
 // Is all done that was asked of the stream?  kSuccess, kNotReady, or the error after which nothing runs.
 CudaResult state_of(const Stream& stream);
+CudaResult come_after(const Stream& stream);  // waits until it is done, which the host need not
 CudaResult wait_for(const Stream& stream);
 CudaResult wait_for_all();
 CudaResult defer(Stream& stream, Work work);
+
+// What is asked of the stream now, for VGPU_CHECK=order; 0 where nobody asks.
+uint32_t add_operation(const Stream& stream);
 
 // The work's result, or that of deferring it.
 template <class F> int in_order(void* handle, F work) {

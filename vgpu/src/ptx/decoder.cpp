@@ -9,8 +9,10 @@
 #include "grammar.h"
 #include "ptx/families/call.h"
 #include "ptx/families/families.h"
+#include "register_uses.h"
 #include "requirements.h"
 #include "special_registers.h"
+#include "update_loop.h"
 
 namespace vgpu {
 namespace {
@@ -105,6 +107,7 @@ DecodedFunction Decoder::decode() {
   end.kind = function_.entry ? InstructionKind::Exit : InstructionKind::Return;
   emit(end);
   resolve();
+  program_.is_provable = true;
   return std::move(program_);
 }
 
@@ -262,6 +265,7 @@ void Decoder::statement(size_t from, size_t to) {
     from += 2;
   }
   std::string_view full(begin, static_cast<size_t>(end - begin));
+  statement_name_ = full;
   for (size_t at = 0; at <= full.size();) {
     size_t dot = std::min(full.find('.', at), full.size());
     at == 0 ? s.op = full.substr(0, dot) : (s.qualifiers.push_back(full.substr(at, dot - at)), std::string_view());
@@ -438,7 +442,7 @@ uint32_t Decoder::reserve_shared(const std::string& name, uint32_t bytes, uint32
   return at;
 }
 
-void Decoder::emit(Instruction i) { program_.code.push_back(i); }
+void Decoder::emit(Instruction i) { program_.code.push_back(i), statement_names_.push_back(statement_name_); }
 
 void Decoder::jump(Instruction i, std::string_view label) {
   jumps_.push_back({program_.code.size(), here(label), pending_.line});
@@ -495,6 +499,8 @@ void Decoder::resolve() {
     for (uint32_t& one : i.vector_registers) settle(one);
   }
   program_.constants.resize(align_up(static_cast<uint32_t>(program_.constants.size()), 64));
+  mark_register_uses(program_);
+  mark_update_loops(program_, statement_names_);
 }
 
 }  // namespace vgpu

@@ -159,6 +159,8 @@ class Decoder {
   uint32_t registers_end_;
   uint32_t carry_ = 0;  // 0: none yet
   Stack stack_;         // likewise
+  std::string_view statement_name_;                // of the statement under way, as its text has it
+  std::vector<std::string_view> statement_names_;  // of each instruction's
   Instruction pending_;  // guard and line of the statement under way
 };
 

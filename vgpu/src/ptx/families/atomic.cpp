@@ -12,7 +12,14 @@
 namespace vgpu {
 namespace {
 
-enum Op : uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor, kExch, kCas, kInc, kDec };
+using Op = AtomicOperation;
+constexpr Op kAdd = Op::Add, kMin = Op::Min, kMax = Op::Max, kAnd = Op::And, kOr = Op::Or, kXor = Op::Xor, kExch = Op::Exchange,
+             kCas = Op::CompareAndSwap, kInc = Op::Increment, kDec = Op::Decrement;
+
+template <class T> constexpr ValueType value_type() {
+  if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? ValueType::Float : ValueType::Double;
+  return std::is_signed_v<T> ? ValueType::Signed : ValueType::Unsigned;
+}
 
 template <class T> bool bits_equal(T a, T b) {
   return std::memcmp(&a, &b, sizeof a) == 0;  // NOLINT(bugprone-suspicious-memory-comparison): zeros of two signs differ
@@ -49,14 +56,26 @@ template <class T, Op kOp> OrderSensitivity order_sensitivity_of(bool wants_old)
   return wants_old ? OrderSensitivity::ReturnsOldValue : OrderSensitivity::Nothing;
 }
 
-// Who looks on is told of one lane's.
-void tell(const WarpContext& warp, const Instruction& i, OrderSensitivity sensitivity, uint32_t bytes, uint8_t* at,
-          uint32_t lane) {
+template <class T> RegisterValues values_in(const void* lanes) { return {{static_cast<const uint8_t*>(lanes)}, 1, sizeof(T)}; }
+
+// Who looks on is told of the lanes that come.  b and c: their operands.
+template <class T> void tell(const WarpContext& warp, const Instruction& i, OrderSensitivity sensitivity, Op op, ValueType type,
+                             uint8_t* const* at, const uint8_t* order, uint32_t count, const T* b, const T* c) {
+  MemoryAccess access = {AccessKind::Atomic, i.variant, sensitivity, sizeof(T), at, order, count};
+  access.operation = op, access.type = type, access.returns_old = i.count != 0;
+  access.values = values_in<T>(op == kCas ? c : b);
+  if (op == kCas) access.expected = values_in<T>(b);
+  notify_access(warp, i, access);
+}
+// Of one lane's.
+template <class T> void tell_one(const WarpContext& warp, const Instruction& i, OrderSensitivity sensitivity, Op op,
+                                 ValueType type, uint8_t* at, uint32_t lane, T b, T c) {
   if (!warp.observer) return;
   uint8_t* places[kWarpSize] = {};
-  places[lane] = at;
+  T values[2][kWarpSize] = {};
+  places[lane] = at, values[0][lane] = b, values[1][lane] = c;
   const uint8_t number = static_cast<uint8_t>(lane);
-  notify_access(warp, i, {AccessKind::Atomic, i.variant, sensitivity, bytes, places, &number, 1});
+  tell(warp, i, sensitivity, op, type, places, &number, 1, values[0], values[1]);
 }
 
 // Where an atomic may let others go first and nobody wants the old value.
@@ -78,10 +97,10 @@ uint32_t order_lanes(WarpContext& warp, uint8_t* const* at, uint8_t order[kWarpS
 // A lane's atomic whose old value nobody wants.
 template <class T, Op kOp, AccessSpace kWhere> void one(WarpContext& warp, const Instruction& i, uint8_t* at, uint32_t lane,
                                                         uint64_t b, uint64_t c) {
-  tell(warp, i, order_sensitivity_of<T, kOp>(false), sizeof(T), at, lane);
   T old, given[2];
   std::memcpy(&old, at, sizeof old);
   std::memcpy(&given[0], &b, sizeof(T)), std::memcpy(&given[1], &c, sizeof(T));
+  tell_one(warp, i, order_sensitivity_of<T, kOp>(false), kOp, value_type<T>(), at, lane, given[0], given[1]);
   T made = changed<T, kOp, kWhere>(warp, at, old, given[0], given[1]);
   std::memcpy(at, &made, sizeof made);
   *warp.visible_writes += !bits_equal(old, made);
@@ -96,8 +115,7 @@ template <class T, Op kOp, AccessSpace kWhere> void atom(WarpContext& warp, cons
   if (warp.deferred && !d && i.variant == kStrong) return each_by_itself(warp, i, at, b, c, sizeof(T), one<T, kOp, kWhere>);
   uint8_t order[kWarpSize];
   uint32_t n = order_lanes(warp, at, order);
-  if (warp.observer)
-    notify_access(warp, i, {AccessKind::Atomic, i.variant, order_sensitivity_of<T, kOp>(d), sizeof(T), at, order, n});
+  if (warp.observer) tell(warp, i, order_sensitivity_of<T, kOp>(d), kOp, value_type<T>(), at, order, n, b, c);
   bool news = false;  // a try in vain tells nobody anything
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];
@@ -123,7 +141,7 @@ template <class H, class T> T half_sums(T old, T b) {
 
 template <class H, class T> void one_half(WarpContext& warp, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b,
                                           uint64_t) {
-  tell(warp, i, OrderSensitivity::Rounding, sizeof(T), at, lane);
+  tell_one(warp, i, OrderSensitivity::Rounding, kAdd, ValueType::Half, at, lane, static_cast<T>(b), T(0));
   T old;
   std::memcpy(&old, at, sizeof old);
   const T made = half_sums<H>(old, static_cast<T>(b));
@@ -140,8 +158,7 @@ template <class H, class T, AccessSpace kWhere> void add_half(WarpContext& warp,
   if (warp.deferred && !d && i.variant == kStrong) return each_by_itself(warp, i, at, b, b, sizeof(T), one_half<H, T>);
   uint8_t order[kWarpSize];
   uint32_t n = order_lanes(warp, at, order);
-  if (warp.observer)
-    notify_access(warp, i, {AccessKind::Atomic, i.variant, OrderSensitivity::Rounding, sizeof(T), at, order, n});
+  if (warp.observer) tell(warp, i, OrderSensitivity::Rounding, kAdd, ValueType::Half, at, order, n, b, b);
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];
     T old;

@@ -13,6 +13,8 @@ void fence(WarpContext& warp, const Instruction&) {
   if (warp.observer) warp.observer->on_fence(warp);
 }
 
+void nothing(WarpContext&, const Instruction&) {}
+
 // A literal above `most`, or that is no multiple: of barriers there are 16, and whole warps come to them.
 bool beyond(const Decoder& d, const Operand& o, uint64_t most, uint64_t multiple) {
   if (o.kind != Operand::Literal) return false;
@@ -73,6 +75,7 @@ InstructionKind kind_of(std::string_view op) {
 bool decode_fence(Decoder& d, const Statement& s, Instruction& i) {
   if (!only_orders(s)) return false;
   if (s.op == "membar" || s.op == "fence") i.execute = fence, d.emit(i);
+  if (s.op == "griddepcontrol") i.execute = nothing, i.source = ScheduleSource::DependentLaunch, d.emit(i);
   return true;
 }
 

@@ -19,18 +19,21 @@ bool is_contiguous(uint32_t mask, uint8_t* const at[kWarpSize], uint64_t bytes) 
 }
 
 // Who looks on is told, and atomics that come late come before it: this is out of the way of all other runs.
-template <AccessSpace kWhere> void tell(WarpContext& warp, const Instruction& i, AccessKind what, uint32_t bytes,
-                                        uint8_t* const at[kWarpSize]) {
+template <AccessSpace kWhere, class W> void tell(WarpContext& warp, const Instruction& i, AccessKind what, uint32_t bytes,
+                                                 uint8_t* const at[kWarpSize]) {
   if constexpr (kWhere == AccessSpace::Generic || kWhere == AccessSpace::Shared) {
     if (warp.deferred) warp.deferred->settle_at(warp, at, bytes);
-    if (warp.observer) notify_access(warp, i, {what, i.variant, OrderSensitivity::Nothing, bytes, at, nullptr, 0});
+    if (!warp.observer) return;
+    RegisterValues values = {{}, i.count, sizeof(W)};
+    for (uint32_t k = 0; k < i.count; k++) values.parts[k] = lane_values<uint8_t>(warp, i.vector_registers[k]);
+    notify_access(warp, i, {what, i.variant, OrderSensitivity::Nothing, bytes, at, nullptr, 0, values});
   }
 }
 
 template <class T, class W, AccessSpace kWhere> void load(WarpContext& warp, const Instruction& i) {
   uint8_t* at[kWarpSize];
   if (!resolve_addresses(warp, i, kWhere, sizeof(T) * i.count, at)) return;
-  tell<kWhere>(warp, i, AccessKind::Read, sizeof(T) * i.count, at);
+  tell<kWhere, W>(warp, i, AccessKind::Read, sizeof(T) * i.count, at);
   const bool row = sizeof(T) == sizeof(W) && i.count == 1 && is_contiguous(warp.active_mask, at, sizeof(T));
   for (uint32_t k = 0; k < i.count; k++) {
     W* d = lane_values<W>(warp, i.vector_registers[k]);
@@ -50,7 +53,7 @@ template <class T, class W, AccessSpace kWhere> void load(WarpContext& warp, con
 template <class T, class W, AccessSpace kWhere> void store(WarpContext& warp, const Instruction& i) {
   uint8_t* at[kWarpSize];
   if (!resolve_addresses(warp, i, kWhere, sizeof(T) * i.count, at, true)) return;
-  tell<kWhere>(warp, i, AccessKind::Write, sizeof(T) * i.count, at);
+  tell<kWhere, W>(warp, i, AccessKind::Write, sizeof(T) * i.count, at);
   if (kWhere == AccessSpace::Generic || kWhere == AccessSpace::Shared) ++*warp.visible_writes;
   const bool row = sizeof(T) == sizeof(W) && i.count == 1 && is_contiguous(warp.active_mask, at, sizeof(T));
   for (uint32_t k = 0; k < i.count; k++) {
@@ -150,6 +153,7 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   i.variant = memory_order_of(s);
   const bool ordered = i.variant != kWeak;
   if (s.has("cg") || s.has("cv")) i.variant |= kStrong;
+  if (s.has("nc")) i.source = ScheduleSource::StaleRead;
   if (others && (ordered || (!loads && where == AccessSpace::Generic))) i.kind = InstructionKind::SchedulingPoint;
   else if (others && loads && (s.has("cg") || s.has("cv"))) i.kind = InstructionKind::Load;
   d.emit(i);

@@ -182,6 +182,7 @@ bool decode_clock(Decoder& d, std::string_view name, uint32_t width, Instruction
   if ((name == "%clock64" || name == "%globaltimer") != (width == 8)) return false;
   i.variant = name.substr(name.size() - 3) == "_hi";
   i.execute = width == 8 ? clock<uint64_t> : clock<uint32_t>;
+  i.source = ScheduleSource::Clock;
   d.emit(i);
   return true;
 }

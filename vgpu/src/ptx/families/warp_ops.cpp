@@ -14,7 +14,7 @@ enum Shuffle : uint8_t { kUp, kDown, kButterfly, kIndex };
 void shfl(WarpContext& warp, const Instruction& i) {
   uint32_t *d = lane_values<uint32_t>(warp, i.d), *distance = lane_values<uint32_t>(warp, i.c),
            *clamp = lane_values<uint32_t>(warp, i.e);
-  uint32_t value[kWarpSize], inside = 0;
+  uint32_t value[kWarpSize], inside = 0, asked = 0;
   std::copy_n(lane_values<uint32_t>(warp, i.a), kWarpSize, value);
   for_each_lane(warp.active_mask, [&](uint32_t l) {
     uint32_t by = distance[l] & 31, bound = clamp[l] & 31, segment = clamp[l] >> 8 & 31;
@@ -28,11 +28,12 @@ void shfl(WarpContext& warp, const Instruction& i) {
       default: from = int32_t(first | (by & ~segment)), fits = from <= int32_t(last); break;
     }
     if (!fits) from = int32_t(l);
-    inside |= uint32_t(fits) << l;
+    inside |= uint32_t(fits) << l, asked |= 1u << (from & 31);
     // A lane that does not take part has nothing to tell: what comes from there is unspecified, here the own value.
     d[l] = warp.active_mask >> (from & 31) & 1 ? value[from & 31] : value[l];
   });
   if (i.count == 2) write_predicate(warp, i.vector_registers[0], inside);
+  if (warp.observer && (asked & ~warp.active_mask)) warp.observer->on_schedule_source(i, ScheduleSource::InactiveLane);
 }
 
 enum Vote : uint8_t { kAll4, kAny, kUniform, kBallot };
@@ -197,6 +198,8 @@ bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
     if (form.lanes && form.lanes < s.operands.size()) {
       i.b = d.exact_operand(s.operands[form.lanes], "b32");
       i.kind = InstructionKind::WarpSync;
+    } else {
+      i.source = ScheduleSource::ActiveLanes;
     }
     d.emit(i);
     return true;

@@ -1,0 +1,117 @@
+"""VGPU_CHECK=order proves kernels that are the same in every order, and none that is not.
+
+Each rule has kernels that it has to accept, and kernels just outside of it that no rule may accept.
+"""
+
+import pytest
+from order_verdicts import verdicts
+from virtual_device import kernel
+
+P0 = "ld.param.u64 %l0, [p0];"
+OWN = f"{P0} mul.wide.u32 %l1, %i, 4; add.u64 %l1, %l0, %l1;"  # the thread's own word
+SHARED = ".shared .align 4 .b8 word[1024];"
+OWN_SHARED = "mov.u64 %l2, word; mul.wide.u32 %l3, %t, 4; add.u64 %l3, %l2, %l3;"
+NEIGHBOR = "xor.b32 %r1, %t, DISTANCE; mul.wide.u32 %l4, %r1, 4; add.u64 %l4, %l2, %l4; ld.shared.u32 %r2, [%l4];"
+EXCHANGE = f"{OWN} {OWN_SHARED} st.shared.u32 [%l3], %t; MEET {NEIGHBOR} st.global.u32 [%l1], %r2;"
+# The float maximum by compare-and-swap: the operand is the thread's number.
+MAXIMUM = f"""{P0} cvt.rn.f32.u32 %r1, %i; ld.global.u32 %r2, [%l0];
+AGAIN: mov.b32 %r3, %r2; max.f32 %r4, %r3, %r1; atom.global.cas.b32 %r2, [%l0], %r3, %r4;
+setp.ne.u32 %p1, %r2, %r3; @%p1 bra AGAIN;"""
+ARRIVES = "setp.lt.u32 %p1, %t, 32; @%p1 bar.arrive 1, 64; @!%p1 bar.sync 1, 64;"
+ONE_BY_ONE = "setp.eq.u32 %p1, %i, 0; @%p1 bra FIRST;"  # FIRST: what thread 0 does
+LAST_BLOCK = f"""{P0} st.global.u32 [%l0+64], 1; membar.gl; atom.global.add.u32 %r1, [%l0], 1;
+setp.eq.u32 %p1, %r1, 3; @%p1 st.global.u32 [%l0+4], %i;"""
+
+
+def exchange(meet, distance):
+    return EXCHANGE.replace("MEET", meet).replace("DISTANCE", str(distance))
+
+
+# name: body, grid, block, what it shows: a rule that carried the proof, or nothing
+INDEPENDENT = {
+    "own words": (f"{OWN} st.global.u32 [%l1], %i;", 2, 64, None),
+    "own words, by pairs": (f"{P0} mul.wide.u32 %l1, %i, 8; add.u64 %l1, %l0, %l1;"
+                            "st.global.u64 [%l1], 7;", 2, 32, None),
+    "own bytes": (f"{P0} cvt.u64.u32 %l1, %i; add.u64 %l1, %l0, %l1; st.global.u8 [%l1], %i;", 2, 64, None),
+    "one value of all": (f"{P0} st.global.u32 [%l0], 5;", 2, 64, "one_value"),
+    "the value that is there": (f"{P0} st.global.u32 [%l0], 0; ld.global.u32 %r1, [%l0];", 2, 64, "same_value"),
+    "a block's barrier": (exchange("bar.sync 0;", 64), 2, 128, None),
+    "a warp's barrier": (exchange("bar.warp.sync -1;", 1), 2, 64, None),
+    "a histogram": (f"{P0} and.b32 %r1, %i, 3; mul.wide.u32 %l1, %r1, 4; add.u64 %l1, %l0, %l1;"
+                    "red.global.add.u32 [%l1], 1;", 4, 64, "commuting"),
+    "a maximum": (f"{P0} red.global.max.u32 [%l0], %i;", 4, 64, "commuting"),
+    "an old value that nobody uses": (f"{P0} atom.global.add.u32 %r1, [%l0], %i;", 4, 64, "commuting"),
+    "a counter with one bound": (f"{P0} red.global.inc.u32 [%l0], 100;", 4, 64, "commuting"),
+    "64 bits": (f"{P0} red.global.add.u64 [%l0], 5;", 4, 64, "commuting"),
+    "a sum of whole numbers": (f"{P0} cvt.rn.f32.u32 %r1, %i; red.global.add.f32 [%l0], %r1;", 4, 64, "exact_sum"),
+    "a sum of doubles": (f"{P0} cvt.rn.f64.u32 %l1, %i; red.global.add.f64 [%l0], %l1;", 4, 64, "exact_sum"),
+    "two addends to a zero": (f"{P0} mov.b32 %r1, 0f3DCCCCCD; red.global.add.f32 [%l0], %r1;", 2, 1, "exact_sum"),
+    "a maximum of floats": (MAXIMUM, 4, 32, "update_loop"),
+    "its own old value": (f"{OWN} atom.global.add.u32 %r1, [%l1], 7; st.global.u32 [%l1], %r1;", 2, 64, None),
+    "a clock that nobody reads": (f"mov.u32 %r1, %clock; {OWN} st.global.u32 [%l1], %i;", 2, 64, None),
+}  # fmt: skip
+# name: body, grid, block, the reason
+DEPENDENT = {
+    "values of two blocks": (f"{P0} mov.u32 %r1, %ctaid.x; st.global.u32 [%l0], %r1;", 2, 1, "race"),
+    "values of two lanes": (f"{P0} st.global.u32 [%l0], %t;", 1, 2, "race"),
+    "bytes of one word": (f"{P0} shr.u32 %r1, %i, 1; cvt.u64.u32 %l1, %r1; add.u64 %l1, %l0, %l1;"
+                          "st.global.u8 [%l1], %i;", 1, 64, "race"),
+    "no barrier": (exchange("", 64), 1, 128, "race"),
+    "a barrier of the warp alone": (exchange("bar.warp.sync -1;", 64), 1, 128, "race"),
+    "a barrier of some": (exchange("bar.sync 1, 64;", 32), 1, 128, "race"),
+    "a barrier at which some arrive": (exchange(ARRIVES, 32), 1, 64, "race"),
+    "a fence": (exchange("membar.gl;", 64), 1, 128, "race"),
+    "one value, and one lane looks in between": (
+        f"{P0} {ONE_BY_ONE} st.global.u32 [%l0], 1; exit;"
+        "FIRST: st.global.u32 [%l0], 5; ld.global.u32 %r1, [%l0]; st.global.u32 [%l0+4], %r1; st.global.u32 [%l0], 1;",
+        2, 1, "race"),
+    "one value that somebody reads": (f"{P0} {ONE_BY_ONE} st.global.u32 [%l0], 5; exit;"
+                                      "FIRST: ld.global.u32 %r1, [%l0]; st.global.u32 [%l0+4], %r1;", 2, 1, "race"),
+    "a read beside a sum": (f"{OWN} ld.global.u32 %r1, [%l0+512]; red.global.add.u32 [%l0+512], 1;"
+                            "st.global.u32 [%l1], %r1;", 1, 64, "race"),
+    "two families": (f"{P0} {ONE_BY_ONE} red.global.add.u32 [%l0], 5; exit; FIRST: red.global.max.u32 [%l0], 3;",
+                     2, 1, "memory_order"),
+    "two bounds": (f"{P0} red.global.inc.u32 [%l0], %i;", 2, 2, "memory_order"),
+    "exchanged values": (f"{P0} atom.global.exch.b32 %r1, [%l0], %i;", 2, 1, "memory_order"),
+    "a ticket": (f"{OWN} atom.global.add.u32 %r1, [%l0+512], 1; st.global.u32 [%l1], %r1;", 2, 32, "old_value"),
+    "who is last": (LAST_BLOCK, 4, 1, "old_value"),
+    "a flag": (f"{P0} {ONE_BY_ONE} ld.volatile.global.u32 %r1, [%l0]; st.global.u32 [%l0+4], %r1; exit;"
+               "FIRST: st.volatile.global.u32 [%l0], 1;", 2, 1, "memory_order"),
+    "a sum that rounds": (f"{P0} cvt.rn.f32.u32 %r1, %i; mul.rn.f32 %r1, %r1, 0f3DCCCCCD;"
+                          "red.global.add.f32 [%l0], %r1;", 2, 32, "rounding"),
+    "three addends to a zero": (f"{P0} mov.b32 %r1, 0f3DCCCCCD; red.global.add.f32 [%l0], %r1;", 3, 1, "rounding"),
+    "one bit too many": (f"{P0} setp.eq.u32 %p1, %i, 0; selp.b32 %r1, 0f4B800000, 0f3F800000, %p1;"  # 2^24 and ones
+                         "red.global.add.f32 [%l0], %r1;", 3, 1, "rounding"),
+    "a maximum that somebody reads": (MAXIMUM + f" {OWN} st.global.u32 [%l1+512], %r2;", 4, 32, "race"),
+    "a clock": (f"mov.u32 %r1, %clock; {OWN} st.global.u32 [%l1], %r1;", 1, 1, "clock"),
+    "a multiprocessor": (f"mov.u32 %r1, %smid; {OWN} st.global.u32 [%l1], %r1;", 1, 1, "processor"),
+    "who is active": (f"activemask.b32 %r1; {OWN} st.global.u32 [%l1], %r1;", 1, 32, "active_lanes"),
+    "memory that nobody wrote": (f"{OWN} {OWN_SHARED} ld.shared.u32 %r1, [%l3]; st.global.u32 [%l1], %r1;",
+                                 1, 32, "uninitialized"),
+    "a fault": ("mov.u64 %l0, 8; st.global.u32 [%l0], 1;", 1, 1, "fault"),
+}  # fmt: skip
+CHECKED = {**INDEPENDENT, **DEPENDENT}  # the fault comes last: it ends the context
+
+
+@pytest.fixture(scope="module", params=["serial", "reverse", "random:1"])
+def judged(request):
+    kernels = {
+        name: (kernel(body, ["p0"], head=SHARED if "word" in body else ""), grid, block)
+        for name, (body, grid, block, _) in CHECKED.items()
+    }
+    return verdicts(kernels, request.param)
+
+
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_the_same_in_every_order(judged, name):
+    verdict, rule = judged[name], INDEPENDENT[name][3]
+    assert verdict["proved"], verdict
+    assert verdict["reasons"] == []
+    assert rule is None or rule in verdict["rules"]
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_what_an_order_decides_is_not_proved(judged, name):
+    verdict = judged[name]
+    assert not verdict["proved"]
+    assert DEPENDENT[name][3] in {one["reason"] for one in verdict["reasons"]}

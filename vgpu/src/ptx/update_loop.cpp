@@ -1,0 +1,210 @@
+// Recognizes loops of compare-and-swap that compute one atomic update.
+#include "update_loop.h"
+
+#include <algorithm>
+#include <map>
+
+namespace vgpu {
+namespace {
+
+using Code = std::vector<Instruction>;
+using Names = std::vector<std::string_view>;
+
+constexpr size_t kMaxBody = 64;  // instructions
+
+bool begins(std::string_view name, std::string_view with) { return name.substr(0, with.size()) == with; }
+bool is_swap(std::string_view name) { return begins(name, "atom.") && name.find(".cas.") != name.npos; }
+
+struct Update {
+  AtomicOperation operation = AtomicOperation::None;
+  ValueType type = ValueType::Unsigned;
+};
+
+Update update_named(std::string_view name) {
+  const size_t first = std::min(name.find('.'), name.size()), last = name.rfind('.');
+  const std::string_view op = name.substr(0, first), type = last == name.npos ? "" : name.substr(last + 1);
+  const std::string_view words = last == name.npos ? "" : name.substr(first, last - first);
+  const bool real = type == "f32" || type == "f64", whole = type == "s32" || type == "u32" || type == "s64" || type == "u64";
+  const ValueType sort = type == "f32"             ? ValueType::Float
+                         : type == "f64"           ? ValueType::Double
+                         : whole && type[0] == 's' ? ValueType::Signed
+                                                   : ValueType::Unsigned;
+  if (op == "add" &&
+      ((real && (words == "" || words == ".rn" || words == ".ftz" || words == ".rn.ftz")) || (whole && words == "")))
+    return {AtomicOperation::Add, sort};
+  if ((op == "min" || op == "max") && ((real && (words == "" || words == ".ftz")) || (whole && words == "")))
+    return {op == "min" ? AtomicOperation::Min : AtomicOperation::Max, sort};
+  if (type == "b32" || type == "b64") {
+    if (op == "and") return {AtomicOperation::And, sort};
+    if (op == "or") return {AtomicOperation::Or, sort};
+    if (op == "xor") return {AtomicOperation::Xor, sort};
+  }
+  return {};
+}
+
+// What a register holds within one turn of the loop.
+struct Value {
+  enum Kind : uint8_t { AtEntry, Made, Old, Differs, Equals, Unknown } kind = Unknown;
+  uint32_t first = 0, second = 0;  // AtEntry: whose; Made: the registers at entry that the update takes
+  Update update = {};
+};
+
+class Loop {
+ public:
+  Loop(Code& code, const Names& names, size_t swap) : code_(code), names_(names), swap_(swap) {}
+
+  void mark() {
+    if (!find_extent() || !has_one_way() || !follow() || !is_understood() || !is_private()) return;
+    Instruction& swap = code_[swap_];
+    swap.update = update_.operation, swap.update_type = update_.type, swap.vector_registers[0] = operand_;
+    swap.result_unused = true;
+    for (Instruction* guess : guesses_) guess->result_unused = true;
+  }
+
+ private:
+  // From the first branch behind the swap back to where it leads.
+  bool find_extent() {
+    for (last_ = swap_ + 1; last_ < std::min(swap_ + kMaxBody, code_.size()); last_++) {
+      if (code_[last_].kind != InstructionKind::Branch) continue;
+      first_ = static_cast<size_t>(code_[last_].imm);
+      return first_ <= swap_ && swap_ - first_ < kMaxBody && code_[last_].guard >= 0;
+    }
+    return false;
+  }
+
+  bool has_one_way() const {
+    for (size_t k = first_; k < last_; k++)
+      if (code_[k].guard >= 0 || (k != swap_ && code_[k].kind != InstructionKind::Plain)) return false;
+    return std::none_of(code_.begin(), code_.end(), [this](const Instruction& i) {
+      if (i.kind == InstructionKind::IndexedBranch) return true;
+      const size_t target = static_cast<size_t>(i.imm);
+      return i.kind == InstructionKind::Branch && &i != &code_[last_] && target > first_ && target <= last_;
+    });
+  }
+
+  Value& value(uint32_t reg) {
+    auto [found, fresh] = values_.try_emplace(reg);
+    if (fresh) found->second = {Value::AtEntry, reg, 0, {}};
+    return found->second;
+  }
+  bool is_written(uint32_t reg) const {
+    return std::any_of(code_.begin() + first_, code_.begin() + last_, [=](const Instruction& i) {
+      return i.d == reg || (i.kind == InstructionKind::Plain && std::count(i.vector_registers, i.vector_registers + 4, reg));
+    });
+  }
+
+  Value compared(const Instruction& i, std::string_view name) {
+    const Value a = value(i.a), b = value(i.b);
+    const Value& expected = a.kind == Value::Old ? b : a;
+    if (i.count != 1) return {};
+    const bool both = (a.kind == Value::Old) != (b.kind == Value::Old) && expected.kind == Value::AtEntry;
+    const std::string_view how = name.substr(0, 8), type = name.substr(std::min<size_t>(8, name.size()));
+    if (!both || expected.first != carried_ || type.empty() || type[0] == 'f' || type.find('.') != type.npos) return {};
+    if (how == "setp.ne.") return {Value::Differs};
+    return how == "setp.eq." ? Value{Value::Equals} : Value{};
+  }
+  Value made(const Instruction& i, std::string_view name) {
+    const Update update = update_named(name);
+    const Value a = value(i.a), b = value(i.b);
+    if (update.operation == AtomicOperation::None || a.kind != Value::AtEntry || b.kind != Value::AtEntry) return {};
+    return {Value::Made, a.first, b.first, update};
+  }
+  bool swaps(const Instruction& i) {
+    const Value expected = value(i.b), desired = value(i.c);
+    if (expected.kind != Value::AtEntry || desired.kind != Value::Made || is_written(i.a)) return false;
+    carried_ = expected.first, update_ = desired.update;
+    operand_ = desired.first == carried_ ? desired.second : desired.first;
+    const bool takes = desired.first == carried_ || desired.second == carried_;
+    return takes && operand_ != carried_ && !is_written(operand_);
+  }
+
+  // One turn: what goes into the swap, when it is done again, and with what.
+  bool follow() {
+    for (size_t k = first_; k < last_; k++) {
+      const Instruction& i = code_[k];
+      const std::string_view name = names_[k];
+      if (k == swap_ && !swaps(i)) return false;
+      Value now = {};
+      if (k == swap_) now = {Value::Old};
+      else if (begins(name, "mov.") && i.count == 1 && i.d && i.a) now = value(i.a);
+      else if (begins(name, "setp.") && k > swap_) now = compared(i, name);
+      else if (k < swap_) now = made(i, name);
+      if (now.kind != Value::Unknown) understood_.push_back(k);
+      if (i.d) values_[i.d] = now;
+      if (k != swap_)
+        for (uint32_t one : i.vector_registers)
+          if (one) values_[one] = {};
+    }
+    const Instruction& back = code_[last_];
+    const Value::Kind again = value(static_cast<uint32_t>(back.guard)).kind;
+    return again == (back.negated ? Value::Equals : Value::Differs) && value(carried_).kind == Value::Old;
+  }
+
+  // What is not followed has nothing to do with the old value.
+  bool is_understood() const {
+    for (size_t k = first_; k < last_; k++) {
+      if (std::count(understood_.begin(), understood_.end(), k)) continue;
+      if (names(code_[k], carried_)) return false;
+      for (size_t other : understood_)
+        if (names(code_[k], code_[other].d)) return false;
+    }
+    return true;
+  }
+
+  static bool names(const Instruction& i, uint32_t reg) {
+    if (i.guard >= 0 && static_cast<uint32_t>(i.guard) == reg) return true;
+    return i.d == reg || i.a == reg || i.b == reg || i.c == reg || i.e == reg ||
+           std::count(i.vector_registers, i.vector_registers + 4, reg);
+  }
+  bool inside(size_t k) const { return k >= first_ && k <= last_; }
+
+  // Nobody else looks at what the loop makes; what it begins with is moved or loaded there, and a guess.
+  bool is_private() {
+    for (const auto& [reg, held] : values_) {
+      if (reg != carried_ && !is_written(reg)) continue;
+      for (size_t k = 0; k < code_.size(); k++) {
+        if (inside(k) || !names(code_[k], reg)) continue;
+        if (reg != carried_ || !makes_guess(k, reg)) return false;
+      }
+    }
+    return true;
+  }
+  bool makes_guess(size_t k, uint32_t reg) {
+    Instruction& i = code_[k];
+    if (begins(names_[k], "ld.") && i.count == 1 && i.vector_registers[0] == reg && i.a != reg)
+      return guesses_.push_back(&i), true;
+    if (!begins(names_[k], "mov.") || i.count != 1 || i.d != reg || i.a == reg) return false;
+    add_moved_guess(i.a, k);
+    return true;
+  }
+  // ld x; mov reg, x: where that is all that anybody does with x.
+  void add_moved_guess(uint32_t reg, size_t move) {
+    Instruction* load = nullptr;
+    for (size_t k = 0; k < code_.size(); k++) {
+      Instruction& i = code_[k];
+      if (k == move || !names(i, reg)) continue;
+      if (load || !begins(names_[k], "ld.") || i.count != 1 || i.vector_registers[0] != reg || i.a == reg) return;
+      load = &i;
+    }
+    if (load) guesses_.push_back(load);
+  }
+
+  Code& code_;
+  const Names& names_;
+  const size_t swap_;
+  size_t first_ = 0, last_ = 0;
+  std::map<uint32_t, Value> values_;
+  std::vector<size_t> understood_;  // places in the code
+  uint32_t carried_ = 0, operand_ = 0;  // registers: what is expected, and what the update takes besides
+  Update update_;
+  std::vector<Instruction*> guesses_;
+};
+
+}  // namespace
+
+void mark_update_loops(DecodedFunction& function, const std::vector<std::string_view>& names) {
+  for (size_t k = 0; k < function.code.size(); k++)
+    if (is_swap(names[k])) Loop(function.code, names, k).mark();
+}
+
+}  // namespace vgpu
