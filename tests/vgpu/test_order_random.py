@@ -1,0 +1,70 @@
+"""Small random kernels: what VGPU_CHECK=order proves is the same in every interleaving; most of what is so is proved.
+
+Before a release 20,000 by the command: python tests/vgpu/order_kernels.py 20000.
+"""
+
+import datetime
+import json
+import os
+import subprocess
+import sys
+
+import order_kernels
+import pytest
+from interleavings import Access, Barrier, Kernel, Operand, Undefined, endings
+from virtual_device import build
+
+KERNELS = 300
+
+
+def this_week():
+    year, week, _ = datetime.date.today().isocalendar()
+    return 100 * year + week
+
+
+@pytest.mark.parametrize("seed", [7, this_week()])
+def test_what_is_proved_is_independent(seed):
+    command = [sys.executable, order_kernels.__file__, str(KERNELS), str(seed)]
+    environment = {**os.environ, "VGPU_LIBRARY": build()}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    tally = json.loads(done.stdout.splitlines()[-1])
+    proved, missed = tally["proved, independent"], tally["not proved, independent"]
+    assert tally["kernels"] == KERNELS
+    assert proved >= missed, tally
+    assert tally["not proved, differs"] > KERNELS // 4, tally
+
+
+ADD = Access("add", "u32", "global", 0, False, Operand("constant", 1), 0, "", None, None)
+LOAD = ADD._replace(what="ld", target=0)
+STORE = ADD._replace(what="st", operand=Operand("register", 0))
+
+
+def results(*code, initial=bytes(16)):
+    """The first byte of all endings of two threads of a block."""
+    kernel = Kernel(list(code), list(range(len(code))), [0] * len(code), 1, [], initial)
+    return {memory[0] for memory, _ in endings(kernel, 1000)}
+
+
+def test_interleavings():
+    meet = Barrier(0, (0, 1), True)
+    assert results([ADD], [ADD]) == {2}
+    assert results([ADD], [LOAD, STORE]) == {0, 1}
+    assert results([ADD, meet], [meet, LOAD, STORE]) == {1}
+    assert results([ADD, meet._replace(waits=False)], [meet, LOAD, STORE]) == {1}
+    assert results([meet, ADD], [meet._replace(waits=False), LOAD, STORE]) == {0, 1}
+
+
+def test_a_loop_of_compare_and_swap_is_an_update():
+    guess = ADD._replace(what="guess", target=0)
+    loop = [guess, ADD._replace(what="swap", update="add", target=0)]
+    assert results(loop, loop, [ADD]) == {3}
+    twice = [guess, ADD._replace(what="swap", update="twice", target=0)]
+    assert results(loop, twice) == {2, 3}
+
+
+def test_what_nobody_wrote_is_undefined():
+    with pytest.raises(Undefined):
+        results([ADD._replace(offset=8)], [], initial=bytes(8))
+    with pytest.raises(Undefined):
+        results([ADD._replace(space="shared")], [])
