@@ -56,6 +56,7 @@ class Draft:
         self.random = choose = random.Random(seed)
         self.grid, self.block, self.threads = choose.choice(choose.choice([ONE_WARP, WARPS, WARPS, BLOCKS]))
         self.widths = []  # of the registers
+        self.private = set()  # registers of loops, at which nobody else looks
         self.lines, self.labels = [], 0
         self.code = [[] for _ in self.threads]
         self.draw_habits()
@@ -64,7 +65,7 @@ class Draft:
                 self.add_barrier(number)
             self.add_segment()
         initial = bytes(choose.choice([0, 0, 0, 1, 2]) if k % 4 == 0 else 0 for k in range(choose.choice([8, 16, 16])))
-        kept = [k for k in range(len(self.widths)) if choose.random() < 0.6]
+        kept = [k for k in range(len(self.widths)) if k not in self.private and choose.random() < 0.6]
         blocks = [one // self.block for one in self.threads]
         self.kernel = Kernel(self.code, self.threads, blocks, len(self.widths), kept, initial)
 
@@ -76,11 +77,12 @@ class Draft:
         self.types = choose.choice(
             [["u32"], ["u32", "u32", "s32", "f32"], ["f32"], ["u64", "f64"], ["u32", "f32", "u64", "f64"]]
         )
-        kinds = ["ld", "st", "st", "byte", "atomic", "atomic", "atomic", "loop"]
+        kinds = ["ld", "st", "st", "byte", "atomic", "atomic", "atomic", "loop", "loop"]
         self.kinds = choose.sample(kinds, choose.choice([1, 1, 2, 3, 4, 6]))
         self.atomics = {
             one: choose.sample(ATOMICS[one], min(choose.choice([1, 2, 4]), len(ATOMICS[one]))) for one in ATOMICS
         }
+        self.updates = {one: choose.sample(UPDATES[one], 1) for one in UPDATES}
         self.uses_old = choose.choice([0.0, 0.0, 0.2, 0.7])
         self.constants = choose.choice([1, 2, 4])
         self.same_code = choose.random() < 0.4
@@ -125,7 +127,7 @@ class Draft:
             what = choose.choice(self.atomics[type])
         elif kind == "loop":
             type = type if type in UPDATES else "u32"
-            what, update = "swap", choose.choice(UPDATES[type])
+            what, update = "swap", choose.choice(self.updates[type])
         else:
             type = "u8" if kind == "byte" else "u64" if WIDTH[type] == 8 else "u32"
             what = choose.choice(["ld", "st", "st"]) if kind == "byte" else kind
@@ -135,6 +137,8 @@ class Draft:
             target = self.new_register(type)
             if what != "swap" or choose.random() < self.uses_old:
                 self.mine.append(target)
+            else:
+                self.private.add(target)
         where = self.where(WIDTH[type])
         made = Access(what, type, space, *where, operand, choose.randrange(3), update, target, guard)
         if what != "swap":
