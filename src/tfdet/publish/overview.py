@@ -30,8 +30,7 @@ _STYLE = {SourceState.OPEN: "red", SourceState.MENDED: "green", SourceState.UNKN
 _KIND_ORDER = {"gpu": 0, "vgpu": 1, "cpu": 2}
 LEGEND = (
     "Each source in the newest environment that ran it. mended: it differs, and a\n"
-    "solution was seen to make it deterministic. differs: no solution was.\n"
-    "unknown: not seen to differ, which proves nothing."
+    "solution was seen to work. unknown: not seen to differ, which proves nothing."
 )
 NEXT = (
     ("tfdet status --framework torch --device gpu", "cells of one framework and device"),

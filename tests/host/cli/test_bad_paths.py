@@ -46,6 +46,7 @@ CALLS: dict[tuple[str, str], list[str]] = {
     ("locate", "traces"): ["locate", "--json", "--traces", "PATH", "TRACE-A"],
     ("bundle", "out"): ["bundle", "tf2.21", "--device", "cpu", "--out", "PATH"],
     ("vgpu", "words"): ["vgpu", "--", "PATH"],
+    ("prove", "words"): ["prove", "--", "PATH"],
     ("site", "out"): ["site", "--out", "PATH"],
     ("check", "program"): ["check", "--sarif", "PATH"],
     ("check", "python"): ["check", "--python", "PATH"],
