@@ -78,6 +78,10 @@ struct Memcpy3DParams {
 int copy_box_now(const Memcpy3DParams& what);
 int copy_box_on(void* stream, const Memcpy3DParams& what);
 bool pinned(const void* at);  // memory of the host that the device knows
+bool is_pageable(uint64_t at);  // memory of the host that it does not know
+// Does the host wait for the end of a synchronous copy?  Not where both ends are the device's, nor where pageable memory was
+// staged: there it waits for what came before the copy (CUDA driver API, "API synchronization behavior").
+bool is_awaited(uint64_t from, uint64_t to);
 
 // Loads a module from a container, PTX or what wraps one; vgpu_last_error() gives the reason where that fails.
 CudaResult load(CudaModule*& module, const void* image);

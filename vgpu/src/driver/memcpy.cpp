@@ -81,7 +81,7 @@ int copy(const Memcpy3DParams& what, uint32_t operation) {
       if (int error = copy_at_once({row(what.to, y, z), row(what.from, y, z), what.width}, operation)) return error;
   return kSuccess;
 }
-bool on_host(const Memcpy3DSide& of) { return of.kind != kDevice && !Device::get().memory().find(base(of)).end; }
+bool in_pageable_memory(const Memcpy3DSide& of) { return of.kind != kDevice && is_pageable(base(of)); }
 
 template <class T> int fill(uint64_t at, size_t pitch, T value, size_t width, size_t height) {
   return fill_now({at, pitch, value, sizeof value, width, height});
@@ -100,8 +100,9 @@ int copy_box_now(const Memcpy3DParams& asked) {
   Memcpy3DParams what = asked;
   if (CudaResult wrong = resolve(what)) return wrong;
   if (CudaResult wrong = check(what)) return wrong;
+  if (in_pageable_memory(what.from)) wait_for(legacy);
   if (int error = copy(what, add_operation(legacy))) return error;
-  return wait_for(legacy);
+  return is_awaited(base(what.from), base(what.to)) ? wait_for(legacy) : kSuccess;
 }
 int copy_box_on(void* handle, const Memcpy3DParams& asked) {
   Stream* stream = stream_of(handle);
@@ -110,10 +111,10 @@ int copy_box_on(void* handle, const Memcpy3DParams& asked) {
   if (CudaResult wrong = resolve(what)) return wrong;
   if (CudaResult wrong = check(what)) return wrong;
   const uint32_t operation = add_operation(*stream);
-  if (on_host(what.from) || on_host(what.to)) {
+  if (in_pageable_memory(what.from) || in_pageable_memory(what.to)) {
     if (CudaResult broken = come_after(*stream)) return broken;
     if (int error = copy(what, operation)) return error;
-    return wait_for(*stream);
+    return in_pageable_memory(what.to) ? wait_for(*stream) : kSuccess;
   }
   return in_order(handle, [=] { return copy(what, operation); });
 }

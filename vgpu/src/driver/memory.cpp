@@ -119,9 +119,6 @@ template <class T> int set(uint64_t at, T value, size_t count) { return fill_now
 template <class T> int set_on(void* stream, uint64_t at, T value, size_t count) {
   return fill_on(stream, {at, 0, value, sizeof value, count, 1});
 }
-// Is an end of it the host's?  Then the host waits.
-bool waits(const Copy& what) { return !memory().find(what.to).device || !memory().find(what.from).device; }
-
 }  // namespace
 
 namespace vgpu {
@@ -156,24 +153,25 @@ bool pinned(const void* at) {
   const Allocation found = memory().find(address(at));
   return found.end && !found.device;
 }
+bool is_pageable(uint64_t at) { return !memory().find(at).end; }
+bool is_awaited(uint64_t from, uint64_t to) { return !memory().find(to).device || pinned(pointer(from)); }
 // What is done at once is in the order of the legacy default stream.
 int copy_now(const Copy& what) {
   const Stream& legacy = *stream_of(nullptr);
-  if (CudaResult broken = come_after(legacy)) return broken;
+  if (CudaResult broken = is_pageable(what.from) ? wait_for(legacy) : come_after(legacy)) return broken;
   if (CudaResult wrong = copy_at_once(what, add_operation(legacy))) return wrong;
-  return waits(what) ? wait_for(legacy) : kSuccess;
+  return is_awaited(what.from, what.to) ? wait_for(legacy) : kSuccess;
 }
 int copy_on(void* handle, const Copy& what) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
   if (CudaResult broken = Device::get().sticky_error()) return broken;
   if (CudaResult wrong = check(what)) return wrong;
-  const bool both = memory().find(what.to).end && memory().find(what.from).end;
   const uint32_t operation = add_operation(*stream);
-  if (both) return in_order(handle, [=] { return copy_at_once(what, operation); });
+  if (!is_pageable(what.to) && !is_pageable(what.from)) return in_order(handle, [=] { return copy_at_once(what, operation); });
   if (CudaResult broken = come_after(*stream)) return broken;
   if (CudaResult wrong = copy_at_once(what, operation)) return wrong;
-  return memory().find(what.to).end ? kSuccess : wait_for(*stream);
+  return is_pageable(what.to) ? wait_for(*stream) : kSuccess;
 }
 int fill_now(const Fill& what) {
   const Stream& legacy = *stream_of(nullptr);

@@ -109,8 +109,20 @@ CudaResult wait_until(uint64_t number) {
 }
 CudaResult state_at(uint64_t number) { return done(number) ? Device::get().sticky_error() : kNotReady; }
 
-void wait_for_event(const Event& event) {
-  if (StreamOrder* order = Device::get().stream_order()) order->on_host_wait_event(event.number);
+// Tells who keeps the order of operations (VGPU_CHECK=order), if anybody does.
+template <class F> void tell_order(F f) {
+  if (StreamOrder* order = Device::get().stream_order()) f(*order);
+}
+void tell_host_wait(const Stream& stream) {
+  tell_order([&](StreamOrder& order) { order.on_host_wait(stream.number, stream.blocking()); });
+}
+void tell_host_wait(const Event& event) {
+  tell_order([&](StreamOrder& order) { order.on_host_wait_event(event.number); });
+}
+// A query after which the host may go on.
+template <class T> CudaResult tell_if_done(const T& what, CudaResult state) {
+  if (state == kSuccess) tell_host_wait(what);
+  return state;
 }
 
 int make_stream(void** stream, unsigned flags, int priority) {
@@ -164,11 +176,11 @@ Stream* stream_of(void* handle) {
 CudaResult state_of(const Stream& stream) { return state_at(before(stream)); }
 CudaResult come_after(const Stream& stream) { return wait_until(before(stream)); }
 CudaResult wait_for(const Stream& stream) {
-  if (StreamOrder* order = Device::get().stream_order()) order->on_host_wait(stream.number, stream.blocking());
+  tell_host_wait(stream);
   return wait_until(before(stream));
 }
 CudaResult wait_for_all() {
-  if (StreamOrder* order = Device::get().stream_order()) order->on_host_wait_all();
+  tell_order([](StreamOrder& order) { order.on_host_wait_all(); });
   return wait_until(any_deferred ? Deferred::get().issued() : 0);
 }
 CudaResult defer(Stream& stream, Work work) {
@@ -185,17 +197,13 @@ API int cuStreamDestroy_v2(void* stream) {
   return Handles<Stream>::all().take(stream) ? kSuccess : kInvalidHandle;
 }
 API int cuStreamSynchronize(void* stream) { return with_stream(stream, wait_for); }
-// Whoever asks is taken to go on only where all is done.
 API int cuStreamQuery(void* stream) {
-  return with_stream(stream, [](Stream& of) {
-    if (StreamOrder* order = Device::get().stream_order()) order->on_host_wait(of.number, of.blocking());
-    return state_of(of);
-  });
+  return with_stream(stream, [](Stream& of) { return tell_if_done(of, state_of(of)); });
 }
 API int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   return with_stream(stream, [=](Stream& waits) {
     return with_event(event, [&](Event& on) {
-      if (StreamOrder* order = Device::get().stream_order()) order->wait(waits.number, on.number);
+      tell_order([&](StreamOrder& order) { order.wait(waits.number, on.number); });
       return comes_after(waits, on.after), kSuccess;
     });
   });
@@ -238,17 +246,17 @@ API int cuEventDestroy_v2(void* event) { return Handles<Event>::all().take(event
 API int cuEventRecord(void* event, void* stream) {
   return with_event(event, [=](Event& what) {
     return with_stream(stream, [&](Stream& on) {
-      if (StreamOrder* order = Device::get().stream_order()) order->record(what.number, on.number, on.blocking());
+      tell_order([&](StreamOrder& order) { order.record(what.number, on.number, on.blocking()); });
       return what.after = before(on), what.recorded = true, Device::get().sticky_error();
     });
   });
 }
 API int cuEventRecordWithFlags(void* event, void* stream, unsigned) { return cuEventRecord(event, stream); }
 API int cuEventQuery(void* event) {
-  return with_event(event, [](Event& of) { return wait_for_event(of), state_at(of.after); });
+  return with_event(event, [](Event& of) { return tell_if_done(of, state_at(of.after)); });
 }
 API int cuEventSynchronize(void* event) {
-  return with_event(event, [](Event& of) { return wait_for_event(of), wait_until(of.after); });
+  return with_event(event, [](Event& of) { return tell_host_wait(of), wait_until(of.after); });
 }
 API int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
   if (!milliseconds) return kInvalidValue;

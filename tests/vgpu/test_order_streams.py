@@ -1,0 +1,189 @@
+"""VGPU_CHECK=order holds operations of different streams to the order that CUDA guarantees, and to no more."""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from virtual_device import Device, build, kernel
+
+WORD = ctypes.c_size_t(4)
+NON_BLOCKING = 1
+HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+ADD = kernel("ld.param.u64 %l0, [p0]; ld.global.u32 %r1, [%l0]; add.u32 %r1, %r1, 1; st.global.u32 [%l0], %r1;", ["p0"])
+
+
+class Program:
+    """One word of device memory, two streams that do not wait for the legacy one, an event, and a kernel."""
+
+    def __init__(self):
+        device = Device(build())
+        self.cuda, self.word, self.other, self.keep = device.cuda, device.allocate(4), device.allocate(4), []
+        self.function = device.function(device.load(ADD)[1])[1]
+        self.first, self.second = self.stream(NON_BLOCKING), self.stream(NON_BLOCKING)
+        self.event, pinned = ctypes.c_void_p(), ctypes.c_void_p()
+        self.cuda.cuEventCreate(ctypes.byref(self.event), 0)
+        self.cuda.cuMemHostAlloc(ctypes.byref(pinned), WORD, 0)
+        self.pinned, self.pageable = pinned, np.zeros(1, np.uint32).ctypes.data_as(ctypes.c_void_p)
+        self.fill(self.first)
+        self.cuda.cuCtxSynchronize()
+
+    def stream(self, flags=0):
+        made = ctypes.c_void_p()
+        assert self.cuda.cuStreamCreate(ctypes.byref(made), flags) == 0
+        return made
+
+    def launch(self, stream):
+        given = (ctypes.c_void_p * 1)(ctypes.addressof(self.word))
+        assert self.cuda.cuLaunchKernel(self.function, 1, 1, 1, 1, 1, 1, 0, stream, given, None) == 0
+
+    def fill(self, stream):
+        assert self.cuda.cuMemsetD32Async(self.word, 0, ctypes.c_size_t(1), stream) == 0
+
+    def record(self, stream):
+        assert self.cuda.cuEventRecord(self.event, stream) == 0
+
+    def await_event(self, stream):
+        assert self.cuda.cuStreamWaitEvent(stream, self.event, 0) == 0
+
+    def copy_in(self, host):
+        assert self.cuda.cuMemcpyHtoD_v2(self.word, host, WORD) == 0
+
+    def sleep(self, stream):
+        """Work that is not done when the next call returns."""
+        self.keep.append(HOST_FUNCTION(lambda _: time.sleep(0.5)))
+        assert self.cuda.cuLaunchHostFunc(stream, self.keep[-1], None) == 0
+
+
+def one_stream(p):
+    p.launch(p.first), p.launch(p.first)
+
+
+def an_event(p):
+    p.launch(p.first), p.record(p.first), p.await_event(p.second), p.launch(p.second)
+
+
+def the_host_waits_for_a_stream(p):
+    p.launch(p.first), p.cuda.cuStreamSynchronize(p.first), p.launch(p.second)
+
+
+def the_host_waits_for_an_event(p):
+    p.launch(p.first), p.record(p.first), p.cuda.cuEventSynchronize(p.event), p.launch(p.second)
+
+
+def the_host_waits_for_all(p):
+    p.launch(p.first), p.cuda.cuCtxSynchronize(), p.launch(p.second)
+
+
+def a_query_that_succeeded(p):
+    p.launch(p.first), p.cuda.cuStreamQuery(p.first), p.launch(p.second)
+
+
+def an_event_s_query_that_succeeded(p):
+    p.launch(p.first), p.record(p.first), p.cuda.cuEventQuery(p.event), p.launch(p.second)
+
+
+def the_legacy_stream(p):
+    blocking = p.stream()
+    p.launch(blocking), p.launch(None), p.launch(blocking)
+
+
+def a_copy_out(p):
+    p.launch(None), p.cuda.cuMemcpyDtoH_v2(p.pageable, p.word, WORD), p.launch(p.second)
+
+
+def a_copy_of_pinned_memory(p):
+    p.copy_in(p.pinned), p.launch(p.second)
+
+
+def what_came_before_a_copy_of_pageable_memory(p):
+    p.launch(None), p.cuda.cuMemcpyHtoD_v2(p.other, p.pageable, WORD), p.launch(p.second)
+
+
+ORDERED = [
+    one_stream,
+    an_event,
+    the_host_waits_for_a_stream,
+    the_host_waits_for_an_event,
+    the_host_waits_for_all,
+    a_query_that_succeeded,
+    an_event_s_query_that_succeeded,
+    the_legacy_stream,
+    a_copy_out,
+    a_copy_of_pinned_memory,
+    what_came_before_a_copy_of_pageable_memory,
+]
+
+
+def two_streams(p):
+    p.launch(p.first), p.launch(p.second)
+
+
+def an_event_that_nobody_waits_for(p):
+    p.launch(p.first), p.record(p.first), p.launch(p.second)
+
+
+def an_event_recorded_too_early(p):
+    p.record(p.first), p.launch(p.first), p.await_event(p.second), p.launch(p.second)
+
+
+def a_fill_on_another_stream(p):
+    p.launch(p.first), p.fill(p.second)
+
+
+def a_launch_after_a_fill_on_another_stream(p):
+    p.fill(p.first), p.launch(p.second)
+
+
+def the_legacy_stream_and_one_that_does_not_wait(p):
+    p.launch(None), p.launch(p.second)
+
+
+def a_copy_of_pageable_memory(p):
+    p.copy_in(p.pageable), p.launch(p.second)
+
+
+def a_query_that_said_not_ready(p):
+    p.launch(p.first), p.sleep(p.first)
+    assert p.cuda.cuStreamQuery(p.first) == 600
+    p.launch(p.second)
+
+
+def an_event_s_query_that_said_not_ready(p):
+    p.launch(p.first), p.sleep(p.first), p.record(p.first)
+    assert p.cuda.cuEventQuery(p.event) == 600
+    p.launch(p.second)
+
+
+UNORDERED = [two_streams, an_event_that_nobody_waits_for, an_event_recorded_too_early, a_fill_on_another_stream,
+             a_launch_after_a_fill_on_another_stream, the_legacy_stream_and_one_that_does_not_wait,
+             a_copy_of_pageable_memory, a_query_that_said_not_ready, an_event_s_query_that_said_not_ready]  # fmt: skip
+
+
+def races(program, tmp_path):
+    """The findings "race" of all that the program asked for, launches and fills."""
+    report = tmp_path / "report.jsonl"
+    environment = {**os.environ, "VGPU_CHECK": "order", "VGPU_REPORT": str(report), "VGPU_SCHEDULE": "serial"}
+    done = subprocess.run([sys.executable, __file__, program.__name__], env=environment, timeout=60)
+    assert done.returncode == 0
+    lines = [json.loads(line) for line in report.read_text().splitlines()]
+    assert any("kernel" in line for line in lines)
+    return [one for line in lines for one in line["order"]["reasons"] if one["reason"] == "race"]
+
+
+@pytest.mark.parametrize("program", ORDERED)
+def test_ordered(program, tmp_path):
+    assert not races(program, tmp_path)
+
+
+@pytest.mark.parametrize("program", UNORDERED)
+def test_not_ordered(program, tmp_path):
+    assert races(program, tmp_path)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](Program())
