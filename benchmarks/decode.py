@@ -9,6 +9,7 @@ them: give it cubins of your own kernels alone.  Promise: none differs, at most 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import re
 import struct
@@ -23,6 +24,10 @@ HERE = Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[1] / "vgpu"), str(HERE.parents[1] / "src")]
 import build  # noqa: E402
 
+from tfdet.audit import fatbin  # noqa: E402
+from tfdet.audit.cubin import Cubin, read_cubin  # noqa: E402
+from tfdet.audit.elf import ElfError  # noqa: E402
+
 BYTES = 16
 LOW_BITS = (1 << 41) - 1  # of the upper half: above them are stalls and scoreboards, which the text does not name
 HARMLESS = 0x000FE2 << 40  # what NVIDIA's disassembler takes there: zeros are refused
@@ -30,37 +35,22 @@ BATCH = 50_000
 PER_SHAPE = 2  # encodings of each instruction, modifiers and kinds of operands that --write keeps
 
 
-def sections(cubin: bytes) -> Iterator[bytes]:
-    """The machine code of each function."""
-    table, count, names = struct.unpack_from("<Q", cubin, 40)[0], *struct.unpack_from("<HH", cubin, 60)
-    headers = [struct.unpack_from("<IIQQQQ", cubin, table + 64 * k) for k in range(count)]
-    for name, _, _, _, offset, size in headers:
-        at = headers[names][4] + name
-        if cubin[at : at + 6] == b".text.":
-            yield cubin[offset : offset + size]
-
-
-def cubins(path: Path) -> Iterator[bytes]:
-    from tfdet.audit import fatbin
-
-    data = path.read_bytes()
-    if data[:4] == b"\x7fELF" and struct.unpack_from("<H", data, 18)[0] == 190:  # EM_CUDA
-        yield data
+def cubins(path: Path) -> Iterator[Cubin]:
+    data = memoryview(path.read_bytes())
+    with contextlib.suppress(ElfError):
+        yield read_cubin(data)
         return
-    view = memoryview(data)
-    for element in fatbin.iter_elements(view, 0, len(view), lambda _: None):
+    for element in fatbin.iter_elements(data, 0, len(data), lambda _: None):
         if element.arch == 80 and element.kind == "elf":
-            yield bytes(fatbin.read_payload(view, element))
+            yield read_cubin(memoryview(fatbin.read_payload(data, element)))
 
 
 def distinct(paths: list[Path]) -> list[tuple[int, int]]:
     found = set()
     for path in paths:
         for cubin in cubins(path):
-            for code in sections(cubin):
-                found.update(
-                    (low, high & LOW_BITS) for low, high in struct.iter_unpack("<QQ", code[: len(code) // 16 * 16])
-                )
+            for k in range(len(cubin.rows)):
+                found.update((low, high & LOW_BITS) for low, high in struct.iter_unpack("<QQ", cubin.code(k)))
     return sorted(found)
 
 
