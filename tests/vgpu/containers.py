@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from virtual_device import Device, build
 
 KERNELS = Path(__file__).with_name("kernels")
 
@@ -21,8 +22,6 @@ class Launch:
 
 def run(image, launches, code="sass", schedule="serial", **environment):
     """(CUDA's result, arrays) of each launch, and standard error."""
-    from virtual_device import build
-
     given = {
         "VGPU_CODE": code,
         "VGPU_SCHEDULE": schedule,
@@ -41,25 +40,14 @@ def run(image, launches, code="sass", schedule="serial", **environment):
     return pickle.loads(done.stdout), done.stderr.decode()
 
 
-class Device:
+class ContainerDevice(Device):
     def __init__(self, library, image):
-        self.cuda, self.module, context = ctypes.CDLL(library), ctypes.c_void_p(), ctypes.c_void_p()
-        self.cuda.cuInit(0)
-        self.cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
-        held = ctypes.create_string_buffer(image, len(image))
-        self.loaded = self.cuda.cuModuleLoadData(ctypes.byref(self.module), held)
+        super().__init__(library)
+        self.loaded, self.module = self.load(image)
 
-    def copy_in(self, array):
-        at = ctypes.c_uint64()
-        assert self.cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(max(array.nbytes, 1))) == 0
-        self.cuda.cuMemcpyHtoD_v2(at, array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.nbytes))
-        return at
-
-    def run(self, launch):
-        if self.loaded:
-            return self.loaded, []
-        function = ctypes.c_void_p()
-        result = self.cuda.cuModuleGetFunction(ctypes.byref(function), self.module, launch.kernel.encode())
+    def launch(self, launch):
+        """CUDA's result and the arrays as the kernel left them; none where it does not load."""
+        result, function = (self.loaded, None) if self.loaded else self.function(self.module, launch.kernel)
         if result:
             return result, []
         arrays = [np.array(one) for one in launch.arguments if isinstance(one, np.ndarray)]
@@ -69,8 +57,7 @@ class Device:
         size = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
         result = self.cuda.cuLaunchKernel(function, *size, None, pointers, None)
         for at, one in zip((one for one in given if isinstance(one, ctypes.c_uint64)), arrays, strict=True):
-            self.cuda.cuMemcpyDtoH_v2(one.ctypes.data_as(ctypes.c_void_p), at, ctypes.c_size_t(one.nbytes))
-            self.cuda.cuMemFree_v2(at)
+            self.copy_out(at, one)
         return result, arrays
 
 
@@ -78,8 +65,8 @@ def main():
     library, image, launches = pickle.load(sys.stdin.buffer)
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what kernels print
-    device = Device(library, image)
-    results = [device.run(one) for one in launches]
+    device = ContainerDevice(library, image)
+    results = [device.launch(one) for one in launches]
     answer.write(pickle.dumps(results))
     answer.close()
 

@@ -7,15 +7,13 @@ import ctypes
 import os
 import random
 import re
-import resource
-import signal
 import struct
 import sys
 
+from child_process import in_child
 from virtual_device import HEAD, Device, build, kernel
 
 REFUSED = 10  # the child's exit status: a sanitizer that finds something ends it with 1
-MOST_MEMORY = 3 << 30  # bytes of address space more than there are: more than any of these may need
 VALID = [
     kernel(
         """ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 8; add.u64 %l0, %l0, %l1; ld.global.v2.f32 {%r1, %r2}, [%l0];
@@ -142,29 +140,9 @@ def loaded_and_run(device, data):
     return result
 
 
-def address_space():
-    """Bytes that this process has already: the device may have reserved its addresses before the fork."""
-    with open("/proc/self/statm") as pages:
-        return int(pages.read().split()[0]) * resource.getpagesize()
-
-
 def outcome(device, data):
     """Load and run a text or container in a child process: "ran", "refused", or what killed the child."""
-    child = os.fork()
-    if child == 0:
-        code = 2
-        try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            os.dup2(2, 1)
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            if "VGPU_SANITIZED" not in os.environ:  # a sanitizer reserves terabytes
-                limit = address_space() + MOST_MEMORY
-                resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-            signal.alarm(60)
-            code = REFUSED if loaded_and_run(device, data) else 0
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
+    status = in_child(lambda: REFUSED if loaded_and_run(device, data) else 0)
     if os.WIFSIGNALED(status):
         return f"signal {os.WTERMSIG(status)}"
     return {0: "ran", REFUSED: "refused"}.get(os.WEXITSTATUS(status), "died")

@@ -1,20 +1,22 @@
 """Damaged machine code: load, decode and run mutants of a cubin, each in a child of its own.
 
 Usage: python sass_mutants.py LIBRARY FILE FROM TO     FILE: a cubin; mutants of the seeds FROM to TO - 1.
-Prints each mutant that ended its process by a signal, or that did not end; then how many were loaded and ran.
+Prints each mutant that ended its process, or that did not end; then how many were refused and ran.
 """
 
 import ctypes
 import os
 import random
-import signal
 import sys
 from collections import Counter
 
 import numpy as np
+from child_process import in_child
 
 SECONDS = 20  # of a mutant
 WORDS = 64
+REFUSED, RAN, IDLE = 10, 11, 12  # exit statuses: 1 is a sanitizer's
+ENDS = {REFUSED: "refused", RAN: "ran", IDLE: "had no kernel that ran"}
 
 
 def mutant(image, seed):
@@ -34,13 +36,13 @@ def mutant(image, seed):
 
 
 def run(cuda, image):
-    """How far it came: its status as a process."""
+    """How far it came: REFUSED, RAN or IDLE."""
     module, context, count = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint()
     cuda.cuInit(0)
     cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
     held = ctypes.create_string_buffer(image, len(image))
     if cuda.cuModuleLoadData(ctypes.byref(module), held):
-        return 1
+        return REFUSED
     cuda.cuModuleGetFunctionCount(ctypes.byref(count), module)
     functions = (ctypes.c_void_p * count.value)()
     cuda.cuModuleEnumerateFunctions(functions, count, module)
@@ -57,16 +59,7 @@ def run(cuda, image):
             continue
         cuda.cuFuncGetName(ctypes.byref(name), ctypes.c_void_p(function))
         ran += cuda.cuLaunchKernel(ctypes.c_void_p(function), 2, 1, 1, 32, 1, 1, 256, None, pointers, None) == 0
-    return 2 if ran else 3
-
-
-def in_child(library, image, seed):
-    child = os.fork()
-    if child == 0:
-        signal.alarm(SECONDS)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        os._exit(run(ctypes.CDLL(library), mutant(image, seed)))
-    return os.waitpid(child, 0)[1]
+    return RAN if ran else IDLE
 
 
 def main():
@@ -76,12 +69,14 @@ def main():
         image = file.read()
     ends = Counter()
     for seed in range(first, last):
-        status = in_child(library, image, seed)
-        if os.WIFSIGNALED(status):
-            print(f"seed {seed}: signal {os.WTERMSIG(status)}")
-        ends[os.WEXITSTATUS(status) if os.WIFEXITED(status) else "signal"] += 1
-    print(f"{ends[1]} refused, {ends[2]} ran, {ends[3]} had no kernel that ran, {ends['signal']} ended by a signal")
-    return int(ends["signal"] > 0)
+        image_of_seed = mutant(image, seed)
+        status = in_child(lambda data=image_of_seed: run(ctypes.CDLL(library), data), SECONDS)
+        end = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else ENDS.get(os.WEXITSTATUS(status), "died")
+        if end not in ENDS.values():
+            print(f"seed {seed}: {end}")
+        ends[end] += 1
+    print(", ".join(f"{count} {end}" for end, count in sorted(ends.items())))
+    return int(not set(ends) <= set(ENDS.values()))
 
 
 if __name__ == "__main__":

@@ -61,10 +61,11 @@ class Device:
         self.cuda.cuInit(0)
         self.cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
 
-    def load(self, text):
+    def load(self, image):
+        """CUDA's result and the module of a text, or of a container's bytes."""
         module = ctypes.c_void_p()
-        result = self.cuda.cuModuleLoadData(ctypes.byref(module), text.encode("utf-8", "surrogateescape") + b"\0")
-        return result, module
+        data = image if isinstance(image, bytes) else image.encode("utf-8", "surrogateescape") + b"\0"
+        return self.cuda.cuModuleLoadData(ctypes.byref(module), data), module
 
     def function(self, module, name="k"):
         """Found and decoded; the first result that is an error."""
@@ -86,6 +87,16 @@ class Device:
         assert self.cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(max(nbytes, 1))) == 0
         return at
 
+    def copy_in(self, array):
+        at = self.allocate(array.nbytes)
+        self.cuda.cuMemcpyHtoD_v2(at, array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.nbytes))
+        return at
+
+    def copy_out(self, at, array):
+        """Into the array; the device's memory is freed."""
+        self.cuda.cuMemcpyDtoH_v2(array.ctypes.data_as(ctypes.c_void_p), at, ctypes.c_size_t(array.nbytes))
+        self.cuda.cuMemFree_v2(at)
+
     def run(self, text, arrays, grid=1, block=32, shared=0, name="k"):
         """CUDA's result and the arrays as the kernel left them; a parameter points to each, integers go as they are."""
         result, module = self.load(text)
@@ -93,17 +104,13 @@ class Device:
             return result, arrays
         result, function = self.function(module, name)
         values = [one if isinstance(one, int) else np.ascontiguousarray(one).copy() for one in arrays]
-        given = [ctypes.c_uint64(one) if isinstance(one, int) else self.allocate(one.nbytes) for one in values]
-        for at, one in zip(given, values, strict=True):
-            if not isinstance(one, int):
-                self.cuda.cuMemcpyHtoD_v2(at, one.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(one.nbytes))
+        given = [ctypes.c_uint64(one) if isinstance(one, int) else self.copy_in(one) for one in values]
         if result == 0:
             pointers = (ctypes.c_void_p * len(given))(*[ctypes.addressof(one) for one in given])
             result = self.cuda.cuLaunchKernel(function, grid, 1, 1, block, 1, 1, shared, None, pointers, None)
         for at, one in zip(given, values, strict=True):
             if not isinstance(one, int):
-                self.cuda.cuMemcpyDtoH_v2(one.ctypes.data_as(ctypes.c_void_p), at, ctypes.c_size_t(one.nbytes))
-                self.cuda.cuMemFree_v2(at)
+                self.copy_out(at, one)
         self.cuda.cuModuleUnload(module)
         return result, values
 
