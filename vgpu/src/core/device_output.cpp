@@ -1,3 +1,4 @@
+// Formats what a kernel says by printf and writes it to standard output.
 #include "device_output.h"
 
 #include <cstdio>

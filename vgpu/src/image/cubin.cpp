@@ -1,3 +1,4 @@
+// Reads the ELF file of machine code: its functions, constant banks, variables and relocations.
 #include "cubin.h"
 
 #include <algorithm>

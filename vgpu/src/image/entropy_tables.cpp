@@ -1,3 +1,4 @@
+// Reads the tables of finite state entropy and of Huffman's code from a Zstandard block.
 #include "entropy_tables.h"
 
 #include "bit_reader.h"

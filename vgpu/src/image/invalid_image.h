@@ -1,3 +1,4 @@
+// The error of an image of GPU code that cannot be loaded.
 #pragma once
 #include "core/error.h"
 

@@ -1,3 +1,4 @@
+// Unpacks a block of LZ4.
 #include "lz4.h"
 
 #include <algorithm>

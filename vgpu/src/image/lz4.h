@@ -1,3 +1,4 @@
+// Blocks of LZ4, as nvcc packed containers before CUDA 12.9.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,3 +1,4 @@
+// Unpacks frames of Zstandard: literals and sequences, block by block (RFC 8878).
 #include "zstd.h"
 
 #include <algorithm>

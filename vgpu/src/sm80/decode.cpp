@@ -1,3 +1,4 @@
+// Finds an encoding's row, and takes its modifiers and operands apart.
 #include <algorithm>
 #include <cstdio>
 

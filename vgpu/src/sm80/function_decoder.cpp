@@ -1,3 +1,4 @@
+// Makes the core's instructions of a function's encodings: guards, branch targets, operands.
 #include "function_decoder.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Places the variables of a module of machine code, resolves its relocations, and decodes its functions when asked.
 #include "loaded_cubin.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Parses a row's text: modifiers, operands, and the bits that must be as they are.
 #include "row_parser.h"
 
 #include <map>

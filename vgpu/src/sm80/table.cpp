@@ -1,3 +1,4 @@
+// The rows of instructions.def, parsed once, and found by opcode.
 #include "table.h"
 
 #include <algorithm>

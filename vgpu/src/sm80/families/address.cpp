@@ -1,3 +1,4 @@
+// Computes the addresses of a memory instruction's lanes, out of the windows of shared and local memory.
 #include "address.h"
 
 #include "sm80/launch_bank.h"
@@ -6,18 +7,18 @@ namespace vgpu::sm80 {
 namespace {
 
 // Into the host's addresses, where a lane's lies in one of the windows; a fault where it lies behind what there is.
-bool leave_windows(WarpContext& w, uint64_t address[kWarpSize], uint32_t bytes) {
+bool leave_windows(WarpContext& warp, uint64_t address[kWarpSize], uint32_t bytes) {
   bool fine = true;
-  for_each_lane(w.active_mask, [&](uint32_t l) {
+  for_each_lane(warp.active_mask, [&](uint32_t l) {
     const bool shared = is_in_shared_window(address[l]);
     if (!shared && !is_in_local_window(address[l])) return;
     const uint64_t offset = address[l] - (shared ? kSharedWindowBegin : kLocalWindowBegin);
-    const uint64_t size = shared ? w.shared_bytes : w.local_bytes;
+    const uint64_t size = shared ? warp.shared_bytes : warp.local_bytes;
     if (offset + bytes > size) {
-      w.set_fault(KernelFault::OutOfBounds, address[l]), fine = false;
+      warp.set_fault(KernelFault::OutOfBounds, address[l]), fine = false;
       return;
     }
-    const uint8_t* begin = shared ? w.shared : w.local + size_t(l) * w.local_bytes;
+    const uint8_t* begin = shared ? warp.shared : warp.local + size_t(l) * warp.local_bytes;
     address[l] = reinterpret_cast<uint64_t>(begin) + offset;
   });
   return fine;
@@ -30,28 +31,28 @@ bool is_in_window(uint64_t address) { return address - kSharedWindowBegin < kOut
 bool is_in_shared_window(uint64_t address) { return address - kSharedWindowBegin < kWindowBytes; }
 bool is_in_local_window(uint64_t address) { return address - kLocalWindowBegin < kWindowBytes; }
 
-void generic_addresses(WarpContext& w, const Instruction& i, uint64_t address[kWarpSize]) {
-  const uint32_t* base = words(w, i.a);
+void generic_addresses(WarpContext& warp, const Instruction& i, uint64_t address[kWarpSize]) {
+  const uint32_t* base = words(warp, i.a);
   const uint64_t offset = static_cast<uint64_t>(i.imm);
   VGPU_INDEPENDENT
   for (uint32_t l = 0; l < kWarpSize; l++) address[l] = pair_of(base, l) + offset;
 }
 
-bool find_addresses(WarpContext& w, const Instruction& i, Space space, uint32_t bytes, uint8_t* at[kWarpSize], bool writes) {
+bool find_addresses(WarpContext& warp, const Instruction& i, Space space, uint32_t bytes, uint8_t* at[kWarpSize], bool writes) {
   if (space == Space::Global || space == Space::Generic) {
     alignas(64) uint64_t address[kWarpSize];
-    generic_addresses(w, i, address);
-    if (space == Space::Generic && lanes_where([&](uint32_t l) { return is_in_window(address[l]); }) & w.active_mask &&
-        !leave_windows(w, address, bytes))
+    generic_addresses(warp, i, address);
+    if (space == Space::Generic && lanes_where([&](uint32_t l) { return is_in_window(address[l]); }) & warp.active_mask &&
+        !leave_windows(warp, address, bytes))
       return false;
-    return check_addresses(w, address, bytes, at, writes);
+    return check_addresses(warp, address, bytes, at, writes);
   }
-  const uint32_t *base = words(w, i.a), *added = words(w, i.b);
+  const uint32_t *base = words(warp, i.a), *added = words(warp, i.b);
   const uint32_t offset = static_cast<uint32_t>(i.imm), shift = i.vector_registers[kFlags];
   alignas(64) uint32_t offsets[kWarpSize];
   VGPU_INDEPENDENT
   for (uint32_t l = 0; l < kWarpSize; l++) offsets[l] = (base[l] << shift) + added[l] + offset;
-  return check_offsets(w, space == Space::Shared ? AccessSpace::Shared : AccessSpace::Local, offsets, bytes, at);
+  return check_offsets(warp, space == Space::Shared ? AccessSpace::Shared : AccessSpace::Local, offsets, bytes, at);
 }
 
 void select_address(FunctionDecoder& d, const Decoded& c, Instruction& i) {
@@ -75,9 +76,9 @@ uint8_t order_of(const Decoded& c) {
   return order.empty() || order == "CONSTANT" ? kWeak : kStrong;
 }
 
-void announce(WarpContext& w, const Instruction& i, AccessKind kind, uint32_t bytes, uint8_t* const at[kWarpSize]) {
-  if (w.deferred) w.deferred->settle_at(w, at, bytes);
-  if (w.observer) notify_access(w, i, {kind, i.variant, OrderSensitivity::Nothing, bytes, at, nullptr, 0});
+void announce(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes, uint8_t* const at[kWarpSize]) {
+  if (warp.deferred) warp.deferred->settle_at(warp, at, bytes);
+  if (warp.observer) notify_access(warp, i, {kind, i.variant, OrderSensitivity::Nothing, bytes, at, nullptr, 0});
 }
 
 }  // namespace vgpu::sm80

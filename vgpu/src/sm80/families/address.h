@@ -8,11 +8,11 @@ namespace vgpu::sm80 {
 enum class Space : uint8_t { Global, Generic, Shared, Local };
 
 // Host addresses of the active lanes; false, with the fault set, where one may not be touched.
-bool find_addresses(WarpContext& w, const Instruction& i, Space space, uint32_t bytes, uint8_t* at[kWarpSize],
+bool find_addresses(WarpContext& warp, const Instruction& i, Space space, uint32_t bytes, uint8_t* at[kWarpSize],
                     bool writes = false);
 
 // The lanes' generic addresses, of pairs of registers.
-void generic_addresses(WarpContext& w, const Instruction& i, uint64_t address[kWarpSize]);
+void generic_addresses(WarpContext& warp, const Instruction& i, uint64_t address[kWarpSize]);
 bool is_in_shared_window(uint64_t address);
 bool is_in_local_window(uint64_t address);
 
@@ -23,6 +23,6 @@ void select_address(FunctionDecoder& d, const Decoded& c, Instruction& i);
 uint8_t order_of(const Decoded& c);
 
 // Atomics that come late come before an access to the same place, and an observer is told of it.
-void announce(WarpContext& w, const Instruction& i, AccessKind kind, uint32_t bytes, uint8_t* const at[kWarpSize]);
+void announce(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes, uint8_t* const at[kWarpSize]);
 
 }  // namespace vgpu::sm80

@@ -13,14 +13,14 @@ inline uint32_t apply_table(uint32_t table, uint32_t a, uint32_t b, uint32_t c) 
   return made;
 }
 
-template <uint32_t kTable> void logic(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
-  write_words(w, i.d, [=](uint32_t l) { return apply_table(kTable, a[l], b[l], c[l]); });
+template <uint32_t kTable> void logic(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
+  write_words(warp, i.d, [=](uint32_t l) { return apply_table(kTable, a[l], b[l], c[l]); });
 }
 
 // imm: the table.  The predicate says whether any bit is set, or the one that is read.
-void logic_of_table(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+void logic_of_table(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
   uint32_t chosen[8];
   for (uint32_t k = 0; k < 8; k++) chosen[k] = i.imm >> k & 1 ? kFullMask : 0;
   alignas(64) uint32_t made[kWarpSize];
@@ -31,10 +31,10 @@ void logic_of_table(WarpContext& w, const Instruction& i) {
     const uint32_t high = (pick(4) & ~b[l]) | (pick(6) & b[l]), low = (pick(0) & ~b[l]) | (pick(2) & b[l]);
     made[l] = (high & a[l]) | (low & ~a[l]);
   }
-  write_words(w, i.d, [&](uint32_t l) { return made[l]; });
+  write_words(warp, i.d, [&](uint32_t l) { return made[l]; });
   if (i.count)
-    write_predicate(w, i.vector_registers[kFirstWritten],
-                    lanes_where([&](uint32_t l) { return made[l] != 0; }) | read_predicate(w, i.e));
+    write_predicate(warp, i.vector_registers[kFirstWritten],
+                    lanes_where([&](uint32_t l) { return made[l] != 0; }) | read_predicate(warp, i.e));
 }
 
 Execute logic_function(uint32_t table) {
@@ -60,10 +60,10 @@ Execute logic_function(uint32_t table) {
 }
 
 // Two tables of three predicates: vector_registers[kFlags] has the first, imm the second.  c: the third predicate.
-void predicate_logic(WarpContext& w, const Instruction& i) {
-  const uint32_t a = read_predicate(w, i.e), b = read_predicate(w, i.a), c = read_predicate(w, i.b);
-  write_predicate(w, i.vector_registers[kFirstWritten], apply_table(i.vector_registers[kFlags], a, b, c));
-  write_predicate(w, i.vector_registers[kSecondWritten], apply_table(static_cast<uint32_t>(i.imm), a, b, c));
+void predicate_logic(WarpContext& warp, const Instruction& i) {
+  const uint32_t a = read_predicate(warp, i.e), b = read_predicate(warp, i.a), c = read_predicate(warp, i.b);
+  write_predicate(warp, i.vector_registers[kFirstWritten], apply_table(i.vector_registers[kFlags], a, b, c));
+  write_predicate(warp, i.vector_registers[kSecondWritten], apply_table(static_cast<uint32_t>(i.imm), a, b, c));
 }
 
 constexpr uint32_t kRight = 1, kWraps = 2, kUpperHalf = 4, kWide = 8, kSigned = 16;  // of i.variant
@@ -77,21 +77,21 @@ uint32_t funnel(uint32_t how, uint32_t low, uint32_t by, uint32_t high) {
   return static_cast<uint32_t>(how & kUpperHalf ? pair >> 32 : pair);
 }
 
-void shift(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c), how = i.variant;
-  write_words(w, i.d, [=](uint32_t l) { return funnel(how, a[l], b[l], c[l]); });
+void shift(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c), how = i.variant;
+  write_words(warp, i.d, [=](uint32_t l) { return funnel(how, a[l], b[l], c[l]); });
 }
-void shift_left(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b);
-  write_words(w, i.d, [=](uint32_t l) { return b[l] < 32 ? a[l] << (b[l] & 31) : 0; });
+void shift_left(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
+  write_words(warp, i.d, [=](uint32_t l) { return b[l] < 32 ? a[l] << (b[l] & 31) : 0; });
 }
-void shift_right_upper(WarpContext& w, const Instruction& i) {
-  const uint32_t *b = words(w, i.b), *c = words(w, i.c);
-  write_words(w, i.d, [=](uint32_t l) { return b[l] < 32 ? c[l] >> (b[l] & 31) : 0; });
+void shift_right_upper(WarpContext& warp, const Instruction& i) {
+  const uint32_t *b = words(warp, i.b), *c = words(warp, i.c);
+  write_words(warp, i.d, [=](uint32_t l) { return b[l] < 32 ? c[l] >> (b[l] & 31) : 0; });
 }
-void shift_right_upper_signed(WarpContext& w, const Instruction& i) {
-  const uint32_t *b = words(w, i.b), *c = words(w, i.c);
-  write_words(w, i.d, [=](uint32_t l) { return static_cast<uint32_t>(static_cast<int32_t>(c[l]) >> std::min(b[l], 31u)); });
+void shift_right_upper_signed(WarpContext& warp, const Instruction& i) {
+  const uint32_t *b = words(warp, i.b), *c = words(warp, i.c);
+  write_words(warp, i.d, [=](uint32_t l) { return static_cast<uint32_t>(static_cast<int32_t>(c[l]) >> std::min(b[l], 31u)); });
 }
 
 uint32_t reversed(uint32_t v) {
@@ -102,17 +102,17 @@ uint32_t reversed(uint32_t v) {
 }
 
 // Of each lane's b, inverted where vector_registers[kFlags] says so.
-template <class F> void of_bits(WarpContext& w, const Instruction& i, F f) {
-  const uint32_t *b = words(w, i.b), flip = i.vector_registers[kFlags] & kNegateB ? kFullMask : 0;
-  write_words(w, i.d, [=](uint32_t l) { return f(b[l] ^ flip); });
+template <class F> void of_bits(WarpContext& warp, const Instruction& i, F f) {
+  const uint32_t *b = words(warp, i.b), flip = i.vector_registers[kFlags] & kNegateB ? kFullMask : 0;
+  write_words(warp, i.d, [=](uint32_t l) { return f(b[l] ^ flip); });
 }
-void reverse(WarpContext& w, const Instruction& i) { of_bits(w, i, reversed); }
-void count(WarpContext& w, const Instruction& i) {
-  of_bits(w, i, [](uint32_t v) { return static_cast<uint32_t>(__builtin_popcount(v)); });
+void reverse(WarpContext& warp, const Instruction& i) { of_bits(warp, i, reversed); }
+void count(WarpContext& warp, const Instruction& i) {
+  of_bits(warp, i, [](uint32_t v) { return static_cast<uint32_t>(__builtin_popcount(v)); });
 }
 // The highest bit that is not as the sign; or by how much to shift it to the top.
-template <bool kIsSigned, bool kShift> void find_leading(WarpContext& w, const Instruction& i) {
-  of_bits(w, i, [](uint32_t v) -> uint32_t {
+template <bool kIsSigned, bool kShift> void find_leading(WarpContext& warp, const Instruction& i) {
+  of_bits(warp, i, [](uint32_t v) -> uint32_t {
     if (kIsSigned && v >> 31) v = ~v;
     if (!v) return kFullMask;
     const uint32_t zeros = static_cast<uint32_t>(__builtin_clz(v));

@@ -9,42 +9,42 @@
 namespace vgpu::sm80 {
 namespace {
 
-void set_barrier(WarpContext& w, const Instruction& i) {
-  const uint32_t members = w.active_mask;
-  write_words(w, i.d, [=](uint32_t) { return members; });
+void set_barrier(WarpContext& warp, const Instruction& i) {
+  const uint32_t members = warp.active_mask;
+  write_words(warp, i.d, [=](uint32_t) { return members; });
 }
 
 // They come together, which orders no memory: nothing is to be done.
 void meet(WarpContext&, const Instruction&) {}
 
-void leave_barrier(WarpContext& w, const Instruction& i) {
-  uint32_t* sets = words(w, i.d);
-  const uint32_t leaving = w.active_mask & read_predicate(w, i.e);
+void leave_barrier(WarpContext& warp, const Instruction& i) {
+  uint32_t* sets = words(warp, i.d);
+  const uint32_t leaving = warp.active_mask & read_predicate(warp, i.e);
   uint32_t members = 0;
   for_each_lane(leaving, [&](uint32_t l) { members |= sets[l]; });
   for_each_lane(members, [&](uint32_t l) { sets[l] &= ~leaving; });
 }
 
-template <bool kClears> void copy_barrier(WarpContext& w, const Instruction& i) {
-  uint32_t* from = words(w, i.a);
-  write_words(w, i.d, [=](uint32_t l) { return from[l]; });
-  if (kClears) for_each_lane(w.active_mask, [=](uint32_t l) { from[l] = 0; });
+template <bool kClears> void copy_barrier(WarpContext& warp, const Instruction& i) {
+  uint32_t* from = words(warp, i.a);
+  write_words(warp, i.d, [=](uint32_t l) { return from[l]; });
+  if (kClears) for_each_lane(warp.active_mask, [=](uint32_t l) { from[l] = 0; });
 }
 
-void barrier_result(WarpContext& w, const Instruction& i) {
-  const uint32_t* counted = words(w, i.a);
-  write_words(w, i.d, [=](uint32_t l) { return counted[l]; });
-  write_predicate(w, i.vector_registers[kFirstWritten], lanes_where([=](uint32_t l) { return counted[l] != 0; }));
+void barrier_result(WarpContext& warp, const Instruction& i) {
+  const uint32_t* counted = words(warp, i.a);
+  write_words(warp, i.d, [=](uint32_t l) { return counted[l]; });
+  write_predicate(warp, i.vector_registers[kFirstWritten], lanes_where([=](uint32_t l) { return counted[l] != 0; }));
 }
-void barrier_result_of_predicate(WarpContext& w, const Instruction& i) {
-  const uint32_t holds = predicate(w, i.a);
-  write_words(w, i.d, [=](uint32_t l) { return holds >> l & 1; });
-  write_predicate(w, i.vector_registers[kFirstWritten], holds);
+void barrier_result_of_predicate(WarpContext& warp, const Instruction& i) {
+  const uint32_t holds = predicate(warp, i.a);
+  write_words(warp, i.d, [=](uint32_t l) { return holds >> l & 1; });
+  write_predicate(warp, i.vector_registers[kFirstWritten], holds);
 }
 
-void load_place(WarpContext& w, const Instruction& i) {
+void load_place(WarpContext& warp, const Instruction& i) {
   const uint64_t place = i.line;
-  write_pairs(w, i.d, [=](uint32_t) { return place; });
+  write_pairs(warp, i.d, [=](uint32_t) { return place; });
 }
 
 // A condition is the guard where there is none; else both must hold, in an instruction of this kind.

@@ -30,8 +30,8 @@ struct RealOperand {
   const uint32_t* from;
   Format format;
   bool negate, absolute, flush;
-  RealOperand(WarpContext& w, const Instruction& i, Format f)
-      : from(words(w, i.b)),
+  RealOperand(WarpContext& warp, const Instruction& i, Format f)
+      : from(words(warp, i.b)),
         format(f),
         negate(i.vector_registers[kFlags] & kNegateB),
         absolute(i.vector_registers[kFlags] & kAbsoluteB),
@@ -75,26 +75,26 @@ uint64_t rounded_bits(double x, Format to, RoundingMode how, bool from_double, b
 }
 
 // f(lane) as a pair or as a word, with the rounding set while it runs.
-template <class F> void write_rounded(WarpContext& w, const Instruction& i, bool pair, RoundingMode how, F f) {
+template <class F> void write_rounded(WarpContext& warp, const Instruction& i, bool pair, RoundingMode how, F f) {
   uint64_t made[kWarpSize] = {};
   if (how == RoundingMode::Nearest) {
-    for_each_lane(w.active_mask, [&](uint32_t l) { made[l] = f(l); });
+    for_each_lane(warp.active_mask, [&](uint32_t l) { made[l] = f(l); });
   } else {
     ScopedRoundingMode to(how);
-    for (uint32_t left = w.active_mask; left; left &= left - 1) {
+    for (uint32_t left = warp.active_mask; left; left &= left - 1) {
       const uint32_t l = static_cast<uint32_t>(__builtin_ctz(left));
       made[l] = f(l);
     }
   }
-  if (pair) write_pairs(w, i.d, [&](uint32_t l) { return made[l]; });
-  else write_words(w, i.d, [&](uint32_t l) { return static_cast<uint32_t>(made[l]); });
+  if (pair) write_pairs(warp, i.d, [&](uint32_t l) { return made[l]; });
+  else write_words(warp, i.d, [&](uint32_t l) { return static_cast<uint32_t>(made[l]); });
 }
 
-void float_to_float(WarpContext& w, const Instruction& i) {
+void float_to_float(WarpContext& warp, const Instruction& i) {
   const Format from = static_cast<Format>(i.vector_registers[kFrom]), to = static_cast<Format>(i.vector_registers[kTo]);
   const RoundingMode how = static_cast<RoundingMode>(i.imm);
-  const RealOperand b(w, i, from);
-  write_rounded(w, i, to == Format::F64, how,
+  const RealOperand b(warp, i, from);
+  write_rounded(warp, i, to == Format::F64, how,
                 [&](uint32_t l) { return rounded_bits(b.value(l), to, how, from == Format::F64, b.flush); });
 }
 
@@ -107,11 +107,11 @@ template <class T> uint64_t to_integer(double x, bool from_double) {
   return static_cast<uint64_t>(made);
 }
 
-template <class T> void float_to_integer(WarpContext& w, const Instruction& i) {
+template <class T> void float_to_integer(WarpContext& warp, const Instruction& i) {
   const Format from = static_cast<Format>(i.vector_registers[kFrom]);
-  const RealOperand b(w, i, from);
+  const RealOperand b(warp, i, from);
   const RoundingMode how = static_cast<RoundingMode>(i.imm);
-  write_rounded(w, i, sizeof(T) == 8, RoundingMode::Nearest,
+  write_rounded(warp, i, sizeof(T) == 8, RoundingMode::Nearest,
                 [&](uint32_t l) { return to_integer<T>(whole(b.value(l), how), from == Format::F64); });
 }
 
@@ -141,25 +141,25 @@ template <class T> uint64_t integer_bits(T value, Format to, RoundingMode how) {
 }
 
 // imm: the rounding; v[2]: by how many bits the operand lies higher in its register.
-template <class T> void integer_to_float(WarpContext& w, const Instruction& i) {
-  const uint32_t *b = words(w, i.b), shift = i.vector_registers[kShift];
+template <class T> void integer_to_float(WarpContext& warp, const Instruction& i) {
+  const uint32_t *b = words(warp, i.b), shift = i.vector_registers[kShift];
   const Format to = static_cast<Format>(i.vector_registers[kTo]);
   const RoundingMode how = static_cast<RoundingMode>(i.imm);
-  write_rounded(w, i, to == Format::F64, how, [=](uint32_t l) {
+  write_rounded(warp, i, to == Format::F64, how, [=](uint32_t l) {
     return integer_bits(static_cast<T>(sizeof(T) == 8 ? pair_of(b, l) : b[l] >> shift), to, how);
   });
 }
 
-void round_to_whole(WarpContext& w, const Instruction& i) {
+void round_to_whole(WarpContext& warp, const Instruction& i) {
   const Format format = static_cast<Format>(i.vector_registers[kFrom]);
-  const RealOperand b(w, i, format);
-  write_rounded(w, i, format == Format::F64, RoundingMode::Nearest, [&](uint32_t l) {
+  const RealOperand b(warp, i, format);
+  write_rounded(warp, i, format == Format::F64, RoundingMode::Nearest, [&](uint32_t l) {
     return rounded_bits(whole(b.value(l), static_cast<RoundingMode>(i.imm)), format, RoundingMode::Nearest, false, false);
   });
 }
 
-void pack_floats(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b);
+void pack_floats(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
   const Format to = static_cast<Format>(i.vector_registers[kTo]);
   const RoundingMode how = static_cast<RoundingMode>(i.imm);
@@ -167,7 +167,7 @@ void pack_floats(WarpContext& w, const Instruction& i) {
     const uint16_t made = static_cast<uint16_t>(rounded_bits(bit_cast<float>(bits), to, how, false, false));
     return i.variant & kRelu ? relu(made) : made;
   };
-  write_rounded(w, i, false, RoundingMode::Nearest,
+  write_rounded(warp, i, false, RoundingMode::Nearest,
                 [&](uint32_t l) -> uint64_t { return half(first.of(a[l])) << 16 | half(second.of(b[l])); });
 }
 

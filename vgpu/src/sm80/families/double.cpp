@@ -12,18 +12,18 @@ double at(const Signs<uint64_t>& signs, const uint32_t* from, uint32_t lane) {
   return bit_cast<double>(signs.of(pair_of(from, lane)));
 }
 
-template <class Op, uint32_t kOperands> void apply(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+template <class Op, uint32_t kOperands> void apply(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
   const Signs<uint64_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1),
       third(i.vector_registers[kFlags], 2);
-  write_pairs(w, i.d, [=](uint32_t l) {
+  write_pairs(warp, i.d, [=](uint32_t l) {
     if constexpr (kOperands == 2) return bit_cast<uint64_t>(Op::of(at(first, a, l), at(second, b, l)));
     else return bit_cast<uint64_t>(Op::of(at(first, a, l), at(second, b, l), at(third, c, l)));
   });
 }
-template <Execute kRun> __attribute__((noinline)) void rounded(WarpContext& w, const Instruction& i) {
+template <Execute kRun> __attribute__((noinline)) void rounded(WarpContext& warp, const Instruction& i) {
   ScopedRoundingMode to(static_cast<RoundingMode>(i.variant));
-  kRun(w, i);
+  kRun(warp, i);
 }
 
 template <class Op, uint32_t kOperands> bool select_operation(FunctionDecoder& d, const Decoded& c, Instruction& i) {
@@ -36,19 +36,19 @@ template <class Op, uint32_t kOperands> bool select_operation(FunctionDecoder& d
   return true;
 }
 
-void compare(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b);
+void compare(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
   const Signs<uint64_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
-  write_joined(w, i, compare_floats(static_cast<uint32_t>(i.imm) & 15, [=](uint32_t l) {
+  write_joined(warp, i, compare_floats(static_cast<uint32_t>(i.imm) & 15, [=](uint32_t l) {
                  return std::pair(at(first, a, l), at(second, b, l));
                }));
 }
 
 // The first predicate: take the first one?  The second: is what is taken not a number?
-template <bool kLeast> void choose(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), how = static_cast<uint32_t>(i.imm >> 4);
+template <bool kLeast> void choose(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), how = static_cast<uint32_t>(i.imm >> 4);
   const Signs<uint64_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
-  const uint32_t with = read_predicate(w, i.e);
+  const uint32_t with = read_predicate(warp, i.e);
   const uint32_t taken = lanes_where([=](uint32_t l) {
     const double x = at(first, a, l), y = at(second, b, l);
     if (x != x || y != y) return y != y && x == x;
@@ -58,8 +58,8 @@ template <bool kLeast> void choose(WarpContext& w, const Instruction& i) {
     const double x = at(first, a, l), y = at(second, b, l);
     return x != x && y != y;
   });
-  write_predicate(w, i.vector_registers[kFirstWritten], join(how, taken, with));
-  write_predicate(w, i.vector_registers[kSecondWritten], join(how, none, with));
+  write_predicate(warp, i.vector_registers[kFirstWritten], join(how, taken, with));
+  write_predicate(warp, i.vector_registers[kSecondWritten], join(how, none, with));
 }
 
 }  // namespace

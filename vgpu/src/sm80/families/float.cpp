@@ -9,14 +9,14 @@ namespace {
 using namespace fp;
 
 // kSigned: do operands have signs of their own (vector_registers[kFlags])?
-template <class Op, uint32_t kOperands, bool kSigned> void apply(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+template <class Op, uint32_t kOperands, bool kSigned> void apply(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1),
       third(i.vector_registers[kFlags], 2);
   const auto at = [](const Signs<uint32_t>& signs, const uint32_t* from, uint32_t l) {
     return bit_cast<float>(kSigned ? signs.of(from[l]) : from[l]);
   };
-  write_words(w, i.d, [=](uint32_t l) {
+  write_words(warp, i.d, [=](uint32_t l) {
     if constexpr (kOperands == 1) return bit_cast<uint32_t>(Op::of(at(second, b, l)));
     else if constexpr (kOperands == 2) return bit_cast<uint32_t>(Op::of(at(first, a, l), at(second, b, l)));
     else return bit_cast<uint32_t>(Op::of(at(first, a, l), at(second, b, l), at(third, c, l)));
@@ -24,9 +24,9 @@ template <class Op, uint32_t kOperands, bool kSigned> void apply(WarpContext& w,
 }
 
 // In another rounding than to the nearest, which variant names.  The loop must not be computed outside of it.
-template <Execute kRun> __attribute__((noinline)) void rounded(WarpContext& w, const Instruction& i) {
+template <Execute kRun> __attribute__((noinline)) void rounded(WarpContext& warp, const Instruction& i) {
   ScopedRoundingMode to(static_cast<RoundingMode>(i.variant));
-  kRun(w, i);
+  kRun(warp, i);
 }
 
 template <class Op, uint32_t kOperands> Execute with_signs(const Instruction& i) {
@@ -43,49 +43,49 @@ template <class Op, uint32_t kOperands> bool select_operation(const Decoded& c, 
 }
 
 // imm: test, and how it is joined.
-template <bool kFlush> void compare(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b);
+template <bool kFlush> void compare(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
   const uint32_t holds = compare_floats(static_cast<uint32_t>(i.imm) & 15, [=](uint32_t l) {
     const float x = bit_cast<float>(first.of(a[l])), y = bit_cast<float>(second.of(b[l]));
     return kFlush ? std::pair(flush_subnormal(x), flush_subnormal(y)) : std::pair(x, y);
   });
-  write_joined(w, i, holds);
+  write_joined(warp, i, holds);
 }
 
-template <bool kFlush> void set_one(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b);
+template <bool kFlush> void set_one(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
   const uint32_t holds = compare_floats(static_cast<uint32_t>(i.imm) & 15, [=](uint32_t l) {
     const float x = bit_cast<float>(first.of(a[l])), y = bit_cast<float>(second.of(b[l]));
     return kFlush ? std::pair(flush_subnormal(x), flush_subnormal(y)) : std::pair(x, y);
   });
-  const uint32_t made = join(static_cast<uint32_t>(i.imm >> 4), holds, read_predicate(w, i.e));
-  write_words(w, i.d, [=](uint32_t l) { return made >> l & 1 ? 0x3f800000u : 0; });
+  const uint32_t made = join(static_cast<uint32_t>(i.imm >> 4), holds, read_predicate(warp, i.e));
+  write_words(warp, i.d, [=](uint32_t l) { return made >> l & 1 ? 0x3f800000u : 0; });
 }
 
 // The predicate asks for the lesser one.
-template <class Least, class Greatest> void minimum_or_maximum(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), least = read_predicate(w, i.e);
+template <class Least, class Greatest> void minimum_or_maximum(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), least = read_predicate(warp, i.e);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
-  write_words(w, i.d, [=](uint32_t l) {
+  write_words(warp, i.d, [=](uint32_t l) {
     const float x = bit_cast<float>(first.of(a[l])), y = bit_cast<float>(second.of(b[l]));
     return bit_cast<uint32_t>(least >> l & 1 ? Least::of(x, y) : Greatest::of(x, y));
   });
 }
 
-void sel(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), chosen = read_predicate(w, i.e);
+void sel(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), chosen = read_predicate(warp, i.e);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
-  write_words(w, i.d, [=](uint32_t l) { return chosen >> l & 1 ? first.of(a[l]) : second.of(b[l]); });
+  write_words(warp, i.d, [=](uint32_t l) { return chosen >> l & 1 ? first.of(a[l]) : second.of(b[l]); });
 }
 
 // imm: a power of two by which the product is scaled.
-void multiply_scaled(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b);
+void multiply_scaled(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
   const float scale = std::ldexp(1.0f, static_cast<int>(i.imm));
-  write_words(w, i.d, [=](uint32_t l) {
+  write_words(warp, i.d, [=](uint32_t l) {
     return bit_cast<uint32_t>(Mul::of(bit_cast<float>(first.of(a[l])) * scale, bit_cast<float>(second.of(b[l]))));
   });
 }
@@ -99,19 +99,19 @@ struct CosOfTurns {
 };
 
 // The upper words of doubles.
-template <class Op> void upper_word(WarpContext& w, const Instruction& i) {
-  const uint32_t* b = words(w, i.b);
+template <class Op> void upper_word(WarpContext& warp, const Instruction& i) {
+  const uint32_t* b = words(warp, i.b);
   const Signs<uint32_t> signs(i.vector_registers[kFlags], 1);
-  for_each_lane(w.active_mask, [=, d = words(w, i.d)](uint32_t l) {
+  for_each_lane(warp.active_mask, [=, d = words(warp, i.d)](uint32_t l) {
     const double made = ApproximateF64<Op>::of(bit_cast<double>(uint64_t(signs.of(b[l])) << 32));
     d[l] = static_cast<uint32_t>(bit_cast<uint64_t>(made) >> 32);
   });
 }
 
 // Is a quotient beyond what a reciprocal and two refinements give?  Yes is right too often: the long way is exact as well.
-void check_division(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b);
-  set_predicate(w, i.vector_registers[kFirstWritten], [=](uint32_t l) {
+void check_division(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
+  set_predicate(warp, i.vector_registers[kFirstWritten], [=](uint32_t l) {
     const int x = static_cast<int>(a[l] >> 23 & 255), y = static_cast<int>(b[l] >> 23 & 255);
     return x < 30 || x > 224 || y < 30 || y > 224 || x - y > 96 || y - x > 96;
   });

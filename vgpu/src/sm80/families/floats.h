@@ -34,10 +34,10 @@ template <class F> uint32_t compare_floats(uint32_t test, F values) {
 
 // Both predicates of a comparison: the result joined with the predicate that is read, and its opposite.  imm: the join, from
 // bit 4 on.
-inline void write_joined(WarpContext& w, const Instruction& i, uint32_t holds) {
-  const uint32_t how = static_cast<uint32_t>(i.imm >> 4), with = read_predicate(w, i.e);
-  write_predicate(w, i.vector_registers[kFirstWritten], join(how, holds, with));
-  write_predicate(w, i.vector_registers[kSecondWritten], join(how, ~holds, with));
+inline void write_joined(WarpContext& warp, const Instruction& i, uint32_t holds) {
+  const uint32_t how = static_cast<uint32_t>(i.imm >> 4), with = read_predicate(warp, i.e);
+  write_predicate(warp, i.vector_registers[kFirstWritten], join(how, holds, with));
+  write_predicate(warp, i.vector_registers[kSecondWritten], join(how, ~holds, with));
 }
 
 }  // namespace vgpu::sm80

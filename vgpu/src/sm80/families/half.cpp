@@ -15,8 +15,8 @@ constexpr uint32_t kNegate = 1, kAbsolute = 2, kPartShift = 2, kBitsOfOperand = 
 struct HalfOperand {
   const uint32_t* from;
   uint32_t flags;
-  HalfOperand(WarpContext& w, uint32_t at, uint32_t all, uint32_t operand)
-      : from(words(w, at)), flags(all >> (kBitsOfOperand * operand) & 15) {}
+  HalfOperand(WarpContext& warp, uint32_t at, uint32_t all, uint32_t operand)
+      : from(words(warp, at)), flags(all >> (kBitsOfOperand * operand) & 15) {}
 
   template <class H> double value(uint32_t lane, uint32_t half) const {
     const uint32_t part = flags >> kPartShift;
@@ -46,46 +46,46 @@ struct SumOfProduct {
   static double of(double a, double b, double c) { return odd_sum(a * b, c); }
 };
 
-template <class H, class Op> void apply(WarpContext& w, const Instruction& i) {
-  const HalfOperand a(w, i.a, i.vector_registers[kFlags], 0), b(w, i.b, i.vector_registers[kFlags], 1),
-      c(w, i.c, i.vector_registers[kFlags], 2);
+template <class H, class Op> void apply(WarpContext& warp, const Instruction& i) {
+  const HalfOperand a(warp, i.a, i.vector_registers[kFlags], 0), b(warp, i.b, i.vector_registers[kFlags], 1),
+      c(warp, i.c, i.vector_registers[kFlags], 2);
   uint32_t made[kWarpSize];
-  for_each_lane(w.active_mask, [&](uint32_t l) {
+  for_each_lane(warp.active_mask, [&](uint32_t l) {
     const auto half = [&](uint32_t k) -> uint32_t {
       return H::to_bits(Op::of(a.value<H>(l, k), b.value<H>(l, k), c.value<H>(l, k)));
     };
     made[l] = half(0) | half(1) << 16;
   });
-  for_each_lane(w.active_mask, [&, d = words(w, i.d)](uint32_t l) { d[l] = made[l]; });
+  for_each_lane(warp.active_mask, [&, d = words(warp, i.d)](uint32_t l) { d[l] = made[l]; });
 }
 
 // The lower halves' sum, as a float.
-void add_to_float(WarpContext& w, const Instruction& i) {
-  const HalfOperand a(w, i.a, i.vector_registers[kFlags], 0), b(w, i.b, i.vector_registers[kFlags], 1);
-  for_each_lane(w.active_mask, [&, d = words(w, i.d)](uint32_t l) {
+void add_to_float(WarpContext& warp, const Instruction& i) {
+  const HalfOperand a(warp, i.a, i.vector_registers[kFlags], 0), b(warp, i.b, i.vector_registers[kFlags], 1);
+  for_each_lane(warp.active_mask, [&, d = words(warp, i.d)](uint32_t l) {
     d[l] = bit_cast<uint32_t>(canonicalize_nan(static_cast<float>(a.value<HalfFormat>(l, 0) + b.value<HalfFormat>(l, 0))));
   });
 }
 
 // imm: the test, and from bit 4 on how it is joined.
-uint32_t compare_halves(WarpContext& w, const Instruction& i, uint32_t half) {
-  const HalfOperand a(w, i.a, i.vector_registers[kFlags], 0), b(w, i.b, i.vector_registers[kFlags], 1);
+uint32_t compare_halves(WarpContext& warp, const Instruction& i, uint32_t half) {
+  const HalfOperand a(warp, i.a, i.vector_registers[kFlags], 0), b(warp, i.b, i.vector_registers[kFlags], 1);
   const uint32_t holds = compare_floats(static_cast<uint32_t>(i.imm) & 15, [&](uint32_t l) {
     return std::pair(a.value<HalfFormat>(l, half), b.value<HalfFormat>(l, half));
   });
-  return join(static_cast<uint32_t>(i.imm >> 4), holds, read_predicate(w, i.e));
+  return join(static_cast<uint32_t>(i.imm >> 4), holds, read_predicate(warp, i.e));
 }
 
-void compare(WarpContext& w, const Instruction& i) {
-  const uint32_t low = compare_halves(w, i, 0), high = compare_halves(w, i, 1);
-  write_predicate(w, i.vector_registers[kFirstWritten], low);
-  write_predicate(w, i.vector_registers[kSecondWritten], high);
+void compare(WarpContext& warp, const Instruction& i) {
+  const uint32_t low = compare_halves(warp, i, 0), high = compare_halves(warp, i, 1);
+  write_predicate(warp, i.vector_registers[kFirstWritten], low);
+  write_predicate(warp, i.vector_registers[kSecondWritten], high);
 }
 
 // variant: is what holds 1.0, or all bits set?
-void set_halves(WarpContext& w, const Instruction& i) {
-  const uint32_t low = compare_halves(w, i, 0), high = compare_halves(w, i, 1), yes = i.variant ? 0x3c00 : 0xffff;
-  write_words(w, i.d, [=](uint32_t l) { return (low >> l & 1 ? yes : 0) | (high >> l & 1 ? yes << 16 : 0); });
+void set_halves(WarpContext& warp, const Instruction& i) {
+  const uint32_t low = compare_halves(warp, i, 0), high = compare_halves(warp, i, 1), yes = i.variant ? 0x3c00 : 0xffff;
+  write_words(warp, i.d, [=](uint32_t l) { return (low >> l & 1 ? yes : 0) | (high >> l & 1 ? yes << 16 : 0); });
 }
 
 template <class Op> bool select_operation(const Decoded& c, Instruction& i) {
@@ -105,9 +105,9 @@ bool loads_constant(const Decoded& c) {
   return is_zero(c.a) && is_zero(c.b) && c.a.negated && c.c.kind == SourceKind::Immediate;
 }
 
-void load_constant(WarpContext& w, const Instruction& i) {
-  const uint32_t* from = words(w, i.c);
-  write_words(w, i.d, [=](uint32_t l) { return from[l]; });
+void load_constant(WarpContext& warp, const Instruction& i) {
+  const uint32_t* from = words(warp, i.c);
+  write_words(warp, i.d, [=](uint32_t l) { return from[l]; });
 }
 
 }  // namespace

@@ -10,24 +10,24 @@ constexpr uint32_t kSigned = 1, kExtended = 2;  // of i.variant: signed operands
 // A negated addend is ~x + 1, in 33 bits: -0 carries.  With a carry that comes in the 1 is its own.
 uint64_t addend(uint32_t value, bool negated, bool extended) { return negated ? uint64_t(~value) + !extended : value; }
 
-void add3(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
-  write_words(w, i.d, [=](uint32_t l) { return a[l] + b[l] + c[l]; });
+void add3(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
+  write_words(warp, i.d, [=](uint32_t l) { return a[l] + b[l] + c[l]; });
 }
 
-void add3_signed(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c), flags = i.vector_registers[kFlags];
+void add3_signed(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c), flags = i.vector_registers[kFlags];
   const uint32_t na = flags & 1, nb = flags >> 2 & 1, nc = flags >> 4 & 1, fa = 0 - na, fb = 0 - nb, fc = 0 - nc;
   const uint32_t ones = na + nb + nc;
-  write_words(w, i.d, [=](uint32_t l) { return (a[l] ^ fa) + (b[l] ^ fb) + (c[l] ^ fc) + ones; });
+  write_words(warp, i.d, [=](uint32_t l) { return (a[l] ^ fa) + (b[l] ^ fb) + (c[l] ^ fc) + ones; });
 }
 
 // imm: is there a second carry of its own?  Else both additions' are one.
-void add3_carry(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c), flags = i.vector_registers[kFlags];
+void add3_carry(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c), flags = i.vector_registers[kFlags];
   const bool extended = i.variant & kExtended;
-  const uint32_t in = extended ? read_predicate(w, i.e) : 0,
-                 in_second = extended ? read_predicate(w, i.vector_registers[kSecondRead]) : 0;
+  const uint32_t in = extended ? read_predicate(warp, i.e) : 0,
+                 in_second = extended ? read_predicate(warp, i.vector_registers[kSecondRead]) : 0;
   alignas(64) uint32_t sums[kWarpSize];
   alignas(64) uint8_t first[kWarpSize], second[kWarpSize];
   VGPU_INDEPENDENT
@@ -36,29 +36,29 @@ void add3_carry(WarpContext& w, const Instruction& i) {
     const uint64_t sum = (low & kFullMask) + addend(c[l], flags >> 4 & 1, extended) + (in >> l & 1) + (in_second >> l & 1);
     sums[l] = static_cast<uint32_t>(sum), first[l] = low >> 32 != 0, second[l] = sum >> 32 != 0;
   }
-  write_words(w, i.d, [&](uint32_t l) { return sums[l]; });
+  write_words(warp, i.d, [&](uint32_t l) { return sums[l]; });
   const uint32_t carries = lanes_where([&](uint32_t l) { return second[l]; });
-  write_predicate(w, i.vector_registers[kFirstWritten],
+  write_predicate(warp, i.vector_registers[kFirstWritten],
                   lanes_where([&](uint32_t l) { return first[l]; }) | (i.imm ? 0 : carries));
-  write_predicate(w, i.vector_registers[kSecondWritten], carries);
+  write_predicate(warp, i.vector_registers[kSecondWritten], carries);
 }
 
-template <bool kNegated> void multiply_add(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
-  write_words(w, i.d, [=](uint32_t l) { return a[l] * b[l] + (kNegated ? 0u - c[l] : c[l]); });
+template <bool kNegated> void multiply_add(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
+  write_words(warp, i.d, [=](uint32_t l) { return a[l] * b[l] + (kNegated ? 0u - c[l] : c[l]); });
 }
-void multiply_add_extended(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c), in = read_predicate(w, i.e);
+void multiply_add_extended(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c), in = read_predicate(warp, i.e);
   const uint32_t flip = i.vector_registers[kFlags] & kNegateC ? kFullMask : 0;
-  write_words(w, i.d, [=](uint32_t l) { return a[l] * b[l] + (c[l] ^ flip) + (in >> l & 1); });
+  write_words(warp, i.d, [=](uint32_t l) { return a[l] * b[l] + (c[l] ^ flip) + (in >> l & 1); });
 }
-void add2(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *c = words(w, i.c);
-  write_words(w, i.d, [=](uint32_t l) { return a[l] + c[l]; });
+void add2(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *c = words(warp, i.c);
+  write_words(warp, i.d, [=](uint32_t l) { return a[l] + c[l]; });
 }
-void copy_third(WarpContext& w, const Instruction& i) {
-  const uint32_t* c = words(w, i.c);
-  write_words(w, i.d, [=](uint32_t l) { return c[l]; });
+void copy_third(WarpContext& warp, const Instruction& i) {
+  const uint32_t* c = words(warp, i.c);
+  write_words(warp, i.d, [=](uint32_t l) { return c[l]; });
 }
 
 uint64_t product(bool is_signed, uint32_t a, uint32_t b) {
@@ -66,16 +66,16 @@ uint64_t product(bool is_signed, uint32_t a, uint32_t b) {
   return static_cast<uint64_t>(int64_t(static_cast<int32_t>(a)) * int64_t(static_cast<int32_t>(b)));
 }
 
-template <bool kIsSigned> void multiply_add_wide(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
-  write_pairs(w, i.d, [=](uint32_t l) { return product(kIsSigned, a[l], b[l]) + pair_of(c, l); });
+template <bool kIsSigned> void multiply_add_wide(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
+  write_pairs(warp, i.d, [=](uint32_t l) { return product(kIsSigned, a[l], b[l]) + pair_of(c, l); });
 }
 
 // The product and a pair, of which imm: 64 bits, or the upper half are written.
-void multiply_add_carry(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+void multiply_add_carry(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
   const bool extended = i.variant & kExtended, negated = i.vector_registers[kFlags] & kNegateC;
-  const uint32_t in = extended ? read_predicate(w, i.e) : 0;
+  const uint32_t in = extended ? read_predicate(warp, i.e) : 0;
   uint64_t sums[kWarpSize];
   uint32_t carries = 0;
   for (uint32_t l = 0; l < kWarpSize; l++) {
@@ -84,9 +84,9 @@ void multiply_add_carry(WarpContext& w, const Instruction& i) {
     over |= __builtin_add_overflow(sums[l], uint64_t(in >> l & 1), &sums[l]);
     carries |= uint32_t(over) << l;
   }
-  if (i.imm == 64) write_pairs(w, i.d, [&](uint32_t l) { return sums[l]; });
-  else write_words(w, i.d, [&](uint32_t l) { return static_cast<uint32_t>(sums[l] >> 32); });
-  write_predicate(w, i.vector_registers[kFirstWritten], carries);
+  if (i.imm == 64) write_pairs(warp, i.d, [&](uint32_t l) { return sums[l]; });
+  else write_words(warp, i.d, [&](uint32_t l) { return static_cast<uint32_t>(sums[l] >> 32); });
+  write_predicate(warp, i.vector_registers[kFirstWritten], carries);
 }
 
 // a, or the pair of a and c, shifted, and b added; imm: by how much, and how.
@@ -105,22 +105,22 @@ uint64_t shifted(const Instruction& i, uint32_t a, uint32_t c) {
   return high ? pair >> 32 : pair & kFullMask;
 }
 
-void load_address(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+void load_address(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
   const bool extended = i.variant & kExtended;
-  const uint32_t in = extended ? read_predicate(w, i.e) : 0;
+  const uint32_t in = extended ? read_predicate(warp, i.e) : 0;
   uint32_t carries = 0;
   alignas(64) uint32_t sums[kWarpSize];
   for (uint32_t l = 0; l < kWarpSize; l++) {
     const uint64_t sum = shifted(i, a[l], c[l]) + addend(b[l], i.vector_registers[kFlags] & kNegateB, extended) + (in >> l & 1);
     sums[l] = static_cast<uint32_t>(sum), carries |= uint32_t(sum >> 32 != 0) << l;
   }
-  write_words(w, i.d, [&](uint32_t l) { return sums[l]; });
-  write_predicate(w, i.vector_registers[kFirstWritten], carries);
+  write_words(warp, i.d, [&](uint32_t l) { return sums[l]; });
+  write_predicate(warp, i.vector_registers[kFirstWritten], carries);
 }
-void load_address_simple(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), by = static_cast<uint32_t>(i.imm);
-  write_words(w, i.d, [=](uint32_t l) { return (a[l] << by) + b[l]; });
+void load_address_simple(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), by = static_cast<uint32_t>(i.imm);
+  write_words(warp, i.d, [=](uint32_t l) { return (a[l] << by) + b[l]; });
 }
 
 // One bit of the comparison for each of less, equal and greater.
@@ -143,44 +143,44 @@ template <class T> uint32_t compare(uint32_t test, const uint32_t* a, const uint
 }
 
 // imm: the test, and above it how it is joined.  Of upper halves: where they are equal, the lower halves' result counts.
-template <class T, bool kUpper> void compare_and_join(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), test = i.imm & 7, how = static_cast<uint32_t>(i.imm >> 3);
+template <class T, bool kUpper> void compare_and_join(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), test = i.imm & 7, how = static_cast<uint32_t>(i.imm >> 3);
   uint32_t holds = compare<T>(kUpper ? test & ~kEqual : test, a, b);
   if (kUpper) {
     const uint32_t equal = compare<T>(kEqual, a, b);
-    holds = (holds & ~equal) | (read_predicate(w, i.vector_registers[kSecondRead]) & equal);
+    holds = (holds & ~equal) | (read_predicate(warp, i.vector_registers[kSecondRead]) & equal);
   }
-  const uint32_t with = read_predicate(w, i.e);
-  write_predicate(w, i.vector_registers[kFirstWritten], join(how, holds, with));
-  write_predicate(w, i.vector_registers[kSecondWritten], join(how, ~holds, with));
+  const uint32_t with = read_predicate(warp, i.e);
+  write_predicate(warp, i.vector_registers[kFirstWritten], join(how, holds, with));
+  write_predicate(warp, i.vector_registers[kSecondWritten], join(how, ~holds, with));
 }
 
-template <class T> void minimum(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), least = read_predicate(w, i.e);
-  write_words(w, i.d, [=](uint32_t l) {
+template <class T> void minimum(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), least = read_predicate(warp, i.e);
+  write_words(warp, i.d, [=](uint32_t l) {
     const bool less = static_cast<T>(a[l]) < static_cast<T>(b[l]);
     return less == bool(least >> l & 1) ? a[l] : b[l];
   });
 }
 
-void absolute(WarpContext& w, const Instruction& i) {
-  const uint32_t* b = words(w, i.b);
-  write_words(w, i.d, [=](uint32_t l) { return b[l] >> 31 ? 0u - b[l] : b[l]; });
+void absolute(WarpContext& warp, const Instruction& i) {
+  const uint32_t* b = words(warp, i.b);
+  write_words(warp, i.d, [=](uint32_t l) { return b[l] >> 31 ? 0u - b[l] : b[l]; });
 }
 
-template <class T> void absolute_difference(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
-  write_words(w, i.d,
+template <class T> void absolute_difference(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
+  write_words(warp, i.d,
               [=](uint32_t l) { return (static_cast<T>(a[l]) < static_cast<T>(b[l]) ? b[l] - a[l] : a[l] - b[l]) + c[l]; });
 }
 
-template <bool kSignedA, bool kSignedB> void dot_product(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+template <bool kSignedA, bool kSignedB> void dot_product(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
   const auto byte = [](bool is_signed, uint32_t word, uint32_t k) {
     const uint8_t bits = static_cast<uint8_t>(word >> (8 * k));
     return is_signed ? int32_t(static_cast<int8_t>(bits)) : int32_t(bits);
   };
-  write_words(w, i.d, [=](uint32_t l) {
+  write_words(warp, i.d, [=](uint32_t l) {
     uint32_t sum = c[l];
     for (uint32_t k = 0; k < 4; k++) sum += static_cast<uint32_t>(byte(kSignedA, a[l], k) * byte(kSignedB, b[l], k));
     return sum;

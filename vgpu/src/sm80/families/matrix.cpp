@@ -54,9 +54,9 @@ void store_sum(bool floats, uint32_t* d, uint32_t row, uint32_t column, double s
 }
 
 // a, b, c: the first registers; imm: columns of A; variant: are the sums floats?
-template <class E> void multiply(WarpContext& w, const Instruction& i) {
-  if (w.active_mask != kFullMask) return w.set_fault(KernelFault::IllegalInstruction, 0);
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c), depth = static_cast<uint32_t>(i.imm);
+template <class E> void multiply(WarpContext& warp, const Instruction& i) {
+  if (warp.active_mask != kFullMask) return warp.set_fault(KernelFault::IllegalInstruction, 0);
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c), depth = static_cast<uint32_t>(i.imm);
   const bool floats = i.variant != 0;
   double left[kRows][kMaxDepth], right[kMaxDepth][kColumns];
   for (uint32_t k = 0; k < depth; k++) {
@@ -71,20 +71,20 @@ template <class E> void multiply(WarpContext& w, const Instruction& i) {
       for (uint32_t column = 0; column < kColumns; column++) sums[column] += left[row][k] * right[k][column];
     for (uint32_t column = 0; column < kColumns; column++) store_sum(floats, made, row, column, sums[column]);
   }
-  std::memcpy(words(w, i.d), made, (floats ? 4 : 2) * kRowBytes);
+  std::memcpy(words(warp, i.d), made, (floats ? 4 : 2) * kRowBytes);
 }
 
 // Matrices of 8 rows of 16 bytes, whose addresses 8 lanes have.  count: how many.
-template <bool kTransposed> void load_matrix(WarpContext& w, const Instruction& i) {
-  if (w.active_mask != kFullMask) return w.set_fault(KernelFault::IllegalInstruction, 0);
+template <bool kTransposed> void load_matrix(WarpContext& warp, const Instruction& i) {
+  if (warp.active_mask != kFullMask) return warp.set_fault(KernelFault::IllegalInstruction, 0);
   const uint32_t addressed = i.count == 4 ? kFullMask : (1u << (8 * i.count)) - 1;
   uint8_t* at[kWarpSize];
-  w.active_mask = addressed;
-  const bool fine = find_addresses(w, i, Space::Shared, 16, at);
-  if (fine) announce(w, i, AccessKind::Read, 16, at);
-  w.active_mask = kFullMask;
+  warp.active_mask = addressed;
+  const bool fine = find_addresses(warp, i, Space::Shared, 16, at);
+  if (fine) announce(warp, i, AccessKind::Read, 16, at);
+  warp.active_mask = kFullMask;
   if (!fine) return;
-  uint32_t* d = words(w, i.d);
+  uint32_t* d = words(warp, i.d);
   for (uint32_t m = 0; m < i.count; m++) {
     uint16_t rows[8][8];
     for (uint32_t row = 0; row < 8; row++) std::memcpy(rows[row], at[8 * m + row], sizeof rows[row]);

@@ -5,14 +5,14 @@
 namespace vgpu::sm80 {
 namespace {
 
-void move(WarpContext& w, const Instruction& i) {
-  const uint32_t* b = words(w, i.b);
-  write_words(w, i.d, [=](uint32_t l) { return b[l]; });
+void move(WarpContext& warp, const Instruction& i) {
+  const uint32_t* b = words(warp, i.b);
+  write_words(warp, i.d, [=](uint32_t l) { return b[l]; });
 }
 
-void sel(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), first = read_predicate(w, i.e);
-  write_words(w, i.d, [=](uint32_t l) { return first >> l & 1 ? a[l] : b[l]; });
+void sel(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), first = read_predicate(warp, i.e);
+  write_words(warp, i.d, [=](uint32_t l) { return first >> l & 1 ? a[l] : b[l]; });
 }
 
 enum class Permutation : uint8_t { Index, Forward4, Backward4, Replicate8, EdgeLeft, EdgeRight, Replicate16 };
@@ -41,12 +41,12 @@ uint32_t permuted_byte(Permutation how, uint32_t selector, uint32_t k) {
   }
 }
 
-void permute(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b), *c = words(w, i.c);
+void permute(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
   const Permutation how = static_cast<Permutation>(i.variant);
   if (how == Permutation::Index)
-    return write_words(w, i.d, [=](uint32_t l) { return permute_by_index(a[l] | uint64_t(c[l]) << 32, b[l]); });
-  write_words(w, i.d, [=](uint32_t l) {
+    return write_words(warp, i.d, [=](uint32_t l) { return permute_by_index(a[l] | uint64_t(c[l]) << 32, b[l]); });
+  write_words(warp, i.d, [=](uint32_t l) {
     const uint64_t bytes = a[l] | uint64_t(c[l]) << 32;
     uint32_t made = 0;
     for (uint32_t k = 0; k < 4; k++)
@@ -56,18 +56,18 @@ void permute(WarpContext& w, const Instruction& i) {
 }
 
 // `b` bits from `a` on.
-template <bool kWraps> void bit_mask(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b);
-  write_words(w, i.d, [=](uint32_t l) -> uint32_t {
+template <bool kWraps> void bit_mask(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
+  write_words(warp, i.d, [=](uint32_t l) -> uint32_t {
     const uint32_t at = kWraps ? a[l] & 31 : a[l], width = kWraps ? b[l] & 31 : std::min(b[l], 32u);
     return at >= 32 ? 0 : static_cast<uint32_t>(((uint64_t(1) << width) - 1) << at);
   });
 }
 
 // The lowest `b` bits of a, with the sign of their highest.
-template <bool kWraps, bool kSigned> void sign_extend(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), *b = words(w, i.b);
-  write_words(w, i.d, [=](uint32_t l) -> uint32_t {
+template <bool kWraps, bool kSigned> void sign_extend(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
+  write_words(warp, i.d, [=](uint32_t l) -> uint32_t {
     const uint32_t width = kWraps ? b[l] & 31 : std::min(b[l], 32u);
     const uint32_t mask = static_cast<uint32_t>((uint64_t(1) << width) - 1), low = a[l] & mask;
     return kSigned && width && low >> (width - 1) & 1 ? low | ~mask : low;
@@ -75,47 +75,47 @@ template <bool kWraps, bool kSigned> void sign_extend(WarpContext& w, const Inst
 }
 
 // imm: the bits that are taken from the predicates, of which the first is at b.
-void predicates_to_register(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), chosen = static_cast<uint32_t>(i.imm);
+void predicates_to_register(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), chosen = static_cast<uint32_t>(i.imm);
   uint32_t held[7];
-  for (uint32_t p = 0; p < 7; p++) held[p] = predicate(w, i.b + 4 * p);
-  write_words(w, i.d, [&](uint32_t l) {
+  for (uint32_t p = 0; p < 7; p++) held[p] = predicate(warp, i.b + 4 * p);
+  write_words(warp, i.d, [&](uint32_t l) {
     uint32_t all = 0;
     for (uint32_t p = 0; p < 7; p++) all |= (held[p] >> l & 1) << p;
     return (a[l] & ~chosen) | (all & chosen);
   });
 }
 
-void register_to_predicates(WarpContext& w, const Instruction& i) {
-  const uint32_t *a = words(w, i.a), chosen = static_cast<uint32_t>(i.imm);
+void register_to_predicates(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = words(warp, i.a), chosen = static_cast<uint32_t>(i.imm);
   for (uint32_t p = 0; p < 7; p++)
-    if (chosen >> p & 1) set_predicate(w, i.b + 4 * p, [=](uint32_t l) { return a[l] >> p & 1; });
+    if (chosen >> p & 1) set_predicate(warp, i.b + 4 * p, [=](uint32_t l) { return a[l] >> p & 1; });
 }
 
 // To a uniform register: the first lane's value.
-void first_lane(WarpContext& w, const Instruction& i) {
-  const uint32_t value = words(w, i.a)[__builtin_ctz(w.active_mask)];
-  write_words(w, i.d, [=](uint32_t) { return value; });
+void first_lane(WarpContext& warp, const Instruction& i) {
+  const uint32_t value = words(warp, i.a)[__builtin_ctz(warp.active_mask)];
+  write_words(warp, i.d, [=](uint32_t) { return value; });
 }
 
 // What the predicate of R2UR says is not documented.  Code asks it whether BRA.DIV may be left out; no is always right.
-void never(WarpContext& w, const Instruction& i) { write_predicate(w, i.vector_registers[kFirstWritten], 0); }
+void never(WarpContext& warp, const Instruction& i) { write_predicate(warp, i.vector_registers[kFirstWritten], 0); }
 
-void clock_low(WarpContext& w, const Instruction& i) {
-  const uint32_t now = static_cast<uint32_t>(w.clock += 8);
-  write_words(w, i.d, [=](uint32_t) { return now; });
+void clock_low(WarpContext& warp, const Instruction& i) {
+  const uint32_t now = static_cast<uint32_t>(warp.clock += 8);
+  write_words(warp, i.d, [=](uint32_t) { return now; });
 }
-void clock_wide(WarpContext& w, const Instruction& i) {
-  const uint64_t now = w.clock += 8;
-  write_pairs(w, i.d, [=](uint32_t) { return now; });
+void clock_wide(WarpContext& warp, const Instruction& i) {
+  const uint64_t now = warp.clock += 8;
+  write_pairs(warp, i.d, [=](uint32_t) { return now; });
 }
-void clock_high(WarpContext& w, const Instruction& i) {
-  const uint32_t now = static_cast<uint32_t>(w.clock >> 32);
-  write_words(w, i.d, [=](uint32_t) { return now; });
+void clock_high(WarpContext& warp, const Instruction& i) {
+  const uint32_t now = static_cast<uint32_t>(warp.clock >> 32);
+  write_words(warp, i.d, [=](uint32_t) { return now; });
 }
 
-void move_zeros(WarpContext& w, const Instruction& i) {
-  write_pairs(w, i.d, [](uint32_t) { return uint64_t(0); });
+void move_zeros(WarpContext& warp, const Instruction& i) {
+  write_pairs(warp, i.d, [](uint32_t) { return uint64_t(0); });
 }
 
 enum : uint32_t { kClockLow = 0x50, kClockHigh = 0x51, kTimerLow = 0x52, kTimerHigh = 0x53, kSpecialZero = 0xff };

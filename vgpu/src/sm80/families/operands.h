@@ -9,28 +9,32 @@
 
 namespace vgpu::sm80 {
 
-inline const uint32_t* words(const WarpContext& w, uint32_t at) { return reinterpret_cast<const uint32_t*>(w.frame + at); }
-inline uint32_t* words(WarpContext& w, uint32_t at) { return lane_values<uint32_t>(w, at); }
+inline const uint32_t* words(const WarpContext& warp, uint32_t at) {
+  return reinterpret_cast<const uint32_t*>(warp.frame + at);
+}
+inline uint32_t* words(WarpContext& warp, uint32_t at) { return lane_values<uint32_t>(warp, at); }
 
 // A lane of a pair of registers.
 inline uint64_t pair_of(const uint32_t* low, uint32_t lane) { return low[lane] | uint64_t(low[lane + kWarpSize]) << 32; }
 
-template <class F> inline void write_words(WarpContext& w, uint32_t at, F f) { assign_lanes(w.active_mask, words(w, at), f); }
+template <class F> inline void write_words(WarpContext& warp, uint32_t at, F f) {
+  assign_lanes(warp.active_mask, words(warp, at), f);
+}
 
 // Operands may share registers with the result, so all lanes are computed before any is written.
-template <class F> inline void write_pairs(WarpContext& w, uint32_t at, F f) {
+template <class F> inline void write_pairs(WarpContext& warp, uint32_t at, F f) {
   alignas(64) uint32_t low[kWarpSize], high[kWarpSize];
   VGPU_INDEPENDENT
   for (uint32_t l = 0; l < kWarpSize; l++) {
     const uint64_t value = f(l);
     low[l] = static_cast<uint32_t>(value), high[l] = static_cast<uint32_t>(value >> 32);
   }
-  write_words(w, at, [&](uint32_t l) { return low[l]; });
-  write_words(w, at + kRowBytes, [&](uint32_t l) { return high[l]; });
+  write_words(warp, at, [&](uint32_t l) { return low[l]; });
+  write_words(warp, at + kRowBytes, [&](uint32_t l) { return high[l]; });
 }
 
-inline uint32_t read_predicate(WarpContext& w, uint32_t where) {
-  return predicate(w, where & ~kNegated) ^ (where & kNegated ? kFullMask : 0);
+inline uint32_t read_predicate(WarpContext& warp, uint32_t where) {
+  return predicate(warp, where & ~kNegated) ^ (where & kNegated ? kFullMask : 0);
 }
 
 // Which operands are negated or taken without their sign, in vector_registers[kFlags].

@@ -30,67 +30,67 @@ ShuffleSource shuffle_source(Shuffle how, uint32_t lane, uint32_t by, uint32_t b
 }
 
 // a: the value, b: by how much, c: the bounds.
-void shuffle(WarpContext& w, const Instruction& i) {
-  const uint32_t *value = words(w, i.a), *by = words(w, i.b), *bounds = words(w, i.c);
+void shuffle(WarpContext& warp, const Instruction& i) {
+  const uint32_t *value = words(warp, i.a), *by = words(warp, i.b), *bounds = words(warp, i.c);
   uint32_t made[kWarpSize], inside = 0;
-  for_each_lane(w.active_mask, [&](uint32_t l) {
+  for_each_lane(warp.active_mask, [&](uint32_t l) {
     const ShuffleSource from = shuffle_source(static_cast<Shuffle>(i.variant), l, by[l], bounds[l]);
     // A lane that takes no part has nothing to tell: what comes from there is unspecified, here the own value.
-    made[l] = w.active_mask >> from.lane & 1 ? value[from.lane] : value[l];
+    made[l] = warp.active_mask >> from.lane & 1 ? value[from.lane] : value[l];
     inside |= uint32_t(from.fits) << l;
   });
-  for_each_lane(w.active_mask, [&, d = words(w, i.d)](uint32_t l) { d[l] = made[l]; });
-  write_predicate(w, i.vector_registers[kFirstWritten], inside);
+  for_each_lane(warp.active_mask, [&, d = words(warp, i.d)](uint32_t l) { d[l] = made[l]; });
+  write_predicate(warp, i.vector_registers[kFirstWritten], inside);
 }
 
 enum class Vote : uint8_t { All, Any, Equal };
 
-void vote(WarpContext& w, const Instruction& i) {
-  const uint32_t said = read_predicate(w, i.e) & w.active_mask;
+void vote(WarpContext& warp, const Instruction& i) {
+  const uint32_t said = read_predicate(warp, i.e) & warp.active_mask;
   const Vote how = static_cast<Vote>(i.variant);
-  const bool all = said == w.active_mask, holds = how == Vote::All ? all : how == Vote::Any ? said != 0 : all || said == 0;
-  write_words(w, i.d, [=](uint32_t) { return said; });
-  write_predicate(w, i.vector_registers[kFirstWritten], holds ? kFullMask : 0);
+  const bool all = said == warp.active_mask, holds = how == Vote::All ? all : how == Vote::Any ? said != 0 : all || said == 0;
+  write_words(warp, i.d, [=](uint32_t) { return said; });
+  write_predicate(warp, i.vector_registers[kFirstWritten], holds ? kFullMask : 0);
 }
 
-template <class T, class F> void reduce(WarpContext& w, const Instruction& i, F f) {
-  const uint32_t* from = words(w, i.a);
-  T made = static_cast<T>(from[__builtin_ctz(w.active_mask)]);
-  for (uint32_t left = w.active_mask & (w.active_mask - 1); left; left &= left - 1)
+template <class T, class F> void reduce(WarpContext& warp, const Instruction& i, F f) {
+  const uint32_t* from = words(warp, i.a);
+  T made = static_cast<T>(from[__builtin_ctz(warp.active_mask)]);
+  for (uint32_t left = warp.active_mask & (warp.active_mask - 1); left; left &= left - 1)
     made = f(made, static_cast<T>(from[__builtin_ctz(left)]));
-  write_words(w, i.d, [=](uint32_t) { return static_cast<uint32_t>(made); });
+  write_words(warp, i.d, [=](uint32_t) { return static_cast<uint32_t>(made); });
 }
-void reduce_and(WarpContext& w, const Instruction& i) {
-  reduce<uint32_t>(w, i, [](uint32_t a, uint32_t b) { return a & b; });
+void reduce_and(WarpContext& warp, const Instruction& i) {
+  reduce<uint32_t>(warp, i, [](uint32_t a, uint32_t b) { return a & b; });
 }
-void reduce_or(WarpContext& w, const Instruction& i) {
-  reduce<uint32_t>(w, i, [](uint32_t a, uint32_t b) { return a | b; });
+void reduce_or(WarpContext& warp, const Instruction& i) {
+  reduce<uint32_t>(warp, i, [](uint32_t a, uint32_t b) { return a | b; });
 }
-void reduce_xor(WarpContext& w, const Instruction& i) {
-  reduce<uint32_t>(w, i, [](uint32_t a, uint32_t b) { return a ^ b; });
+void reduce_xor(WarpContext& warp, const Instruction& i) {
+  reduce<uint32_t>(warp, i, [](uint32_t a, uint32_t b) { return a ^ b; });
 }
-void reduce_sum(WarpContext& w, const Instruction& i) {
-  reduce<uint32_t>(w, i, [](uint32_t a, uint32_t b) { return a + b; });
+void reduce_sum(WarpContext& warp, const Instruction& i) {
+  reduce<uint32_t>(warp, i, [](uint32_t a, uint32_t b) { return a + b; });
 }
-template <class T> void reduce_min(WarpContext& w, const Instruction& i) {
-  reduce<T>(w, i, [](T a, T b) { return std::min(a, b); });
+template <class T> void reduce_min(WarpContext& warp, const Instruction& i) {
+  reduce<T>(warp, i, [](T a, T b) { return std::min(a, b); });
 }
-template <class T> void reduce_max(WarpContext& w, const Instruction& i) {
-  reduce<T>(w, i, [](T a, T b) { return std::max(a, b); });
+template <class T> void reduce_max(WarpContext& warp, const Instruction& i) {
+  reduce<T>(warp, i, [](T a, T b) { return std::max(a, b); });
 }
 
 // Which lanes have the same value; variant: are all of them asked for?
-template <bool kWide> void match(WarpContext& w, const Instruction& i) {
-  const uint32_t* a = words(w, i.a);
+template <bool kWide> void match(WarpContext& warp, const Instruction& i) {
+  const uint32_t* a = words(warp, i.a);
   const auto value = [=](uint32_t l) { return kWide ? pair_of(a, l) : a[l]; };
   uint32_t same[kWarpSize] = {}, whole = 0;
-  for_each_lane(w.active_mask, [&](uint32_t l) {
-    for_each_lane(w.active_mask, [&](uint32_t other) { same[l] |= uint32_t(value(l) == value(other)) << other; });
-    whole |= uint32_t(same[l] == w.active_mask) << l;
+  for_each_lane(warp.active_mask, [&](uint32_t l) {
+    for_each_lane(warp.active_mask, [&](uint32_t other) { same[l] |= uint32_t(value(l) == value(other)) << other; });
+    whole |= uint32_t(same[l] == warp.active_mask) << l;
   });
   const bool all = i.variant != 0;
-  write_words(w, i.d, [&](uint32_t l) { return !all ? same[l] : whole >> l & 1 ? w.active_mask : 0; });
-  write_predicate(w, i.vector_registers[kFirstWritten], whole);
+  write_words(warp, i.d, [&](uint32_t l) { return !all ? same[l] : whole >> l & 1 ? warp.active_mask : 0; });
+  write_predicate(warp, i.vector_registers[kFirstWritten], whole);
 }
 
 }  // namespace
