@@ -24,4 +24,12 @@ bool check_offsets(WarpContext& warp, AccessSpace where, const uint32_t* offset,
 // May the lane touch this generic address: the device's, in the block's shared memory or in the lane's own?
 bool is_accessible(WarpContext& warp, uint32_t lane, uint64_t address, uint32_t bytes, bool writes = false);
 
+// All lanes, one behind the other: what most kernels do.
+inline bool is_contiguous(uint32_t mask, uint8_t* const at[kWarpSize], uint64_t bytes) {
+  if (mask != kFullMask || at[kWarpSize - 1] != at[0] + (kWarpSize - 1) * bytes) return false;
+  uint64_t off = 0;
+  for (uint32_t l = 0; l < kWarpSize; l++) off |= static_cast<uint64_t>(at[l] - at[0]) ^ (l * bytes);
+  return off == 0;
+}
+
 }  // namespace vgpu

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "arithmetic/atomic_operation.h"
+
 namespace vgpu {
 
 // How far an access is meant for other threads.  Strong: atomic, volatile or relaxed, two of these are no race; and what the
@@ -12,9 +14,13 @@ enum class AccessKind : uint8_t { Read, Write, Atomic };
 
 // By what the order of atomics may show: nothing, a sum's rounding, who comes last, the old value that each gets.
 enum class OrderSensitivity : uint8_t { Nothing, Rounding, LastWriterWins, ReturnsOldValue };
+constexpr OrderSensitivity order_sensitivity_of(AtomicOperation operation, bool is_integer, bool wants_old) {
+  if (operation == AtomicOperation::Exchange || operation == AtomicOperation::CompareAndSwap)
+    return OrderSensitivity::LastWriterWins;
+  if (operation == AtomicOperation::Add && !is_integer) return OrderSensitivity::Rounding;
+  return wants_old ? OrderSensitivity::ReturnsOldValue : OrderSensitivity::Nothing;
+}
 
-// What an atomic computes.  None: an observer may assume nothing of it.
-enum class AtomicOperation : uint8_t { None, Add, Min, Max, And, Or, Xor, Exchange, CompareAndSwap, Increment, Decrement };
 enum class ValueType : uint8_t { Unsigned, Signed, Float, Double, Half };  // Half: 16 bits, or two of them
 
 // A value of each lane: in `count` registers, lane by lane, which hold its equal parts in the order of memory.

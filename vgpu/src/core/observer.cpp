@@ -5,8 +5,6 @@
 
 namespace vgpu {
 
-bool is_shared(const WarpContext& warp, const uint8_t* at) { return at >= warp.shared && at < warp.shared + warp.shared_bytes; }
-
 Location location_of(const WarpContext& warp, const uint8_t* at) {
   if (is_shared(warp, at)) return {Location::Shared, warp.block, static_cast<uint64_t>(at - warp.shared)};
   uint64_t address = reinterpret_cast<uint64_t>(at);

@@ -73,7 +73,6 @@ struct Location {
   uint64_t allocation = 0;  // its number; of shared memory the block's
   uint64_t offset = 0;
 };
-bool is_shared(const WarpContext& warp, const uint8_t* at);  // its block's
 Location location_of(const WarpContext& warp, const uint8_t* at);
 
 // Tells the observer, with the active lanes in the order of their numbers where none is given.

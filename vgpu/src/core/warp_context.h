@@ -88,6 +88,11 @@ inline T* lane_values(WarpContext& warp, uint32_t offset) {
 
 inline uint32_t& predicate(WarpContext& warp, uint32_t offset) { return *reinterpret_cast<uint32_t*>(warp.frame + offset); }
 
+// In the shared memory of the warp's block?
+inline bool is_shared(const WarpContext& warp, const uint8_t* at) {
+  return at >= warp.shared && at < warp.shared + warp.shared_bytes;
+}
+
 // The active lanes' bits of a predicate; the others keep theirs.
 inline void write_predicate(WarpContext& warp, uint32_t offset, uint32_t bits) {
   uint32_t& held = predicate(warp, offset);

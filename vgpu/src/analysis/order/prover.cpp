@@ -214,11 +214,9 @@ bool OrderProver::access_rows(const WarpContext& warp, BlockClock& block, const 
                               PlaceAccess access) {
   if (t.count != kWarpSize || t.kind == AccessKind::Atomic || (t.bytes != 4 && t.bytes != 8 && t.bytes != 16)) return false;
   uint8_t* const first = t.addresses[0];
-  if (t.addresses[kWarpSize - 1] != first + (kWarpSize - 1) * t.bytes) return false;
-  uint64_t off = 0;
-  for (uint32_t l = 0; l < kWarpSize; l++) off |= static_cast<uint64_t>(t.addresses[l] - first) ^ (uint64_t(l) * t.bytes);
+  if (!is_contiguous(kFullMask, t.addresses, t.bytes)) return false;
   const uint64_t from = is_shared(warp, first) ? static_cast<uint64_t>(first - warp.shared) : reinterpret_cast<uint64_t>(first);
-  if (off || from % kLineBytes) return false;
+  if (from % kLineBytes) return false;
   const uint32_t lines = t.bytes / kWordBytes, shift = static_cast<uint32_t>(__builtin_ctz(lines));
   uint8_t value[16 * kWarpSize];
   if (access.kind == PhaseKind::Written)

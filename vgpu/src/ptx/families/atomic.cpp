@@ -3,8 +3,7 @@
 #include <cstring>
 
 #include "address.h"
-#include "arithmetic/float.h"
-#include "arithmetic/half.h"
+#include "arithmetic/atomic_operation.h"
 #include "core/instruction_set.h"
 #include "families.h"
 #include "types.h"
@@ -21,39 +20,8 @@ template <class T> constexpr ValueType value_type() {
   return std::is_signed_v<T> ? ValueType::Signed : ValueType::Unsigned;
 }
 
-template <class T> bool bits_equal(T a, T b) {
-  return std::memcmp(&a, &b, sizeof a) == 0;  // NOLINT(bugprone-suspicious-memory-comparison): zeros of two signs differ
-}
-
-template <class T, Op kOp> T applied(T old, T b, T c) {
-  if constexpr (kOp == kExch) return b;
-  else if constexpr (kOp == kCas) return bits_equal(old, b) ? c : old;
-  else if constexpr (std::is_floating_point_v<T>) {
-    if constexpr (kOp == kAdd) return canonicalize_nan(old + b);
-    else return kOp == kMin ? minimum(old, b) : maximum(old, b);
-  } else if constexpr (kOp == kAdd) return static_cast<T>(Unsigned<T>(old) + Unsigned<T>(b));
-  else if constexpr (kOp == kMin) return std::min(old, b);
-  else if constexpr (kOp == kMax) return std::max(old, b);
-  else if constexpr (kOp == kAnd) return old & b;
-  else if constexpr (kOp == kOr) return old | b;
-  else if constexpr (kOp == kXor) return old ^ b;
-  else if constexpr (kOp == kInc) return old >= b ? T(0) : static_cast<T>(old + 1);
-  else return old == 0 || old > b ? b : static_cast<T>(old - 1);
-}
-
-// Sums of single precision in global memory flush what is subnormal; those in shared memory do not.
 template <class T, Op kOp, AccessSpace kWhere> T changed(const WarpContext& warp, const uint8_t* at, T old, T b, T c) {
-  if constexpr (std::is_same_v<T, float> && kOp == kAdd && kWhere == AccessSpace::Generic)
-    if (at < warp.shared || at >= warp.shared + warp.shared_bytes)
-      return flush_subnormal(applied<T, kOp>(flush_subnormal(old), flush_subnormal(b), c));
-  return applied<T, kOp>(old, b, c);
-}
-
-// By what the order of such atomics may show.
-template <class T, Op kOp> OrderSensitivity order_sensitivity_of(bool wants_old) {
-  if (kOp == kExch || kOp == kCas) return OrderSensitivity::LastWriterWins;
-  if (std::is_floating_point_v<T> && kOp == kAdd) return OrderSensitivity::Rounding;
-  return wants_old ? OrderSensitivity::ReturnsOldValue : OrderSensitivity::Nothing;
+  return apply_atomic_in<T, kOp>(kWhere != AccessSpace::Generic || is_shared(warp, at), old, b, c);
 }
 
 template <class T> RegisterValues values_in(const void* lanes) { return {{static_cast<const uint8_t*>(lanes)}, 1, sizeof(T)}; }
@@ -100,7 +68,8 @@ template <class T, Op kOp, AccessSpace kWhere> void one(WarpContext& warp, const
   T old, given[2];
   std::memcpy(&old, at, sizeof old);
   std::memcpy(&given[0], &b, sizeof(T)), std::memcpy(&given[1], &c, sizeof(T));
-  tell_one(warp, i, order_sensitivity_of<T, kOp>(false), kOp, value_type<T>(), at, lane, given[0], given[1]);
+  tell_one(warp, i, order_sensitivity_of(kOp, std::is_integral_v<T>, false), kOp, value_type<T>(), at, lane, given[0],
+           given[1]);
   T made = changed<T, kOp, kWhere>(warp, at, old, given[0], given[1]);
   std::memcpy(at, &made, sizeof made);
   *warp.visible_writes += !bits_equal(old, made);
@@ -115,7 +84,8 @@ template <class T, Op kOp, AccessSpace kWhere> void atom(WarpContext& warp, cons
   if (warp.deferred && !d && i.variant == kStrong) return each_by_itself(warp, i, at, b, c, sizeof(T), one<T, kOp, kWhere>);
   uint8_t order[kWarpSize];
   uint32_t n = order_lanes(warp, at, order);
-  if (warp.observer) tell(warp, i, order_sensitivity_of<T, kOp>(d), kOp, value_type<T>(), at, order, n, b, c);
+  if (warp.observer)
+    tell(warp, i, order_sensitivity_of(kOp, std::is_integral_v<T>, d), kOp, value_type<T>(), at, order, n, b, c);
   bool news = false;  // a try in vain tells nobody anything
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];
@@ -132,12 +102,7 @@ template <class T, Op kOp, AccessSpace kWhere> void atom(WarpContext& warp, cons
   warp.atomics += n;
 }
 
-template <class H, class T> T half_sums(T old, T b) {
-  T made = 0;
-  for (uint32_t shift = 0; shift < 8 * sizeof(T); shift += 16)
-    made |= T(H::to_bits(H::from_bits(uint16_t(old >> shift)) + H::from_bits(uint16_t(b >> shift)))) << shift;
-  return made;
-}
+template <class H, class T> T half_sums(T old, T b) { return add_values(PackedHalves<H, T>{old}, PackedHalves<H, T>{b}).bits; }
 
 template <class H, class T> void one_half(WarpContext& warp, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b,
                                           uint64_t) {

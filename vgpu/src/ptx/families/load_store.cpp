@@ -10,14 +10,6 @@
 namespace vgpu {
 namespace {
 
-// All lanes, one behind the other: what most kernels do.
-bool is_contiguous(uint32_t mask, uint8_t* const at[kWarpSize], uint64_t bytes) {
-  if (mask != kFullMask || at[kWarpSize - 1] != at[0] + (kWarpSize - 1) * bytes) return false;
-  uint64_t off = 0;
-  for (uint32_t l = 0; l < kWarpSize; l++) off |= static_cast<uint64_t>(at[l] - at[0]) ^ (l * bytes);
-  return off == 0;
-}
-
 // Who looks on is told, and atomics that come late come before it: this is out of the way of all other runs.
 template <AccessSpace kWhere, class W> void tell(WarpContext& warp, const Instruction& i, AccessKind what, uint32_t bytes,
                                                  uint8_t* const at[kWarpSize]) {

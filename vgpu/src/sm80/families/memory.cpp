@@ -7,30 +7,22 @@
 namespace vgpu::sm80 {
 namespace {
 
-// All lanes, one behind the other: what most kernels do.
-bool is_contiguous(uint32_t mask, uint8_t* const at[kWarpSize], uint64_t bytes) {
-  if (mask != kFullMask || at[kWarpSize - 1] != at[0] + (kWarpSize - 1) * bytes) return false;
-  uint64_t off = 0;
-  for (uint32_t l = 0; l < kWarpSize; l++) off |= static_cast<uint64_t>(at[l] - at[0]) ^ (l * bytes);
-  return off == 0;
-}
-
 // Vectors of words: T is one of them, kWords how many.
-template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& w, const Instruction& i) {
+template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& warp, const Instruction& i) {
   uint8_t* at[kWarpSize];
-  if (!find_addresses(w, i, kSpace, sizeof(T) * kWords, at)) return;
-  if (kSpace != Space::Local) announce(w, i, AccessKind::Read, sizeof(T) * kWords, at);
-  uint32_t* d = words(w, i.d);
+  if (!find_addresses(warp, i, kSpace, sizeof(T) * kWords, at)) return;
+  if (kSpace != Space::Local) announce(warp, i, AccessKind::Read, sizeof(T) * kWords, at);
+  uint32_t* d = words(warp, i.d);
   const bool watched = i.kind != InstructionKind::Plain;
   alignas(64) uint32_t before[kWarpSize * kWords];
   if (watched) std::memcpy(before, d, sizeof before);
-  if (sizeof(T) == 4 && is_contiguous(w.active_mask, at, 4 * kWords)) {
+  if (sizeof(T) == 4 && is_contiguous(warp.active_mask, at, 4 * kWords)) {
     const uint32_t* from = reinterpret_cast<const uint32_t*>(at[0]);
     VGPU_INDEPENDENT
     for (uint32_t l = 0; l < kWarpSize; l++)
       for (uint32_t k = 0; k < kWords; k++) d[k * kWarpSize + l] = from[l * kWords + k];
   } else {
-    for_each_lane(w.active_mask, [=, &at](uint32_t l) {
+    for_each_lane(warp.active_mask, [=, &at](uint32_t l) {
       for (uint32_t k = 0; k < kWords; k++) {
         T value;
         std::memcpy(&value, at[l] + k * sizeof(T), sizeof value);
@@ -38,22 +30,22 @@ template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& w, cons
       }
     });
   }
-  if (watched) w.observed_change |= std::memcmp(before, d, sizeof before) != 0;
+  if (watched) warp.observed_change |= std::memcmp(before, d, sizeof before) != 0;
 }
 
-template <class T, uint32_t kWords, Space kSpace> void store(WarpContext& w, const Instruction& i) {
+template <class T, uint32_t kWords, Space kSpace> void store(WarpContext& warp, const Instruction& i) {
   uint8_t* at[kWarpSize];
-  if (!find_addresses(w, i, kSpace, sizeof(T) * kWords, at, true)) return;
-  if (kSpace != Space::Local) announce(w, i, AccessKind::Write, sizeof(T) * kWords, at), ++*w.visible_writes;
-  const uint32_t* from = words(w, i.c);
-  if (sizeof(T) == 4 && is_contiguous(w.active_mask, at, 4 * kWords)) {
+  if (!find_addresses(warp, i, kSpace, sizeof(T) * kWords, at, true)) return;
+  if (kSpace != Space::Local) announce(warp, i, AccessKind::Write, sizeof(T) * kWords, at), ++*warp.visible_writes;
+  const uint32_t* from = words(warp, i.c);
+  if (sizeof(T) == 4 && is_contiguous(warp.active_mask, at, 4 * kWords)) {
     uint32_t* to = reinterpret_cast<uint32_t*>(at[0]);
     VGPU_INDEPENDENT
     for (uint32_t l = 0; l < kWarpSize; l++)
       for (uint32_t k = 0; k < kWords; k++) to[l * kWords + k] = from[k * kWarpSize + l];
     return;
   }
-  for_each_lane(w.active_mask, [=, &at](uint32_t l) {
+  for_each_lane(warp.active_mask, [=, &at](uint32_t l) {
     for (uint32_t k = 0; k < kWords; k++) {
       const T value = static_cast<T>(from[k * kWarpSize + l]);
       std::memcpy(at[l] + k * sizeof(T), &value, sizeof value);
@@ -93,22 +85,22 @@ template <Space kSpace> bool select_store(FunctionDecoder& d, const Decoded& c, 
 
 // From a constant bank, at an offset that a register gives.  imm: the offset; c: the bank's bytes, as words of 32 bits;
 // vector_registers: where it begins, in two words.
-template <class T, uint32_t kWords> void load_constant(WarpContext& w, const Instruction& i) {
-  const uint32_t* base = words(w, i.a);
+template <class T, uint32_t kWords> void load_constant(WarpContext& warp, const Instruction& i) {
+  const uint32_t* base = words(warp, i.a);
   const uint8_t* bank = reinterpret_cast<const uint8_t*>(i.vector_registers[0] | uint64_t(i.vector_registers[1]) << 32);
-  if (!bank) bank = w.parameters;
+  if (!bank) bank = warp.parameters;
   const uint32_t size = i.c;
-  uint32_t *d = words(w, i.d), made[kWarpSize * kWords];
-  for_each_lane(w.active_mask, [&](uint32_t l) {
+  uint32_t *d = words(warp, i.d), made[kWarpSize * kWords];
+  for_each_lane(warp.active_mask, [&](uint32_t l) {
     const uint32_t at = base[l] + static_cast<uint32_t>(i.imm);
     for (uint32_t k = 0; k < kWords; k++) {
       T value = 0;
-      if (at > size || size - at < sizeof(T) * kWords) w.set_fault(KernelFault::OutOfBounds, at);
+      if (at > size || size - at < sizeof(T) * kWords) warp.set_fault(KernelFault::OutOfBounds, at);
       else std::memcpy(&value, bank + at + k * sizeof(T), sizeof value);
       made[k * kWarpSize + l] = static_cast<uint32_t>(value);
     }
   });
-  for_each_lane(w.active_mask, [&](uint32_t l) {
+  for_each_lane(warp.active_mask, [&](uint32_t l) {
     for (uint32_t k = 0; k < kWords; k++) d[k * kWarpSize + l] = made[k * kWarpSize + l];
   });
 }
@@ -136,27 +128,27 @@ Execute constant_function(std::string_view type) {
 }
 
 // Words of a bank that are known before the kernel runs, or come with its launch.
-template <uint32_t kWords> void copy_constant(WarpContext& w, const Instruction& i) {
-  const uint32_t* from = words(w, i.b);
+template <uint32_t kWords> void copy_constant(WarpContext& warp, const Instruction& i) {
+  const uint32_t* from = words(warp, i.b);
   for (uint32_t k = 0; k < kWords; k++)
-    write_words(w, i.d + k * kRowBytes, [=](uint32_t l) { return from[k * kWarpSize + l]; });
+    write_words(warp, i.d + k * kRowBytes, [=](uint32_t l) { return from[k * kWarpSize + l]; });
 }
 
 // Asynchronous copies are done at once, which is one of the times at which they may be.
-template <uint32_t kBytes> void copy_async(WarpContext& w, const Instruction& i) {
+template <uint32_t kBytes> void copy_async(WarpContext& warp, const Instruction& i) {
   uint8_t *from[kWarpSize], *to[kWarpSize];
-  const uint32_t *base = words(w, i.d), offset = i.vector_registers[kSecondRead], copied = read_predicate(w, i.e),
-                 all = w.active_mask;
+  const uint32_t *base = words(warp, i.d), offset = i.vector_registers[kSecondRead], copied = read_predicate(warp, i.e),
+                 all = warp.active_mask;
   uint32_t offsets[kWarpSize];
   for (uint32_t l = 0; l < kWarpSize; l++) offsets[l] = base[l] + offset;
-  if (!check_offsets(w, AccessSpace::Shared, offsets, kBytes, to)) return;
-  w.active_mask = all & copied;
-  const bool fine = !w.active_mask || find_addresses(w, i, Space::Global, kBytes, from);
-  if (fine && w.active_mask) announce(w, i, AccessKind::Read, kBytes, from);
-  w.active_mask = all;
+  if (!check_offsets(warp, AccessSpace::Shared, offsets, kBytes, to)) return;
+  warp.active_mask = all & copied;
+  const bool fine = !warp.active_mask || find_addresses(warp, i, Space::Global, kBytes, from);
+  if (fine && warp.active_mask) announce(warp, i, AccessKind::Read, kBytes, from);
+  warp.active_mask = all;
   if (!fine) return;
-  announce(w, i, AccessKind::Write, kBytes, to);
-  ++*w.visible_writes;
+  announce(warp, i, AccessKind::Write, kBytes, to);
+  ++*warp.visible_writes;
   for_each_lane(all, [&](uint32_t l) {
     if (copied >> l & 1) std::memcpy(to[l], from[l], kBytes);
     else std::memset(to[l], 0, kBytes);
@@ -164,17 +156,17 @@ template <uint32_t kBytes> void copy_async(WarpContext& w, const Instruction& i)
 }
 
 // Every access is in order here, but for atomics that come late.
-void fence(WarpContext& w, const Instruction&) {
-  if (w.deferred) w.deferred->settle(*w.deferrals, w.active_mask);
-  if (w.observer) w.observer->on_fence(w);
+void fence(WarpContext& warp, const Instruction&) {
+  if (warp.deferred) warp.deferred->settle(*warp.deferrals, warp.active_mask);
+  if (warp.observer) warp.observer->on_fence(warp);
 }
 
-void query_shared(WarpContext& w, const Instruction& i) {
+void query_shared(WarpContext& warp, const Instruction& i) {
   uint64_t address[kWarpSize];
-  generic_addresses(w, i, address);
+  generic_addresses(warp, i, address);
   const uint32_t shared = lanes_where([&](uint32_t l) { return is_in_shared_window(address[l]); });
-  write_predicate(w, i.vector_registers[kFirstWritten], shared);
-  write_words(w, i.d, [=](uint32_t l) { return shared >> l & 1; });
+  write_predicate(warp, i.vector_registers[kFirstWritten], shared);
+  write_words(warp, i.d, [=](uint32_t l) { return shared >> l & 1; });
 }
 
 void nothing(WarpContext&, const Instruction&) {}
