@@ -98,7 +98,7 @@ def host(session: nox.Session) -> None:
     pytest(session, *SIDE_BY_SIDE, *(measure_coverage(session) if WEEKLY else []), "tests/host")
 
 
-@nox.session(tags=["tests"], requires=["host"] if WEEKLY else [])
+@nox.session(tags=["tests"] if WEEKLY else [], default=WEEKLY, requires=["host"])
 def coverage(session: nox.Session) -> None:
     """How much of src/tfdet the tests of `host` reach: not less than it was.  Once a week (TFDET_TESTS=all)."""
     if WEEKLY:
