@@ -18,6 +18,19 @@ MAXIMUM = f"""{P0} cvt.rn.f32.u32 %r1, %i; ld.global.u32 %r2, [%l0];
 AGAIN: mov.b32 %r3, %r2; max.f32 %r4, %r3, %r1; atom.global.cas.b32 %r2, [%l0], %r3, %r4;
 setp.ne.u32 %p1, %r2, %r3; @%p1 bra AGAIN;"""
 ARRIVES = "setp.lt.u32 %p1, %t, 32; @%p1 bar.arrive 1, 64; @!%p1 bar.sync 1, 64;"
+# A tree over shared memory, from 64 words down to one, which thread 0 writes for its block.
+BLOCK_SUM = f"""{P0} {OWN_SHARED} cvt.rn.f32.u32 %r1, %i; mul.rn.f32 %r1, %r1, 0f3DCCCCCD; st.shared.f32 [%l3], %r1;
+mov.u32 %r2, 32; AGAIN: bar.sync 0; setp.ge.u32 %p1, %t, %r2; @%p1 bra LESS;
+mul.wide.u32 %l4, %r2, 4; add.u64 %l4, %l3, %l4; ld.shared.f32 %r3, [%l3]; ld.shared.f32 %r4, [%l4];
+add.rn.f32 %r3, %r3, %r4; st.shared.f32 [%l3], %r3; LESS: shr.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r2, 0; @%p1 bra AGAIN;
+mov.u32 %r5, %ctaid.x; mul.wide.u32 %l1, %r5, 4; add.u64 %l1, %l0, %l1; setp.eq.u32 %p1, %t, 0;
+@%p1 ld.shared.f32 %r3, [word]; @%p1 st.global.f32 [%l1], %r3;"""
+# A block waits for its predecessor's sum behind a flag, and adds its own: p0[b], flags from p0[32] on.
+LOOK_BACK = f"""{P0} mov.u32 %r5, %ctaid.x; mul.wide.u32 %l1, %r5, 4; add.u64 %l1, %l0, %l1; mov.u32 %r2, 0;
+setp.eq.u32 %p1, %r5, 0; @%p1 bra READY;
+AGAIN: ld.acquire.gpu.global.u32 %r1, [%l1+124]; setp.eq.u32 %p1, %r1, 0; @%p1 bra AGAIN;
+ld.relaxed.gpu.global.u32 %r2, [%l1+-4];
+READY: add.u32 %r2, %r2, %r5; st.relaxed.gpu.global.u32 [%l1], %r2; st.release.gpu.global.u32 [%l1+128], 1;"""
 ONE_BY_ONE = "setp.eq.u32 %p1, %i, 0; @%p1 bra FIRST;"  # FIRST: what thread 0 does
 LAST_BLOCK = f"""{P0} st.global.u32 [%l0+64], 1; membar.gl; atom.global.add.u32 %r1, [%l0], 1;
 setp.eq.u32 %p1, %r1, 3; @%p1 st.global.u32 [%l0+4], %i;"""
@@ -37,6 +50,7 @@ INDEPENDENT = {
     "the value that is there": (f"{P0} st.global.u32 [%l0], 0; ld.global.u32 %r1, [%l0];", 2, 64, "same_value"),
     "a block's barrier": (exchange("bar.sync 0;", 64), 2, 128, None),
     "a warp's barrier": (exchange("bar.warp.sync -1;", 1), 2, 64, None),
+    "a block's sum": (BLOCK_SUM, 4, 64, None),
     "a histogram": (f"{P0} and.b32 %r1, %i, 3; mul.wide.u32 %l1, %r1, 4; add.u64 %l1, %l0, %l1;"
                     "red.global.add.u32 [%l1], 1;", 4, 64, "commuting"),
     "a maximum": (f"{P0} red.global.max.u32 [%l0], %i;", 4, 64, "commuting"),
@@ -74,6 +88,7 @@ DEPENDENT = {
     "two bounds": (f"{P0} red.global.inc.u32 [%l0], %i;", 2, 2, "memory_order"),
     "exchanged values": (f"{P0} atom.global.exch.b32 %r1, [%l0], %i;", 2, 1, "memory_order"),
     "a ticket": (f"{OWN} atom.global.add.u32 %r1, [%l0+512], 1; st.global.u32 [%l1], %r1;", 2, 32, "old_value"),
+    "a look-back": (LOOK_BACK, 4, 1, "memory_order"),
     "who is last": (LAST_BLOCK, 4, 1, "old_value"),
     "a flag": (f"{P0} {ONE_BY_ONE} ld.volatile.global.u32 %r1, [%l0]; st.global.u32 [%l0+4], %r1; exit;"
                "FIRST: st.volatile.global.u32 [%l0], 1;", 2, 1, "memory_order"),

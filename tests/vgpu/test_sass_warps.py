@@ -104,6 +104,20 @@ def test_the_report_names_code_and_offset(tmp_path):
     assert all(one["line"] % 16 == 0 for one in of_sass["order_dependent"])
 
 
+def test_machine_code_is_not_proved(tmp_path):
+    """Its decoder does not say what the rules ask, so a kernel that PTX proves is not proved."""
+    path = tmp_path / "order.jsonl"
+    verdicts = {}
+    for code in ("ptx", "sass"):
+        answers(["shared_scan"], code, "serial", VGPU_REPORT=str(path), VGPU_CHECK="order")
+        lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        (verdicts[code],) = [line["order"] for line in lines if "kernel" in line]
+        path.unlink()
+    assert verdicts["ptx"]["proved"], verdicts["ptx"]
+    assert not verdicts["sass"]["proved"]
+    assert "instruction_set" in {one["reason"] for one in verdicts["sass"]["reasons"]}
+
+
 @pytest.mark.parametrize(
     ("name", "error", "words_of_it"), [("trap_at_7", 719, "a trap"), ("beyond", 700, "outside of what")]
 )
