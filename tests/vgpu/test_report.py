@@ -95,3 +95,11 @@ def test_watching_changes_nothing(device, tmp_path, monkeypatch):
         monkeypatch.delenv("VGPU_REPORT")
         monkeypatch.delenv("VGPU_MEMORY_TRACE")
         assert plain.tolist() == watched.tolist()
+
+
+def test_a_report_that_cannot_be_written_ends_the_program(device, monkeypatch):
+    """Else the launches that it lacks would pass for proved."""
+    monkeypatch.setenv("VGPU_REPORT", "/dev/full")
+    text = kernel("ld.param.u64 %l0, [p0]; st.global.u32 [%l0], 1;", ["p0"])
+    with pytest.raises(AssertionError, match="ended with 2: vgpu: VGPU_REPORT"):
+        device.run_in_child(text, [np.zeros(64, np.uint32)], "serial", grid=1, block=1)

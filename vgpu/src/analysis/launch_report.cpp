@@ -2,6 +2,9 @@
 #include "launch_report.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 #include <vector>
 
@@ -106,8 +109,10 @@ void LaunchReport::write(std::string text) {
   if (written_ > kMaxReportBytes) return;
   written_ += text.size();
   if (written_ > kMaxReportBytes) text = "{\"left_out\": \"all launches from here on: the report is full\"}\n";
-  std::fwrite(text.data(), 1, text.size(), to_);
-  std::fflush(to_);
+  if (std::fwrite(text.data(), 1, text.size(), to_) == text.size() && !std::fflush(to_)) return;
+  // Whoever reads a report that lacks a launch would take the others for all.
+  std::fprintf(stderr, "vgpu: VGPU_REPORT: %s\n", std::strerror(errno));
+  std::_Exit(2);
 }
 
 }  // namespace vgpu
