@@ -67,10 +67,6 @@ class Journal(object):
     def _open(self):
         return _locked(self._locked_file) if self._locked_file else _opened(self.path)
 
-    def find(self, expected):
-        """The first record of find_all(expected), or None."""
-        return next(self.find_all(expected), None)
-
     def find_all(self, expected):
         """All results whose fields have the values of `expected`.
 

@@ -65,6 +65,8 @@ def _checked(arguments):
     unknown = plan.unknown(arguments.source, arguments.solution)
     if unknown:
         return _report_error(2, "not in the plan of {}: {}".format(plan.environment, ", ".join(unknown)))
+    if arguments.prove and not device.can_prove:
+        return _report_error(2, "--prove: the device {} cannot prove anything".format(arguments.device))
     if not plan.cells(arguments.device, arguments.source, arguments.solution):
         return _report_error(2, "the plan of {} has nothing to run on the {}".format(
             plan.environment, arguments.device))
@@ -87,7 +89,7 @@ def _run(plan, target, journal, arguments):
     parameters = RunParameters(arguments.repeats, arguments.processes, arguments.timeout, arguments.memory)
     options = Options(parameters, arguments.source, arguments.solution, arguments.time_budget,
                       device.contention_by_default if arguments.contention is None else arguments.contention,
-                      arguments.resume_from_any_machine, arguments.case)
+                      arguments.resume_from_any_machine, arguments.case, arguments.prove)
     progress = report.Progress(sys.stderr)
     suite = Suite(plan, target, options, journal, progress)
     try:
@@ -160,6 +162,9 @@ def _parse(argv):
                         help="keep the device busy beside every process but the first (default: {})".format(
                             ", ".join(device.cli_name for device in devices.ALL if device.contention_by_default)))
     parser.add_argument("--no-contention", dest="contention", action="store_false")
+    parser.add_argument("--prove", action="store_true",
+                        help="let the device prove that no order of execution changes the results ({})".format(
+                            ", ".join(device.cli_name for device in devices.ALL if device.can_prove)))
     parser.add_argument("--resume-from-any-machine", action="store_true",
                         help="skip the cases that another machine has finished in these records")
     parser.add_argument("--out", default=_default_out(), help="file for the records")

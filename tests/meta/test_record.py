@@ -32,9 +32,9 @@ def test_what_is_added_is_read_again(path):
     for each in records:
         journal.add(each)
     assert Journal(path).records == records
-    assert Journal(path).find({"case": "2", "repeats": 2}) == records[2]
-    assert Journal(path).find({"case": "2", "repeats": 3}) is None
-    assert Journal(path).find({"case": "3"}) is None
+    assert list(Journal(path).find_all({"case": "2", "repeats": 2})) == records[2:]
+    assert list(Journal(path).find_all({"case": "2", "repeats": 3})) == []
+    assert list(Journal(path).find_all({"case": "3"})) == []
 
 
 def test_what_a_device_adds_to_its_name_is_not_asked_for(path):
@@ -43,8 +43,8 @@ def test_what_a_device_adds_to_its_name_is_not_asked_for(path):
     found = build_record({"device": device}, [report], {}, lambda schedules: {"schedules": schedules})
     assert found["device"] == dict(device, details={"schedules": ["reverse"]})
     Journal(path).add(found)
-    assert Journal(path).find({"device": device}) == found
-    assert Journal(path).find({"device": dict(device, model="vgpu-sm80")}) is None
+    assert list(Journal(path).find_all({"device": device})) == [found]
+    assert list(Journal(path).find_all({"device": dict(device, model="vgpu-sm80")})) == []
 
 
 def test_a_line_torn_anywhere_costs_only_itself(path):

@@ -8,7 +8,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from .. import launchers
-from . import contention, placement
+from . import contention, placement, proof
 from .case_builder import CaseBuilder
 from .errors import NoKernelError, UnsupportedError, classify, recorded_type
 from .host import Host
@@ -67,9 +67,13 @@ def printable(text):
 
 def _run_case(job, directory):
     framework, device = job.target
+    order_report = os.path.join(directory, "order-report")
+    proves = job.proves and job.process_index == 0
+    if proves:
+        device.prove(order_report)
     settings = SolutionSettings(job.solution, framework)
     first = 1 + job.process_index * job.repeats
-    device.before_run(first if job.process_index else 0)  # building a case may already run kernels
+    observed = [device.before_run(first if job.process_index else 0)]  # building a case may already run kernels
     settings.apply(job.determinism_variables)
     computation = job.case.build(CaseBuilder(settings.options, rank=job.rank or 0))
     if computation.launch and job.rank is None:
@@ -91,7 +95,10 @@ def _run_case(job, directory):
         reference = Snapshot.load(reference_path)
     with _contention(job, report):
         for repeat in range(job.repeats):
-            _repeat(runner, reference, repeat, device.before_run(first + repeat), report)
+            observed.append(device.before_run(first + repeat))
+            _repeat(runner, reference, repeat, observed[-1], report)
+    if proves:
+        report["proof"] = proof.describe(device.proof(order_report), observed)
     if job.case.ops and job.process_index == 0:
         placements = _op_placements(runner, framework)
         report["devices"] = placement.check(job.case.ops, device.name, placements, framework.is_op,

@@ -41,11 +41,12 @@ class ChildJob(object):
     """What one child runs: one case under one solution; process_index 0 writes the reference.
 
     limits: of each rank, if the case has several.  rank: None in a process that is no rank.
+    proves: whether the device proves process 0, see Device.prove.
     """
 
     def __init__(self, case, solution, target, repeats, process_index, limits, determinism_variables=(),
-                 contention=False, rank=None):
-        # type: (Case, dict[str, Any], RunTarget, int, int, Limits, Sequence[str], bool, int | None) -> None
+                 contention=False, rank=None, proves=False):
+        # type: (Case, dict[str, Any], RunTarget, int, int, Limits, Sequence[str], bool, int | None, bool) -> None
         self.case = case
         self.solution = solution
         self.target = target
@@ -55,6 +56,7 @@ class ChildJob(object):
         self.contention = contention
         self.limits = limits
         self.rank = rank
+        self.proves = proves
 
     def as_rank(self, rank):
         # type: (int) -> ChildJob
@@ -72,8 +74,9 @@ class Limits(object):
         self.mebibytes = mebibytes
 
 
-def run_case(case, solution, target, repeats, processes, limits, determinism_variables=(), contention=False):
-    # type: (Case, dict[str, Any], RunTarget, int, int, Limits, Sequence[str], bool) -> list[dict[str, Any]]
+def run_case(case, solution, target, repeats, processes, limits, determinism_variables=(), contention=False,
+             proves=False):
+    # type: (Case, dict[str, Any], RunTarget, int, int, Limits, Sequence[str], bool, bool) -> list[dict[str, Any]]
     """Run one case in fresh processes, one after another, until the first error.
 
     Args:
@@ -85,6 +88,7 @@ def run_case(case, solution, target, repeats, processes, limits, determinism_var
         limits: of each process.
         determinism_variables: environment variables to unset before the solution's are set.
         contention: keep the device busy beside every process but the first.
+        proves: the device proves the first process.
 
     Returns:
         The children's reports; one that failed is {"error": {kind, type, message, where}}.
@@ -94,7 +98,7 @@ def run_case(case, solution, target, repeats, processes, limits, determinism_var
         reports = []
         for process_index in range(processes):
             job = ChildJob(case, solution, target, repeats, process_index, limits, determinism_variables,
-                           contention)
+                           contention, proves=proves)
             main = functools.partial(child.main, job, directory)
             reports.append(in_child(main, directory, process_index, limits, target.framework))
             if "error" in reports[-1]:

@@ -70,10 +70,11 @@ class Options(object):
     begun, None for no end.  contention: see fork_server.run_case.
     resume_from_any_machine: a case that another machine has run under all of its solutions is not run again.
     cases: patterns, of which the name of a case has to match one; none: each does.
+    proves: the device proves the first process of each case.
     """
 
     def __init__(self, parameters=RUN_DEFAULTS, sources=None, solutions=None, time_budget=None, contention=False,
-                 resume_from_any_machine=False, cases=None):
+                 resume_from_any_machine=False, cases=None, proves=False):
         self.repeats = parameters.repeats
         self.processes = parameters.processes
         self.limits = fork_server.Limits(parameters.seconds, parameters.mebibytes)
@@ -83,6 +84,7 @@ class Options(object):
         self.contention = contention
         self.resume_from_any_machine = resume_from_any_machine
         self.cases = cases or ["*"]
+        self.proves = proves
 
 
 class Suite(object):
@@ -136,7 +138,7 @@ class Suite(object):
         state_before = self.target.device.state()
         reports = fork_server.run_case(case, settings, self.target, self.options.repeats, self.options.processes,
                                   self.options.limits, self.plan.determinism_variables,
-                                  self.options.contention)
+                                  self.options.contention, self.options.proves)
         provenance_fields = {
             "framework": self.provenance["framework"], "stack": self.provenance["stack"],
             "machine": self.provenance["machine"],
@@ -245,7 +247,7 @@ class Suite(object):
 
     def _finished(self, item):
         expected = dict(self._expected_record(item.case, item.solution), **self.provenance)
-        found = self.journal.find(expected)
+        found = next(self._same_method(self.journal.find_all(expected)), None)
         return found or (self._other_machine_record(item) if self.options.resume_from_any_machine else None)
 
     def _expected_record(self, case, solution):
@@ -253,12 +255,16 @@ class Suite(object):
                     relaunches=self.options.processes,
                     determinism_environment=determinism_environment(self.plan.solutions[solution]))
 
+    def _same_method(self, records):
+        """Those with a proof if this run proves, else those without; what gave no result has none in any case."""
+        return (record for record in records if record["error"] or bool(record.get("proof")) == self.options.proves)
+
     def _other_machine_record(self, item):
         """The record of a machine that ran this case under all solutions: a control is valid on its machine only."""
         solutions = [cell["solution"] for cell in self._cells[item.case.source]]
         found = {}
         for key in solutions:
-            records = self.journal.find_all(self._expected_record(item.case, key))
+            records = self._same_method(self.journal.find_all(self._expected_record(item.case, key)))
             found[key] = {record["machine"]: record for record in records}
         complete = set.intersection(*map(set, found.values()))
         return found[item.solution][min(complete)] if complete else None

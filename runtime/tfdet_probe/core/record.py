@@ -57,7 +57,7 @@ def _statistics(reports):
         "ran_on": done[0].get("devices", []) if done else [],
         "error": error,
     }
-    for name in ("kernels", "contention"):  # if the framework or the device reports them
+    for name in ("kernels", "contention", "proof"):  # if the framework or the device reports them
         values = [r[name] for r in done if r.get(name)]
         if values:
             measured[name] = values[0]

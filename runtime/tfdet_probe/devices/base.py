@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # for type comments alone
     from typing import Callable  # noqa: F401
 
+    from tfdet_common.order_report import OrderReport  # noqa: F401
     from tfdet_probe.frameworks.base import Framework  # noqa: F401
 
 
@@ -22,12 +23,13 @@ class Device(object):
         is_shared_by_ranks: whether the ranks of a case can all run on it.
         contention_by_default: whether it is kept busy beside later processes unless --no-contention is given.
         launches_kernels: whether it runs kernels that a profiler can name.
+        can_prove: whether it shows that no order of execution gives other bytes, see prove() and proof().
         unavailable_advice: what the user can do if there is no such device.
     """
 
     kind = cli_name = placement = ""
     is_shared_by_ranks = False
-    contention_by_default = launches_kernels = False
+    contention_by_default = launches_kernels = can_prove = False
     unavailable_advice = ""
 
     @property
@@ -65,6 +67,19 @@ class Device(object):
     def details(self, schedules):
         # type: (list[str]) -> dict[str, object] | None
         """Fields of the record's device beside its model.  schedules: of the runs that differed."""
+
+    def prove(self, report):
+        # type: (str) -> None
+        """Observe all that this process does on the device from here on.  Called before its first use.
+
+        report: the path of a file that the device writes.
+        """
+        raise NotImplementedError
+
+    def proof(self, report):
+        # type: (str) -> OrderReport
+        """What prove() has observed.  ValueError, OSError: the report is damaged, so nothing is proved."""
+        raise NotImplementedError
 
     def refusal(self):
         # type: () -> str | None

@@ -8,6 +8,7 @@ import ctypes
 import os
 import sys
 
+from tfdet_common import order_report
 from tfdet_common.virtual_gpu import CPU_FALLBACKS, FOLDER, NAME, environ
 
 from .base import Device
@@ -20,6 +21,7 @@ _MAX_SCHEDULES = 8  # that a record lists
 class Vgpu(Device):
     kind = cli_name = "vgpu"
     placement = "GPU"
+    can_prove = True
     unavailable_advice = ("Use `tfdet run --device vgpu`, which builds it, or an image that `tfdet build` created on a "
                           "host with a C++ compiler.")
 
@@ -52,6 +54,12 @@ class Vgpu(Device):
     def details(self, schedules):
         with open(os.path.join(_folder(), "sources")) as digest:
             return {"sources": digest.read().strip(), "reference": _REFERENCE, "schedules": schedules[:_MAX_SCHEDULES]}
+
+    def prove(self, report):
+        os.environ.update(VGPU_CHECK="order", VGPU_REPORT=report)
+
+    def proof(self, report):
+        return order_report.read(report)
 
     def refusal(self):
         return _library().vgpu_unsupported_calls().decode("utf-8", "replace").replace("\n", ", ") or None

@@ -179,9 +179,9 @@ def _cells(records: list[Record], solution: str) -> Iterator[tuple[str, Inferred
 
 
 def _is_reproducible(cell: InferredCell) -> bool:
-    from tfdet.verdicts.infer import Verdict
+    from tfdet.verdicts.infer import EQUAL_VERDICTS
 
-    return cell.verdict in (Verdict.DETERMINISTIC, Verdict.NOT_SHOWN, Verdict.TOO_FEW)
+    return cell.verdict in EQUAL_VERDICTS
 
 
 def _failure_detail(cell: InferredCell, records: list[Record]) -> str:

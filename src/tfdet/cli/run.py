@@ -34,6 +34,7 @@ MAX_TIMEOUT = 86400.0  # seconds that one process of a case may take
 
 
 def run(
+    context: typer.Context,
     env: Environments,
     engine: Engine = None,
     device: Annotated[Device, typer.Option(help="device that the ops run on")] = "gpu",
@@ -59,6 +60,14 @@ def run(
     ] = RUN_DEFAULTS.seconds,
     memory: MemoryLimit = RUN_DEFAULTS.mebibytes,
     out: RecordsFile = None,
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove",
+            help="prove on the virtual GPU that no order of execution gives other bytes; default then: one repeat, one "
+            "process",
+        ),
+    ] = False,
     table: Annotated[bool, typer.Option("--table", help="print a row for each cell, however many there are")] = False,
     as_json: Json = False,
 ) -> None:
@@ -68,12 +77,15 @@ def run(
 
     if math.isnan(timeout):  # no range's bound stops it
         raise UsageError("--timeout nan: not a number of seconds", f"Pass seconds, at most {MAX_TIMEOUT:.0f}.")
+    if prove and device != "vgpu":
+        raise UsageError(f"--prove: the device {device} cannot prove anything", "Add --device vgpu.")
     project, matrix = load_project()
     for key in env:
         matrix.environment(key)
+    repeats, processes = _how_often(context, prove, repeats, processes)
     selection = Selection(
         device=device, sources=tuple(source or ()), solutions=tuple(solution or ()), cases=tuple(case or ()),
-        repeats=repeats, processes=processes, timeout=timeout, memory=memory,
+        repeats=repeats, processes=processes, timeout=timeout, memory=memory, proves=prove,
     )  # fmt: skip
     codes = []
     for key in env:
@@ -96,6 +108,16 @@ def run(
         if result.added:
             report_added(result.added)
     raise typer.Exit(worst_exit_code(codes))
+
+
+def _how_often(context: typer.Context, prove: bool, repeats: int, processes: int) -> tuple[int, int]:
+    """(repeats, processes): of each one suffices for a proof, unless the caller asks for more."""
+
+    def number(name: str, given: int) -> int:
+        source = context.get_parameter_source(name)
+        return 1 if prove and source is not None and source.name == "DEFAULT" else given
+
+    return number("repeats", repeats), number("processes", processes)
 
 
 def _show_run(project: Project, records: list[Record], out: Path | None, whole_table: bool) -> None:

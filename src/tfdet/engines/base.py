@@ -26,6 +26,7 @@ class Selection:
     sources, solutions, cases: none named means all; cases are patterns of names.  timeout: seconds, memory: MiB, both
     for one process of one case.
     resume_from_any_machine: what another machine finished in the same journal is not run again.
+    proves: the virtual GPU proves of each case that no order of execution gives other bytes.
     """
 
     device: str = GPU  # as `--device` calls it
@@ -37,12 +38,14 @@ class Selection:
     timeout: float = RUN_DEFAULTS.seconds
     memory: int = RUN_DEFAULTS.mebibytes
     resume_from_any_machine: bool = False
+    proves: bool = False
 
     def probe_arguments(self) -> list[str]:
         """Arguments of `python -m tfdet_probe`, but for --plan, --suite and --out, which are the engine's."""
         arguments = ["--device", self.device, "--repeats", str(self.repeats), "--processes", str(self.processes)]
         arguments += ["--timeout", str(self.timeout), "--memory", str(self.memory)]
         arguments += ["--resume-from-any-machine"] * self.resume_from_any_machine
+        arguments += ["--prove"] * self.proves
         for source in self.sources:
             arguments += ["--source", source]
         for solution in self.solutions:

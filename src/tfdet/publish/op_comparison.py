@@ -16,7 +16,7 @@ from tfdet.matrix.models import NONE
 from tfdet.matrix.source_readings import ReadingKind
 from tfdet.publish import audit_tables, refusals, variants
 from tfdet.publish.verdict_symbols import symbol_with_counts
-from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
+from tfdet.verdicts.infer import EQUAL_VERDICTS, CellKey, InferredCell, Verdict
 from tfdet.verdicts.status import Status
 
 
@@ -154,7 +154,7 @@ class OpRow:
 
 
 # Verdicts of an op that ran on a device under the documented solution without an error.
-_NO_ERROR = (Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
+_NO_ERROR = EQUAL_VERDICTS
 
 
 def _kind(place: MeasurementColumn, what: Literal["differs", "differs-under", "raises", "no-error"]) -> ReadingKind:

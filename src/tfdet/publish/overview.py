@@ -84,7 +84,7 @@ def _source_state(cells: Sequence[StatusCell], matrix: Matrix) -> SourceState:
     here = [cell for cell in cells if cell.key.environment == newest]
     if not any(cell.key.solution == NONE and cell.cell.verdict is Verdict.NONDETERMINISTIC for cell in here):
         return SourceState.UNKNOWN
-    return SourceState.MENDED if any(cell.cell.verdict is Verdict.DETERMINISTIC for cell in here) else SourceState.OPEN
+    return SourceState.MENDED if any(cell.cell.is_shown_deterministic for cell in here) else SourceState.OPEN
 
 
 def render(found: Status, width: int) -> RenderableType:

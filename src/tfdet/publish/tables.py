@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -80,7 +80,7 @@ def _claim_text(status: Status, key: str, source: Source, environment_key: str, 
 
 def _unclaimed(status: Status, environment: str, source: str, finding: AuditFinding) -> str:
     """Evidence on a source without a claim: measured, emulated, or found in the binaries."""
-    if mark := _measured_mark(status, environment, source, NONE, Verdict.NONDETERMINISTIC):
+    if mark := _measured_mark(status, environment, source, NONE, _is(Verdict.NONDETERMINISTIC)):
         return f"order-dependent<sup>{mark}</sup>"
     if finding.is_unchecked:
         return "order-dependent<sup>s</sup>"
@@ -101,17 +101,28 @@ def _replaced_backing(status: Status, environment: str, source: str) -> str:
 
     m, e, ✗: as in _backing; p: tests/runtime check the graph of the replacement, no run of it was recorded.
     """
-    if _measured_mark(status, environment, source, remaining_sources.ENABLED, Verdict.NONDETERMINISTIC):
+    if _measured_mark(status, environment, source, remaining_sources.ENABLED, _is(Verdict.NONDETERMINISTIC)):
         return "✗"
-    return _measured_mark(status, environment, source, remaining_sources.ENABLED, Verdict.DETERMINISTIC) or "p"
+    return _measured_mark(status, environment, source, remaining_sources.ENABLED, _is_shown_deterministic) or "p"
 
 
-def _measured_mark(status: Status, environment: str, source: str, solution: str, verdict: Verdict) -> str:
+_Shows = Callable[[InferredCell], bool]
+
+
+def _is(verdict: Verdict) -> _Shows:
+    return lambda cell: cell.verdict is verdict
+
+
+def _is_shown_deterministic(cell: InferredCell) -> bool:
+    return cell.is_shown_deterministic
+
+
+def _measured_mark(status: Status, environment: str, source: str, solution: str, shows: _Shows) -> str:
     """m: measured on a GPU; m×2: on GPUs of two machines; e: on the virtual GPU only; else empty."""
 
     def showing(models: list[str]) -> list[InferredCell]:
         cells = [status.verdict(CellKey(environment, model, source, solution)) for model in models]
-        return [cell for cell in cells if cell.verdict is verdict]
+        return [cell for cell in cells if shows(cell)]
 
     number = max((cell.machines for cell in showing(status.gpus)), default=0)
     if number:
@@ -119,11 +130,11 @@ def _measured_mark(status: Status, environment: str, source: str, solution: str,
     return "e" if showing(status.emulated_models) else ""
 
 
-# A claimed outcome: the solution (None: that of the claim) and the verdict under it that confirm the claim.
+# A claimed outcome: the solution (None: that of the claim) and what under it confirms the claim.
 _BACKING_MARKS = {
-    "deterministic": (None, Verdict.DETERMINISTIC),
-    "raises": (None, Verdict.RAISES),
-    "no-solution": (NONE, Verdict.NONDETERMINISTIC),  # a solution that fails contradicts no claim
+    "deterministic": (None, _is_shown_deterministic),
+    "raises": (None, _is(Verdict.RAISES)),
+    "no-solution": (NONE, _is(Verdict.NONDETERMINISTIC)),  # a solution that fails contradicts no claim
 }
 
 
@@ -138,8 +149,8 @@ def _backing(status: Status, environment: str, source: str, solution: str, outco
     if any(status.cell(CellKey(environment, model, source, solution)).contradiction for model in models):
         return "✗"
     if outcome in _BACKING_MARKS:
-        other_solution, verdict = _BACKING_MARKS[outcome]
-        if mark := _measured_mark(status, environment, source, other_solution or solution, verdict):
+        other_solution, shows = _BACKING_MARKS[outcome]
+        if mark := _measured_mark(status, environment, source, other_solution or solution, shows):
             return mark
     cell = status.cell(CellKey(environment, GPU, source, solution))
     if cell.audited:
@@ -228,7 +239,7 @@ def measured_table(status: Status, device: str, package: str | None = None) -> M
     cells = [c for c in status.cells if c.key.device == device and c.cell.verdict is not Verdict.BLANK]
     cells = [c for c in cells if c.key.environment in among]
     chosen = [e for e in status.matrix.environments if e in {c.key.environment for c in cells}]
-    quiet = {Verdict.NOT_SHOWN, Verdict.UNSUPPORTED}
+    quiet = {Verdict.SCHEDULE_INDEPENDENT, Verdict.NOT_SHOWN, Verdict.UNSUPPORTED}
     by_source = {s: [c for c in cells if c.key.source == s] for s in dict.fromkeys(c.key.source for c in cells)}
     silent = [s for s, some in by_source.items() if {c.cell.verdict for c in some} <= quiet]
     rows = {s: _rows(status, device, s, some, chosen) for s, some in by_source.items()}

@@ -12,7 +12,7 @@ from rich.text import Text
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.models import NONE, Environment
 from tfdet.matrix.plan import plan_cells
-from tfdet.publish import variants
+from tfdet.publish import proof_views, variants
 from tfdet.publish.tables import version_ranges
 from tfdet.publish.terminal_lists import FactTable
 from tfdet.publish.verdict_symbols import SYMBOLS
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _STYLE = {
     Verdict.NONDETERMINISTIC: "red",
+    Verdict.SCHEDULE_INDEPENDENT: "bold green",
     Verdict.DETERMINISTIC: "green",
     Verdict.TOO_FEW: "yellow",
     Verdict.NOT_SHOWN: "dim",
@@ -58,7 +59,7 @@ def verdict_text(cell: InferredCell) -> Text:
         words += f" 0/{cell.runs} (≤ {cell.bound95:.1%})"
     if cell.verdict in (Verdict.DETERMINISTIC, Verdict.TOO_FEW):
         words += f", {cell.controls_differed} of {cell.cases} cases' control differed"
-    words += variants.variants_note(cell)
+    words += proof_views.proof_note(cell) + variants.variants_note(cell)
     return Text(words, style=_STYLE.get(cell.verdict, ""))
 
 
@@ -94,6 +95,7 @@ def run_headline(cells: Sequence[StatusCell]) -> RenderableType:
 
 _HEADLINE = {
     Verdict.NONDETERMINISTIC: "differs under",
+    Verdict.SCHEDULE_INDEPENDENT: "proved under",
     Verdict.DETERMINISTIC: "deterministic under",
     Verdict.TOO_FEW: "too few runs under",
     Verdict.FAILED: "failed under",
@@ -121,7 +123,8 @@ def rebuild_table(found: Iterable[RebuildResult]) -> FactTable:
 
 
 MARKS_LEGEND = (
-    "✗ nondeterministic  ✓ deterministic (its control differed)  ? too few runs\n≈ not shown to differ  – unsupported"
+    "✗ nondeterministic  ✓ deterministic (its control differed)  ? too few runs\n"
+    "∎ schedule-independent (proved)  ≈ not shown to differ  – unsupported"
 )
 AUDITED_LEGEND = (
     "a audited: read from the binaries, not run (docs/how-to/audit-a-build.md)  "
@@ -237,6 +240,7 @@ def show(
         if claim.covers(environment):
             solutions = " or ".join(claim.solutions)
             parts.append(Text(f"  {claim.device}: {claim.outcome} by {solutions}  [{claim.cite[0]}]"))
+    parts += [Text(line, style="bold" * (not number)) for number, line in enumerate(proof_views.explain(records))]
     parts += _audit(found, env, source)
     parts.append(Text("\nrecords", style="bold"))
     parts.append(_records(records, signer_of))

@@ -6,6 +6,7 @@ from tfdet.verdicts.infer import InferredCell, Verdict
 
 SYMBOLS = {
     Verdict.NONDETERMINISTIC: "✗",
+    Verdict.SCHEDULE_INDEPENDENT: "∎",
     Verdict.DETERMINISTIC: "✓",
     Verdict.TOO_FEW: "?",
     Verdict.NOT_SHOWN: "≈",

@@ -23,10 +23,13 @@ def files(facts: SiteFacts) -> Iterator[tuple[str, str]]:
 def _of(cells: Sequence[StatusCell]) -> tuple[str, str]:
     """(text, color): the verdict without a solution, and whether some solution makes it deterministic."""
     differs = [c for c in cells if c.cell.verdict is Verdict.NONDETERMINISTIC and c.key.solution == "none"]
-    solved = {c.key.solution for c in cells if c.cell.verdict is Verdict.DETERMINISTIC}
+    solved = {c.key.solution for c in cells if c.cell.is_shown_deterministic}
     if differs:
         helps = f"differs; {' or '.join(sorted(solved))} helps" if solved else "differs"
         return helps, "yellow" if solved else "red"
+    ran = [c for c in cells if c.was_run and c.key.solution == "none"]
+    if ran and all(c.cell.verdict is Verdict.SCHEDULE_INDEPENDENT for c in ran):
+        return "schedule-independent", "brightgreen"
     if any(c.was_run for c in cells):
         return "not shown to differ", "lightgrey"
     return ("documented", "blue") if cells else ("nothing known", "lightgrey")

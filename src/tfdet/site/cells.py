@@ -13,6 +13,7 @@ from markupsafe import Markup
 from tfdet.matrix.devices import CPU, GPU
 from tfdet.matrix.models import Claim
 from tfdet.matrix.plan import plan_cells
+from tfdet.publish.proof_views import explain_proof, proof_note
 from tfdet.publish.terminal_views import NO_AUDIT_NOTE
 from tfdet.site.page import Page, render_fragment, subpages
 from tfdet.site.site_facts import SiteFacts, cell_data
@@ -101,8 +102,8 @@ def _cell(facts: SiteFacts, cell: StatusCell) -> dict[str, Any]:
     again = f"tfdet run {cell.key.environment} --device {kind.cli_name} --source {cell.key.source}" if kind else ""
     if again and cell.key.solution != "none":
         again += f" --solution {cell.key.solution}"
-    return {**cell_data(cell), "backed": cell.backing_text, "run_again": f"{again} --out again.jsonl" if again else "",
-            "address": cell_url(cell.key)}  # fmt: skip
+    return {**cell_data(cell), "proof_note": proof_note(cell.cell), "backed": cell.backing_text,
+            "run_again": f"{again} --out again.jsonl" if again else "", "address": cell_url(cell.key)}  # fmt: skip
 
 
 def claim_data(claim: Claim) -> dict[str, Any]:
@@ -150,7 +151,7 @@ def _shards(facts: SiteFacts, records: list[Record]) -> Iterator[tuple[list[Reco
     for record in sorted(
         records, key=lambda r: (r.device.model, order.get(r.solution, 0), r.case, r.started, r.checksum)
     ):
-        text = render_fragment("record", r=record, vouched=facts.signer_text(record))
+        text = render_fragment("record", r=record, vouched=facts.signer_text(record), proof=explain_proof(record))
         size = max(len(text), len(record.line()))
         if kept and size > room:
             yield kept, shown

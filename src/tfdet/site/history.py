@@ -54,6 +54,8 @@ class History:
 
 def sort_changes(changes: Iterable[VerdictChange]) -> list[VerdictChange]:
     """The newest day first; what anybody wants to hear of before what only repeats."""
-    loud = [str(v) for v in (Verdict.NONDETERMINISTIC, Verdict.DETERMINISTIC, Verdict.RAISES)]
+    loud = [
+        str(v) for v in (Verdict.NONDETERMINISTIC, Verdict.SCHEDULE_INDEPENDENT, Verdict.DETERMINISTIC, Verdict.RAISES)
+    ]
     by_cell = sorted(changes, key=lambda c: (c.after not in loud, not c.before, c.key))
     return sorted(by_cell, key=lambda c: c.day, reverse=True)

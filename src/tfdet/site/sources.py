@@ -165,6 +165,6 @@ def _audit(facts: SiteFacts, key: str) -> dict[str, Any] | None:
 def _slowdowns(cells: list[StatusCell]) -> Iterator[Mapping[str, Any]]:
     """Run time under each solution, relative to the control."""
     for cell in cells:
-        if cell.cell.time_ratio and cell.cell.verdict is Verdict.DETERMINISTIC:
+        if cell.cell.time_ratio and cell.cell.is_shown_deterministic:
             yield {"environment": cell.key.environment, "device": cell.key.device, "solution": cell.key.solution,
                    "time_ratio": cell.cell.time_ratio, "address": cell_url(cell.key)}  # fmt: skip

@@ -22,6 +22,8 @@ class VerdictStyle(NamedTuple):
 
 _MEANINGS: dict[Verdict, tuple[str, str]] = {
     Verdict.NONDETERMINISTIC: ("bad", "at least one run under this solution gave other bytes"),
+    Verdict.SCHEDULE_INDEPENDENT: ("proved", "proved on the virtual GPU: no order of execution gives other bytes, for "
+                                             "the inputs of these cases; this needs no control"),
     Verdict.DETERMINISTIC: ("good", "every run gave the same bytes, and a control run of the same case differed on "
                                     "that environment and device"),
     Verdict.TOO_FEW: ("few", "equal so far, but by fewer than 20 runs of cases whose control differed"),

@@ -137,6 +137,8 @@ def device_faults(devices: DeviceRegistry, record: Record | FastRecord) -> list[
                 stack.driver, stack.compute_capability, card)  # fmt: skip
     faults = _fixed(devices, g.device.kind, told, stack.gpu, g.kernels not in _ABSENT, tuple(g.ran_on))
     kind = devices.kinds.get(g.device.kind)
+    if g.proof not in _ABSENT and not (kind and kind.virtual):
+        faults = (*faults, f"{g.model} proves nothing")
     return [*faults, *_odd(kind, g.model, details)] if kind and (details or kind.virtual) else list(faults)
 
 

@@ -16,6 +16,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tfdet.base.errors import DataError
 from tfdet.base.untrusted import read_lines
+from tfdet.store import records
 from tfdet.store.record_rules import RecordFacts, contradictions, is_plausible_duration, is_plausible_time
 from tfdet.store.records import FILE_OF_RECORDS, MAX_LINE_BYTES, Observation, Record, is_intact, parse
 from tfdet_common.variables import CALLER_VARIABLES
@@ -40,6 +41,60 @@ class DeviceSummary(_Part, frozen=True, gc=False):
     details: dict[_Key, _Short | _Count | Annotated[list[_Short], Meta(max_length=64)]] | UnsetType | None = UNSET
 
 
+class ProofReason(_Part, frozen=True, gc=False):
+    reason: _Key
+    lines: Annotated[list[_Count], Meta(max_length=2)]
+    launches: _Count
+
+
+class KernelProof(_Part, frozen=True, gc=False):
+    name: _Short
+    launches: Annotated[int, Meta(ge=1)]
+    proved: _Count
+    rules: Annotated[list[_Key], Meta(max_length=16)]
+    reasons: Annotated[list[ProofReason], Meta(max_length=16)]
+
+
+class HostReason(_Part, frozen=True, gc=False):
+    operation: _Short
+    reason: _Key
+    times: Annotated[int, Meta(ge=1)]
+
+
+class Proof(_Part, frozen=True, gc=False):
+    """A record's proof."""
+
+    axes: Annotated[list[Literal["schedule", "placement", "device-size"]], Meta(min_length=1, max_length=3)]
+    holds_for: Literal["input", "shape"]
+    observed: Annotated[list[_Short], Meta(max_length=64)]
+    kernels: Annotated[list[KernelProof], Meta(max_length=64)]
+    host: Annotated[list[HostReason], Meta(max_length=64)]
+
+    @property
+    def is_proved(self) -> bool:
+        """Does no order of execution give other bytes?"""
+        return bool(self.kernels) and not self.host and all(one.proved == one.launches for one in self.kernels)
+
+    @property
+    def reasons(self) -> frozenset[str]:
+        """Why it is not proved; empty if it is."""
+        by_kernels = {why.reason for one in self.kernels for why in one.reasons}
+        return frozenset(by_kernels | {one.reason for one in self.host})
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Words that have the form of keys."""
+        return self.reasons.union(rule for one in self.kernels for rule in one.rules)
+
+    @property
+    def is_possible(self) -> bool:
+        """The rules of `records.Record`, but for that on runs."""
+        whole = all(
+            one.proved <= one.launches and (one.proved < one.launches) == bool(one.reasons) for one in self.kernels
+        )
+        return whole and bool(self.kernels or self.host)
+
+
 class RecordSummary(msgspec.Struct, frozen=True, gc=False):
     """The fields of a record from which verdicts are inferred."""
 
@@ -55,6 +110,7 @@ class RecordSummary(msgspec.Struct, frozen=True, gc=False):
     differed: int
     seconds: float | None = msgspec.field(name="median_seconds")
     digests: list[str] = []
+    proof: Proof | UnsetType | None = UNSET
 
     @property
     def model(self) -> str:
@@ -168,6 +224,7 @@ class FastRecord(RecordSummary, frozen=True, gc=False, kw_only=True, forbid_unkn
     contention: _Short | UnsetType | None = UNSET
     gpu_state: _State | UnsetType | None = UNSET
     ranks: _Ranks | UnsetType | None = UNSET
+    proof: Proof | UnsetType | None = UNSET
     started: str
     duration_seconds: _Seconds
     checksum: str
@@ -263,7 +320,7 @@ def _is_canonical(g: FastRecord, line: bytes) -> bool:
 
 def _may_have_large_number(g: FastRecord) -> bool:
     """May one need more than 64 bits?  The other counts no run can have given: see `_is_possible`."""
-    more = g.gpu_state or g.ranks or g.device.details
+    more = g.gpu_state or g.ranks or g.device.details or g.proof
     return bool(more) or max(g.max_ulp or 0, g.threads, g.stack.cores) >= LARGE
 
 
@@ -286,7 +343,8 @@ def _is_named(g: FastRecord) -> bool:
         *(device.details or ()),
     )  # fmt: skip
     cases_valid = _are_case_names(g.case_hash, g.source, g.case, g.solution)
-    return provenance_valid and cases_valid and all(map(_DIGEST, g.digests))
+    words = g.proof.names if g.proof else ()
+    return provenance_valid and cases_valid and all(map(_DIGEST, g.digests)) and all(map(_KEY, words))
 
 
 def _is_possible(g: FastRecord) -> bool:
@@ -296,6 +354,7 @@ def _is_possible(g: FastRecord) -> bool:
                   len(digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
                   g.seconds is not None, error.kind if error else None)  # fmt: skip
     known = not (g.ran_on and not g.runs) and (len(digests) < 2 or len(set(digests)) == len(digests))
+    known = known and (not g.proof or (g.runs > 0 and g.proof.is_possible))
     return known and not contradictions(facts) and is_plausible_time(g.started) and is_plausible_duration(g.seconds)
 
 
@@ -320,7 +379,12 @@ def read_record_lines(path: Path, fits: FindFaults | None = None) -> Iterator[Re
         raise DataError("\n".join(faults), "No records were added from this file.")
 
 
+def to_summary(proof: records.Proof) -> Proof:
+    return msgspec.convert(proof.model_dump(), Proof)
+
+
 def summarize(r: Record) -> RecordSummary:
     device = DeviceSummary(r.device.kind, r.device.model)
+    proof = to_summary(r.proof) if r.proof else None
     return RecordSummary(r.environment, device, r.source, r.case, r.machine, r.solution, r.case_hash,
-                         r.observation, r.runs, r.differed, r.median_seconds, r.digests)  # fmt: skip
+                         r.observation, r.runs, r.differed, r.median_seconds, r.digests, proof)  # fmt: skip

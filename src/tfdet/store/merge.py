@@ -32,14 +32,14 @@ class IngestResult:
 
 _KEY = 'device, environment, source, "case", solution'
 _PLACE = f"{_KEY}, origin, signer"  # records of different keys, or of none, never give way to each other
-_STATEMENT = f"{_PLACE}, form, observation"
+_STATEMENT = f"{_PLACE}, form, observation, proof"  # a run with a proof does not replace many runs without one
 _ORDER = 'source, "case", solution, origin, case_hash, observation, checksum'
 _TABLES = f"""
 PRAGMA cache_size = -32768;
 PRAGMA temp_store = FILE;
 PRAGMA journal_mode = OFF;
 CREATE TABLE record (
-  {_KEY}, origin, case_hash, observation, checksum, form, machine, runs, started, is_new, brought, line
+  {_KEY}, origin, case_hash, observation, checksum, form, proof, machine, runs, started, is_new, brought, line
 );
 CREATE TABLE signature (checksum PRIMARY KEY, signer) WITHOUT ROWID;
 """
@@ -50,8 +50,8 @@ SELECT *,
   row_number() OVER (PARTITION BY {_STATEMENT} ORDER BY runs DESC, started DESC, checksum DESC, is_new) AS place,
   min(is_new) OVER (PARTITION BY {_STATEMENT}) AS all_new
 FROM (
-  SELECT record.rowid AS id, {_KEY}, origin, coalesce(signer, '') AS signer, case_hash, form, observation, runs,
-    started, checksum, machine, is_new
+  SELECT record.rowid AS id, {_KEY}, origin, coalesce(signer, '') AS signer, case_hash, form, observation, proof,
+    runs, started, checksum, machine, is_new
   FROM record LEFT JOIN signature USING (checksum)
 )
 """
@@ -66,9 +66,12 @@ _SUPERSEDE = f"""
 DELETE FROM ranked WHERE NOT is_current(source, form)
 AND ({_PLACE}) IN (SELECT {_PLACE} {_SEVERAL_FORMS} AND max(is_current(source, form)))
 """
+# A run or two that are equal and not proved contradict nobody who saw a difference.
+_WEIGHTY = "NOT (proof = 'failed' AND observation = 'equal')"
 _CONFLICTS = f"""
 SELECT {_KEY}, observation, machine, started FROM ranked
-WHERE ({_KEY}) IN (SELECT {_KEY} FROM ranked GROUP BY {_KEY} HAVING count(DISTINCT observation) > 1)
+WHERE {_WEIGHTY}
+AND ({_KEY}) IN (SELECT {_KEY} FROM ranked WHERE {_WEIGHTY} GROUP BY {_KEY} HAVING count(DISTINCT observation) > 1)
 AND ({_KEY}) IN (SELECT {_KEY} FROM record WHERE is_new)
 ORDER BY {_KEY}, origin, case_hash, observation, checksum
 """
@@ -94,15 +97,17 @@ class Merge:
         """brought: they came with tfdet, and are not written again."""
         with _on_disk():
             self._base.executemany(
-                f"INSERT INTO record VALUES ({', '.join(16 * '?')})",
+                f"INSERT INTO record VALUES ({', '.join(17 * '?')})",
                 (self._values(row, new, brought) for row in rows),
             )
 
     def _values(self, row: RecordLine, new: bool, brought: bool) -> tuple[object, ...]:
         g = row.record
         form = self._earlier.get(g.case_hash, g.case_hash)
+        proof = "" if not g.proof else "proved" if g.proof.is_proved else "failed"
         return (g.model, g.environment, g.source, g.case, g.solution, "\0".join(g.provenance_key), g.case_hash,
-                g.observation, g.checksum, form, g.machine, g.runs, g.started, new, brought, row.line)  # fmt: skip
+                g.observation, g.checksum, form, proof, g.machine, g.runs, g.started, new, brought,
+                row.line)  # fmt: skip
 
     def add_signers(self, claimed: Iterable[tuple[str, str]]) -> None:
         """(checksum, the key by its hint); the first that signed a record stays its signer."""

@@ -123,6 +123,40 @@ class CaseFailure(StrictModel):
     output: ShortText | None = None
 
 
+class ProofReason(StrictModel):
+    reason: Key
+    lines: list[NonNegativeInt] = Field(max_length=2, description="of PTX, that meet; or offsets in machine code")
+    launches: NonNegativeInt = Field(description="of which it ended the proof")
+
+
+class KernelProof(StrictModel):
+    """What all launches of one kernel showed in the process that was observed."""
+
+    name: ShortText
+    launches: Annotated[int, Field(ge=1, le=(1 << 64) - 1)]
+    proved: NonNegativeInt = Field(description="launches of which no order of execution gives other bytes")
+    rules: list[Key] = Field(max_length=16, description="that carried those (vgpu/README.md)")
+    reasons: list[ProofReason] = Field(max_length=16, description="why the others are not proved")
+
+
+class HostReason(StrictModel):
+    operation: ShortText
+    reason: Key
+    times: Annotated[int, Field(ge=1, le=(1 << 64) - 1)]
+
+
+class Proof(StrictModel):
+    """What VGPU_CHECK=order showed of the first process.  Proved: kernels ran, all launches are, `host` is empty."""
+
+    axes: list[Literal["schedule", "placement", "device-size"]] = Field(
+        min_length=1, max_length=3, description="what was left open; all else was as it was"
+    )
+    holds_for: Literal["input", "shape"]
+    observed: list[ShortText] = Field(max_length=64, description="schedules under which it ran")
+    kernels: list[KernelProof] = Field(max_length=64)
+    host: list[HostReason] = Field(max_length=64, description="operations of the host that end the proof")
+
+
 class FirstDifference(StrictModel):
     relaunch: NonNegativeInt
     repeat: NonNegativeInt
@@ -165,6 +199,7 @@ class Record(StrictModel):
     )
     gpu_state: GpuState | None = None
     ranks: Ranks | None = Field(default=None, description="absent: a case of one process")
+    proof: Proof | None = Field(default=None, description="absent: none was asked for")
     started: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     duration_seconds: NonNegativeSeconds
     checksum: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -184,6 +219,7 @@ class Record(StrictModel):
             ("a digest is there twice", len(set(self.digests)) < len(self.digests)),
             ("its start is not a possible time", not is_plausible_time(self.started)),
             *self._check_ranks(),
+            *self._check_proof(),
             ("its median is not a possible duration", not is_plausible_duration(self.median_seconds)),
         ]
 
@@ -197,6 +233,20 @@ class Record(StrictModel):
             ("its ranks do not differ as often as its runs", not least <= self.differed <= most),
             ("an output that differed in more runs than there are", max(outputs, default=0) > self.differed),
             ("its ranks agreed in more runs than there are", self.ranks.agreed > self.runs),
+        ]
+
+    def _check_proof(self) -> list[tuple[str, bool]]:
+        if self.proof is None:
+            return []
+        kernels = self.proof.kernels
+        return [
+            ("a proof, and yet no run came to its end", not self.runs),
+            ("a kernel has more launches proved than there were", any(k.proved > k.launches for k in kernels)),
+            (
+                "a launch is not proved, and has no reason",
+                any((k.proved < k.launches) != bool(k.reasons) for k in kernels),
+            ),
+            ("nothing was launched, and that is no reason", not kernels and not self.proof.host),
         ]
 
     @property

@@ -13,9 +13,10 @@ from statistics import median
 from typing import NamedTuple, get_args
 
 from tfdet.matrix.models import NONE
-from tfdet.store.fast_records import RecordSummary
+from tfdet.store.fast_records import Proof, RecordSummary
 from tfdet.store.records import Observation
 from tfdet.verdicts.agreement import Agreement, CaseResult, count_agreeing, find_agreements
+from tfdet.verdicts.proofs import CaseProof, CellProof, gather
 from tfdet.verdicts.variants import EAGER, FIRST_DTYPE_LABEL, variants_of
 
 MIN_RUNS = 20  # equal runs: fewer leave a chance of more than 14 % that the next one differs
@@ -23,6 +24,7 @@ MIN_RUNS = 20  # equal runs: fewer leave a chance of more than 14 % that the nex
 
 class Verdict(StrEnum):
     NONDETERMINISTIC = "nondeterministic"
+    SCHEDULE_INDEPENDENT = "schedule-independent"
     DETERMINISTIC = "deterministic"
     TOO_FEW = "too few runs"
     NOT_SHOWN = "not shown to differ"
@@ -32,6 +34,9 @@ class Verdict(StrEnum):
     STALE = "stale"
     BLANK = ""
 
+
+# All runs were equal.  What that shows is another question.
+EQUAL_VERDICTS = (Verdict.SCHEDULE_INDEPENDENT, Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
 
 _BIT = {name: 1 << number for number, name in enumerate(get_args(Observation))}
 _DIFFERS, _UNSUPPORTED = _BIT["differs"], _BIT["unsupported"]
@@ -73,6 +78,7 @@ class InferredCell:
     this verdict.
     variants: for an op that runs in several dtypes, or compiled, the cell of each variant that ran, by its name (see
     verdicts.variants).  The verdict says nothing about other variants.
+    proof: of its cases on the virtual GPU; None where none was tried.
     """
 
     verdict: Verdict
@@ -86,6 +92,7 @@ class InferredCell:
     by_signer: tuple[SignerVerdict, ...] = ()
     agreements: tuple[Agreement, ...] = ()
     variants: Mapping[str, InferredCell] = field(default_factory=dict)
+    proof: CellProof | None = None
     deciding_cases: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
@@ -106,12 +113,22 @@ class InferredCell:
     def signers_conflict(self) -> bool:
         """Do signers say different things?  That one could not run it is no answer of theirs."""
         mute = (Verdict.STALE, Verdict.UNSUPPORTED, Verdict.FAILED)
-        return len({side.verdict for side in self.by_signer if side.verdict not in mute}) > 1
+        said = {side.verdict for side in self.by_signer if side.verdict not in mute}
+        if said.intersection(EQUAL_VERDICTS) != {Verdict.SCHEDULE_INDEPENDENT}:  # who did not try to prove it agrees
+            said.discard(Verdict.SCHEDULE_INDEPENDENT)
+        return len(said) > 1
 
     @property
     def verified(self) -> bool:
         """Two signers agree on the same case, each by machines of their own, and none says otherwise."""
         return bool(self.agreements) and not self.signers_conflict
+
+    @property
+    def is_shown_deterministic(self) -> bool:
+        """Did the solution take a difference away?  A proof alone does not say so: the control may be proved, too."""
+        if self.verdict is Verdict.SCHEDULE_INDEPENDENT:
+            return self.controls_differed > 0
+        return self.verdict is Verdict.DETERMINISTIC
 
     @property
     def bound95(self) -> float | None:
@@ -132,7 +149,7 @@ _Place = tuple[str, str, str]  # case, machine, signer: what one did proves noth
 class _Case:
     """All current records of one case under one solution on one machine.  (There may be a million.)"""
 
-    __slots__ = ("differed", "digests", "observed", "runs", "seconds")
+    __slots__ = ("differed", "digests", "observed", "proofs", "runs", "seconds")
 
     def __init__(self) -> None:
         self.observed = 0  # a bit for each observation that occurred
@@ -140,11 +157,14 @@ class _Case:
         self.differed = 0
         self.seconds: float | list[float] | None = None
         self.digests: tuple[str, ...] = ()  # of what somebody signed
+        self.proofs: tuple[Proof, ...] = ()
 
     def add(self, seen: RecordSummary) -> None:
         self.observed |= _BIT[seen.observation]
         self.runs += seen.runs
         self.differed += seen.differed
+        if seen.proof:
+            self.proofs += (seen.proof,)
         if self.seconds is None:
             self.seconds = seen.seconds
         elif seen.seconds is not None:
@@ -214,7 +234,7 @@ _Cases = Mapping[_Place, _Case]
 _RESTS_ON = {
     Verdict.NONDETERMINISTIC: _DIFFERS,
     Verdict.RAISES: _BIT["raises"],
-    **dict.fromkeys((Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN), _BIT["equal"]),
+    **dict.fromkeys(EQUAL_VERDICTS, _BIT["equal"]),
 }
 # Of signers that is no answer; machines may well agree that a case does not run.
 _SEEN = {**_RESTS_ON, Verdict.UNSUPPORTED: _UNSUPPORTED, Verdict.FAILED: _INCOMPLETE}
@@ -265,14 +285,35 @@ def _infer(solution: str, cases: _Cases, controls: _Cases) -> InferredCell:
     # A run of a case that never differs by itself tells nothing about the solution.
     weighed = proven if verdict is Verdict.DETERMINISTIC else ran
     runs = sum(case.runs for case in weighed.values())
+    if verdict is Verdict.DETERMINISTIC and runs < MIN_RUNS:
+        verdict = Verdict.TOO_FEW
+    proof = _proof(ran)
+    if proof and proof.is_whole and verdict in EQUAL_VERDICTS:
+        verdict = Verdict.SCHEDULE_INDEPENDENT
     return InferredCell(
-        Verdict.TOO_FEW if verdict is Verdict.DETERMINISTIC and runs < MIN_RUNS else verdict,
+        verdict,
         runs=runs,
         differed=sum(case.differed for case in weighed.values()),
         controls_differed=len(proven),
         cases=len(ran),
         time_ratio=_time_ratio(ran, controls) if solution != NONE else None,
         machines=len({machine for _, machine, _ in weighed or cases}),
+        proof=proof,
+    )
+
+
+def _proof(ran: _Cases) -> CellProof | None:
+    """Of the cases that ran, wherever: the device that proves is the same on every machine."""
+    by_name: dict[str, list[_Case]] = defaultdict(list)
+    for (name, _, _), case in ran.items():
+        by_name[name].append(case)
+    return gather(
+        {
+            name: CaseProof(
+                tuple(proof for case in some for proof in case.proofs), any(case.observed & _DIFFERS for case in some)
+            )
+            for name, some in by_name.items()
+        }
     )
 
 

@@ -221,9 +221,10 @@ def _why(differs: StatusCell | None, held: StatusCell | None) -> str:
 
 def _is_resolved_by(cell: StatusCell, cells: list[StatusCell]) -> bool:
     """Shown, or claimed and contradicted by nothing that was seen."""
-    verdicts = {one.cell.verdict for one in cells if one.key.solution == cell.key.solution}
+    same = [one.cell for one in cells if one.key.solution == cell.key.solution]
+    verdicts = {one.verdict for one in same}
     good = (
-        Verdict.DETERMINISTIC in verdicts
+        any(one.is_shown_deterministic for one in same)
         or Verdict.RAISES in verdicts
         or cell.claimed_outcome in ("deterministic", "raises")
     )

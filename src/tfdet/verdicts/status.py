@@ -12,20 +12,19 @@ from tfdet.matrix.load import Matrix, natural_sort_key
 from tfdet.matrix.models import NONE, Claim, Solution
 from tfdet.matrix.plan import claims_of, combine_claims
 from tfdet.verdicts.audit_findings import AuditFinding, AuditIndex
-from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
+from tfdet.verdicts.infer import EQUAL_VERDICTS, CellKey, InferredCell, Verdict
 
 # A claim, and the verdicts that it cannot live with.
 _CONTRADICTING = {
     "deterministic": (Verdict.NONDETERMINISTIC, Verdict.RAISES),
     "nondeterministic": (Verdict.DETERMINISTIC,),
-    "raises": (Verdict.NONDETERMINISTIC, Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN),
+    "raises": (Verdict.NONDETERMINISTIC, *EQUAL_VERDICTS),
 }
 
 # What two cannot both show: a card and its emulation, one machine and another.
-_EQUAL = (Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
 CONFLICTING_VERDICTS = [
-    *({Verdict.NONDETERMINISTIC, other} for other in (*_EQUAL, Verdict.RAISES)),
-    *({Verdict.RAISES, other} for other in _EQUAL),
+    *({Verdict.NONDETERMINISTIC, other} for other in (*EQUAL_VERDICTS, Verdict.RAISES)),
+    *({Verdict.RAISES, other} for other in EQUAL_VERDICTS),
 ]
 
 
@@ -118,6 +117,7 @@ class StatusCell:
                 for way, part in self.cell.variants.items()
             },
             "disagreement": [side.as_json() for side in self.cell.by_signer] if self.cell.signers_conflict else [],
+            "proof": self.cell.proof.as_json() if self.cell.proof else None,
             "audit": self.finding.as_json() if self.finding else None,
         }
 
@@ -220,13 +220,30 @@ class Status:
                 c.key.source,
             ): f"{c.backing} deterministic under {c.key.solution}"
             for c in self.cells
-            if c.cell.verdict is Verdict.DETERMINISTIC and _documents_know(self.matrix.solutions[c.key.solution])
+            if c.cell.is_shown_deterministic and _documents_know(self.matrix.solutions[c.key.solution])
         }
         for cell in self.cells:
             place = (cell.key.environment, claim_device(cell.key.device), cell.key.source)
             if cell.claimed_outcome == "no-solution" and place in solved:
                 found.append(cell._contradicts(solved[place]))
-        return [*found, *self._disagreements()]
+        return [*found, *self._disagreements(), *self._false_proofs()]
+
+    def _false_proofs(self) -> Iterator[str]:
+        """Cases that are proved to be the same in every order, and yet were seen to differ, there or on a GPU."""
+        for cell in self.cells:
+            if cell.cell.proof is None:
+                continue
+            key, proof = cell.key, cell.cell.proof
+            differing = dict.fromkeys(proof.contradicted, key.device)
+            for gpu in self.gpus:
+                card = self.verdict(key._replace(device=gpu))
+                if card.verdict is Verdict.NONDETERMINISTIC:
+                    differing |= dict.fromkeys(sorted(proof.proved_cases & card.deciding_cases), gpu)
+            for case, device in differing.items():
+                yield (
+                    f"{key.source} under {key.solution} in {key.environment}: {case} is proved on {key.device} to be "
+                    f"the same in every order, and differed on {device}"
+                )
 
     def _disagreements(self) -> Iterator[str]:
         """Where a card showed what the emulation of its kind did not, or the other way round."""

@@ -7,12 +7,23 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import guides
 import pytest
+from records import make_record
 
 from tfdet.base.errors import ExitCode, RunFailedError
-from tfdet.engines import proof
+from tfdet.base.paths import find_project
+from tfdet.engines import proof, vgpu
 from tfdet.publish import proof_views
+from tfdet.store.fast_records import read_line, to_summary
+from tfdet.store.records import parse
+from tfdet_common import journal, order_report
+from tfdet_common.order_report import OrderReport
+from tfdet_probe.core.proof import MAX_KERNELS, describe
+
+EXPLANATION = Path(__file__).parents[3] / "docs" / "explanation" / "what-a-proof-proves.md"
 
 PROGRAM = """
 import ctypes, sys
@@ -96,3 +107,91 @@ def test_a_copy_that_nothing_orders_ends_the_proof(tmp_path: Path) -> None:
     found = proof.read_report(report)
     assert not found.is_proved
     assert proof_views.as_json(found)["host"] == {"copy: race": 1}
+
+
+def test_a_report_that_is_full_proves_nothing(tmp_path: Path) -> None:
+    report = tmp_path / "report.jsonl"
+    launch = {"kernel": "k", "order": {"proved": True, "reasons": [], "rules": []}}
+    report.write_text(f'{json.dumps(launch)}\n{{"left_out": "all launches from here on"}}\n')
+    found = proof.read_report(report)
+    assert (found.is_proved, dict(found.host)) == (False, {("report", "left_out"): 1})
+
+
+def test_a_cpu_fallback_ends_the_proof_by_its_name(tmp_path: Path) -> None:
+    report = tmp_path / "report.jsonl"
+    told = {"proved": False, "reasons": [{"reason": "cpu_fallback", "lines": [], "times": 1}], "rules": []}
+    lines: list[object] = [
+        {"kernel": "k", "order": {"proved": True, "reasons": [], "rules": []}},
+        {"before_launch": 1, "operation": "host", "order": told},
+        {"before_launch": 1, "cpu_fallback": "cublasSgemm_v2"},
+    ]
+    report.write_text("".join(json.dumps(line) + os.linesep for line in lines))
+    found = proof.read_report(report)
+    assert (found.is_proved, dict(found.host)) == (False, {("cublasSgemm_v2", "cpu_fallback"): 1})
+
+
+def test_the_example_of_the_explanation_runs_as_it_is_shown(tmp_path: Path) -> None:
+    text = EXPLANATION.read_text("utf-8")
+    guides.write_files(text, tmp_path)
+    ((command, shown),) = guides.commands(text)
+    words = [sys.executable, "-m", *(sys.executable if word == "python" else word for word in command)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == ExitCode.CONTRADICTED, done.stderr
+    assert guides.missing_lines(shown, done.stdout) == []
+
+
+@pytest.fixture(scope="module")
+def real_report(tmp_path_factory: pytest.TempPathFactory) -> OrderReport:
+    """Of three launches, one of which is not proved."""
+    report = tmp_path_factory.mktemp("report") / "report.jsonl"
+    environ = vgpu.environ(vgpu.library_folder(find_project()), "serial")
+    words = program("histogram", "histogram", "scatter_add")[1:]
+    subprocess.run(words, env={**environ, "VGPU_CHECK": "order", "VGPU_REPORT": str(report)}, check=True, timeout=600)
+    return order_report.read(str(report))
+
+
+def test_a_record_keeps_the_rules_and_the_reasons(real_report: OrderReport) -> None:
+    written = make_record(device="vgpu-sm70", ran_on=["GPU:0"], proof=describe(real_report, ["serial", "reverse"]))
+    record = parse((journal.dump(written) + "\n").encode())
+    fast = read_line(record.line().encode())
+    assert record.proof and fast.proof
+    open_, proved = record.proof.kernels  # what is not proved comes first
+    assert (proved.name, proved.launches, proved.proved, proved.rules) == ("histogram", 2, 2, ["commuting"])
+    assert [(why.reason, why.lines) for why in open_.reasons] == [("rounding", [5])]
+    assert (fast.proof.is_proved, fast.proof.reasons) == (False, {"rounding"})
+    assert fast.proof == to_summary(record.proof)
+    _, first, second = proof_views.explain([record])
+    assert "not proved" in first and "scatter_add" in second and "line 5" in second
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kernels": []},
+        {"kernels": [{"name": "k", "launches": 1, "proved": 2, "rules": [], "reasons": []}]},
+        {"kernels": [{"name": "k", "launches": 2, "proved": 1, "rules": [], "reasons": []}]},
+        {"axes": []},
+        {"axes": ["time"]},
+        {"proved": True},
+    ],
+)
+def test_a_proof_that_no_run_can_have_given_is_refused(real_report: OrderReport, change: dict[str, Any]) -> None:
+    found = {**describe(real_report, ["serial"]), "host": [], **change}
+    line = (journal.dump(make_record(device="vgpu-sm70", ran_on=["GPU:0"], proof=found)) + "\n").encode()
+    for read in (parse, read_line):
+        with pytest.raises(ValueError, match=r"proof|launch"):
+            read(line)
+
+
+def test_more_kernels_than_a_record_holds_end_the_proof() -> None:
+    report = OrderReport()
+    for number in range(MAX_KERNELS + 1):
+        report.add({"kernel": f"k{number}", "order": {"proved": True, "reasons": [], "rules": []}})
+    found = parse((journal.dump(make_record(proof=describe(report, ["serial"]))) + "\n").encode()).proof
+    assert found
+    assert (to_summary(found).is_proved, to_summary(found).reasons) == (False, {"left_out"})
+
+
+def test_only_the_virtual_gpu_proves() -> None:
+    done = subprocess.run([sys.executable, "-m", "tfdet", "run", "tf2.0", "--device", "cpu", "--prove"])
+    assert done.returncode == ExitCode.USAGE

@@ -17,7 +17,7 @@
   const differing = new Set(rows.filter((row) => words.verdict[row.verdict] === "nondeterministic").map(together));
   rows.sort((one, other) => differing.has(together(other)) - differing.has(together(one)));
   const byId = (id) => document.getElementById(id);
-  const symbols = { "nondeterministic": "✗", "deterministic": "✓", "too few runs": "?", "not shown to differ": "≈",
+  const symbols = { "nondeterministic": "✗", "schedule-independent": "∎", "deterministic": "✓", "too few runs": "?", "not shown to differ": "≈",
     "raises": "!", "failed": "#", "stale": "~", "unsupported": "–" };
   const never = "never run";
   const page = (row) => `cells/${words.environment[row.environment]}/${words.source[row.source]}.html` +

@@ -1,0 +1,98 @@
+"""What the virtual GPU's report (VGPU_REPORT) says under VGPU_CHECK=order, gathered by kernel."""
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # for type comments alone
+    from typing import Iterable, Iterator  # noqa: F401
+
+# What ends a proof beside the reasons of vgpu/src/analysis/order/reason.h.
+NO_KERNEL, LEFT_OUT = "no_kernel", "left_out"
+
+
+class KernelLaunches(object):
+    """All launches of one kernel.
+
+    Attributes:
+        kernel: its name as the binary has it.
+        launches: how many there were.
+        proved: of how many of them it was proved that every order of execution leaves the same bytes.
+        reasons: why the others were not: {(reason, lines): launches}; lines: of PTX, or offsets in machine code.
+        rules: by which rules the proved ones were.
+    """
+
+    def __init__(self, kernel):
+        # type: (str) -> None
+        self.kernel = kernel
+        self.launches = self.proved = 0
+        self.reasons = Counter()  # type: Counter[tuple[str, tuple[int, ...]]]
+        self.rules = set()  # type: set[str]
+
+    @property
+    def is_proved(self):
+        # type: () -> bool
+        return self.proved == self.launches
+
+    def add(self, order):
+        # type: (dict) -> None
+        """Add one launch.  order: of its line."""
+        reasons = {(one["reason"], tuple(sorted(set(one["lines"])))) for one in order["reasons"]}
+        if order["proved"] is not (not reasons):
+            raise ValueError("a launch of {} is proved for a reason, or not proved without one".format(self.kernel))
+        self.launches += 1
+        self.proved += not reasons
+        self.reasons.update(reasons)
+        if not reasons:
+            self.rules.update(order["rules"])
+
+
+class OrderReport(object):
+    """The proof of everything that one process did on the device.
+
+    Attributes:
+        kernels: {name: KernelLaunches}, in the order of their first launch.
+        host: {(operation, reason): times}: copies, fills and calls that end the proof.
+    """
+
+    def __init__(self):
+        # type: () -> None
+        self.kernels = {}  # type: dict[str, KernelLaunches]
+        self.host = Counter()  # type: Counter[tuple[str, str]]
+
+    @property
+    def is_proved(self):
+        # type: () -> bool
+        return bool(self.kernels) and not self.host and all(one.is_proved for one in self.kernels.values())
+
+    def add(self, line):
+        # type: (dict) -> None
+        """Add one line.  One that says nothing of an order is no proof, whatever it says."""
+        if "kernel" in line:
+            kernel = self.kernels.setdefault(line["kernel"], KernelLaunches(line["kernel"]))
+            kernel.add(line["order"])
+        elif "left_out" in line:
+            self.host["report", LEFT_OUT] += 1
+        elif "cpu_fallback" in line:
+            self.host[line["cpu_fallback"], "cpu_fallback"] += 1
+        else:
+            reasons = {one["reason"] for one in line["order"]["reasons"]}
+            self.host.update((line["operation"], reason) for reason in reasons - {"cpu_fallback"})  # named by a line
+
+
+def read(path):
+    # type: (str) -> OrderReport
+    """Read a report.
+
+    Raises:
+        ValueError: it is cut off or says nothing of an order; nothing is proved.
+        OSError: it is not there, or cannot be read.
+    """
+    found = OrderReport()
+    with open(path) as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                found.add(json.loads(line))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise ValueError("line {}: {}: {}".format(number, type(error).__name__, error))
+    return found

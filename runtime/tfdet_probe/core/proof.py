@@ -1,0 +1,44 @@
+"""The proof in a record: what one process did on the device, and by which rules no order of execution changes it."""
+
+from typing import TYPE_CHECKING
+
+from tfdet_common.order_report import LEFT_OUT, NO_KERNEL
+
+if TYPE_CHECKING:  # for type comments alone
+    from tfdet_common.order_report import KernelLaunches, OrderReport  # noqa: F401
+
+AXES = ("schedule",)  # that were left open; the addresses and the size of the device were as they were
+HOLDS_FOR = "input"
+MAX_KERNELS, MAX_REASONS, MAX_LINES, MAX_NAME, MAX_SCHEDULES = 64, 16, 2, 600, 8
+
+
+def describe(report, observed):
+    # type: (OrderReport, list[str]) -> dict[str, object]
+    """The field `proof` of a record.
+
+    Args:
+        report: of the process.
+        observed: the schedules under which it ran.
+
+    Returns:
+        {axes, holds_for, observed, kernels, host}.  It is a proof if there are kernels, all launches of each are
+        proved, and `host` is empty; whoever reads it decides by that.  Kernels that are not proved come first, and what
+        does not fit ends the proof.
+    """
+    kernels = sorted(report.kernels.values(), key=lambda one: one.is_proved)
+    host = [{"operation": what, "reason": reason, "times": times}
+            for (what, reason), times in sorted(report.host.items())]
+    if not kernels:
+        host.append({"operation": "report", "reason": NO_KERNEL, "times": 1})
+    if len(kernels) > MAX_KERNELS or len(host) >= MAX_KERNELS:
+        host = host[:MAX_KERNELS - 1] + [{"operation": "record", "reason": LEFT_OUT, "times": 1}]
+    return {"axes": list(AXES), "holds_for": HOLDS_FOR, "observed": observed[:MAX_SCHEDULES], "host": host,
+            "kernels": [_kernel(one) for one in kernels[:MAX_KERNELS]]}
+
+
+def _kernel(one):
+    # type: (KernelLaunches) -> dict[str, object]
+    reasons = sorted(one.reasons.items(), key=lambda item: (-item[1], item[0]))
+    return {"name": one.kernel[:MAX_NAME], "launches": one.launches, "proved": one.proved, "rules": sorted(one.rules),
+            "reasons": [{"reason": reason, "lines": list(lines[:MAX_LINES]), "launches": launches}
+                        for (reason, lines), launches in reasons[:MAX_REASONS]]}

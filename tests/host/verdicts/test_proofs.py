@@ -1,0 +1,97 @@
+"""`schedule-independent`: only where each case that ran is proved, and none was seen to differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tfdet.store.fast_records import DeviceSummary, HostReason, KernelProof, Proof, ProofReason, RecordSummary
+from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, Verdict
+
+VGPU = DeviceSummary("vgpu", "vgpu-sm70")
+PROVED = KernelProof("k", 2, 2, ["commuting"], [])
+OPEN = KernelProof("k", 2, 1, [], [ProofReason("rounding", [7], 1)])
+
+
+def proof(*kernels: KernelProof, host: tuple[str, ...] = (), axes: str = "schedule", holds_for: Any = "input") -> Proof:
+    reasons = [HostReason("host", reason, 1) for reason in host]
+    return Proof(axes.split(), holds_for, ["serial"], list(kernels), reasons)  # type: ignore[arg-type]
+
+
+def infer(*seen: tuple[str, str, Proof | None], solution: str = "none", machine: str = "m") -> InferredCell:
+    """seen: (case, observation, proof) of one cell each; `case@machine` is of that machine."""
+    evidence = EvidenceIndex({"s": {"now"}})
+    for name, observation, found in seen:
+        case, _, where = name.partition("@")
+        evidence.add(
+            RecordSummary("e", VGPU, "s", case, where or machine, solution, "now", observation,  # type: ignore[arg-type]
+                          10, 10 * (observation == "differs"), 0.5, [], found)
+        )  # fmt: skip
+    return evidence.cell(CellKey("e", "vgpu-sm70", "s", solution))
+
+
+def test_one_proof_of_each_case_needs_no_control() -> None:
+    cell = infer(("a", "equal", proof(PROVED)), ("b", "equal", proof(PROVED)))
+    assert cell.proof
+    assert (cell.verdict, cell.proof.proved, cell.bound95) == (Verdict.SCHEDULE_INDEPENDENT, 2, None)
+    assert (cell.proof.axes, cell.proof.holds_for) == (("schedule",), "input")
+
+
+def test_the_device_is_the_same_on_every_machine() -> None:
+    assert infer(("a", "equal", None), ("a@other", "equal", proof(PROVED))).verdict is Verdict.SCHEDULE_INDEPENDENT
+
+
+def test_one_success_suffices() -> None:
+    assert infer(("a", "equal", proof(OPEN)), ("a@n", "equal", proof(PROVED))).verdict is Verdict.SCHEDULE_INDEPENDENT
+
+
+@pytest.mark.parametrize(
+    ("found", "reasons"),
+    [
+        (proof(PROVED, OPEN), {"rounding": 1}),
+        (proof(PROVED, host=("event_time",)), {"event_time": 1}),
+        (proof(PROVED, host=("cpu_fallback",)), {"cpu_fallback": 1}),
+        (proof(host=("no_kernel",)), {"no_kernel": 1}),
+    ],
+)
+def test_what_is_not_proved_has_its_reason(found: Proof, reasons: dict[str, int]) -> None:
+    cell = infer(("a", "equal", proof(PROVED)), ("b", "equal", found))
+    assert cell.proof
+    assert (cell.verdict, cell.proof.proved, cell.proof.reasons) == (Verdict.NOT_SHOWN, 1, reasons)
+
+
+def test_a_case_without_a_proof_leaves_the_cell_open() -> None:
+    cell = infer(("a", "equal", proof(PROVED)), ("b", "equal", None))
+    assert cell.proof
+    assert (cell.verdict, cell.proof.tried, cell.proof.cases) == (Verdict.NOT_SHOWN, 1, 2)
+
+
+def test_what_did_not_run_there_needs_no_proof() -> None:
+    unsupported = infer(("a", "equal", proof(PROVED)), ("b", "unsupported", None))
+    assert unsupported.verdict is Verdict.SCHEDULE_INDEPENDENT
+    assert infer(("a", "equal", proof(PROVED)), ("b", "crashed", None)).verdict is Verdict.FAILED
+
+
+def test_a_proof_never_outweighs_a_difference() -> None:
+    for seen in ("a", "a@other"):
+        cell = infer(("a", "equal", proof(PROVED)), (seen, "differs", None))
+        assert cell.proof
+        assert (cell.verdict, cell.proof.contradicted) == (Verdict.NONDETERMINISTIC, ("a",))
+    other = infer(("a", "equal", proof(PROVED)), ("b", "differs", None))
+    assert other.proof
+    assert (other.verdict, other.proof.contradicted) == (Verdict.NONDETERMINISTIC, ())
+
+
+def test_a_verdict_names_what_all_of_its_proofs_hold_for() -> None:
+    whole = proof(PROVED, axes="schedule placement", holds_for="shape")
+    cell = infer(("a", "equal", whole), ("b", "equal", proof(PROVED)))
+    assert cell.proof
+    assert (cell.proof.axes, cell.proof.holds_for) == (("schedule",), "input")
+    alone = infer(("a", "equal", whole)).proof
+    assert alone
+    assert (alone.axes, alone.holds_for) == (("schedule", "placement"), "shape")
+
+
+def test_that_a_solution_helps_takes_a_control_that_differed() -> None:
+    assert not infer(("a", "equal", proof(PROVED)), solution="TDO").is_shown_deterministic
