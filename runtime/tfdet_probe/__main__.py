@@ -72,11 +72,16 @@ def _checked(arguments):
             plan.environment, arguments.device))
     if not os.path.exists(arguments.suite):
         return _report_error(2, "no suite at {}".format(arguments.suite))
-    return _run(plan, RunTarget(framework, device), journal, arguments)
+    try:
+        return _run(plan, RunTarget(framework, device), journal, arguments)
+    finally:
+        device.end_proofs()
 
 
 def _run(plan, target, journal, arguments):
     framework, device = target
+    if arguments.prove:
+        device.enable_proofs()
     framework.before_import()
     # Unset before the framework is imported: the caller's settings must not affect the control.
     for name in list(plan.determinism_variables) + ["PYTEST_ADDOPTS", "PYTEST_PLUGINS"]:

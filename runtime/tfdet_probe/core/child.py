@@ -67,10 +67,9 @@ def printable(text):
 
 def _run_case(job, directory):
     framework, device = job.target
-    order_report = os.path.join(directory, "order-report")
     proves = job.proves and job.process_index == 0
     if proves:
-        device.prove(order_report)
+        device.begin_proof()
     settings = SolutionSettings(job.solution, framework)
     first = 1 + job.process_index * job.repeats
     observed = [device.before_run(first if job.process_index else 0)]  # building a case may already run kernels
@@ -98,7 +97,7 @@ def _run_case(job, directory):
             observed.append(device.before_run(first + repeat))
             _repeat(runner, reference, repeat, observed[-1], report)
     if proves:
-        report["proof"] = proof.describe(device.proof(order_report), observed)
+        report["proof"] = proof.describe(device.proof(), observed)
     if job.case.ops and job.process_index == 0:
         placements = _op_placements(runner, framework)
         report["devices"] = placement.check(job.case.ops, device.name, placements, framework.is_op,

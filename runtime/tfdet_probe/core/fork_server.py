@@ -41,7 +41,7 @@ class ChildJob(object):
     """What one child runs: one case under one solution; process_index 0 writes the reference.
 
     limits: of each rank, if the case has several.  rank: None in a process that is no rank.
-    proves: whether the device proves process 0, see Device.prove.
+    proves: whether the device proves process 0, see Device.proof.
     """
 
     def __init__(self, case, solution, target, repeats, process_index, limits, determinism_variables=(),

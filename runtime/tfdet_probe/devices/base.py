@@ -23,7 +23,7 @@ class Device(object):
         is_shared_by_ranks: whether the ranks of a case can all run on it.
         contention_by_default: whether it is kept busy beside later processes unless --no-contention is given.
         launches_kernels: whether it runs kernels that a profiler can name.
-        can_prove: whether it shows that no order of execution gives other bytes, see prove() and proof().
+        can_prove: whether it shows that no order of execution gives other bytes, see proof().
         unavailable_advice: what the user can do if there is no such device.
     """
 
@@ -68,18 +68,24 @@ class Device(object):
         # type: (list[str]) -> dict[str, object] | None
         """Fields of the record's device beside its model.  schedules: of the runs that differed."""
 
-    def prove(self, report):
-        # type: (str) -> None
-        """Observe all that this process does on the device from here on.  Called before its first use.
-
-        report: the path of a file that the device writes.
-        """
+    def enable_proofs(self):
+        # type: () -> None
+        """Observe all accesses in this process and its children; called once, before the framework is imported."""
         raise NotImplementedError
 
-    def proof(self, report):
-        # type: (str) -> OrderReport
-        """What prove() has observed.  ValueError, OSError: the report is damaged, so nothing is proved."""
+    def begin_proof(self):
+        # type: () -> None
+        """Forget what was observed so far.  Called in a child, one child at a time, before it uses the device."""
         raise NotImplementedError
+
+    def proof(self):
+        # type: () -> OrderReport
+        """What was observed since begin_proof().  ValueError, OSError: it cannot be read, so nothing is proved."""
+        raise NotImplementedError
+
+    def end_proofs(self):
+        # type: () -> None
+        """Remove what enable_proofs() made, if anything."""
 
     def refusal(self):
         # type: () -> str | None

@@ -7,6 +7,7 @@ so it gives the same bytes everywhere.
 import ctypes
 import os
 import sys
+import tempfile
 
 from tfdet_common import order_report
 from tfdet_common.virtual_gpu import CPU_FALLBACKS, FOLDER, NAME, environ
@@ -55,11 +56,25 @@ class Vgpu(Device):
         with open(os.path.join(_folder(), "sources")) as digest:
             return {"sources": digest.read().strip(), "reference": _REFERENCE, "schedules": schedules[:_MAX_SCHEDULES]}
 
-    def prove(self, report):
-        os.environ.update(VGPU_CHECK="order", VGPU_REPORT=report)
+    def __init__(self):
+        self._report = ""  # the file that the device appends to, if it proves
 
-    def proof(self, report):
-        return order_report.read(report)
+    def enable_proofs(self):
+        """The device may be made while the framework is imported, and then reads these variables once."""
+        handle, self._report = tempfile.mkstemp(prefix="tfdet-order-report-")
+        os.close(handle)
+        os.environ.update(VGPU_CHECK="order", VGPU_REPORT=self._report)
+
+    def begin_proof(self):
+        with open(self._report, "w"):  # emptied; the device appends
+            pass
+
+    def proof(self):
+        return order_report.read(self._report)
+
+    def end_proofs(self):
+        if self._report:
+            os.unlink(self._report)
 
     def refusal(self):
         return _library().vgpu_unsupported_calls().decode("utf-8", "replace").replace("\n", ", ") or None
