@@ -35,6 +35,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--tfdet-device", choices=["cpu", "gpu", "vgpu"], default="cpu", help="device that cases run on (default: cpu)"
     )
     group.addoption(
+        "--tfdet-prove",
+        "--prove",
+        action="store_true",
+        help="pass only if it is proved that no order of execution gives other bytes (on the virtual GPU, one run)",
+    )
+    group.addoption(
         "--tfdet-solution",
         action="append",
         default=[],
@@ -52,6 +58,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("--tfdet"):
         return
+    if config.getoption("--tfdet-prove"):
+        config.option.tfdet_device, config.option.tfdet_repeats, config.option.tfdet_processes = "vgpu", 1, 1
     shared = getattr(config, "workerinput", {}).get("tfdet")
     if shared is None:
         _check_out(config)
@@ -143,7 +151,7 @@ class RepeatItem(pytest.Item):
         for source, cell in _cells(mine, self._solution):
             text = f"{source} under {self._solution}: {cell.verdict}, {cell.differed} of {cell.runs} runs differed"
             self.add_report_section("call", "tfdet", text)
-            if not _is_reproducible(cell):
+            if not _is_reproducible(cell, self.config.getoption("--tfdet-prove")):
                 why = _failure_detail(cell, [r for r in mine if (r.source, r.solution) == (source, self._solution)])
                 raise NotReproducibleError(f"{text}{why}")
 
@@ -178,16 +186,25 @@ def _cells(records: list[Record], solution: str) -> Iterator[tuple[str, Inferred
         yield key.source, evidence.cell(key)
 
 
-def _is_reproducible(cell: InferredCell) -> bool:
-    from tfdet.verdicts.infer import EQUAL_VERDICTS
+def _is_reproducible(cell: InferredCell, proves: bool) -> bool:
+    from tfdet.verdicts.infer import EQUAL_VERDICTS, Verdict
 
-    return cell.verdict in EQUAL_VERDICTS
+    return cell.verdict is Verdict.SCHEDULE_INDEPENDENT if proves else cell.verdict in EQUAL_VERDICTS
+
+
+def _proof_text(records: list[Record]) -> str:
+    """What the proofs say, kernel by kernel."""
+    from tfdet.publish import proof_views
+
+    return "\n".join(proof_views.explain(records)).strip()
 
 
 def _failure_detail(cell: InferredCell, records: list[Record]) -> str:
     """Return the largest difference or the errors; empty if unknown (texts have no numeric difference)."""
-    from tfdet.verdicts.infer import Verdict
+    from tfdet.verdicts.infer import EQUAL_VERDICTS, Verdict
 
+    if cell.verdict in EQUAL_VERDICTS:
+        return f"\n{_proof_text(records)}"
     if cell.verdict is Verdict.NONDETERMINISTIC:
         ulps = [record.max_ulp for record in records if record.max_ulp is not None]
         return f" (at most by {max(ulps)} ulp)" if ulps else ""
@@ -206,6 +223,7 @@ def _records(item: RepeatItem) -> list[Record]:
         arguments = [f"--{name}={config.getoption(f'--tfdet-{name}')}" for name in ("device", "repeats", "processes")]
         families = [one.family for one in item.session.items if isinstance(one, RepeatItem) and _is_to_run(one, module)]
         arguments += ["--suite", str(module), *(f"--case={case_key(one.__name__, [], '*')}" for one in families)]
+        arguments += ["--prove"] * config.getoption("--tfdet-prove")
         if config.getoption("importmode") == "importlib":
             arguments.append(f"--importlib={config.rootpath}")
         plan = _plan(item, {source for one in families for source in one.sources()})

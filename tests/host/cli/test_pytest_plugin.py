@@ -158,10 +158,13 @@ def test_the_virtual_gpu_shows_what_a_processor_does_not(tmp_path: Path) -> None
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "segments under none: nondeterministic" in done.stdout
     assert "steady under none: not shown to differ, 0 of" in done.stdout
+    done = run_in(there[0].parent / "bin" / "python", tmp_path, "--tfdet", "--prove")
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "steady under none: schedule-independent, 0 of 1 runs differed" in done.stdout
 
 
 def test_its_table_names_options_that_there_are_with_their_defaults(module: Path) -> None:
-    told = dict(re.findall(r"^\| `--(tfdet-[a-z]+) ([^`]*)`", GUIDE, re.M))
+    told = dict(re.findall(r"^\| `--(tfdet-[a-z]+) ?([^`]*)`", GUIDE, re.M))
     helped = run_session(module.parent, "--help").stdout
     assert set(told) == set(re.findall(r"--(tfdet-[a-z]+)", helped))
     for name in ("device", "repeats", "processes"):
