@@ -8,7 +8,7 @@ if TYPE_CHECKING:  # for type comments alone
     from typing import Iterable, Iterator  # noqa: F401
 
 # What ends a proof beside the reasons of vgpu/src/analysis/order/reason.h.
-NO_KERNEL, LEFT_OUT = "no_kernel", "left_out"
+NO_KERNEL, LEFT_OUT, RUNS_DIFFER = "no_kernel", "left_out", "runs_differ"
 
 
 class KernelLaunches(object):

@@ -97,7 +97,7 @@ def _run_case(job, directory):
             observed.append(device.before_run(first + repeat))
             _repeat(runner, reference, repeat, observed[-1], report)
     if proves:
-        report["proof"] = proof.describe(device.proof(), observed)
+        report["proof"] = proof.describe(device.proof(), observed, bool(report["differed"]))
     if job.case.ops and job.process_index == 0:
         placements = _op_placements(runner, framework)
         report["devices"] = placement.check(job.case.ops, device.name, placements, framework.is_op,

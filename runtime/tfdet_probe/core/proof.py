@@ -2,23 +2,25 @@
 
 from typing import TYPE_CHECKING
 
-from tfdet_common.order_report import LEFT_OUT, NO_KERNEL
+from tfdet_common.order_report import LEFT_OUT, NO_KERNEL, RUNS_DIFFER
 
 if TYPE_CHECKING:  # for type comments alone
     from tfdet_common.order_report import KernelLaunches, OrderReport  # noqa: F401
 
 AXES = ("schedule",)  # that were left open; the addresses and the size of the device were as they were
 HOLDS_FOR = "input"
-MAX_KERNELS, MAX_REASONS, MAX_LINES, MAX_NAME, MAX_SCHEDULES = 64, 16, 2, 600, 8
+MAX_KERNELS, MAX_HOST, MAX_REASONS, MAX_LINES, MAX_NAME, MAX_SCHEDULES = 128, 64, 16, 2, 600, 8
 
 
-def describe(report, observed):
-    # type: (OrderReport, list[str]) -> dict[str, object]
+def describe(report, observed, differed=False):
+    # type: (OrderReport, list[str], bool) -> dict[str, object]
     """The field `proof` of a record.
 
     Args:
         report: of the process.
         observed: the schedules under which it ran.
+        differed: whether its runs did.  If every launch is proved, they had other values from the host, such as a
+            random seed: of the case that is no proof.
 
     Returns:
         {axes, holds_for, observed, kernels, host}.  It is a proof if there are kernels, all launches of each are
@@ -30,8 +32,10 @@ def describe(report, observed):
             for (what, reason), times in sorted(report.host.items())]
     if not kernels:
         host.append({"operation": "report", "reason": NO_KERNEL, "times": 1})
-    if len(kernels) > MAX_KERNELS or len(host) >= MAX_KERNELS:
-        host = host[:MAX_KERNELS - 1] + [{"operation": "record", "reason": LEFT_OUT, "times": 1}]
+    if report.is_proved and differed:
+        host.append({"operation": "runs", "reason": RUNS_DIFFER, "times": 1})
+    if len(kernels) > MAX_KERNELS or len(host) >= MAX_HOST:
+        host = host[:MAX_HOST - 1] + [{"operation": "record", "reason": LEFT_OUT, "times": 1}]
     return {"axes": list(AXES), "holds_for": HOLDS_FOR, "observed": observed[:MAX_SCHEDULES], "host": host,
             "kernels": [_kernel(one) for one in kernels[:MAX_KERNELS]]}
 

@@ -41,6 +41,7 @@ _TEXTS = {
     "event_time": "the host reads how long the device took, and may choose by it",
     "cpu_fallback": "a vendor library's call, computed on the CPU",
     "no_kernel": "no kernel was launched",
+    "runs_differ": "runs gave other bytes: the host gives the device other values in each, such as a random seed",
     "left_out": "the report is full, and does not have all launches",
 }
 

@@ -67,7 +67,7 @@ class Proof(_Part, frozen=True, gc=False):
     axes: Annotated[list[Literal["schedule", "placement", "device-size"]], Meta(min_length=1, max_length=3)]
     holds_for: Literal["input", "shape"]
     observed: Annotated[list[_Short], Meta(max_length=64)]
-    kernels: Annotated[list[KernelProof], Meta(max_length=64)]
+    kernels: Annotated[list[KernelProof], Meta(max_length=128)]
     host: Annotated[list[HostReason], Meta(max_length=64)]
 
     @property
@@ -354,7 +354,7 @@ def _is_possible(g: FastRecord) -> bool:
                   len(digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
                   g.seconds is not None, error.kind if error else None)  # fmt: skip
     known = not (g.ran_on and not g.runs) and (len(digests) < 2 or len(set(digests)) == len(digests))
-    known = known and (not g.proof or (g.runs > 0 and g.proof.is_possible))
+    known = known and (not g.proof or (g.runs > 0 and g.proof.is_possible and not (g.differed and g.proof.is_proved)))
     return known and not contradictions(facts) and is_plausible_time(g.started) and is_plausible_duration(g.seconds)
 
 

@@ -153,8 +153,12 @@ class Proof(StrictModel):
     )
     holds_for: Literal["input", "shape"]
     observed: list[ShortText] = Field(max_length=64, description="schedules under which it ran")
-    kernels: list[KernelProof] = Field(max_length=64)
+    kernels: list[KernelProof] = Field(max_length=128)
     host: list[HostReason] = Field(max_length=64, description="operations of the host that end the proof")
+
+
+def _is_proved(proof: Proof) -> bool:
+    return not proof.host and all(kernel.proved == kernel.launches for kernel in proof.kernels)
 
 
 class FirstDifference(StrictModel):
@@ -246,6 +250,7 @@ class Record(StrictModel):
                 "a launch is not proved, and has no reason",
                 any((k.proved < k.launches) != bool(k.reasons) for k in kernels),
             ),
+            ("all is proved, and yet its runs differ", bool(self.differed) and _is_proved(self.proof)),
             ("nothing was launched, and that is no reason", not kernels and not self.proof.host),
         ]
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,18 @@ def test_a_proof_that_no_run_can_have_given_is_refused(real_report: OrderReport,
     for read in (parse, read_line):
         with pytest.raises(ValueError, match=r"proof|launch"):
             read(line)
+
+
+def test_runs_that_differ_although_all_is_proved_had_other_values_from_the_host() -> None:
+    report = OrderReport()
+    report.add({"kernel": "k", "order": {"proved": True, "reasons": [], "rules": []}})
+    found = describe(report, ["serial"], differed=True)
+    assert found["host"] == [{"operation": "runs", "reason": "runs_differ", "times": 1}]
+    for proof_, taken in ((found, True), (describe(report, ["serial"]), False)):
+        line = (journal.dump(make_record("differs", device="vgpu-sm70", proof=proof_)) + "\n").encode()
+        for read in (parse, read_line):
+            with nullcontext() if taken else pytest.raises(ValueError, match="all is proved"):
+                read(line)
 
 
 def test_more_kernels_than_a_record_holds_end_the_proof() -> None:
