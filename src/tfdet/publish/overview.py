@@ -23,14 +23,15 @@ class SourceState(StrEnum):
 
     OPEN = "differs"
     MENDED = "mended"
+    PROVED = "proved"
     UNKNOWN = "unknown"
 
 
-_STYLE = {SourceState.OPEN: "red", SourceState.MENDED: "green", SourceState.UNKNOWN: "dim"}
+_STYLE = {SourceState.OPEN: "red", SourceState.MENDED: "green", SourceState.PROVED: "green", SourceState.UNKNOWN: "dim"}
 _KIND_ORDER = {"gpu": 0, "vgpu": 1, "cpu": 2}
 LEGEND = (
-    "Each source in the newest environment that ran it. mended: it differs, and a\n"
-    "solution was seen to work. unknown: not seen to differ, which proves nothing."
+    "Each source in the newest environment that ran it. mended: a solution was seen\n"
+    "to work. proved: the same in every order. unknown: not seen to differ, no more."
 )
 NEXT = (
     ("tfdet status --framework torch --device gpu", "cells of one framework and device"),
@@ -82,8 +83,9 @@ def _source_state(cells: Sequence[StatusCell], matrix: Matrix) -> SourceState:
         (cell.key.environment for cell in cells if cell.key.solution == NONE), key=natural_sort_key, default=""
     )
     here = [cell for cell in cells if cell.key.environment == newest]
-    if not any(cell.key.solution == NONE and cell.cell.verdict is Verdict.NONDETERMINISTIC for cell in here):
-        return SourceState.UNKNOWN
+    control = {cell.cell.verdict for cell in here if cell.key.solution == NONE}
+    if Verdict.NONDETERMINISTIC not in control:
+        return SourceState.PROVED if control == {Verdict.SCHEDULE_INDEPENDENT} else SourceState.UNKNOWN
     return SourceState.MENDED if any(cell.cell.is_shown_deterministic for cell in here) else SourceState.OPEN
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tfdet.audit.demangle import demangle
 from tfdet.store.fast_records import to_summary
 from tfdet.store.records import Proof, Record
-from tfdet.verdicts.infer import InferredCell, Verdict
+from tfdet.verdicts.infer import EQUAL_VERDICTS, InferredCell, Verdict
 from tfdet_common.order_report import KernelLaunches, OrderReport
 
 _MAX_REASONS = 5  # of a kernel; --json has all
@@ -39,6 +39,7 @@ _TEXTS = {
     "output": "it prints",
     "dependent_launch": "it overlaps with the next launch",
     "event_time": "the host reads how long the device took, and may choose by it",
+    "host_function": "a function of the host runs in a stream, and what it does is not observed",
     "cpu_fallback": "a vendor library's call, computed on the CPU",
     "no_kernel": "no kernel was launched",
     "runs_differ": "runs gave other bytes: the host gives the device other values in each, such as a random seed",
@@ -84,6 +85,8 @@ def proof_note(cell: InferredCell) -> str:
         return f", proved of {_cases(proof.cases)} for {what}"
     if proof.contradicted:
         return f", and yet proved: {', '.join(proof.contradicted)}"
+    if cell.verdict not in EQUAL_VERDICTS:
+        return ""
     untried = proof.cases - proof.tried
     why = [f"{reason.replace('_', ' ')} ({times})" for reason, times in proof.reasons.items()]
     why += [f"not tried ({untried})"] if untried else []

@@ -11,6 +11,7 @@ import pytest
 
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
+from tfdet.matrix.load import natural_sort_key
 from tfdet.publish.overview import SourceState, overview_rows
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.selection import Selection
@@ -43,12 +44,24 @@ def test_a_mended_source_has_both_verdicts_in_one_environment(found: Status) -> 
     for part in overview_rows(found):
         for source in part.sources[SourceState.MENDED]:
             asked = Selection(frameworks=[part.framework], devices=[part.cli_name], sources=[source])
-            by_environment: dict[str, set[tuple[bool, Verdict]]] = {}
+            by_environment: dict[str, set[str]] = {}
             for cell in asked.cells(found):
                 has = by_environment.setdefault(cell.key.environment, set())
-                has.add((cell.key.solution == "none", cell.cell.verdict))
-            wanted = {(True, Verdict.NONDETERMINISTIC), (False, Verdict.DETERMINISTIC)}
-            assert any(wanted <= has for has in by_environment.values()), source
+                if cell.key.solution == "none" and cell.cell.verdict is Verdict.NONDETERMINISTIC:
+                    has.add("differs")
+                elif cell.key.solution != "none" and cell.cell.is_shown_deterministic:
+                    has.add("helps")
+            assert {"differs", "helps"} in by_environment.values(), source
+
+
+def test_a_proved_source_is_proved_in_its_newest_environment(found: Status) -> None:
+    for part in overview_rows(found):
+        for source in part.sources[SourceState.PROVED]:
+            asked = Selection(frameworks=[part.framework], devices=[part.cli_name], sources=[source])
+            control = [cell for cell in asked.cells(found) if cell.key.solution == "none" and cell.was_run]
+            newest = max((cell.key.environment for cell in control), key=natural_sort_key)
+            shown = {cell.cell.verdict for cell in control if cell.key.environment == newest}
+            assert shown == {Verdict.SCHEDULE_INDEPENDENT}, source
 
 
 @pytest.mark.parametrize(
