@@ -30,6 +30,13 @@ def device_of(model: str) -> dict[str, str]:
     return {"kind": model.split("-")[0], "model": model}
 
 
+def proof_of(proved: bool) -> dict[str, Any]:
+    """What a record says of two launches of one kernel."""
+    reasons = [] if proved else [{"reason": "rounding", "lines": [7], "launches": 1}]
+    kernel = {"name": "k", "launches": 2, "proved": 2 if proved else 1, "rules": ["commuting"], "reasons": reasons}
+    return {"axes": ["schedule"], "holds_for": "input", "observed": ["serial"], "kernels": [kernel], "host": []}
+
+
 def make_record(observation: str = "equal", **changes: Any) -> dict[str, Any]:
     """A whole record of ten repeats in one process (`relaunches`: in several), with a fitting checksum.
 

@@ -45,6 +45,24 @@ def test_an_op_differs_by_itself_and_not_under_its_solution(tmp_path: Path) -> N
     assert [record["digests"] for record in again] == [record["digests"] for record in first]
 
 
+def test_ops_are_proved_or_have_a_reason(tmp_path: Path) -> None:
+    chosen = ["--prove", "--source", "reduce-sum", "--source", "segment-sum", "--solution", "none"]
+    records = run(tmp_path / "records.jsonl", *chosen, "--case", "*-eager")
+    assert {(record["repeats"], record["relaunches"]) for record in records} == {(1, 1)}
+    by_source: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        by_source.setdefault(record["source"], []).append(record["proof"])
+    for proof in by_source["reduce-sum"]:
+        assert (proof["host"], proof["observed"]) == ([], ["serial", "reverse"])
+        assert {kernel["proved"] == kernel["launches"] > 0 for kernel in proof["kernels"]} == {True}
+    for proof in by_source["segment-sum"]:
+        reasons = {why["reason"] for kernel in proof["kernels"] for why in kernel["reasons"]}
+        assert reasons
+        assert reasons <= {"rounding", "race"}
+    again = run(tmp_path / "records.jsonl", *chosen, "--case", "*-eager")
+    assert again == records, "what was proved is not proved again"
+
+
 def test_a_replaced_product_has_its_kernels_within_a_function(tmp_path: Path) -> None:
     """TensorFlow's optimizer makes BroadcastTo of zeros plus a number; of 64-bit integers old GPU builds have none."""
     chosen = ["--source", "unsorted-segment-prod", "--solution", "ED", "--repeats", "3", "--processes", "1"]

@@ -32,7 +32,7 @@ class IngestResult:
 
 _KEY = 'device, environment, source, "case", solution'
 _PLACE = f"{_KEY}, origin, signer"  # records of different keys, or of none, never give way to each other
-_STATEMENT = f"{_PLACE}, form, observation, proof"  # a run with a proof does not replace many runs without one
+_STATEMENT = f"{_PLACE}, form, observation, proof <> ''"  # a run with a proof does not replace many runs without one
 _ORDER = 'source, "case", solution, origin, case_hash, observation, checksum'
 _TABLES = f"""
 PRAGMA cache_size = -32768;

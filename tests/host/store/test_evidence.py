@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from records import STACK
+from records import STACK, proof_of
 
 from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.paths import Project
@@ -143,6 +143,22 @@ def test_one_machine_that_says_two_things_keeps_both(store: EvidenceStore, line:
     added = store.ingest([parse(line("equal", started="2026-02-01T00:00:00Z"))])
     assert len(lines(store)) == 2
     assert added.conflicts
+
+
+def test_a_run_with_a_proof_stands_beside_the_runs_without(store: EvidenceStore, line: Line) -> None:
+    """The proof has one run of its own, which is never worth as much as many."""
+    plain, proved = line(started="2026-02-01T00:00:00Z"), line(proof=proof_of(True), started="2026-01-01T00:00:00Z")
+    for one in (plain, proved):
+        assert store.ingest([parse(one)]).ingested == 1
+    newer = line(proof=proof_of(False), started="2026-03-01T00:00:00Z")
+    assert store.ingest([parse(newer)]).replaced == 1
+    assert sorted(lines(store)) == sorted([plain, newer])
+
+
+@pytest.mark.parametrize("proved", [True, False])
+def test_only_what_is_proved_contradicts_a_difference(store: EvidenceStore, line: Line, proved: bool) -> None:
+    store.ingest([parse(line("differs"))])
+    assert bool(store.ingest([parse(line("equal", proof=proof_of(proved)))]).conflicts) is proved
 
 
 def test_a_newer_run_renews_the_same_statement_and_an_older_one_does_not(store: EvidenceStore, line: Line) -> None:

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
 from tfdet.store.fast_records import DeviceSummary, HostReason, KernelProof, Proof, ProofReason, RecordSummary
 from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, Verdict
+from tfdet.verdicts.status import Status
 
 VGPU = DeviceSummary("vgpu", "vgpu-sm70")
 PROVED = KernelProof("k", 2, 2, ["commuting"], [])
@@ -91,6 +94,23 @@ def test_a_verdict_names_what_all_of_its_proofs_hold_for() -> None:
     alone = infer(("a", "equal", whole)).proof
     assert alone
     assert (alone.axes, alone.holds_for) == (("schedule", "placement"), "shape")
+
+
+def _status(checkout: Project, cells: dict[CellKey, InferredCell]) -> list[str]:
+    found = Status(load_matrix(checkout.matrix), cells).contradictions()
+    return [text for text in found if "is proved on" in text]
+
+
+def test_a_difference_that_a_proof_denies_is_an_error_that_the_status_names(checkout: Project) -> None:
+    here = CellKey("tf2.0", "vgpu-sm70", "reduce-sum", "none")
+    card = here._replace(device="nvidia-h100")
+    whole = infer(("a", "equal", proof(PROVED)))
+    assert _status(checkout, {here: whole}) == []
+    (told,) = _status(checkout, {here: infer(("a", "equal", proof(PROVED)), ("a", "differs", None))})
+    assert "a is proved on vgpu-sm70" in told
+    other = infer(("a", "equal", proof(PROVED)), ("b", "differs", None))  # differs on both, and not in the same case
+    for case, faults in (("a", 1), ("b", 0)):
+        assert len(_status(checkout, {here: other, card: infer((case, "differs", None))})) == faults
 
 
 def test_that_a_solution_helps_takes_a_control_that_differed() -> None:
