@@ -10,6 +10,8 @@ WRONG = {
     "VGPU_SCHEDULE": ["WRONG", "random:1@", "lanes@", "random:1@0:5,"],
     "VGPU_COMPUTE_CAPABILITY": ["7.0", "sm_70", "-70", "7", "700", " 70", "0x46"],
     "VGPU_MEMORY_MIB": ["0", "2G", "-1", "1.5", "99999999999999999999", "1048577"],
+    "VGPU_MULTIPROCESSORS": ["0", "1025", "-1", "two", "1.5"],
+    "VGPU_PLACEMENT": ["-1", "one", "0x1", "99999999999999999999"],
     "VGPU_MAX_INSTRUCTIONS": ["many", "-1", "1e9", "10 "],
     "VGPU_LOG": ["yes", "2", "true"],
     "VGPU_CHECK": [
@@ -28,6 +30,8 @@ RIGHT = {
     "VGPU_SCHEDULE": ["atomics:1@0:3", ""],
     "VGPU_COMPUTE_CAPABILITY": ["70", "120", ""],
     "VGPU_MEMORY_MIB": ["1", "64"],
+    "VGPU_MULTIPROCESSORS": ["1", "132", "1024", ""],
+    "VGPU_PLACEMENT": ["0", "7", ""],
     "VGPU_MAX_INSTRUCTIONS": ["0", "200000"],
     "VGPU_LOG": ["0", "1"],
     "VGPU_CHECK": ["racecheck", "memcheck,initcheck", "racecheck,racecheck"],

@@ -16,10 +16,10 @@ uint64_t AddressRange::search(uint64_t from, uint64_t bytes, uint64_t alignment)
   }
 }
 
-uint64_t AddressRange::take(uint64_t bytes, uint64_t alignment, uint64_t guard) {
+uint64_t AddressRange::take_behind(uint64_t from, uint64_t bytes, uint64_t alignment, uint64_t guard) {
   if (!bytes || bytes > end_ - begin_) return 0;
   const uint64_t whole = std::min(bytes + guard, end_ - begin_);
-  uint64_t at = search(next_, whole, alignment);
+  uint64_t at = search(std::max(from, begin_), whole, alignment);
   if (!at) at = search(begin_, whole, alignment);
   if (!at) at = search(begin_, bytes, alignment);  // better without a guard than not at all
   if (at) next_ = allocated_[at] = std::min(at + whole, end_);

@@ -11,7 +11,9 @@ class AddressRange {
   AddressRange(uint64_t begin, uint64_t end) : begin_(begin), end_(end), next_(begin) {}
 
   // 0: there is no room.  guard: bytes behind it that stay free.
-  uint64_t take(uint64_t bytes, uint64_t alignment, uint64_t guard);
+  uint64_t take(uint64_t bytes, uint64_t alignment, uint64_t guard) { return take_behind(next_, bytes, alignment, guard); }
+  // The first place behind `from`, or else from the beginning on.
+  uint64_t take_behind(uint64_t from, uint64_t bytes, uint64_t alignment, uint64_t guard);
   void give_back(uint64_t at) { allocated_.erase(at); }
 
  private:

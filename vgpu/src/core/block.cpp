@@ -66,9 +66,10 @@ void Block::reset(uint32_t number) {
   scheduler_.reset(warps_.size());
   barriers_.reset();
   memory_.clear();
+  const uint32_t multiprocessor = schedule_.multiprocessor_of(number, launch_.multiprocessors);
   for (Warp& warp : warps_) {
     warp.reset(*launch_.program, std::min(kWarpSize, launch_.threads() - warp.number * kWarpSize));
-    write_block_index(launch_, number, warp.groups[0].frame->registers_base());
+    write_block_index(launch_, number, multiprocessor, warp.groups[0].frame->registers_base());
     memory_.write_launch_constants(*warp.groups[0].frame);
   }
 }

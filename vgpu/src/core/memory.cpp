@@ -10,7 +10,6 @@
 namespace vgpu {
 namespace {
 
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMaxRange = 1ull << 43, kRangePerByte = 256;  // of addresses
 constexpr uint64_t kLeastGuard = 256 << 10, kMaxGuard = 256 << 20;
 
@@ -21,12 +20,15 @@ void* pages(uint64_t bytes, void* where = nullptr) {
   return at == MAP_FAILED ? nullptr : at;
 }
 
-uint64_t whole_pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 // As much room again behind it as it takes itself: an index that is twice too large is seen.
-uint64_t guard(uint64_t bytes) { return std::clamp(whole_pages(bytes), kLeastGuard, kMaxGuard); }
+uint64_t guard(uint64_t bytes) { return std::clamp(bytes, kLeastGuard, kMaxGuard); }
 void* pointer(uint64_t at) { return reinterpret_cast<void*>(at); }
 
 }  // namespace
+
+DeviceMemory::DeviceMemory(uint64_t total, std::optional<uint64_t> placement) : total_(total) {
+  if (placement) placement_.emplace(*placement);
+}
 
 DeviceMemory::~DeviceMemory() {
   for (auto& [at, block] : blocks_)
@@ -48,10 +50,22 @@ bool DeviceMemory::open() {
   return false;
 }
 
-void* DeviceMemory::allocate(uint64_t bytes, uint64_t span, bool written) {
+// Pages of their own; where a seed places them anywhere in the range, and the first byte anywhere in the first page.
+uint64_t DeviceMemory::place(uint64_t span, uint64_t alignment) {
+  const auto whole_pages = [](uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; };
+  if (!placement_) return address_range_->take(whole_pages(span), kPage, guard(whole_pages(span)));
+  const uint64_t pages = range_bytes_ / kPage;
+  const uint64_t from = range_ + placement_->next() % pages * kPage;
+  const uint64_t offset = placement_->next_below(static_cast<uint32_t>(kPage / alignment)) * alignment;
+  const uint64_t bytes = whole_pages(offset + span);
+  const uint64_t at = address_range_->take_behind(from, bytes, kPage, guard(bytes));
+  return at ? at + offset : 0;
+}
+
+void* DeviceMemory::allocate(uint64_t bytes, uint64_t span, bool written, uint64_t alignment) {
   std::lock_guard<std::mutex> hold(lock_);
   if (bytes == 0 || bytes > total_ || used_ + bytes > total_ || !open()) return nullptr;
-  const uint64_t at = address_range_->take(whole_pages(span), kPage, guard(span));
+  const uint64_t at = place(span, alignment);
   if (!at) return nullptr;
   uint8_t* known = tracks_writes_ && !written ? static_cast<uint8_t*>(pages(span)) : nullptr;
   blocks_[at] = {bytes, span, Kind::Own, allocation_count_++, known, Access::All, nullptr};
@@ -63,8 +77,9 @@ void DeviceMemory::erase(std::map<uint64_t, AllocationState>::iterator which) {
   AllocationState& block = which->second;
   if (block.written) munmap(block.written, block.span);
   if (block.kind == Kind::Own) {
-    madvise(pointer(which->first), whole_pages(block.span), MADV_DONTNEED);
-    address_range_->give_back(which->first);
+    const uint64_t page = which->first / kPage * kPage;
+    madvise(pointer(page), which->first - page + block.span, MADV_DONTNEED);  // and what is left of the last page
+    address_range_->give_back(page);
     used_ -= block.bytes;
   }
   blocks_.erase(which);
@@ -94,7 +109,7 @@ bool DeviceMemory::unregister_host(const void* at) {
 void DeviceMemory::protect(const void* at) { set_access(reinterpret_cast<uint64_t>(at), Access::Reads); }
 
 void* DeviceMemory::allocate_divided(uint64_t bytes, uint64_t span) {
-  void* at = allocate(bytes, span, false);
+  void* at = allocate(bytes, span, false, kPage);
   std::lock_guard<std::mutex> hold(lock_);
   if (at) blocks_[reinterpret_cast<uint64_t>(at)].pieces = std::make_unique<std::map<uint64_t, uint64_t>>();
   return at;

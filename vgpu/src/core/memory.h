@@ -8,8 +8,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "address_range.h"
+#include "split_mix.h"
 
 namespace vgpu {
 
@@ -26,11 +28,16 @@ struct Allocation {
 
 class DeviceMemory {
  public:
-  explicit DeviceMemory(uint64_t total) : total_(total) {}
+  // placement: the seed by which allocations lie elsewhere, as far as CUDA's guarantees let them.
+  explicit DeviceMemory(uint64_t total, std::optional<uint64_t> placement = {});
   ~DeviceMemory();
 
   // nullptr where there is no room; zeroed, as a first run must not differ from a second.  written: that is what it begins with.
-  void* allocate(uint64_t bytes, bool written = false) { return allocate(bytes, bytes, written); }
+  // alignment: at most a page; by default a page.
+  void* allocate(uint64_t bytes, bool written = false) { return allocate(bytes, bytes, written, kPage); }
+  void* allocate_aligned(uint64_t bytes, uint64_t alignment, bool written) {
+    return allocate(bytes, bytes, written, alignment);
+  }
   bool deallocate(void* at);          // false: nothing begins there
   bool register_host(const void* at,
                      uint64_t bytes);  // somebody else's memory that kernels may use: pinned host memory; false: it is
@@ -76,7 +83,10 @@ class DeviceMemory {
     std::unique_ptr<std::map<uint64_t, uint64_t>> pieces;  // address: bytes
   };
 
-  void* allocate(uint64_t bytes, uint64_t span, bool written);
+  static constexpr uint64_t kPage = 4096;
+
+  void* allocate(uint64_t bytes, uint64_t span, bool written, uint64_t alignment);
+  uint64_t place(uint64_t span, uint64_t alignment);
   bool open();
   void erase(std::map<uint64_t, AllocationState>::iterator which);
   Allocation find_locked(uint64_t address) const;  // under the lock
@@ -85,6 +95,7 @@ class DeviceMemory {
   mutable std::mutex lock_;
   std::map<uint64_t, AllocationState> blocks_;
   std::unique_ptr<AddressRange> address_range_;
+  std::optional<SplitMix64> placement_;
   uint64_t range_ = 0, range_bytes_ = 0;
   std::atomic<bool> tracks_writes_{false};
   uint64_t total_, used_ = 0, allocation_count_ = 0;

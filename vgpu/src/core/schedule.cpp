@@ -66,7 +66,8 @@ void Schedule::parse_choice_ranges(const std::string& text) {
 }
 
 void Schedule::begin_launch(uint64_t launch) {
-  random_ = SplitMix64(seed_ * 0x2545f4914f6cdd1dull + launch * 0x9e3779b1ull + 77);
+  launch_seed_ = seed_ * 0x2545f4914f6cdd1dull + launch * 0x9e3779b1ull + 77;
+  random_ = SplitMix64(launch_seed_);
   choice_count_ = 0;
   auto found = enabled_ranges_.find(launch);
   current_ranges_ = found == enabled_ranges_.end() ? nullptr : &found->second;
@@ -129,6 +130,12 @@ uint32_t Schedule::permute_lanes(uint32_t mask, uint8_t order[32]) {
   if (kind_ == Kind::Reverse) std::reverse(order, order + n);
   shuffle(order, n);
   return n;
+}
+
+// One block after the other on each, unless a seed says where.
+uint32_t Schedule::multiprocessor_of(uint32_t block, uint32_t among) const {
+  if (kind_ == Kind::Reverse) return among - 1 - block % among;
+  return is_random() && all_enabled_ ? SplitMix64(launch_seed_ ^ block).next_below(among) : block % among;
 }
 
 float Schedule::event_milliseconds() { return !is_random() ? 1.0f : 0.5f + static_cast<float>(choose(1000, 500)) / 1000.0f; }

@@ -5,23 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "split_mix.h"
+
 namespace vgpu {
-
-// splitmix64 (Steele, Lea and Flood 2014): small, and the same everywhere.
-class SplitMix64 {
- public:
-  explicit SplitMix64(uint64_t seed) : state_(seed) {}
-  uint64_t next() {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15ull;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
-  uint32_t next_below(uint32_t n) { return static_cast<uint32_t>((next() >> 32) * n >> 32); }
-
- private:
-  uint64_t state_;
-};
 
 class Schedule {
  public:
@@ -49,6 +35,7 @@ class Schedule {
   bool defers_atomics() const { return kind_ == Kind::Atomics; }
   bool should_defer_atomic();  // does an atomic let another one at its address go first?
   bool should_run_divergent();  // does another group of a warp go than the one that is behind?
+  uint32_t multiprocessor_of(uint32_t block, uint32_t among) const;  // on which it runs; no choice of `@`
   uint32_t permute_lanes(uint32_t mask, uint8_t order[32]);
   float event_milliseconds();  // between two events: what an auto-tuner gets to see
 
@@ -65,7 +52,7 @@ class Schedule {
   bool is_random() const { return kind_ == Kind::Random || kind_ == Kind::Adversary; }
 
   Kind kind_;
-  uint64_t seed_;
+  uint64_t seed_, launch_seed_ = 0;
   SplitMix64 random_;
   uint64_t choice_count_ = 0;
   bool all_enabled_ = true;

@@ -36,7 +36,7 @@ void write_special_registers(const Launch& launch, uint32_t warp, uint32_t dynam
   }
   fill(registers, kWarpid, warp);
   fill(registers, kNwarpid, launch.warps());
-  fill(registers, kNsmid, 1);
+  fill(registers, kNsmid, launch.multiprocessors);
   fill(registers, kDynamicShared, dynamic_offset);
   fill(registers, kDynamicSharedBytes, launch.dynamic_shared);
   fill(registers, kTotalSharedBytes, launch.program->declared_shared() + launch.dynamic_shared);
@@ -44,11 +44,12 @@ void write_special_registers(const Launch& launch, uint32_t warp, uint32_t dynam
   fill(registers, kEnvreg2, static_cast<uint32_t>(launch.grid_workspace));
 }
 
-void write_block_index(const Launch& launch, uint32_t block, uint8_t* registers) {
+void write_block_index(const Launch& launch, uint32_t block, uint32_t multiprocessor, uint8_t* registers) {
   const uint32_t* g = launch.grid;
   fill(registers, kCtaidX, block % g[0]);
   fill(registers, kCtaidY, block / g[0] % g[1]);
   fill(registers, kCtaidZ, block / g[0] / g[1]);
+  fill(registers, kSmid, multiprocessor);
 }
 
 }  // namespace vgpu

@@ -45,8 +45,8 @@ enum SpecialRegister : uint32_t {
 constexpr uint32_t special_offset(uint32_t which) { return which * kWarpSize * 4; }
 constexpr uint32_t kSpecialBytes = special_offset(kSpecials);
 
-// All of a warp's but its block's index.  dynamic_offset: where in shared memory that of the launch begins.
+// All of a warp's but its block's index and where that runs.  dynamic_offset: where in shared memory that of the launch begins.
 void write_special_registers(const Launch& launch, uint32_t warp, uint32_t dynamic_offset, uint8_t* registers);
-void write_block_index(const Launch& launch, uint32_t block, uint8_t* registers);
+void write_block_index(const Launch& launch, uint32_t block, uint32_t multiprocessor, uint8_t* registers);
 
 }  // namespace vgpu

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "device.h"
+#include "settings.h"
 
 namespace vgpu {
 namespace {
@@ -67,7 +68,7 @@ int attribute(int which) {
     case kSurfaceAlignment: return 512;
     case kTexturePitchAlignment: return 32;
     case 44: return 1;                        // gathers from textures
-    case kMultiprocessors: return 2;          // few, so that grids stay small
+    case kMultiprocessors: return static_cast<int>(settings().multiprocessors);
     case kMemoryClock: return 877000;         // kHz
     case kBusWidth: return 4096;              // bits
     case kL2Bytes: return 6291456;

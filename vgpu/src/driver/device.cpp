@@ -79,7 +79,7 @@ Device& Device::get() {
 }
 
 Device::Device()
-    : memory_(settings().memory_mib << 20),
+    : memory_(settings().memory_mib << 20, settings().placement),
       schedule_(settings().schedule),
       capability_(settings().capability ? static_cast<int>(settings().capability) : 70),
       capability_fixed_(settings().capability),
@@ -224,6 +224,7 @@ CudaResult Device::prepare(Launch& launch, Kernel& kernel, const Configuration& 
     launch.max_instructions = max_instructions_;
     launch.max_call_depth = static_cast<uint32_t>(stack_bytes_);  // on a card a call takes more than a byte
     launch.index = launches_since_schedule_++;
+    launch.multiprocessors = static_cast<uint32_t>(attribute(kMultiprocessors));
     launch.heap = &heap_, launch.textures = &textures_;
     if (how.cooperative) launch.grid_workspace = reinterpret_cast<uint64_t>(grid_workspace());
     launch.observer = observers_.empty() ? nullptr : &observers_;

@@ -45,12 +45,14 @@ struct Owners {
   }
 };
 
+constexpr uint64_t kAllocationAlignment = 256;  // that CUDA guarantees (CUDA C++ Programming Guide, device memory accesses)
+
 // Managed memory is the host's, too, which writes it without a call.
 int allocate(uint64_t* to, size_t bytes, bool managed = false) {
   if (!to || !bytes) return kInvalidValue;
   return translate_exceptions([=] {
     if (CudaResult broken = Device::get().sticky_error()) return broken;
-    void* at = memory().allocate(bytes, managed);
+    void* at = memory().allocate_aligned(bytes, kAllocationAlignment, managed);
     if (at) Owners::get().add(address(at), managed ? MemoryKind::managed : MemoryKind::device);
     return *to = address(at), at ? kSuccess : kOutOfMemory;
   });

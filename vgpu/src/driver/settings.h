@@ -2,6 +2,7 @@
 // with status 2: another device than the one asked for would be a false witness.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -14,6 +15,8 @@ struct Settings {
   uint64_t capability = 0;  // VGPU_COMPUTE_CAPABILITY; 0: that of the newest PTX that a program registers
   std::string code = "ptx";  // VGPU_CODE: which is taken where a container has both
   uint64_t memory_mib = 2048;  // VGPU_MEMORY_MIB
+  uint64_t multiprocessors = 2;  // VGPU_MULTIPROCESSORS: few, so that grids stay small
+  std::optional<uint64_t> placement;  // VGPU_PLACEMENT: a seed
   uint64_t limit = 200'000'000'000;  // VGPU_MAX_INSTRUCTIONS: instructions of a launch; 0: none
   uint64_t log = 0;  // VGPU_LOG: 1: launches
   std::set<std::string> checks;  // VGPU_CHECK
