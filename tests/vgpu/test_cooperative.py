@@ -57,7 +57,9 @@ def meet(device):
 
 
 @pytest.mark.parametrize("how", ["cooperative", "attribute"])
-@pytest.mark.parametrize("schedule", ["serial", "reverse", "random:1", "adversary:2", "atomics:3", "exchange"])
+@pytest.mark.parametrize(
+    "schedule", ["serial", "reverse", "random:1", "adversary:2", "atomics:3", "exchange", "pct:3,3"]
+)
 def test_all_blocks_meet(meet, how, schedule):
     own = [1000 + k for k in range(320)]
     assert meet(how, VGPU_SCHEDULE=schedule)[:4] == (0, 0, own, own[::-1])

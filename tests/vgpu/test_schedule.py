@@ -8,7 +8,7 @@ import pytest
 from virtual_device import kernel
 
 WORDS = ["serial", "reverse", "random:0", "random:1", "random:18446744073709551", "adversary:0", "adversary:1"]
-WORDS += ["exchange", "lanes", "atomics:0", "atomics:1"]
+WORDS += ["exchange", "lanes", "atomics:0", "atomics:1", "pct:0,1", "pct:1,3"]
 ORDER = kernel(
     """ld.param.u64 %l0, [p0]; atom.global.add.u32 %r1, [%l0], 1; mul.wide.u32 %l1, %r1, 4; add.u64 %l0, %l0, %l1;
     st.global.u32 [%l0+4], %i;""",
@@ -112,6 +112,37 @@ def test_an_adversary_shows_a_lost_update(device):
     assert lost["serial"] == 0
     assert lost["adversary:1"] > 0
     assert lost["random:1"] > 0
+
+
+def test_a_priority_changes_only_at_as_many_places_as_the_depth_says(device, schedule):
+    """A counter without atomics loses an update only where another warp comes between: never at depth 1."""
+    lost, last = {1: 0, 2: 0}, set()
+    for depth in lost:
+        for seed in range(64):
+            assert schedule(f"pct:{seed},{depth}") == 0
+            code, (made,) = device.run(RACE, [np.zeros(1, np.uint32)], grid=8, block=1)
+            assert code == 0
+            assert made[0] == 8 or depth == 2
+            lost[depth] += 8 - int(made[0])
+    assert lost[2] > 0
+    for seed in range(64):
+        assert schedule(f"pct:{seed},1") == 0
+        code, (made,) = device.run(ORDER, [np.zeros(5, np.uint32)], grid=4, block=1)
+        assert code == 0
+        last.add(tuple(made[1:]))
+    assert len(last) > 12  # of 24 orders of four warps
+
+
+def test_priorities_order_the_warps_of_a_block(device, schedule):
+    orders = set()
+    for seed in range(16):
+        assert schedule(f"pct:{seed},1") == 0
+        code, (made,) = device.run(ORDER, [np.zeros(129, np.uint32)], grid=1, block=128)
+        assert code == 0
+        warps = (made[1:] // 32).reshape(4, 32)
+        assert (warps == warps[:, :1]).all()  # each runs to its end
+        orders.add(tuple(warps[:, 0]))
+    assert len(orders) > 4
 
 
 @pytest.mark.parametrize(

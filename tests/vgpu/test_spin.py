@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from virtual_device import kernel
 
-SCHEDULES = ["serial", "reverse", "random:1", "random:2", "adversary:3", "atomics:4"]
+SCHEDULES = ["serial", "reverse", "random:1", "random:2", "adversary:3", "atomics:4", "pct:5,4"]
 LOOKS = [
     "ld.volatile.global.u32 %r1, [%l2];",
     "ld.global.cg.u32 %r1, [%l2];",

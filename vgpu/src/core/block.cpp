@@ -74,6 +74,13 @@ void Block::reset(uint32_t number) {
   }
 }
 
+uint64_t Block::highest_priority() {
+  uint64_t highest = 0;
+  for (uint32_t left = scheduler_.runnable(*context_.visible_writes); left; left &= left - 1)
+    highest = std::max(highest, schedule_.priority(number(), static_cast<uint32_t>(__builtin_ctz(left))));
+  return highest;
+}
+
 void Block::run_slice() {
   if (context_.deferred && context_.deferred->next()) return resume_deferred(*context_.deferred);
   uint32_t left = scheduler_.runnable(*context_.visible_writes);
@@ -83,8 +90,8 @@ void Block::run_slice() {
     if (waits_for_deferred()) return;
     return set_fault(KernelFault::Deadlock, nullptr, launch_.program);
   }
-  for (uint32_t skip = schedule_.choose_index(count_lanes(left)); skip; skip--) left &= left - 1;
-  Warp& warp = warps_[static_cast<uint32_t>(__builtin_ctz(left))];
+  const auto priority = [&](uint32_t k) { return schedule_.priority(number(), nth_bit(left, k)); };
+  Warp& warp = warps_[nth_bit(left, schedule_.choose_index(count_lanes(left), priority))];
   run_group(warp, warp.select_group(schedule_));
   end_slice(warp);
   result_.atomics += context_.atomics, context_.atomics = 0;
@@ -114,7 +121,8 @@ inline uint32_t Block::guarded(const Instruction& i, uint32_t mask) {
 
 // What other threads may see, or have made.
 inline Block::Visible Block::run_visible(Warp& warp, ConvergenceGroup& g, const Instruction& i, uint32_t mask) {
-  if (mask && i.kind == InstructionKind::SchedulingPoint && !g.yielded && schedule_.should_preempt()) {
+  if (mask && i.kind == InstructionKind::SchedulingPoint && !g.yielded &&
+      schedule_.should_preempt(context_.block, warp.number)) {
     g.yielded = true;
     return Visible::StopBefore;
   }

@@ -26,6 +26,7 @@ class Block {
   uint32_t number() const { return context_.block; }
   bool is_parked() const { return waits_for_deferred() || scheduler_.all_parked(*context_.visible_writes); }
   bool quantum_expired() const { return quantum_expired_; }  // the last slice ended because it was long
+  uint64_t highest_priority();  // of the warps of which one may go on; 0: none can
   LaunchResult& result() { return result_; }
   void settle_shared();  // what comes late to its shared memory, before that is another's
 

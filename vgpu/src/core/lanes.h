@@ -27,6 +27,12 @@ inline void for_each_lane(uint32_t mask, F f) {
   for (uint32_t left = mask; left; left &= left - 1) f(static_cast<uint32_t>(__builtin_ctz(left)));
 }
 
+// The number of the n-th bit that is set, from 0 on.
+inline uint32_t nth_bit(uint32_t mask, uint32_t n) {
+  for (; n; n--) mask &= mask - 1;
+  return static_cast<uint32_t>(__builtin_ctz(mask));
+}
+
 // d[lane] = f(lane) for each active lane, where f may be asked for the others, too: for most masks one loop over all lanes
 // is the sooner.
 template <class D, class F>

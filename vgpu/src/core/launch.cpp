@@ -22,7 +22,7 @@ class GridExecutor {
       : launch_(launch),
         schedule_(schedule),
         memory_(memory),
-        order_(schedule.block_order(launch.grid[0] * launch.grid[1] * launch.grid[2])),
+        order_(schedule.block_order(launch.grid[0] * launch.grid[1] * launch.grid[2], launch.warps())),
         max_resident_(schedule.max_resident_blocks()),
         deferred_atomics_(schedule) {}
 
@@ -78,8 +78,14 @@ class GridExecutor {
       return count;
     }
     if (expired_quanta_ || !awake) return static_cast<uint32_t>(round_robin_++ % count);  // whoever is waited for comes
-    uint32_t skip = count > 1 ? schedule_.choose_index(awake) : 0, which = 0;
-    while (resident_[which]->is_parked() || skip--) which++;
+    return nth_awake(
+        count > 1 ? schedule_.choose_index(awake, [this](uint32_t k) { return resident_[nth_awake(k)]->highest_priority(); })
+                  : 0);
+  }
+
+  uint32_t nth_awake(uint32_t n) const {
+    uint32_t which = 0;
+    while (resident_[which]->is_parked() || n--) which++;
     return which;
   }
 

@@ -9,6 +9,23 @@
 
 namespace vgpu {
 
+namespace {
+
+constexpr uint64_t kMaxDepth = 64;
+constexpr uint32_t kStepBits = 24;  // of the visible operations of a launch among which priorities change
+
+// DEPTH of SEED,DEPTH, which goes with its comma; 0: it is none.
+uint64_t take_depth(std::string& seed) {
+  const size_t comma = std::min(seed.find(','), seed.size());
+  const std::string depth = seed.substr(std::min(comma + 1, seed.size()));
+  seed.erase(comma);
+  if (depth.empty() || depth.size() > 2 || depth.find_first_not_of("0123456789") != std::string::npos) return 0;
+  const uint64_t found = std::stoull(depth);
+  return found <= kMaxDepth ? found : 0;
+}
+
+}  // namespace
+
 Schedule Schedule::parse(const std::string& whole) {
   size_t mark = whole.find('@');
   std::string text = whole.substr(0, mark);
@@ -16,19 +33,18 @@ Schedule Schedule::parse(const std::string& whole) {
   if (whole == "reverse") return Schedule(Kind::Reverse, 0);
   size_t colon = text.find(':');
   std::string kind = text.substr(0, colon), seed = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const uint64_t depth = kind == "pct" ? take_depth(seed) : 1;
   bool digits = !seed.empty() && seed.size() < 20 && seed.find_first_not_of("0123456789") == std::string::npos;
   bool exchanges = text == "exchange" || text == "lanes";
-  static const std::map<std::string, Kind> kinds = {{"exchange", Kind::Exchange},
-                                                    {"lanes", Kind::Lanes},
-                                                    {"random", Kind::Random},
-                                                    {"adversary", Kind::Adversary},
-                                                    {"atomics", Kind::Atomics}};
+  static const std::map<std::string, Kind> kinds = {{"exchange", Kind::Exchange}, {"lanes", Kind::Lanes},
+                                                    {"random", Kind::Random},     {"adversary", Kind::Adversary},
+                                                    {"atomics", Kind::Atomics},   {"pct", Kind::Pct}};
   auto which = kinds.find(kind);
-  if (which == kinds.end() || !(exchanges || (digits && kind != "exchange" && kind != "lanes")))
+  if (which == kinds.end() || !depth || !(exchanges || (digits && kind != "exchange" && kind != "lanes")))
     throw std::invalid_argument(whole +
                                 " is no schedule: serial, reverse, random:SEED, adversary:SEED, atomics:SEED, "
-                                "exchange or lanes");
-  Schedule made(which->second, exchanges ? 0 : std::stoull(seed));
+                                "pct:SEED,DEPTH, exchange or lanes");
+  Schedule made(which->second, exchanges ? 0 : std::stoull(seed), static_cast<uint32_t>(depth));
   if (mark != std::string::npos) made.parse_choice_ranges(whole.substr(mark + 1));
   return made;
 }
@@ -69,6 +85,7 @@ void Schedule::begin_launch(uint64_t launch) {
   launch_seed_ = seed_ * 0x2545f4914f6cdd1dull + launch * 0x9e3779b1ull + 77;
   random_ = SplitMix64(launch_seed_);
   choice_count_ = 0;
+  if (kind_ == Kind::Pct) draw_change_points();
   auto found = enabled_ranges_.find(launch);
   current_ranges_ = found == enabled_ranges_.end() ? nullptr : &found->second;
 }
@@ -98,10 +115,22 @@ template <class T> void Schedule::shuffle(T* order, uint32_t count) {
   }
 }
 
-std::vector<uint32_t> Schedule::block_order(uint32_t blocks) {
+// The highest of its warps' is a block's.
+void Schedule::sort_by_priority(std::vector<uint32_t>& blocks, uint32_t warps) const {
+  std::vector<uint64_t> highest(blocks.size());
+  for (uint32_t block : blocks)
+    for (uint32_t warp = 0; warp < warps; warp++) highest[block] = std::max(highest[block], priority(block, warp));
+  std::stable_sort(blocks.begin(), blocks.end(), [&](uint32_t a, uint32_t b) { return highest[a] > highest[b]; });
+}
+
+std::vector<uint32_t> Schedule::block_order(uint32_t blocks, uint32_t warps) {
   std::vector<uint32_t> order(blocks);
   for (uint32_t k = 0; k < blocks; k++) order[k] = kind_ == Kind::Reverse ? blocks - 1 - k : k;
-  if (kind_ != Kind::Lanes) shuffle(order.data(), blocks);
+  if (kind_ == Kind::Pct) {
+    if (is_choice_enabled()) sort_by_priority(order, warps);
+  } else if (kind_ != Kind::Lanes) {
+    shuffle(order.data(), blocks);
+  }
   return order;
 }
 
@@ -111,8 +140,37 @@ uint32_t Schedule::choose_index(uint32_t among) {
   return kind_ == Kind::Exchange ? among > 1 && is_choice_enabled() : choose(among, 0);
 }
 
-bool Schedule::should_preempt() {
+// How many visible operations a launch has is not known before: each number is drawn with a probability of at least
+// 1 / (kStepBits * number).
+void Schedule::draw_change_points() {
+  visible_operations_ = 0, lowered_.clear(), change_points_.clear();
+  for (uint32_t k = 1; k < depth_; k++) {
+    const uint64_t least = 1ull << random_.next_below(kStepBits);
+    change_points_.push_back(least + random_.next() % least);
+  }
+  std::sort(change_points_.rbegin(), change_points_.rend());
+}
+
+uint64_t Schedule::priority(uint32_t block, uint32_t warp) const {
+  auto found = lowered_.find({block, warp});
+  if (found != lowered_.end()) return found->second;
+  return SplitMix64(launch_seed_ ^ (uint64_t(block) << 8 | warp) * 0x9e3779b97f4a7c15ull).next() | 1ull << 63;
+}
+
+// Has the warp come to a change point?  Then all others go before it.
+bool Schedule::lowers_priority(uint32_t block, uint32_t warp) {
+  visible_operations_++;
+  bool lowers = false;
+  for (; !change_points_.empty() && change_points_.back() <= visible_operations_; change_points_.pop_back()) {
+    lowered_[{block, warp}] = change_points_.size();  // below those that were lowered before
+    lowers = true;
+  }
+  return lowers;
+}
+
+bool Schedule::should_preempt(uint32_t block, uint32_t warp) {
   if (runs_blocks_in_order()) return false;
+  if (kind_ == Kind::Pct) return is_choice_enabled() && lowers_priority(block, warp);
   bool wants = kind_ != Kind::Random || (random_.next() & 1);
   return is_choice_enabled() && wants;
 }
