@@ -254,6 +254,8 @@ def show(
     parts.append(Text("\nrun it again", style="bold"))
     devices = sorted({found.matrix.devices.kinds[record.device.kind].cli_name for record in records} or {GPU})
     parts += [Text(f"  tfdet run {env} --device {device} --source {source}") for device in devices]
+    provers = sorted({found.matrix.devices.kinds[r.device.kind].cli_name for r in records if r.proof})
+    parts += [Text(f"  tfdet run {env} --device {device} --source {source} --prove") for device in provers]
     return parts
 
 
