@@ -6,17 +6,27 @@
 
 #include "rules/commuting.h"
 #include "rules/silent_atomic.h"
+#include "written_bytes.h"
 
 namespace vgpu {
 namespace {
 
+// Words by a load of their size: a load of eight bytes behind a store of four waits for the store.
 uint64_t value_at(const uint8_t* at, uint32_t bytes) {
+  if (bytes == kWordBytes) {
+    uint32_t word;
+    return std::memcpy(&word, at, kWordBytes), word;
+  }
   uint64_t value = 0;
   return std::memcpy(&value, at, std::min(bytes, 8u)), value;
 }
 
 // A lane's value, as it lies in memory.
 void gather(const RegisterValues& values, uint32_t lane, uint32_t bytes, uint8_t* to) {
+  if (values.count == 1 && bytes == kWordBytes) {
+    std::memcpy(to, values.parts[0] + lane * values.stride, kWordBytes);
+    return;
+  }
   const uint32_t part = bytes / values.count;
   for (uint32_t k = 0; k < values.count; k++) std::memcpy(to + k * part, values.parts[k] + lane * values.stride, part);
 }
@@ -165,7 +175,7 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
       gather(t.expected, lane, t.bytes, bytes), expected = value_at(bytes, t.bytes);
     }
     const uint64_t old = value_at(at, t.bytes), operand = value_at(value, t.bytes);
-    const bool initialized = !place.written || !std::memchr(place.written, 0, t.bytes);
+    const bool initialized = all_written(place.written, t.bytes);
     const bool updates = i.update != AtomicOperation::None && t.expected.count;
     if (updates && old != expected) return;  // a try in vain
     access.silent =
@@ -183,7 +193,7 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
 // One lane's access, word by word.  current: what is there before it.
 void OrderProver::access_element(const Place& place, const Accessor& now, PlaceAccess access, const uint8_t* current,
                                  uint32_t bytes, const uint8_t* value) {
-  const bool initialized = !place.written || !std::memchr(place.written, 0, bytes);
+  const bool initialized = all_written(place.written, bytes);
   if (access.reads && !initialized) on_unproved(Reason::Uninitialized, access.line, 0);
   const bool sums = access.kind == PhaseKind::Commuting && is_float_sum(access.family);
   for (uint32_t done = 0; done < bytes;) {
@@ -194,7 +204,7 @@ void OrderProver::access_element(const Place& place, const Accessor& now, PlaceA
     access_word(place, place.offset + done, some, now, access, current);
     done += some;
   }
-  if (place.written && access.kind != PhaseKind::Same) std::memset(place.written, 1, bytes);
+  if (access.kind != PhaseKind::Same) set_written(place.written, bytes);
 }
 
 void OrderProver::access_word(const Place& place, uint32_t offset, uint32_t bytes, const Accessor& now, PlaceAccess access,
@@ -248,8 +258,9 @@ bool OrderProver::access_row(const Place& place, const Accessor& now, PlaceAcces
   ShadowLine& line = *place.line;
   if (line.words && !shadow_.restore_row(line, now, order_)) return false;
   if (!ShadowMemory::keeps_row(line, now)) return false;
-  const bool initialized = !place.written || !std::memchr(place.written, 0, kLineBytes);
-  if (!initialized && (access.reads || std::memchr(place.written, 1, kLineBytes))) return false;
+  const WrittenLine written = written_of_line(place.written);
+  const bool initialized = written == WrittenLine::All;
+  if (written == WrittenLine::Some || (!initialized && access.reads)) return false;
   access.silent = false;
   if (access.kind == PhaseKind::Written) {
     uint32_t same = 0;
@@ -258,7 +269,7 @@ bool OrderProver::access_row(const Place& place, const Accessor& now, PlaceAcces
     access.silent = initialized && same;
   }
   phases_.access(line.row, now, access, at);
-  if (place.written && access.kind != PhaseKind::Same) std::memset(place.written, 1, kLineBytes);
+  if (access.kind != PhaseKind::Same) set_written(place.written, kLineBytes);
   return true;
 }
 

@@ -1,7 +1,12 @@
 // Shadow memory of the proof: a phase for each line, word or byte, within a capacity.
 #include "shadow.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
 
 namespace vgpu {
 namespace {
@@ -23,6 +28,24 @@ Phase over(const Accessors& all, uint32_t line) {
 
 }  // namespace
 
+ShadowMemory::Page* ShadowMemory::Slabs::add() {
+  if (in_last_ == kPages) {
+    void* made = std::aligned_alloc(kSlabBytes, kSlabBytes);
+    if (!made) return nullptr;
+    madvise(made, kSlabBytes, MADV_HUGEPAGE);
+    slabs_.push_back(static_cast<Page*>(made)), in_last_ = 0;
+  }
+  return new (slabs_.back() + in_last_++) Page();
+}
+
+void ShadowMemory::Slabs::clear() {
+  for (Page* slab : slabs_) {
+    std::destroy_n(slab, slab == slabs_.back() ? in_last_ : kPages);
+    std::free(slab);
+  }
+  slabs_.clear(), in_last_ = kPages;
+}
+
 bool ShadowMemory::take(uint64_t bytes) {
   if (used_ + bytes > capacity_) return false;
   return used_ += bytes, true;
@@ -32,10 +55,10 @@ ShadowLine* ShadowMemory::line(const uint8_t* at) {
   const uint64_t address = reinterpret_cast<uint64_t>(at), number = address >> kPageBits;
   Recent& recent = recent_[number % kRecent];
   if (recent.number != number) {
-    std::unique_ptr<Page>& found = pages_[number];
-    if (!found && !take(sizeof(Page))) return nullptr;
-    if (!found) found = std::make_unique<Page>();
-    recent = {number, found.get()};
+    Page*& found = pages_[number];
+    if (!found && take(sizeof(Page))) found = slabs_.add();
+    if (!found) return nullptr;
+    recent = {number, found};
   }
   return &(*recent.page)[address / kLineBytes % kLinesPerPage];
 }
@@ -95,7 +118,7 @@ bool ShadowMemory::restore_row(ShadowLine& line, const Accessor& now, HappensBef
 }
 
 void ShadowMemory::clear() {
-  pages_.clear();
+  pages_.clear(), slabs_.clear();
   std::fill(recent_, recent_ + kRecent, Recent());
   used_ = 0;
 }

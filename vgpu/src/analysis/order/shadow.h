@@ -48,6 +48,18 @@ class ShadowMemory {
  private:
   static constexpr uint32_t kPageBits = 12, kLinesPerPage = (1u << kPageBits) / kLineBytes, kRecent = 16;
   using Page = std::array<ShadowLine, kLinesPerPage>;
+  // Pages side by side in large ones of the system's: their first use would take longer than all else.
+  class Slabs {
+   public:
+    ~Slabs() { clear(); }
+    Page* add();
+    void clear();
+
+   private:
+    static constexpr size_t kSlabBytes = 2 << 20, kPages = kSlabBytes / sizeof(Page);
+    std::vector<Page*> slabs_;
+    size_t in_last_ = kPages;
+  };
   struct Recent {
     uint64_t number = ~0ull;
     Page* page = nullptr;
@@ -55,7 +67,8 @@ class ShadowMemory {
   bool take(uint64_t bytes);
 
   uint64_t capacity_, used_ = 0;
-  std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
+  std::unordered_map<uint64_t, Page*> pages_;
+  Slabs slabs_;
   Recent recent_[kRecent];
 };
 

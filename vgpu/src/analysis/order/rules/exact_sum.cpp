@@ -23,10 +23,21 @@ double value_of(uint64_t bits, ValueType type) {
 // The power of two of its last bit that is set.
 int16_t last_bit(double value) {
   if (value == 0 || !std::isfinite(value)) return kAnyMultiple;
-  int exponent;
-  const double fraction = std::frexp(std::fabs(value), &exponent);
-  const auto digits = static_cast<uint64_t>(std::ldexp(fraction, 53));
-  return static_cast<int16_t>(exponent - 53 + __builtin_ctzll(digits));
+  constexpr int kDigits = 52, kLeastExponent = -1022;  // of a double: those that are stored; of what is not subnormal
+  uint64_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  const uint64_t digits = bits & ((1ull << kDigits) - 1), exponent = bits >> kDigits & 0x7ff;
+  const uint64_t significand = exponent ? digits | 1ull << kDigits : digits;
+  const int unit = (exponent ? static_cast<int>(exponent) - 1 : 0) + kLeastExponent - kDigits;
+  return static_cast<int16_t>(unit + __builtin_ctzll(significand));
+}
+
+// 2 to the power of an exponent of a double that is not subnormal; beyond, infinity.
+double power_of_two(int exponent) {
+  if (exponent > 1023) return INFINITY;
+  const uint64_t bits = static_cast<uint64_t>(exponent + 1023) << 52;
+  double value;
+  return std::memcpy(&value, &bits, sizeof value), value;
 }
 
 }  // namespace
@@ -49,7 +60,7 @@ bool ExactSum::add(uint64_t bits, ValueType type, const uint8_t* start) {
   if (count_ == 1 || (count_ == 2 && from_zero_) || most_ == 0) return true;
   const bool single = type == ValueType::Float;
   const int digits = single ? 24 : 53, least_normal = single ? -126 : -1022;
-  return least_ >= least_normal && most_ < std::ldexp(1.0, least_ + digits) && most_ < (single ? 0x1p127 : 0x1p1022);
+  return least_ >= least_normal && most_ < power_of_two(least_ + digits) && most_ < (single ? 0x1p127 : 0x1p1022);
 }
 
 }  // namespace vgpu
