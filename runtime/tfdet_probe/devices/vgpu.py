@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from tfdet_common import order_report
-from tfdet_common.virtual_gpu import CPU_FALLBACKS, FOLDER, NAME, environ
+from tfdet_common.virtual_gpu import AXES, CPU_FALLBACKS, FOLDER, NAME, environ
 
 from .base import Device
 
@@ -29,9 +29,11 @@ class Vgpu(Device):
     def initialize(self):
         """Restart the process with the virtual GPU's libraries first in LD_LIBRARY_PATH, which the loader reads once.
 
-        CPU fallbacks are off, whatever the caller has set: a call of a vendor library is not supported here.
+        Whatever the caller has set, a record says all that changes its bits: there are no CPU fallbacks, since a call
+        of a vendor library is not supported here, and placement and number of multiprocessors are the default.
         """
-        os.environ.pop(CPU_FALLBACKS, None)
+        for name in (CPU_FALLBACKS,) + AXES:
+            os.environ.pop(name, None)
         folder = _folder()
         restarted = os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] == folder
         if restarted or not os.path.exists(os.path.join(folder, _LIBRARY)):
