@@ -69,7 +69,7 @@ class Program:
             length = found["result"] == "structure" and not found["culprits"]
             return [] if length else [f"{found['result']}: {found['verdict']}"]
         if self.expected == [["hidden"]]:
-            is_hidden = found["result"] == "diverged" and not found["hidden"] and not found["culprits"]
+            is_hidden = found["result"] == "diverged" and not found["masked_by_tracing"] and not found["culprits"]
             return [] if is_hidden else [f"{found['result']}: {found['verdict']}"]
         culprits = found["culprits"]
         wrong = [f"{len(culprits)} culprits, not {len(self.expected)}: {[one['op_type'] for one in culprits]}"]

@@ -42,7 +42,7 @@ def test_the_first_op_whose_inputs_agree_is_named(tmp_path: Path, capsys: pytest
     assert expected.items() <= culprit.items()
     assert {"device", "class", "source", "advice"} <= set(culprit)
     assert (found["steps"][6][2], found["steps"][7][2], found["steps"][8][2]) == (0, 37, 50)
-    assert [one["state"] for one in found["front"] if one["name"] in ("op12", "op13", "op14")] == [
+    assert [one["state"] for one in found["first_difference_window"] if one["name"] in ("op12", "op13", "op14")] == [
         "same", "culprit", "differs"]  # fmt: skip
 
 

@@ -191,5 +191,5 @@ def test_the_whole_command(tf_python: Callable[[str], Path]) -> None:
     assert search.returncode == 5, progress
     found = json.loads(said)
     assert (found["result"], found["fix"]["result"]) == ("diverged", "repeats")
-    assert found["fix"]["with"]["alike"] == 2
+    assert found["fix"]["with"]["identical"] == 2
     assert found["fix"]["ratio"] > 0

@@ -60,7 +60,7 @@ def test_ulps_of_bfloat16() -> None:
     one = bfloat16([1.0, -3.0])
     said = value_difference.measure_difference(value(one, "bfloat16"), value(one + numpy.uint16([2, 1]), "bfloat16"))
     assert (said["ulps"], said["absolute"], said["differing"]) == (2, 2**-6, 2)
-    assert said["pair"] == [1.0, 1.0 + 2**-6] or said["pair"] == [-3.0, -3.0 - 2**-6]
+    assert said["values_at_index"] == [1.0, 1.0 + 2**-6] or said["values_at_index"] == [-3.0, -3.0 - 2**-6]
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_what_is_not_finite_is_counted_and_not_measured() -> None:
     left = numpy.float32([1, numpy.nan, 3, numpy.inf, 5])
     right = numpy.float32([1.5, 2, 3, -numpy.inf, numpy.nan])
     said = value_difference.measure_difference(value(left), value(right))
-    assert (said["differing"], said["absolute"], said["place"], said["pair"]) == (4, 0.5, [0], [1.0, 1.5])
+    assert (said["differing"], said["absolute"], said["index"], said["values_at_index"]) == (4, 0.5, [0], [1.0, 1.5])
     assert said["nonfinite"] == [{"nan": 1, "inf": 1, "first": 1}, {"nan": 1, "inf": 1, "first": 3}]
     alone = value_difference.measure_difference(value(numpy.float32([numpy.nan])), value(numpy.float32([7])))
-    assert (alone["absolute"], alone["ulps"], alone["pair"]) == (None, None, ["nan", 7.0])
+    assert (alone["absolute"], alone["ulps"], alone["values_at_index"]) == (None, None, ["nan", 7.0])
     json.dumps([said, alone], allow_nan=False)
 
 
@@ -203,7 +203,7 @@ def test_how_the_difference_grows(compare: Compare) -> None:
     assert (weights[3]["name"], weights[3]["compared"]) == ("kernel", 4)
     assert found["nonfinite"][0] is None
     first = found["nonfinite"][1]
-    assert (first["what"], first["name"], first["step"], first["place"]) == ("NaN", "kernel", 3, 1)
+    assert (first["what"], first["name"], first["step"], first["index"]) == ("NaN", "kernel", 3, 1)
     json.dumps(found, allow_nan=False)
 
 
@@ -213,7 +213,7 @@ def test_values_in_words(compare: Compare) -> None:
         "By how much:",
         "culprit  RandomUniform at step 1: 1 of 2 elements differ, by at most 1 (8,388,608 ulps, relative 0.5)",
         "loss     by step: step 0 0, step 1 0.125, step 2 0.25, step 3 0.375; at most 0.375",
-        "run B: the first NaN is in kernel at step 3, place 1: 1 NaN and 0 infinite of 2",
+        "run B: the first NaN is in kernel at step 3, index 1: 1 NaN and 0 infinite of 2",
     ):
         assert line in said
 

@@ -69,8 +69,8 @@ class Tensor(_Model):
     absolute: int | float | None
     relative: float | None
     ulps: int | None
-    place: list[int] | None
-    pair: tuple[bool | int | float | Words, bool | int | float | Words] | None
+    index: list[int] | None
+    values_at_index: tuple[bool | int | float | Words, bool | int | float | Words] | None
     shapes: tuple[list[int], list[int]] | None
     nonfinite: tuple[NonFinite | None, NonFinite | None]
 
@@ -98,7 +98,7 @@ class FirstNonFinite(_Model):
     what: Words
     name: Words
     step: int
-    place: int
+    index: int
     nan: int
     inf: int
     elements: int
@@ -116,7 +116,7 @@ class Outcomes(_Model):
     """Runs without probes, and how many of them end alike."""
 
     runs: int
-    alike: int
+    identical: int
     distinct: int
     seconds: list[float]
 
@@ -140,7 +140,7 @@ class Fix(_Model):
 
     result: Literal["repeats", "differs", "fails", "by hand"]
     applied: list[Applied]
-    by_hand: list[ManualFix] = []
+    manual_changes: list[ManualFix] = []
     ratio: float | None
     error: Words | None
     with_: Outcomes = Field(alias="with")
@@ -206,14 +206,14 @@ class LocateResult(_Model):
     missing: int = 0
     notes: list[Words] = []
     steps: list[tuple[int, int, int]] = []
-    front: list[FrontRecord] = []
+    first_difference_window: list[FrontRecord] = []
     traces: list[TraceHeader] = []
     runs: int | None = None
     replay: Replay | None = None
     values: Values | None = None
     fix: Fix | None = None
-    hidden: bool = False
-    reach: Words | None = None
+    masked_by_tracing: bool = False
+    end_mismatch: Words | None = None
     findings: list[Words] = []
     verdict: Words = ""
 
@@ -223,8 +223,8 @@ class LocateResult(_Model):
             return self.verdict
         if self.result == "same":
             return "The runs are the same."
-        if self.reach and not self.culprits:
-            return f"One run goes farther than the other: {self.reach}."
+        if self.end_mismatch and not self.culprits:
+            return f"One run goes farther than the other: {self.end_mismatch}."
         if self.culprits:
             first = self.culprits[0]
             return f"{first.op_type} at step {first.step}: {first.class_}."

@@ -31,7 +31,7 @@ def html(found: LocateResult) -> str:
     engine.filters["digits"] = lambda value: f"{value:.8g}" if isinstance(value, float) else value
     template = engine.from_string((files("tfdet.publish") / "templates" / "locate.html.j2").read_text("utf-8"))
     plot = growth_plot.plot(found.values.growth) if found.values else None
-    return template.render(found=found, bars=_bars(found), front=_window(found.front), plot=plot)
+    return template.render(found=found, bars=_bars(found), window=_window(found.first_difference_window), plot=plot)
 
 
 def _finalize(value: object) -> object:
@@ -71,6 +71,6 @@ def _bars(found: LocateResult) -> list[Bar]:
     return bars
 
 
-def _window(front: Sequence[FrontRecord]) -> list[FrontRecord]:
-    at = next((n for n, one in enumerate(front) if one.state == "culprit"), 0)
-    return list(front[max(0, at - _BEFORE) : at + _AFTER])
+def _window(records: Sequence[FrontRecord]) -> list[FrontRecord]:
+    at = next((n for n, one in enumerate(records) if one.state == "culprit"), 0)
+    return list(records[max(0, at - _BEFORE) : at + _AFTER])

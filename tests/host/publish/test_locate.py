@@ -102,7 +102,7 @@ def test_equal_traces(traces: list[str], tmp_path: Path) -> None:
 
 def test_suspects_are_not_shown_as_culprits(traces: list[str]) -> None:
     """A race that the probes hide: what is shown was read off the graph."""
-    hidden = result(traces, hidden=True, verdict="Your program differs, the probes hide it.")
+    hidden = result(traces, masked_by_tracing=True, verdict="Your program differs, the probes hide it.")
     text = locate_page.html(hidden)
     assert "A suspect, read off the graph" in text
     assert "The culprit<" not in text
@@ -161,7 +161,7 @@ def test_advice_that_is_tried_has_an_exit_code_of_its_own(
     checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The debug tool is asked for it, and its code 5 is no failure."""
-    runs = {"runs": 2, "alike": 2, "distinct": 1, "seconds": [1.0, 1.0]}
+    runs = {"runs": 2, "identical": 2, "distinct": 1, "seconds": [1.0, 1.0]}
     fix = {"result": "repeats", "applied": [], "ratio": None, "error": None, "with": runs, "without": runs,
            "lines": ["with it the program repeats itself"]}  # fmt: skip
     said = json.dumps({"result": "diverged", "first_step": 0, "culprits": [], "fix": fix})

@@ -28,7 +28,7 @@ EVIL = '"><img src=x onerror=alert(1)>'
 def tensor(op: str, role: str, **changes: Any) -> dict[str, Any]:
     return {"op": op, "name": f"model/{op}", "file": "train.py", "line": 23, "step": 7, "role": role,
             "dtype": "float32", "shape": [4, 4], "elements": 16, "compared": 16, "differing": 3, "absolute": 0.00012,
-            "relative": 0.02, "ulps": 1490, "place": [1, 2], "pair": [0.5, 0.50012], "shapes": None,
+            "relative": 0.02, "ulps": 1490, "index": [1, 2], "values_at_index": [0.5, 0.50012], "shapes": None,
             "nonfinite": [None, None], **changes}  # fmt: skip
 
 
@@ -37,10 +37,11 @@ def values() -> dict[str, Any]:
     grown = [{"step": step, "absolute": 0 if not step else 10.0 ** (step - 8), "ulps": step, "name": "kernel",
               "differing": step, "compared": 64, "elements": 640} for step in range(8)]  # fmt: skip
     loss = [dict(one, absolute=one["absolute"] / 3, name="loss", compared=1, elements=1) for one in grown]
-    bad = {"what": "NaN", "name": "model/MatMul", "step": 7, "place": 3, "nan": 2, "inf": 1, "elements": 16}
+    bad = {"what": "NaN", "name": "model/MatMul", "step": 7, "index": 3, "nan": 2, "inf": 1, "elements": 16}
     tensors = [
         tensor("CropAndResizeGradImage", "culprit"),
-        tensor("MatMul", "path", elements=4096, pair=["nan", 1.0], nonfinite=[None, {"nan": 2, "inf": 1, "first": 3}]),
+        tensor("MatMul", "path", elements=4096, values_at_index=["nan", 1.0],
+               nonfinite=[None, {"nan": 2, "inf": 1, "first": 3}]),
         tensor("Mean", "loss", shape=[], elements=1, compared=1, differing=1, absolute=None, ulps=None),
     ]
     return {"tensors": tensors, "growth": {"loss": loss, "weights": grown}, "nonfinite": [None, bad]}
@@ -171,7 +172,7 @@ def test_it_looks_as_it_did(browser: Browser, shown: Callable[..., Page], tmp_pa
 def test_nothing_of_a_stranger_runs_or_loads(shown: Callable[..., Page], tmp_path: Path) -> None:
     """What would call out is text, and the page's own policy refuses what is put in besides."""
     spoiled = values()
-    spoiled["tensors"][0].update(op=EVIL, name=EVIL, pair=[EVIL, EVIL])
+    spoiled["tensors"][0].update(op=EVIL, name=EVIL, values_at_index=[EVIL, EVIL])
     spoiled["growth"]["loss"][7]["name"] = EVIL
     spoiled["nonfinite"][1].update(name=EVIL, what=EVIL)
     page = shown(found(tmp_path, values=spoiled))
@@ -182,11 +183,11 @@ def test_nothing_of_a_stranger_runs_or_loads(shown: Callable[..., Page], tmp_pat
 
 
 def test_the_advice_that_was_tried_is_told(shown: Callable[..., Page], tmp_path: Path) -> None:
-    runs = {"runs": 5, "alike": 5, "distinct": 1, "seconds": [3.0] * 5}
+    runs = {"runs": 5, "identical": 5, "distinct": 1, "seconds": [3.0] * 5}
     lines = ["applied from outside: enable_determinism()", "with it the program repeats itself: 5 of 5 runs end alike"]
     fix = {"result": "repeats", "applied": [{"solution": "ED", "words": "enable_determinism()"}], "ratio": 1.5,
-           "error": None, "with": runs, "without": {**runs, "alike": 1, "distinct": 5}, "lines": lines,
-           "by_hand": [{"op_type": "ParallelMap", "file": "train.py", "line": 12, "lines": [EVIL]}]}  # fmt: skip
+           "error": None, "with": runs, "without": {**runs, "identical": 1, "distinct": 5}, "lines": lines,
+           "manual_changes": [{"op_type": "ParallelMap", "file": "train.py", "line": 12, "lines": [EVIL]}]}  # fmt: skip
     said = shown(found(tmp_path, fix=fix)).locator("#fix").inner_text()
     for words in (
         "repeats itself",

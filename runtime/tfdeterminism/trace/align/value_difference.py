@@ -12,11 +12,11 @@ def measure_difference(left, right):
     not have.
 
     compared: of how many elements; differing: of these; absolute, relative, ulps: the largest of each, over what is
-    finite in both; place, pair: where the largest absolute difference is (or the first element that differs), and both
-    values there; shapes: where these differ already, and then nothing is compared.
+    finite in both; index, values_at_index: where the largest absolute difference is, or the first element that differs,
+    and both values there; shapes: where these differ already, and then nothing is compared.
     """
     found = {"elements": left.head["elements"], "compared": 0, "differing": 0, "absolute": None, "relative": None,
-             "ulps": None, "place": None, "pair": None, "shapes": None,
+             "ulps": None, "index": None, "values_at_index": None, "shapes": None,
              "nonfinite": [_nonfinite(left), _nonfinite(right)]}
     if any(left.head[name] != right.head[name] for name in ("dtype", "shape", "stride")):
         return dict(found, shapes=[left.head["shape"], right.head["shape"]])
@@ -68,8 +68,8 @@ def _ulps(floats, width):
 
 def _element_at(number, places, head, numbers):
     place = int(places[number]) * head["stride"]
-    return {"place": [int(one) for one in numpy.unravel_index(place, head["shape"])] if head["shape"] else [],
-            "pair": [_json_number(one[number]) for one in numbers]}
+    return {"index": [int(one) for one in numpy.unravel_index(place, head["shape"])] if head["shape"] else [],
+            "values_at_index": [_json_number(one[number]) for one in numbers]}
 
 
 def _json_number(number):

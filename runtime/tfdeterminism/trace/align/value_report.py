@@ -87,5 +87,5 @@ def _first_nonfinite(run):
         return None
     head = min(bad, key=lambda one: one["step"])
     return {"what": "NaN" if head["nan"] else "infinity", "name": head["name"], "kind": head["kind"],
-            "step": head["step"], "place": head["first"], "nan": head["nan"], "inf": head["inf"],
+            "step": head["step"], "index": head["first"], "nan": head["nan"], "inf": head["inf"],
             "elements": head["elements"]}

@@ -118,8 +118,9 @@ class TraceDiff(object):
         traces = [_about(header) for header in self.headers]
         return {"result": self.result, "first_step": self.first_step, "culprits": self.culprits, "rank": self.rank,
                 "compared": self.compared, "differing": self.differing, "missing": self.missing,
-                "reordered": self.reordered, "reach": self.end_mismatch, "open": self.unordered, "notes": self.notes,
-                "steps": self.steps, "front": self.first_difference_window, "weights": self.weights, "traces": traces,
+                "reordered": self.reordered, "end_mismatch": self.end_mismatch, "unordered": self.unordered,
+                "notes": self.notes, "steps": self.steps, "first_difference_window": self.first_difference_window,
+                "weights": self.weights, "traces": traces,
                 "path": self.path_to_loss, "values": self.values}
 
 

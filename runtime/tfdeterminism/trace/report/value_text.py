@@ -68,7 +68,7 @@ def _series(kind, points):
 
 def _nonfinite(both):
     """Where a NaN or an infinity comes first: of both runs in one line where it is the same."""
-    said = ["the first {what} is in {name} at step {step}, place {place:,}: {nan:,} NaN and {inf:,} infinite "
+    said = ["the first {what} is in {name} at step {step}, index {index:,}: {nan:,} NaN and {inf:,} infinite "
             "of {elements:,}".format(**one) if one else None for one in both]
     if said[0] == said[1]:
         return ["both runs: " + said[0]] if said[0] else []

@@ -34,7 +34,7 @@ class Fix(object):
     def as_json(self):
         applied = [{"solution": one.key, "words": one.description} for one in self.applied]
         return {"result": self.result, "applied": applied,
-                "by_hand": [{name: one[name] for name in ("op_type", "file", "line", "class", "lines")}
+                "manual_changes": [{name: one[name] for name in ("op_type", "file", "line", "class", "lines")}
                             for one in self.manual_changes],
                 "compared": "every op" if self.compared_by_ops else "final weights", "ratio": self.ratio,
                 "error": self.error, "with": self.with_fix.as_json(), "without": self.without_fix.as_json(),
@@ -86,7 +86,8 @@ class Outcomes(object):
         return max(collections.Counter(self.digests).values()) if self.digests else 0
 
     def as_json(self):
-        return {"runs": self.runs, "alike": self.identical, "distinct": len(set(self.digests)), "seconds": self.seconds}
+        return {"runs": self.runs, "identical": self.identical, "distinct": len(set(self.digests)),
+                "seconds": self.seconds}
 
 
 class FixTrial(object):

@@ -40,7 +40,7 @@ class SearchResult(object):
         shown = self.difference.as_json() if self.difference else {"first_step": None, "notes": []}
         return dict(shown, result=self.result, culprits=self.culprits, runs=self.runs, replay=self.replay,
                     values=self.values, fix=self.fix and self.fix.as_json(), findings=self.findings,
-                    verdict=self.verdict(), hidden=self.masked_by_tracing)
+                    verdict=self.verdict(), masked_by_tracing=self.masked_by_tracing)
 
     def verdict(self):
         """One sentence."""
