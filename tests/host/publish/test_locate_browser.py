@@ -40,8 +40,13 @@ def values() -> dict[str, Any]:
     bad = {"what": "NaN", "name": "model/MatMul", "step": 7, "index": 3, "nan": 2, "inf": 1, "elements": 16}
     tensors = [
         tensor("CropAndResizeGradImage", "culprit"),
-        tensor("MatMul", "path", elements=4096, values_at_index=["nan", 1.0],
-               nonfinite=[None, {"nan": 2, "inf": 1, "first": 3}]),
+        tensor(
+            "MatMul",
+            "path",
+            elements=4096,
+            values_at_index=["nan", 1.0],
+            nonfinite=[None, {"nan": 2, "inf": 1, "first": 3}],
+        ),
         tensor("Mean", "loss", shape=[], elements=1, compared=1, differing=1, absolute=None, ulps=None),
     ]
     return {"tensors": tensors, "growth": {"loss": loss, "weights": grown}, "nonfinite": [None, bad]}
