@@ -44,13 +44,15 @@ WITHOUT_SYMBOL_VERSIONS = (
 )
 OTHER_SYMBOL_VERSIONS = {"libnvshmem_host.so.3": "NVSHMEM"}  # all else: the library's own name
 CUDARTS = {"10.0": 10000, "10.1": 10010, "10.2": 10020, "11.0": 11020, "12": 12050, "13": 13000}
+NVRTCS = {"11.2": 11070, "12": 12050, "13": 13000}
 NAMED = {
     **dict.fromkeys([*WITHOUT_SYMBOL_VERSIONS, *OTHER_SYMBOL_VERSIONS], ("plain_shim", 0)),
-    "libnvrtc.so.13": ("nvrtc", 13000),
+    "libnvToolsExt.so.1": ("plain_shim", 0),
+    **{f"libnvrtc.so.{name}": ("nvrtc", version) for name, version in NVRTCS.items()},
     **{f"libcublas.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12", "13")},
     **{f"libcublasLt.so.{name}": ("plain_shim", 0) for name in ("10", "11", "12", "13")},
     **{f"libcufft.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12")},
-    **{f"libcupti.so.{name}": ("plain_shim", 0) for name in ("10.0", "10.1", "11.0", "11.2", "12", "13")},
+    **{f"libcupti.so.{name}": ("plain_shim", 0) for name in ("10.0", "10.1", "11.0", "11.2", "11.7", "12", "13")},
     **{f"libcurand.so.{name}": ("plain_shim", 0) for name in ("10.0", "10")},
     **{f"libcusolver.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12")},
     **{f"libcusparse.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12")},

@@ -1,6 +1,7 @@
 """One folder serves every framework: the names it opens, and what must say which version it is."""
 
 import ctypes
+import json
 import shutil
 import struct
 import subprocess
@@ -40,6 +41,32 @@ def test_every_name_opens_the_same_device(request, made, name):
     code += "address = lambda library: ctypes.cast(library.cuInit, ctypes.c_void_p).value\n"
     code += "assert address(a) == address(b)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+# {library: what PyTorch 2.0, 2.4, 2.8, 2.14 and 2.15 link of it}, of the undefined symbols of their wheels' libraries.
+LINKED_BY_PYTORCH = json.loads(Path(__file__).with_name("torch_symbols.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", LINKED_BY_PYTORCH)
+def test_all_that_pytorch_links_is_there(folder, name):
+    library = ctypes.CDLL(str(folder / name))
+    assert [one for one in LINKED_BY_PYTORCH[name] if not hasattr(library, one)] == []
+
+
+ENTRY_POINT = """import ctypes, sys
+runtime = ctypes.CDLL(sys.argv[1])
+at, status, flags = ctypes.c_void_p(), ctypes.c_int(7), ctypes.c_uint64(0)
+print(runtime.cudaGetDriverEntryPoint(b"cuMemCreate", ctypes.byref(at), flags, ctypes.byref(status)))
+print(at.value == ctypes.cast(runtime.cuMemCreate, ctypes.c_void_p).value, status.value)
+"""
+
+
+@pytest.mark.parametrize(("name", "status"), [("11.0", 7), ("12", 0)])
+def test_the_runtime_finds_entry_points_of_the_driver(folder, name, status):
+    """CUDA 11 has no fourth argument: what lies there is not written to."""
+    command = [sys.executable, "-c", ENTRY_POINT, str(folder / f"libcudart.so.{name}")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["0", "True", str(status)]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,11 @@ int cuStreamBeginCapture_v2(void*, int);
 int cuStreamEndCapture(void*, void**);
 int cuLibraryLoadData(void**, const void*, int*, void**, unsigned, int*, void**, unsigned);
 int cuLibraryUnload(void*);
+int cuLibraryLoadFromFile(void**, const char*, int*, void**, unsigned, int*, void**, unsigned);
 int cuLibraryGetKernel(void**, void*, const char*);
+int cuLibraryGetKernelCount(unsigned*, void*);
+int cuLibraryGetGlobal(uint64_t*, size_t*, void*, const char*);
+int cuLibraryGetManaged(uint64_t*, size_t*, void*, const char*);
 }
 
 namespace {
@@ -71,9 +75,22 @@ API int cudaLibraryLoadData(void** library, const void* image, int* options, voi
                             void** own_values, unsigned own_count) {
   return set_last_error(cuLibraryLoadData(library, image, options, values, count, own, own_values, own_count));
 }
+API int cudaLibraryLoadFromFile(void** library, const char* file, int* options, void** values, unsigned count, int* own,
+                                void** own_values, unsigned own_count) {
+  return set_last_error(cuLibraryLoadFromFile(library, file, options, values, count, own, own_values, own_count));
+}
 API int cudaLibraryUnload(void* library) { return set_last_error(cuLibraryUnload(library)); }
 API int cudaLibraryGetKernel(void** kernel, void* library, const char* name) {
   return set_last_error(cuLibraryGetKernel(kernel, library, name));
+}
+API int cudaLibraryGetKernelCount(unsigned* count, void* library) {
+  return set_last_error(cuLibraryGetKernelCount(count, library));
+}
+API int cudaLibraryGetGlobal(uint64_t* at, size_t* bytes, void* library, const char* name) {
+  return set_last_error(cuLibraryGetGlobal(at, bytes, library, name));
+}
+API int cudaLibraryGetManaged(uint64_t* at, size_t* bytes, void* library, const char* name) {
+  return set_last_error(cuLibraryGetManaged(at, bytes, library, name));
 }
 API int cudaKernelSetAttributeForDevice(void* kernel, int which, int value, int) {
   return set_last_error(cuFuncSetAttribute(kernel, which, value));
@@ -83,6 +100,7 @@ API int cudaKernelSetAttributeForDevice(void* kernel, int which, int value, int)
   API int name() { return refuse(#name); }
 REFUSED(cudaGraphAddNode)
 REFUSED(cudaGraphConditionalHandleCreate)
+REFUSED(cudaGraphDebugDotPrint)
 REFUSED(cudaGraphNodeGetDependencies)
 REFUSED(cudaGraphRetainUserObject)
 REFUSED(cudaIpcCloseMemHandle)
@@ -90,6 +108,8 @@ REFUSED(cudaIpcGetEventHandle)
 REFUSED(cudaIpcGetMemHandle)
 REFUSED(cudaIpcOpenEventHandle)
 REFUSED(cudaIpcOpenMemHandle)
+REFUSED(cudaLibraryGetUnifiedFunction)
+REFUSED(cudaProfilerInitialize)
 REFUSED(cudaStreamBeginCaptureToGraph)
 REFUSED(cudaStreamUpdateCaptureDependencies)
 REFUSED(cudaUserObjectCreate)

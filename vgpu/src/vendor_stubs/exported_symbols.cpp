@@ -23,3 +23,4 @@
 #include "cusparselt.def"
 #include "nccl.def"
 #include "nvshmem.def"
+#include "nvtx.def"
