@@ -53,6 +53,10 @@ class Adapter(Framework):
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
+        import torch
+        forget = getattr(torch.cuda.device_count, "cache_clear", None)
+        if forget is not None:  # PyTorch 2.0 keeps the count from when they were hidden
+            forget()
 
     def visible(self, placement):
         self._show_gpus()
