@@ -69,6 +69,7 @@ class Reader {
     for (size_t k = 0; k < sections_.size(); k++) add_storage(k);
     add_symbols();
     for (const Section& one : sections_) add_relocations(one);
+    for (const Section& one : sections_) add_code_relocations(one);
     return std::move(cubin_);
   }
 
@@ -115,8 +116,6 @@ class Reader {
       of->shared_bytes = static_cast<uint32_t>(section.header.sh_size);
       of->shared_align = alignment(section.header.sh_addralign);
     }
-    for (const char* prefix : {".rel.text.", ".rela.text."})
-      if (Cubin::Function* of = function(name_behind(section.name, prefix))) of->has_relocations = true;
     add_bank(section);
     if (section.name == ".nv.info") read_attributes(section, nullptr);
     if (Cubin::Function* of = function(name_behind(section.name, ".nv.info."))) read_attributes(section, of);
@@ -197,17 +196,46 @@ class Reader {
     }
   }
 
-  void add_relocations(const Section& section) {
+  // f(entry, addend) for each.
+  template <class F> void for_each_relocation(const Section& section, F f) {
     const bool with_addend = section.header.sh_type == SHT_RELA;
     if ((!with_addend && section.header.sh_type != SHT_REL) || section.header.sh_info >= sections_.size()) return;
-    const auto into = storage_index_.find(section.header.sh_info);
-    if (into == storage_index_.end()) return;
     const uint64_t step = with_addend ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
     for (uint64_t at = 0; at + step <= section.bytes.size(); at += step) {
       const auto one = read<Elf64_Rel>(section.bytes, at);
-      const int64_t addend = with_addend ? read<Elf64_Rela>(section.bytes, at).r_addend : 0;
-      add_relocation(into->second, one, static_cast<uint64_t>(addend));
+      f(one, with_addend ? static_cast<uint64_t>(read<Elf64_Rela>(section.bytes, at).r_addend) : 0);
     }
+  }
+
+  void add_relocations(const Section& section) {
+    const auto into = storage_index_.find(section.header.sh_info);
+    if (into == storage_index_.end()) return;
+    for_each_relocation(section, [&](const Elf64_Rel& one, uint64_t addend) { add_relocation(into->second, one, addend); });
+  }
+
+  void add_code_relocations(const Section& section) {
+    for (const char* prefix : {".rel.text.", ".rela.text."})
+      if (Cubin::Function* of = function(name_behind(section.name, prefix)))
+        for_each_relocation(section, [&](const Elf64_Rel& one, uint64_t addend) {
+          of->relocations.push_back(code_relocation(*of, one, addend));
+        });
+  }
+
+  Cubin::CodeRelocation code_relocation(const Cubin::Function& of, const Elf64_Rel& one, uint64_t addend) const {
+    using Made = Cubin::CodeRelocation;
+    constexpr uint32_t kLowWord = 0x38, kHighWord = 0x39, kTarget = 0x3a;
+    constexpr uint64_t kInstruction = 16;
+    const uint64_t type = ELF64_R_TYPE(one.r_info);
+    if (type < kLowWord || type > kTarget) throw Unsupported(of.name + ": code with a relocation that is not known");
+    if (one.r_offset > of.code.size() || of.code.size() - one.r_offset < kInstruction) fail("a relocation outside of its code");
+    const Symbol to = symbol(ELF64_R_SYM(one.r_info));
+    Made made;
+    made.field = type == kLowWord ? Made::LowWord : type == kHighWord ? Made::HighWord : Made::Target;
+    made.offset = one.r_offset, made.name = to.name, made.addend = to.entry.st_value + addend;
+    const auto held = storage_index_.find(to.entry.st_shndx);
+    made.kind = to.entry.st_shndx == SHN_UNDEF ? Made::Outside : Made::OfCode;
+    if (held != storage_index_.end()) made.kind = Made::OfStorage, made.target = held->second;
+    return made;
   }
 
   void add_relocation(size_t storage, const Elf64_Rel& one, uint64_t addend) {

@@ -12,6 +12,15 @@
 namespace vgpu {
 
 struct Cubin {
+  // What is written into a function's code when it is linked: half of an address, or a call's target.
+  struct CodeRelocation {
+    enum Field : uint8_t { LowWord, HighWord, Target } field;
+    uint64_t offset;  // of the instruction, in the function's code
+    enum Kind : uint8_t { OfStorage, OfCode, Outside } kind;
+    std::string name;  // of the function outside
+    size_t target = 0;  // the storage
+    uint64_t addend = 0;  // in it, or in the function's own code
+  };
   struct Parameter { uint32_t offset, size; };
   struct Function {
     std::string name;
@@ -21,7 +30,8 @@ struct Cubin {
     std::vector<Parameter> parameters;  // relative to the base
     uint32_t shared_bytes = 0, shared_align = 16, stack_bytes = 0, registers = 0;
     uint32_t most_threads = 0, required_block[3] = {0, 0, 0};  // of a block; 0: any
-    bool is_kernel = false, has_relocations = false;
+    std::vector<CodeRelocation> relocations;
+    bool is_kernel = false;
   };
   // A section whose contents lie in the device's memory.
   struct Storage {

@@ -56,7 +56,6 @@ bool is_among(const std::string& mnemonic, std::initializer_list<const char*> al
 
 FunctionDecoder::FunctionDecoder(const Cubin::Function& function, const ConstantBanks& banks)
     : function_(function), banks_(banks) {
-  if (function.has_relocations) throw Unsupported(function.name + ": machine code that is not linked");
   if (function.code.size() > kMaxCodeBytes) throw Unsupported(function.name + ": too much machine code");
 }
 
@@ -122,6 +121,12 @@ uint32_t FunctionDecoder::append_row(uint32_t word) {
   made_.constants.resize(made_.constants.size() + kRowBytes);
   std::fill_n(reinterpret_cast<uint32_t*>(made_.constants.data() + made_.constants.size() - kRowBytes), kWarpSize, word);
   return offset;
+}
+
+uint32_t FunctionDecoder::constant_pair(uint64_t value) {
+  const uint32_t low = append_row(static_cast<uint32_t>(value));
+  append_row(static_cast<uint32_t>(value >> 32));
+  return low;
 }
 
 uint32_t FunctionDecoder::constant(uint32_t word) {

@@ -53,6 +53,7 @@ class FunctionDecoder {
   uint32_t vote() const { return vote_; }  // where a barrier of the block leaves a count, and behind it a predicate
   uint32_t vote_predicate() const { return vote_ + kRowBytes; }
   uint32_t constant(uint32_t word);  // the same in all lanes
+  uint32_t constant_pair(uint64_t value);
   uint32_t bank_word(uint32_t bank, uint32_t offset);
   const ConstantBanks& banks() const { return banks_; }
   std::string_view own_bank(uint32_t bank) const;

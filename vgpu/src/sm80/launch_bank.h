@@ -14,5 +14,6 @@ constexpr uint64_t kWindowBytes = 1 << 24;
 
 // The addresses of functions outside of a module, such as vprintf.
 constexpr uint64_t kOutsideBegin = kLocalWindowBegin + (uint64_t(1) << 32);
+constexpr uint64_t kTargetMask = (uint64_t(1) << 47) - 1;  // of an address what a direct call names
 
 }  // namespace vgpu::sm80

@@ -10,6 +10,8 @@
 namespace vgpu::sm80 {
 namespace {
 
+constexpr uint32_t kTargetBegin = 34;  // the first bit of a call's target, which has as many as kTargetMask
+constexpr uint64_t kTargetHighMask = kTargetMask >> (64 - kTargetBegin);
 constexpr const char *kConstants = ".nv.constant3", *kAddresses = ".nv.constant4";
 
 }  // namespace
@@ -60,7 +62,41 @@ const DecodedFunction* LoadedCubin::program(const std::string& name) {
   if (known != programs_.end()) return known->second.get();
   const auto found = functions_.find(name);
   if (found == functions_.end()) return nullptr;
-  return (programs_[name] = std::make_unique<DecodedFunction>(FunctionDecoder(*found->second, banks_).run())).get();
+  Cubin::Function function = *found->second;
+  const std::string code = linked(function);
+  function.code = code;
+  return (programs_[name] = std::make_unique<DecodedFunction>(FunctionDecoder(function, banks_).run())).get();
+}
+
+uint64_t LoadedCubin::address_in(const Cubin::Function& of, const Cubin::CodeRelocation& one) const {
+  if (one.kind == Cubin::CodeRelocation::OfStorage) return reinterpret_cast<uint64_t>(memory_.places[one.target]) + one.addend;
+  if (one.kind == Cubin::CodeRelocation::Outside) {
+    if (const uint64_t address = outside_address(one.name)) return address;
+    throw Unsupported(of.name + ": machine code that calls " + one.name);
+  }
+  // Where a call that leads outside returns to: nobody reads it here.
+  if (one.name == of.name && one.addend && one.field != Cubin::CodeRelocation::Target) return one.addend;
+  throw Unsupported(of.name + ": machine code that takes the address of " + one.name);
+}
+
+std::string LoadedCubin::linked(const Cubin::Function& of) const {
+  std::string code(of.code);
+  for (const Cubin::CodeRelocation& one : of.relocations) {
+    const uint64_t address = address_in(of, one);
+    uint64_t words[2];
+    std::memcpy(words, code.data() + one.offset, sizeof words);
+    if (one.field == Cubin::CodeRelocation::Target) {
+      if (words[0] >> kTargetBegin || words[1] & kTargetHighMask)
+        throw Unsupported(of.name + ": a call's target with an addend");
+      const uint64_t target = address & kTargetMask;
+      words[0] |= target << kTargetBegin, words[1] |= target >> (64 - kTargetBegin);
+    } else {
+      if (words[0] >> 32) throw Unsupported(of.name + ": half of an address with an addend");
+      words[0] |= (one.field == Cubin::CodeRelocation::LowWord ? address : address >> 32) << 32;
+    }
+    std::memcpy(code.data() + one.offset, words, sizeof words);
+  }
+  return code;
 }
 
 const KernelSignature* LoadedCubin::signature(const std::string& kernel) {

@@ -37,6 +37,9 @@ class LoadedCubin : public CodeModule {
 
   void place_storages();
   void relocate();
+  // Its code with the addresses that its relocations name; Unsupported: one of them is not known.
+  std::string linked(const Cubin::Function& of) const;
+  uint64_t address_in(const Cubin::Function& of, const Cubin::CodeRelocation& one) const;
 
   std::string image_, name_;
   Cubin cubin_;

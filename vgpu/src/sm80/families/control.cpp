@@ -4,6 +4,7 @@
 // on it, BREAK takes lanes out.  It is kept per lane, for lanes that have parted use one barrier at the same time.
 #include "operands.h"
 #include "select.h"
+#include "sm80/launch_bank.h"
 #include "sm80/outside_functions.h"
 
 namespace vgpu::sm80 {
@@ -80,9 +81,10 @@ bool select_computed_branch(FunctionDecoder& d, const Decoded& c, Instruction& i
 
 bool select_call_outside(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   constexpr uint32_t kFirstArgument = 4;  // of the calling convention, and of the result
-  if (c.row->opcode != 0x343) return false;
   i.kind = InstructionKind::SchedulingPoint, i.execute = call_outside;
-  i.a = d.read_register(c.bits(24, 8)), i.b = i.d = d.written_register(kFirstArgument);
+  if (c.row->opcode == 0x343) i.a = d.read_register(c.bits(24, 8));
+  else i.a = d.constant_pair((kOutsideBegin & ~kTargetMask) | c.encoding.bits(34, 47));
+  i.b = i.d = d.written_register(kFirstArgument);
   return true;
 }
 
