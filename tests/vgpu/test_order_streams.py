@@ -186,4 +186,6 @@ def test_not_ordered(program, tmp_path):
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](Program())
+    started = Program()
+    globals()[sys.argv[1]](started)
+    started.cuda.cuCtxSynchronize()  # a host function that still runs when the interpreter ends would end it
