@@ -224,3 +224,8 @@ KERNEL(asserted) {
   assert(in[i] != 5);
   out[i] = 1;
 }
+
+// direct_calls.cubin holds `printed` and `asserted` as separate compilation links them: relocations in the code name what they
+// call and their texts.  nvcc -ptx -arch=compute_80 warps.cu && sed -i 's/^.version .*/.version 8.4/' warps.ptx, then
+// ptxas -arch=sm_80 -c -o warps.o warps.ptx of CUDA 12.4 and
+// nvlink -arch=sm_80 --kernels-used=printed,asserted -o direct_calls.cubin warps.o.
