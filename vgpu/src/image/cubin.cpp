@@ -226,11 +226,13 @@ class Reader {
     constexpr uint32_t kLowWord = 0x38, kHighWord = 0x39, kTarget = 0x3a;
     constexpr uint64_t kInstruction = 16;
     const uint64_t type = ELF64_R_TYPE(one.r_info);
-    if (type < kLowWord || type > kTarget) throw Unsupported(of.name + ": code with a relocation that is not known");
     if (one.r_offset > of.code.size() || of.code.size() - one.r_offset < kInstruction) fail("a relocation outside of its code");
     const Symbol to = symbol(ELF64_R_SYM(one.r_info));
     Made made;
-    made.field = type == kLowWord ? Made::LowWord : type == kHighWord ? Made::HighWord : Made::Target;
+    made.field = type == kLowWord    ? Made::LowWord
+                 : type == kHighWord ? Made::HighWord
+                 : type == kTarget   ? Made::Target
+                                     : Made::Unknown;
     made.offset = one.r_offset, made.name = to.name, made.addend = to.entry.st_value + addend;
     const auto held = storage_index_.find(to.entry.st_shndx);
     made.kind = to.entry.st_shndx == SHN_UNDEF ? Made::Outside : Made::OfCode;

@@ -14,7 +14,7 @@ namespace vgpu {
 struct Cubin {
   // What is written into a function's code when it is linked: half of an address, or a call's target.
   struct CodeRelocation {
-    enum Field : uint8_t { LowWord, HighWord, Target } field;
+    enum Field : uint8_t { Unknown, LowWord, HighWord, Target } field;
     uint64_t offset;  // of the instruction, in the function's code
     enum Kind : uint8_t { OfStorage, OfCode, Outside } kind;
     std::string name;  // of the function outside

@@ -82,6 +82,7 @@ uint64_t LoadedCubin::address_in(const Cubin::Function& of, const Cubin::CodeRel
 std::string LoadedCubin::linked(const Cubin::Function& of) const {
   std::string code(of.code);
   for (const Cubin::CodeRelocation& one : of.relocations) {
+    if (one.field == Cubin::CodeRelocation::Unknown) throw Unsupported(of.name + ": machine code that is not linked");
     const uint64_t address = address_in(of, one);
     uint64_t words[2];
     std::memcpy(words, code.data() + one.offset, sizeof words);
