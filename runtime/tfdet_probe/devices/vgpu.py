@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from tfdet_common import order_report
-from tfdet_common.virtual_gpu import AXES, CPU_FALLBACKS, FOLDER, NAME, environ
+from tfdet_common.virtual_gpu import AXIS_VARIABLES, CPU_FALLBACKS, FOLDER, NAME, environ
 
 from .base import Device
 
@@ -32,7 +32,7 @@ class Vgpu(Device):
         Whatever the caller has set, a record says all that changes its bits: there are no CPU fallbacks, since a call
         of a vendor library is not supported here, and placement and number of multiprocessors are the default.
         """
-        for name in (CPU_FALLBACKS,) + AXES:
+        for name in (CPU_FALLBACKS,) + AXIS_VARIABLES:
             os.environ.pop(name, None)
         folder = _folder()
         restarted = os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] == folder
