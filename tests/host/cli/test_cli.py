@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -189,7 +190,14 @@ def test_a_proof_tells_how_many_cases_it_rests_on() -> None:
     assert str(verdict_text(cell)).endswith("2 of 3 cases' control differed")
 
 
-@pytest.mark.parametrize(("option", "ran"), [([], ["tf2.21 cpu", "tf2.15 vgpu"]), (["--full"], ["tf2.21 cpu"])])
+@pytest.mark.parametrize(
+    ("option", "ran"),
+    [
+        ([], ["tf2.21 cpu", "tf2.15 vgpu"]),
+        (["--full"], ["tf2.21 cpu"]),
+        (["--framework", "torch"], ["torch2.13 cpu", "torch2.14 vgpu"]),
+    ],
+)
 def test_quickstart_always_ends_with_what_is_next(
     checkout: Project, tmp_path: Path, option: list[str], ran: list[str]
 ) -> None:
@@ -199,13 +207,14 @@ def test_quickstart_always_ends_with_what_is_next(
         ".venv/bin/python": "",
         ".venv/bin/tfdet": 'echo "$@"; exit 4',
     }
-    for name, text in {**stand_ins, "scripts/quickstart": ""}.items():
+    for name, text in stand_ins.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"#!/bin/bash\n{text}\n")
         path.chmod(0o755)
+    for name in ("quickstart", "quickstart-torch"):
+        shutil.copy(checkout.root / "scripts" / name, tmp_path / "scripts")
     script = tmp_path / "scripts" / "quickstart"
-    script.write_text((checkout.root / "scripts" / "quickstart").read_text())
     done = subprocess.run([script, *option], capture_output=True, text=True, timeout=300)
     asked = [line.split() for line in done.stdout.splitlines()]
     assert [f"{words[1]} {words[5]}" for words in asked if words[:1] == ["run"]] == ran

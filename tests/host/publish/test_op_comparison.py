@@ -198,7 +198,7 @@ def test_the_quickstart_of_another_framework_is_asked_for_by_name(checkout: Proj
     )
     assert (done.returncode, "usage: scripts/quickstart" in done.stderr) == (2, True)
     text = (checkout.root / "scripts" / "quickstart-torch").read_text("utf-8")
-    assert f"run {KEY} --engine venv --device cpu" in text
+    assert f"run {KEY} cpu" in text
 
 
 def test_code_that_no_build_carries_is_named_at_its_release(checkout: Project, status: Status) -> None:
