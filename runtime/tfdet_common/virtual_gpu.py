@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # for type comments alone
 NAME = "tfdet virtual GPU"  # prefix of the device name that frameworks see
 FOLDER = "TFDET_VGPU"  # variable: the folder of its libraries, loaded instead of NVIDIA's
 CPU_FALLBACKS = "VGPU_CPU_FALLBACKS"  # variable: vendor libraries computed on the CPU; never evidence
+CODE = "VGPU_CODE"  # variable: PTX or machine code, where a container has both
 AXIS_VARIABLES = ("VGPU_PLACEMENT", "VGPU_MULTIPROCESSORS")  # what changes bits besides a schedule
 SCHEDULES = "serial, reverse, random:SEED, adversary:SEED, atomics:SEED, pct:SEED,DEPTH, exchange or lanes"
 _DECISIONS = re.compile(r"([0-9]{1,19}):([0-9]{1,19})(?:-([0-9]{1,19}))?")  # LAUNCH:FIRST-LAST or LAUNCH:INDEX

@@ -39,9 +39,14 @@ def test_what_is_added_is_read_again(path):
 
 def test_what_a_device_adds_to_its_name_is_not_asked_for(path):
     device = {"kind": "vgpu", "model": "vgpu-sm70"}
-    report = dict(REPORT, differed=[1], schedules=["reverse"], digests=["aa", "bb"])
-    found = build_record({"device": device}, [report], {}, lambda schedules: {"schedules": schedules})
-    assert found["device"] == dict(device, details={"schedules": ["reverse"]})
+    report = dict(REPORT, differed=[1], schedules=["reverse"], codes=["ptx"], digests=["aa", "bb"])
+    found = build_record(
+        {"device": device},
+        [report, dict(REPORT, codes=["sass", "ptx"])],
+        {},
+        lambda schedules, codes: {"schedules": schedules, "code": codes},
+    )
+    assert found["device"] == dict(device, details={"schedules": ["reverse"], "code": ["ptx", "sass"]})
     Journal(path).add(found)
     assert list(Journal(path).find_all({"device": device})) == [found]
     assert list(Journal(path).find_all({"device": dict(device, model="vgpu-sm80")})) == []

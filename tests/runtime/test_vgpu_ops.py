@@ -24,8 +24,8 @@ with tensorflow.device("/GPU:0"):
 SUM = ["--source", "unsorted-segment-sum", "--solution", "ED"]
 
 
-def run(out: Path, *arguments: str) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "tfdet", "run", "tf2.0", "--device", "vgpu", "--out", str(out), *arguments]
+def run(out: Path, *arguments: str, key: str = "tf2.0") -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "tfdet", "run", key, "--device", "vgpu", "--out", str(out), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
@@ -39,10 +39,19 @@ def test_an_op_differs_by_itself_and_not_under_its_solution(tmp_path: Path) -> N
     assert {place for record in first for place in record["ran_on"]} == {"GPU:0"}
     shown = {(record["solution"], record["observation"]) for record in first}
     assert shown == {("none", "differs"), ("ED", "equal")}
+    assert {tuple(record["device"]["details"]["code"]) for record in first} == {("ptx",)}
     schedules = [record["device"]["details"]["schedules"] for record in first if record["solution"] == "none"]
     assert all(set(seen) <= {"reverse", "random:2", "adversary:3", "random:4", "adversary:5"} for seen in schedules)
     again = run(tmp_path / "again.jsonl", *SUM, *often)
     assert [record["digests"] for record in again] == [record["digests"] for record in first]
+
+
+def test_pytorch_runs_its_machine_code_and_a_record_says_so(tmp_path: Path) -> None:
+    chosen = ["--source", "torch-index-add", "--case", "large-index-add-eager", "--repeats", "2", "--processes", "1"]
+    records = run(tmp_path / "records.jsonl", *chosen, "--solution", "none", "--solution", "UDA", key="torch2.14")
+    shown = {(record["solution"], record["observation"]) for record in records}
+    assert shown == {("none", "differs"), ("UDA", "equal")}
+    assert {tuple(record["device"]["details"]["code"]) for record in records} == {("sass",)}
 
 
 def test_ops_are_proved_or_have_a_reason(tmp_path: Path) -> None:

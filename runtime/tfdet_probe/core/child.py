@@ -106,6 +106,7 @@ def _run_case(job, directory):
         _write_report(dict(report, whole=True), job, directory)  # so that it survives a profiler that kills the process
         report["kernels"] = framework.kernels(runner.run)
     _check_device_complete(device)
+    report["codes"] = device.codes()
     return report
 
 

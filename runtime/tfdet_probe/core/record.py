@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # for type comments alone
     from typing import Callable  # noqa: F401
 
 
-def build_record(key, reports, provenance, details=lambda schedules: None):
+def build_record(key, reports, provenance, details=lambda schedules, codes: None):
     # type: (dict, list[dict], dict, Callable) -> dict
     """Build a record from the reports of the processes of one case.
 
@@ -26,11 +26,15 @@ def build_record(key, reports, provenance, details=lambda schedules: None):
     record = dict(key, schema=SCHEMA)
     record.update(provenance)
     record.update(_statistics(reports))
-    more = details([schedule for report in reports for schedule in report.get("schedules", ())])
+    more = details(_listed(reports, "schedules"), sorted(set(_listed(reports, "codes"))))
     if more:
         record["device"] = dict(key["device"], details=more)
     record["checksum"] = checksum(record)
     return record
+
+
+def _listed(reports, name):
+    return [word for report in reports for word in report.get(name, ())]
 
 
 def _statistics(reports):

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for type comments alone
-    from typing import Callable  # noqa: F401
+    from typing import Callable, Sequence  # noqa: F401
 
     from tfdet_common.order_report import OrderReport  # noqa: F401
     from tfdet_probe.frameworks.base import Framework  # noqa: F401
@@ -64,9 +64,17 @@ class Device(object):
             The schedule of the run, if the device has schedules.
         """
 
-    def details(self, schedules):
-        # type: (list[str]) -> dict[str, object] | None
-        """Fields of the record's device beside its model.  schedules: of the runs that differed."""
+    def codes(self):
+        # type: () -> list[str]
+        """The kinds of code that kernels of this process ran, if the device has a choice."""
+        return []
+
+    def details(self, schedules, codes=()):
+        # type: (list[str], Sequence[str]) -> dict[str, object] | None
+        """Fields of the record's device beside its model.
+
+        schedules: of the runs that differed.  codes: what codes() told in any process.
+        """
 
     def enable_proofs(self):
         # type: () -> None

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from tfdet_common import order_report
-from tfdet_common.virtual_gpu import AXIS_VARIABLES, CPU_FALLBACKS, FOLDER, NAME, environ
+from tfdet_common.virtual_gpu import AXIS_VARIABLES, CODE, CPU_FALLBACKS, FOLDER, NAME, environ
 
 from .base import Device
 
@@ -30,9 +30,10 @@ class Vgpu(Device):
         """Restart the process with the virtual GPU's libraries first in LD_LIBRARY_PATH, which the loader reads once.
 
         Whatever the caller has set, a record says all that changes its bits: there are no CPU fallbacks, since a call
-        of a vendor library is not supported here, and placement and number of multiprocessors are the default.
+        of a vendor library is not supported here, and placement, number of multiprocessors and the choice of code are
+        the default.
         """
-        for name in (CPU_FALLBACKS,) + AXIS_VARIABLES:
+        for name in (CPU_FALLBACKS, CODE) + AXIS_VARIABLES:
             os.environ.pop(name, None)
         folder = _folder()
         restarted = os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] == folder
@@ -54,9 +55,13 @@ class Vgpu(Device):
             raise ValueError("the virtual GPU does not know the schedule {}".format(schedule))
         return schedule
 
-    def details(self, schedules):
+    def codes(self):
+        return _library().vgpu_codes().decode("ascii").split()
+
+    def details(self, schedules, codes=()):
         with open(os.path.join(_folder(), "sources")) as digest:
-            return {"sources": digest.read().strip(), "reference": _REFERENCE, "schedules": schedules[:_MAX_SCHEDULES]}
+            found = {"sources": digest.read().strip(), "reference": _REFERENCE, "schedules": schedules[:_MAX_SCHEDULES]}
+        return dict(found, code=codes) if codes else found
 
     def __init__(self):
         self._report = ""  # the file that the device appends to, if it proves
@@ -96,5 +101,5 @@ def _schedule(number):
 
 def _library():
     library = ctypes.CDLL(_LIBRARY)
-    library.vgpu_unsupported_calls.restype = ctypes.c_char_p
+    library.vgpu_unsupported_calls.restype = library.vgpu_codes.restype = ctypes.c_char_p
     return library

@@ -43,7 +43,8 @@ class DeviceKind(StrictModel):
     models: Text | None = Field(
         default=None, description="a pattern of its models' keys, where nothing else tells them"
     )
-    details: list[Text] = Field(default=[], description="what its records may say in device.details")
+    details: list[Text] = Field(default=[], description="what its records say in device.details")
+    optional_details: list[Text] = Field(default=[], description="what they may say there besides")
     capabilities: dict[Text, Text] = Field(
         default={}, description="compute capabilities, by a word that a model's key has between its dashes"
     )

@@ -320,12 +320,14 @@ def _uncounted_devices(
 
 def _records(records: Sequence[Record], signer_of: Callable[[Record], str]) -> FactTable:
     table = FactTable("case", "solution", "device", "observation", "differed", "distinct", "ulp", "median", "ran on",
-                   "machine", "started", "signer", "what it said")  # fmt: skip
+                   "code", "machine", "started", "signer", "what it said")  # fmt: skip
     for r in records:
         median = f"{r.median_seconds * 1e3:.2f} ms" if r.median_seconds is not None else ""
         said = f"{r.error.type}: {r.error.message}" if r.error else ""
+        code = (r.device.details or {}).get("code")
+        places = " ".join(r.ran_on), " ".join(code) if isinstance(code, list) else ""
         table.add(r.case, r.solution, r.device.model, r.observation, f"{r.differed}/{r.runs}", str(r.distinct),
-                  "" if r.max_ulp is None else str(r.max_ulp), median, " ".join(r.ran_on), r.machine, r.started,
+                  "" if r.max_ulp is None else str(r.max_ulp), median, *places, r.machine, r.started,
                   signer_of(r), said[:160])  # fmt: skip
     return table
 

@@ -26,6 +26,7 @@ _WORD = re.compile("[a-z0-9:]+").fullmatch  # a detail is a key or a hash, and n
 
 _ABSENT = (None, UNSET)
 _SCHEDULES = ("reference", "schedules")  # of what the virtual GPU adds
+_CODES = ("ptx", "sass")
 
 
 class _Build(NamedTuple):
@@ -160,12 +161,12 @@ def _fixed(
 
 def _odd(kind: DeviceKind, model: str, details: Mapping[str, object]) -> Iterator[str]:
     """What a record adds that its kind does not tell of, or not in these words, or does not add."""
-    if strange := details.keys() - set(kind.details):
+    if strange := details.keys() - {*kind.details, *kind.optional_details}:
         yield f"{model} has no {', '.join(sorted(strange))}"
     if kind.virtual and (missing := set(kind.details) - details.keys()):
         yield f"{model} tells no {', '.join(sorted(missing))}: what ran, and in which orders"
     for name, value in sorted(details.items()):
         texts = [str(text) for text in (value if isinstance(value, list) else [value])]
-        known = is_schedule if name in _SCHEDULES else _WORD
+        known = is_schedule if name in _SCHEDULES else _CODES.__contains__ if name == "code" else _WORD
         if odd := next((text for text in texts if not (_WORD(text) and known(text))), None):
             yield f"{model} has no {name} {odd!r}"

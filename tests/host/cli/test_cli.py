@@ -164,6 +164,16 @@ def test_status_of_one_file_alone(copy: Project, line: Callable[..., bytes], tmp
     assert verdict("--no-store") == "not shown to differ"
 
 
+def test_show_says_which_code_ran(copy: Project, line: Callable[..., bytes]) -> None:
+    details = {"reference": "serial", "schedules": [], "sources": "0" * 12, "code": ["ptx", "sass"]}
+    device = {"kind": "vgpu", "model": "vgpu-sm70", "details": details}
+    path = copy.root / "records.jsonl"
+    path.write_bytes(line(device=device, ran_on=["GPU:0"], case_hash=min(current_hashes(copy)["bias-add-backprop"])))
+    assert tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
+    shown = tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout.splitlines()
+    assert any(" GPU:0 ptx sass " in " ".join(row.split()) for row in shown)
+
+
 @pytest.mark.parametrize(
     "arguments", [["--no-store"], ["--environment", "tf2.0", "--check"], ["--environment", "tf2.0", "--write"]]
 )

@@ -95,6 +95,7 @@ IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("a schedule that does not exist", "equal", emulated(schedules=["reverse", "sideways:7"])),
     ("a seed that is none", "equal", emulated(schedules=["random:x"])),
     ("a reference that does not exist", "equal", emulated(reference="best")),
+    ("code that no kernel has", "equal", emulated(code=["python"])),
     ("a CPU with a proof", "equal", {"proof": proof_of(True)}),
     ("a kind that nobody knows", "equal", {"device": device_of("tpu")}),
     ("a model of another kind", "equal", {"device": {"kind": "cpu", "model": "nvidia-h100"}}),

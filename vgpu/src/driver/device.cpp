@@ -239,6 +239,7 @@ CudaResult Device::run(const Launch& launch) {
     if (launch.grid_workspace) std::memset(grid_workspace_, 0, kGridWorkspace);  // nobody has come to its barrier
     schedule_.begin_launch(launch.index);
     launches_++;
+    codes_.insert(launch.code);
     LaunchResult outcome = run_launch(launch, schedule_, memory_);
     instructions_ += outcome.instructions;
     if (log_) log_launch(launch, outcome);

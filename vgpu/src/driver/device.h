@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -124,6 +125,7 @@ class Device {
   CudaResult sticky_error() const;  // after a fault nothing runs any more, as on a card; nor does a host function's call
   float event_milliseconds() { return schedule_.event_milliseconds(); }
   uint64_t launches() const { return launches_; }
+  const std::set<std::string>& codes() const { return codes_; }  // names of Launch::code of what was launched; under the lock
   uint64_t instructions() const { return instructions_; }
   const std::string& last_error_message() const { return last_error_message_; }
 
@@ -150,6 +152,7 @@ class Device {
   int log_;
   uint64_t max_instructions_;
   uint64_t launches_ = 0, instructions_ = 0;
+  std::set<std::string> codes_;
   uint64_t launches_since_schedule_ = 0;  // launches under this schedule
   std::atomic<CudaResult> sticky_error_{kSuccess};
   size_t stack_bytes_ = kDefaultStack;

@@ -20,6 +20,17 @@ API int vgpu_set_schedule(const char* text) {
   return 0;
 }
 API uint64_t vgpu_launches() { return Device::get().launches(); }
+// The kinds of code that launches ran so far, as VGPU_CODE names them, one a line; valid until this thread's next call.
+API const char* vgpu_codes() {
+  thread_local std::string text;
+  wait_for_all();
+  Device& device = Device::get();
+  std::lock_guard<std::mutex> hold(device.lock());
+  const size_t of_ptx = device.codes().count("ptx");
+  text = of_ptx ? "ptx" : "";
+  if (device.codes().size() > of_ptx) text += text.empty() ? "sass" : "\nsass";
+  return text.c_str();
+}
 API uint64_t vgpu_instructions() { return Device::get().instructions(); }
 API const char* vgpu_last_error() { return Device::get().last_error_message().c_str(); }
 
