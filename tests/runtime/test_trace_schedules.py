@@ -36,6 +36,11 @@ def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:
     (line,) = lines
     assert line.startswith("kernel UnsortedSegmentCustomKernel: 16,384 atomics at PTX line 4865 on 32 addresses")
     assert line.endswith("rounding (a sum of floats)")
+    launch["code"] = "sm_80"
+    assert (
+        " atomics at byte 4865 of its machine code (sm_80) on 32 "
+        in schedules.replay_summary(replay, str(tmp_path))[1][0]
+    )
     assert Schedules().run_environment(3) is None
 
 

@@ -64,13 +64,15 @@ def _kernels(path):
         return []
     with io.open(path, encoding="utf-8") as launches:
         found = [launch for launch in map(json.loads, launches) if launch["order_dependent"]]
-    return sorted({_kernel_text(launch["kernel"], atomic) for launch in found for atomic in launch["order_dependent"]})
+    return sorted({_kernel_text(launch, atomic) for launch in found for atomic in launch["order_dependent"]})
 
 
-def _kernel_text(kernel, atomic):
-    return "kernel {}: {:,} atomics at PTX line {} on {:,} addresses; order affects {}".format(
-        demangled_name(kernel), atomic.get("atomics", 0), atomic.get("line", "?"), atomic.get("addresses", 0),
-        _SENSITIVITIES.get(atomic.get("order_sensitivity"), "the result"))
+def _kernel_text(launch, atomic):
+    code = launch.get("code", "ptx")
+    place = "PTX line {}" if code == "ptx" else "byte {} of its machine code (" + code + ")"
+    return "kernel {}: {:,} atomics at {} on {:,} addresses; order affects {}".format(
+        demangled_name(launch["kernel"]), atomic.get("atomics", 0), place.format(atomic.get("line", "?")),
+        atomic.get("addresses", 0), _SENSITIVITIES.get(atomic.get("order_sensitivity"), "the result"))
 
 
 def demangled_name(mangled):
