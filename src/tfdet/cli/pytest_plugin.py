@@ -61,12 +61,26 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--tfdet-prove"):
         config.option.tfdet_device, config.option.tfdet_repeats, config.option.tfdet_processes = "vgpu", 1, 1
     shared = getattr(config, "workerinput", {}).get("tfdet")
+    if config.getoption("--tfdet-device") == "vgpu" and not config.option.collectonly:
+        _preload_virtual_gpu()
     if shared is None:
         _check_out(config)
         made = TemporaryDirectory(prefix="tfdet-", ignore_cleanup_errors=True)
         config.add_cleanup(made.cleanup)
         shared = made.name
     config.stash[_SHARED] = Path(shared)
+
+
+def _preload_virtual_gpu() -> None:
+    """Test modules import their framework in this process, too: PyTorch does not start without CUDA's libraries."""
+    from tfdet.base.errors import TfdetError
+    from tfdet.base.paths import find_project
+    from tfdet.engines import vgpu
+
+    try:
+        vgpu.preload(vgpu.library_folder(find_project()))
+    except TfdetError as error:
+        raise pytest.UsageError(f"--tfdet-device vgpu: {error.cause}. {error.advice}") from error
 
 
 @pytest.hookimpl(optionalhook=True)

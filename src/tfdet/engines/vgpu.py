@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -35,6 +36,12 @@ def library_folder(project: Project, *, portable: bool = False) -> Path:
     if done.returncode:
         raise RunFailedError("the virtual GPU was not built", "See the compiler's messages above.")
     return Path(done.stdout.strip())
+
+
+def preload(folder: Path) -> None:
+    """Load its libraries into this process: what is imported later takes them for those that it links with."""
+    for library in sorted(folder.glob("lib*.so.*")):
+        ctypes.CDLL(str(library))
 
 
 def _installed_libraries() -> Path | None:

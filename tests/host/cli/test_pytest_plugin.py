@@ -131,7 +131,7 @@ def test_the_guide_is_followed_in_a_real_tensorflow(tf_python: Callable[[str], P
         assert "my-layer under" in done.stdout and "1 passed" in done.stdout
 
 
-ON_A_GPU = """
+OF_TENSORFLOW = """
 import tensorflow as tf
 from tfdet_probe import case
 
@@ -144,23 +144,47 @@ def test_segments(make):
 def test_steady(make):
     return make.forward(lambda x: tf.nn.relu(x) * 2.0, [make.uniform((64, 7))])
 """
+OF_PYTORCH = """
+import torch
+from tfdet_probe import case
+
+@case("segments", unplaced="a sum of ours", modes=["eager"])
+def test_segments(make):
+    index, values = make.integers(0, 7, (4096,), "int64"), make.uniform((4096, 4))
+    return make.forward(lambda i, x: x.new_zeros((7, 4)).index_add(0, i, x), [index, values])
+
+@case("steady", unplaced="a layer of ours", modes=["eager"])
+def test_steady(make):
+    return make.forward(lambda x: torch.relu(x) * 2.0, [make.uniform((64, 7))])
+"""
+
+
+def on_the_virtual_gpu(folder: Path, environments: str, module: str, *words: str) -> str:
+    """What pytest says in a real build for GPUs, where one was made: it is too large to be brought for this alone."""
+    there = sorted(cache_dir().glob(f"venvs/{environments}-gpu-*/complete"))
+    if not there:
+        pytest.skip(f"no {environments} for GPUs here: tfdet run ENV --device vgpu makes one")
+    (folder / "test_sums.py").write_text(module, "utf-8")
+    done = run_in(there[0].parent / "bin" / "python", folder, "--tfdet", *words)
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.mark.tensorflow
-def test_the_virtual_gpu_shows_what_a_processor_does_not(tmp_path: Path) -> None:
-    """In a real build for GPUs, where one was made: it is too large to be brought for this alone."""
-    there = sorted(cache_dir().glob("venvs/tf2.1[6-9]-gpu-*/complete"))
-    if not there:
-        pytest.skip("no TensorFlow 2.16 to 2.19 for GPUs here: tfdet run tf2.19 --device vgpu makes one")
-    (tmp_path / "test_sums.py").write_text(ON_A_GPU, "utf-8")
+@pytest.mark.parametrize(
+    ("environments", "module"), [("tf2.1[6-9]", OF_TENSORFLOW), ("torch2.*", OF_PYTORCH)], ids=["tensorflow", "torch"]
+)
+def test_the_virtual_gpu_shows_what_a_processor_does_not(tmp_path: Path, environments: str, module: str) -> None:
     device = ["--tfdet-device", "vgpu", "--tfdet-repeats", "3", "--tfdet-processes", "1"]
-    done = run_in(there[0].parent / "bin" / "python", tmp_path, "--tfdet", *device)
-    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    assert "segments under none: nondeterministic" in done.stdout
-    assert "steady under none: not shown to differ, 0 of" in done.stdout
-    done = run_in(there[0].parent / "bin" / "python", tmp_path, "--tfdet", "--prove")
-    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    assert "steady under none: schedule-independent, 0 of 1 runs differed" in done.stdout
+    told = on_the_virtual_gpu(tmp_path, environments, module, *device)
+    assert "segments under none: nondeterministic" in told
+    assert "steady under none: not shown to differ, 0 of" in told
+
+
+@pytest.mark.tensorflow
+def test_what_is_proved_passes(tmp_path: Path) -> None:
+    told = on_the_virtual_gpu(tmp_path, "tf2.1[6-9]", OF_TENSORFLOW, "--prove")
+    assert "steady under none: schedule-independent, 0 of 1 runs differed" in told
 
 
 def test_its_table_names_options_that_there_are_with_their_defaults(module: Path) -> None:
