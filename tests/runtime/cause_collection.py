@@ -1,0 +1,136 @@
+"""Programs with a known cause of their difference, each in a folder of `cause_programs/FRAMEWORK`, as users write them.
+
+The README of that folder explains `expected.toml`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent / "cause_programs"
+FRAMEWORKS = ("torch", "tensorflow")
+# Kinds of causes; each has at least two programs a framework, but for those that a framework has no example of.
+KINDS = ("hash-seed", "clock", "pid", "random", "listing", "mtime", "files", "completion", "memory", "addresses",
+         "switches", "one-thread", "one-worker")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """A kind of cause at a line, which is known by its text. why: a place that is right as well has a reason."""
+
+    kind: str
+    file: str
+    text: str
+    why: str = ""
+
+    def line(self, folder: Path) -> int:
+        """The number of the line; raises ValueError unless the file has it exactly once."""
+        lines = (folder / self.file).read_text("utf-8").splitlines()
+        found = [number for number, line in enumerate(lines, 1) if line.strip() == self.text]
+        if len(found) != 1:
+            raise ValueError(f"{folder.name}: {self.file} has {len(found)} lines {self.text!r}")
+        return found[0]
+
+    def is_at(self, folder: Path, place: Mapping[str, Any]) -> bool:
+        """place: of the answer of `locate --json`."""
+        return Path(place["file"] or "").name == Path(self.file).name and place["line"] == self.line(folder)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """The place to name first, and those that are right as well."""
+
+    place: Place
+    alternatives: tuple[Place, ...]
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        return (self.place, *self.alternatives)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Lines of a file, and what a good engineer writes instead."""
+
+    file: str
+    old: str
+    new: str
+
+    def apply(self, folder: Path) -> None:
+        path = folder / self.file
+        text = path.read_text("utf-8")
+        if text.count(self.old) != 1:
+            raise ValueError(f"{folder.name}: {self.file} has {text.count(self.old)} times {self.old!r}")
+        path.write_text(text.replace(self.old, self.new), "utf-8")
+
+
+@dataclass(frozen=True)
+class CauseProgram:
+    """One program.
+
+    Attributes:
+        causes: none for a clean program.
+        runs: in how many runs two surely differ; 2 unless it differs rarely.
+    """
+
+    folder: Path
+    about: str
+    causes: tuple[Cause, ...]
+    fix: str
+    changes: tuple[Change, ...]
+    runs: int
+    first_run_only: bool
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def framework(self) -> str:
+        return self.folder.parent.name
+
+    @property
+    def kinds(self) -> set[str]:
+        return {cause.place.kind for cause in self.causes}
+
+    def copy(self, to: Path, fixed: bool = False) -> Path:
+        """Copy the program, without its answers; fixed: and change it as a good engineer does."""
+        shutil.copytree(self.folder, to, ignore=shutil.ignore_patterns("expected.toml", "__pycache__"))
+        for change in self.changes if fixed else ():
+            change.apply(to)
+        return to
+
+
+def programs(framework: str, names: Iterable[str] = ()) -> list[CauseProgram]:
+    """Those of a framework, or only some; raises ValueError for a name that there is not."""
+    every = {path.parent.name: _read(path) for path in sorted((FOLDER / framework).glob("*/expected.toml"))}
+    if unknown := set(names) - set(every):
+        raise ValueError(f"no program of {framework}: {', '.join(sorted(unknown))}")
+    return [every[name] for name in names or every]
+
+
+def _read(path: Path) -> CauseProgram:
+    said = tomllib.loads(path.read_text("utf-8"))
+    program = CauseProgram(
+        folder=path.parent,
+        about=said.pop("about"),
+        causes=tuple(_cause(one) for one in said.pop("causes", [])),
+        fix=said.pop("fix", ""),
+        changes=tuple(Change(**one) for one in said.pop("changes", [])),
+        runs=said.pop("runs", 2),
+        first_run_only=said.pop("first_run_only", False),
+    )
+    if said:
+        raise ValueError(f"{path}: unknown: {', '.join(said)}")
+    return program
+
+
+def _cause(said: dict[str, Any]) -> Cause:
+    more = said.pop("also_accept", [])
+    main = Place(**said)
+    return Cause(main, tuple(Place(**{"kind": main.kind, "file": main.file, **one}) for one in more))

@@ -1,0 +1,63 @@
+"""The collection of causes: each answer fits its program. Whether the answers are true:
+benchmarks/causes_truth.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cause_collection import FRAMEWORKS, KINDS, CauseProgram, Place, programs
+
+EVERY = [program for framework in FRAMEWORKS for program in programs(framework)]
+
+
+@pytest.fixture(params=EVERY, ids=lambda one: f"{one.framework}-{one.name}")
+def program(request: pytest.FixtureRequest) -> CauseProgram:
+    return request.param
+
+
+def test_a_program_has_a_cause_and_a_fix_or_is_clean(program: CauseProgram) -> None:
+    assert program.name.startswith("clean_") == (not program.causes)
+    assert bool(program.causes) == bool(program.fix) == bool(program.changes)
+    assert program.kinds <= set(KINDS)
+
+
+def test_each_place_is_one_line_of_its_file(program: CauseProgram) -> None:
+    for place in (place for cause in program.causes for place in cause.places):
+        assert place.line(program.folder) > 0
+        assert place.kind in KINDS
+
+
+def test_a_place_that_is_right_as_well_has_a_reason(program: CauseProgram) -> None:
+    assert all(place.why for cause in program.causes for place in cause.alternatives)
+
+
+def test_its_fix_changes_the_copy_that_runs(program: CauseProgram, tmp_path: Path) -> None:
+    plain, fixed = program.copy(tmp_path / "plain"), program.copy(tmp_path / "fixed", fixed=True)
+    changed = {path.name for path in plain.rglob("*.py") if path.read_text() != (fixed / path.name).read_text()}
+    assert changed == {change.file for change in program.changes}
+    for path in fixed.glob("*.py"):
+        compile(path.read_text("utf-8"), str(path), "exec")
+    assert not list(plain.glob("expected.toml"))
+
+
+def test_the_wrong_line_of_a_file_is_told_from_the_right_one(program: CauseProgram) -> None:
+    for cause in program.causes:
+        line = cause.place.line(program.folder)
+        assert cause.place.is_at(program.folder, {"file": f"/copy/{cause.place.file}", "line": line})
+        assert not cause.place.is_at(program.folder, {"file": f"/copy/{cause.place.file}", "line": line + 1})
+        assert not cause.place.is_at(program.folder, {"file": "/copy/other.py", "line": line})
+
+
+def test_a_text_that_is_not_one_line_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("a = 1\nb = 2\na = 1\n")
+    for text in ("a = 1", "c = 3"):
+        with pytest.raises(ValueError, match="lines"):
+            Place("clock", "main.py", text).line(tmp_path)
+    assert Place("clock", "main.py", "b = 2").line(tmp_path) == 2
+
+
+def test_a_name_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match="no program of torch: no_such"):
+        programs("torch", ["no_such"])
