@@ -2,9 +2,9 @@
 
     python benchmarks/causes_truth.py PYTHON {torch,tensorflow} [NAME...] [--runs 3]
 
-PYTHON: an interpreter with the framework.  Runs are compared by the digests of their final weights, without probes.  As
-it is, a program must differ within the runs that its answers allow; a clean one must not; one of which only the
-first run differs must agree from the second on.  With its fix, all must agree.  Exit code 1 if a program does otherwise.
+PYTHON: an interpreter with the framework.  Runs are compared by the digests of their final weights, without probes.
+As it is, a program must differ within the runs that its answers allow; a clean one must not; one of which only the
+first run differs must agree from the second on.  With its fix, all must agree.  Exit code 1 if one does otherwise.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "runtime"), str(ROOT / "tests" / "runtime")]
 from cause_collection import FRAMEWORKS, CauseProgram, programs  # noqa: E402
 
+from tfdeterminism.trace.schema.format import TraceFormatError  # noqa: E402
 from tfdeterminism.trace.search.search import _digest_of  # noqa: E402
 
 Run = Callable[[Path], str]  # the folder of a program -> what it ended with
@@ -47,7 +48,7 @@ def faults_of(program: CauseProgram, folder: Path, runs: int, run: Run) -> list[
     """What the answers of a program say and its runs do not."""
     try:
         return _faults_of(program, folder, runs, run)
-    except RuntimeError as error:
+    except (RuntimeError, TraceFormatError) as error:
         return [str(error)]
 
 
