@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy
 import pytest
 from collection import TORCH_ENVIRONMENTS, Program, faults, programs
-from forks import Forks, environ, traced
+from forks import TRACE, Forks, environ, traced
 
 from tfdeterminism.trace.causes import trace_diff
 from tfdeterminism.trace.schema.reader import Trace, load
@@ -223,3 +223,34 @@ def test_advice_is_applied_without_a_change_of_the_program(torch_forks: Forks, t
 
 def program_of(name: str) -> Program:
     return next(one for one in programs(ENVIRONMENT) if one.name == name)
+
+
+INHERITED = """
+import os, torch
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def step():
+    optimizer.zero_grad()
+    model(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+
+for train in (step, lambda: None):
+    child = os.fork()
+    if not child:
+        train()
+        raise SystemExit
+    os.waitpid(child, 0)
+step()
+"""
+
+
+@pytest.mark.tensorflow
+def test_a_fork_trains_what_it_inherits_only_if_it_steps(torch_python: Path, tmp_path: Path) -> None:
+    """The worker of a pool, say, that is killed when it has done its work: its weights are its parent's."""
+    (tmp_path / "program.py").write_text(INHERITED)
+    command = [str(torch_python), *TRACE, "run", "--level", "none", "--out", str(tmp_path / "A"), "--"]
+    subprocess.run([*command, str(tmp_path / "program.py")], env=environ(), check=True, capture_output=True)
+    assert sorted(path.name for path in (tmp_path / "A").iterdir()) == ["trace-0.fork-1.tfdt", "trace-0.tfdt"]
+    weights = [load(str(path)).end["weights"] for path in (tmp_path / "A").iterdir()]
+    assert weights[0] == weights[1]  # each has stepped once

@@ -5,6 +5,7 @@ import itertools
 import weakref
 
 import torch
+from torch.optim import optimizer as optimizers
 
 from .. import digest
 from . import digests
@@ -16,6 +17,7 @@ class Weights(object):
     def __init__(self, recorder, modules, wrappers):
         self._recorder, self._modules = recorder, modules
         self._optimizers = []  # weak references
+        self._inherited = set()  # numbers of those that the parent of this fork made, and this process never used
         self._final = {}       # label: digest of what is gone
         wrappers.wrap(torch.optim.Optimizer, "__init__", self._on_optimizer_created)
 
@@ -27,7 +29,7 @@ class Weights(object):
         weakref.finalize(optimizer, self._on_optimizer_freed, number, groups).atexit = False
 
     def _on_optimizer_freed(self, number, groups):
-        if self._recorder.active:
+        if self._recorder.active and number not in self._inherited:
             with self._recorder.unrecorded():
                 self._final.update(_digests(self._labelled([(number, groups)])))
 
@@ -48,9 +50,14 @@ class Weights(object):
     def on_fork(self):
         """In a fork: what is inherited is the parent's, unless it trains here."""
         self._final = {}
+        self._inherited = set(range(len(self._optimizers)))
+        optimizers.register_optimizer_step_post_hook(self._stepped)
+
+    def _stepped(self, optimizer, args, kwargs):
+        self._inherited -= {number for number in self._inherited if self._optimizers[number]() is optimizer}
 
     def _alive(self):
-        found = [(number, one()) for number, one in enumerate(self._optimizers)]
+        found = [(number, one()) for number, one in enumerate(self._optimizers) if number not in self._inherited]
         groups = [(number, optimizer.param_groups) for number, optimizer in found if optimizer is not None]
         return groups or ([] if self._optimizers else [(0, [{"params": _leaves()}])])
 
