@@ -295,7 +295,8 @@ def started(python: Path, *arguments: str) -> subprocess.Popen[str]:
 @pytest.mark.tensorflow
 def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]) -> None:
     """In TensorFlow 2.0, where enable_op_determinism does not exist yet."""
-    search = started(tf_python("tf2.0"), "--json", "--max-runs", "12", "--", str(PROGRAMS / "crop_race.py"))
+    options = ("--trace-only", "--json", "--max-runs", "12")
+    search = started(tf_python("tf2.0"), *options, "--", str(PROGRAMS / "crop_race.py"))
     said, progress = search.communicate()
     assert search.returncode == 1, progress
     found = json.loads(said)
@@ -310,7 +311,7 @@ def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]
 
 @pytest.mark.tensorflow
 def test_a_clean_program_in_real_runs(tf_python: Callable[[str], Path]) -> None:
-    search = started(tf_python("tf1.14"), "--max-runs", "2", "--", str(PROGRAMS / "clean_session.py"))
+    search = started(tf_python("tf1.14"), "--trace-only", "--max-runs", "2", "--", str(PROGRAMS / "clean_session.py"))
     said, progress = search.communicate()
     assert search.returncode == 0, progress
     assert said == ("Verdict: No difference in 2 runs.\n  final weights: bit-identical to those of an untraced run\n")

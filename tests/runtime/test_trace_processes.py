@@ -222,8 +222,9 @@ def test_children_without_tensorflow_leave_nothing_and_load_nothing(
 @pytest.mark.tensorflow
 def test_the_search_finds_the_child(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     """The untraced runs differ by the weights of a child alone."""
-    job = Job([*TRACE, "locate", "--json", "--max-runs", "3", "--keep-traces", str(tmp_path / "kept"), "--",
-               str(PROGRAMS / "pool.py"), "os.fork", "noise"], fresh=True, alone=True)  # fmt: skip
+    options = ["--trace-only", "--json", "--max-runs", "3", "--keep-traces", str(tmp_path / "kept")]
+    program = [str(PROGRAMS / "pool.py"), "os.fork", "noise"]
+    job = Job([*TRACE, "locate", *options, "--", *program], fresh=True, alone=True)
     (ran,) = forks("tf2.0").run([job])
     assert ran.returncode == 1, ran.stderr[-3000:]
     found = json.loads(ran.stdout)

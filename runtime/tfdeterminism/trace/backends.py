@@ -59,6 +59,10 @@ class Backend(object):
     def apply_solutions(self, module, names):
         """Apply solutions in this process. module: the framework; names: keys of remedies.REMEDIES."""
 
+    def interpose(self, kinds, module):
+        """Note and pin what the framework gives to a program that another run could get otherwise. kinds: {name:
+        interpose.kinds.Kind}; module: the framework, which has just been imported."""
+
     def advice_lines(self, fault, op_type, on_gpu):
         """The lines of code that are advised. fault: a class of causes.advice; op_type: the op that differs."""
         return []

@@ -98,6 +98,8 @@ def locate(argv):
     parser.add_argument("--keep-traces", metavar="FOLDER", help="keep the traces there")
     parser.add_argument("--fix", action="store_true",
                         help="then run it with the advice applied: does it repeat itself, and how long does it take?")
+    parser.add_argument("--trace-only", action="store_true",
+                        help="compare traces only: take no kind of nondeterminism away to prove the cause")
     parser.add_argument("--vary-env", type=_parse_vary, metavar="NAME=VALUE,VALUE...",
                         help="an environment variable that each run gets with the next of these values")
     parser.add_argument("--json", action="store_true", help="for machines")

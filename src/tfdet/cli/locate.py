@@ -37,13 +37,17 @@ def locate(
     cpu_fallbacks: Annotated[
         bool, typer.Option("--cpu-fallbacks", help="with --device vgpu: compute cuBLAS and cuDNN calls on the CPU")
     ] = False,
+    trace_only: Annotated[
+        bool,
+        typer.Option("--trace-only", help="compare traces only: do not prove the cause by runs in which it is pinned"),
+    ] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the report as one HTML page")] = None,
     traces: Annotated[
         bool, typer.Option("--traces", help="compare recorded traces: the arguments are trace files")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a training program until two runs differ, and name the op that caused it."""
+    """Run a training program until two runs differ, prove the cause, and name the line."""
     from tfdet.engines import locate as search
     from tfdet.publish import locate_page, terminal_views
 
@@ -53,9 +57,8 @@ def locate(
         found = search.compare(words)
     else:
         project, matrix = load_project()
-        found = search.locate(
-            project, matrix, search.parse_request(matrix, words, python, device, max_runs, fix, cpu_fallbacks)
-        )
+        ask = search.parse_request(matrix, words, python, device, max_runs, fix, cpu_fallbacks, trace_only)
+        found = search.locate(project, matrix, ask)
     if html:
         locate_page.write_html(found, html)
         console.print_note(f"wrote {html}")
@@ -64,5 +67,6 @@ def locate(
     else:
         for part in terminal_views.cause_report(found):
             console.out().print(part)
-    repaired = found.fix is not None and found.fix.result == "repeats"
+    proven = bool(found.causes) and all(one.fix and one.fix.result == "holds" for one in found.causes)
+    repaired = proven or (found.fix is not None and found.fix.result == "repeats")
     raise typer.Exit(ExitCode.FIXED if repaired else ExitCode.OK if found.result == "same" else ExitCode.CONTRADICTED)

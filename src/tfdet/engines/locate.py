@@ -195,6 +195,65 @@ class TraceHeader(_Model):
     xla: Words | None = None
 
 
+class CausePlace(_Model):
+    """A line at which a pin alone makes the runs agree; path: of a file that is read there."""
+
+    file: Words
+    line: int
+    what: Words
+    text: Words
+    path: Words | None
+
+
+class CauseProof(_Model):
+    """Runs with the cause taken away, which all ended alike; held: how often the pin gave a value in one of them."""
+
+    pinned: list[Words]
+    runs: int
+    equal: int
+    held: int
+    runs_at_places: int
+
+
+class SourceFix(_Model):
+    """A change of the user's lines; runs: how many were made with it."""
+
+    words: Words
+    diff: list[Words]
+    result: Literal["holds", "differs", "fails", "untried"]
+    runs: int
+
+
+class ProvenCause(_Model):
+    """A kind of nondeterminism without which the runs agree, and with which they differ."""
+
+    kind: Words
+    words: Words
+    places: list[CausePlace]
+    first_run_only: bool
+    proof: CauseProof
+    fix: SourceFix | None
+
+
+class LatentKind(_Model):
+    kind: Words
+    places: list[Words]
+
+
+class Interventions(_Model):
+    """The runs without pins, and what was tried; why: no pin was tried."""
+
+    verdict: Literal["same", "proven", "not ours", "not tried"]
+    compared: Words | None
+    runs: int
+    distinct: int
+    tried: list[Words]
+    latent: list[LatentKind]
+    varied: list[Words]
+    why: Words | None
+    total_runs: int
+
+
 class LocateResult(_Model):
     """What `trace diff --json` and `trace locate --json` give."""
 
@@ -215,6 +274,9 @@ class LocateResult(_Model):
     masked_by_tracing: bool = False
     end_mismatch: Words | None = None
     findings: list[Words] = []
+    causes: list[ProvenCause] = []
+    interventions: Interventions | None = None
+    report: list[Words] = []
     verdict: Words = ""
 
     @property
@@ -242,6 +304,7 @@ class LocateRequest:
     runs: int = 5
     fix: bool = False
     cpu_fallbacks: bool = False
+    trace_only: bool = False
 
 
 def parse_request(
@@ -252,6 +315,7 @@ def parse_request(
     runs: int,
     fix: bool = False,
     cpu_fallbacks: bool = False,
+    trace_only: bool = False,
 ) -> LocateRequest:
     """From the words of the command line: [ENV] PROGRAM ARGS."""
     environment = words[0] if words and words[0] in matrix.environments else None
@@ -264,13 +328,13 @@ def parse_request(
         raise UsageError(f"{program[0]} not found", "Pass the program as you would to Python.")
     if cpu_fallbacks and not matrix.devices.find_by_cli_name(device).virtual:
         raise UsageError("--cpu-fallbacks requires --device vgpu", "Add --device vgpu, or leave out --cpu-fallbacks.")
-    return LocateRequest(program, environment, python, device, runs, fix, cpu_fallbacks)
+    return LocateRequest(program, environment, python, device, runs, fix, cpu_fallbacks, trace_only)
 
 
 def locate(project: Project, matrix: Matrix, ask: LocateRequest) -> LocateResult:
     """Run the debug tool; its progress goes to standard error."""
     command = [_interpreter(project, matrix, ask), "-m", "tfdeterminism.trace", "locate", "--json"]
-    command += ["--max-runs", str(ask.runs), *["--fix"] * ask.fix]
+    command += ["--max-runs", str(ask.runs), *["--fix"] * ask.fix, *["--trace-only"] * ask.trace_only]
     environ = dict(os.environ)
     if matrix.devices.find_by_cli_name(ask.device).virtual:
         environ = vgpu.environ(vgpu.library_folder(project), SCHEDULES[0], cpu_fallbacks=ask.cpu_fallbacks)

@@ -348,9 +348,15 @@ def _named(op: str, name: str) -> str:
     return op if "@" in name or name == op else f"{op} ({name})"
 
 
+_CAUSE_LABELS = ("Cause:", "Place:", "Fix:")
+
+
 def cause_report(found: LocateResult) -> list[RenderableType]:
     """What the debug tool found, the first cause first."""
+    if found.causes:
+        return [Text(line, style="bold" if line.startswith(_CAUSE_LABELS) else "") for line in found.report]
     parts: list[RenderableType] = [Text(found.headline, style="bold green" if found.result == "same" else "bold red")]
+    parts += [Text(line) for line in found.report]
     for culprit in found.culprits:
         table = FactTable("", "")
         gradient = _named(culprit.forward_op, culprit.forward_name or "") if culprit.forward_op else ""

@@ -19,11 +19,12 @@ FRAMEWORKS = {"tensorflow", "tensorflow_core", "keras", "tf_keras", "torch", "ja
 FOLDERS = {"tensorflow": {"tensorflow", "tensorflow_core", "keras", "tf_keras"}, "torch": {"torch"}}  # in capture
 BASE = {"errors", "untrusted", "faults", "remedies", "backends", "command_line"}  # modules beside the layers
 BELOW = {
+    "interpose": set(),
     "schema": set(),
-    "capture": {"schema"},
+    "capture": {"schema", "interpose"},
     "align": {"schema"},
     "causes": {"schema", "align"},
-    "search": {"schema", "align", "causes"},
+    "search": {"schema", "align", "causes", "interpose"},
     "report": {"schema", "align", "causes", "search"},
     "commands": {"schema", "align", "causes", "search", "report"},
 }

@@ -8,7 +8,7 @@ import random
 import numpy
 
 from .. import backends
-from .import_hook import ImportHook
+from ..interpose.import_hook import ImportHook
 
 _SEED = 1
 _SEEDING_SOLUTIONS = ("SEED", "KSEED", "TEOD", "ED")

@@ -10,13 +10,13 @@ import numpy
 
 from .. import backends, errors
 from ..command_line import LEVELS
+from ..interpose.import_hook import ImportHook
 from ..schema import format as trace_format
 from ..schema.writer import Writer
 from . import digest
 from .child_processes import ChildProcesses
 from .files import FileAccesses
 from .identity import ProcessIdentity
-from .import_hook import ImportHook
 from .lazy_writer import LazyWriter
 from .loaded import LoadedArrays
 from .pool_tasks import PoolTasks

@@ -13,6 +13,7 @@ import tokenize
 import types
 
 from .. import command_line, errors, untrusted
+from ..interpose import variables
 from . import apply_fixes, input_capture, value_recorder
 from .recording import Recording
 
@@ -168,6 +169,9 @@ def _compiled(path):
             encoding = tokenize.detect_encoding(source.readline)[0]
             source.seek(0)
             text = io.TextIOWrapper(source, encoding).read()
+        interposer = variables.current()
+        if interposer is not None and interposer.sets is not None:
+            return interposer.sets.compile(text, os.path.abspath(path))
         return compile(text, path, "exec", dont_inherit=True)
     except (IOError, OSError) as error:
         raise errors.UsageError("{}: {}".format(path, error.strerror), "name the program after --")

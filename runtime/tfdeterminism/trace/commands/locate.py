@@ -16,11 +16,11 @@ import sys
 import tempfile
 
 from .. import command_line, errors, untrusted
-from ..report import text
+from ..report import cause_text, text
 from ..schema.format import TraceFormatError
 from ..search.launcher import DeviceUnusedError, ProgramFailedError
+from ..search.locate import Locate
 from ..search.schedules import Schedules
-from ..search.search import Search
 
 
 def main(arguments=None, out=None):
@@ -39,8 +39,9 @@ def main(arguments=None, out=None):
             made = folder
         previous = signal.signal(signal.SIGTERM, _stop)
         try:
-            found = Search(program, folder, options.max_runs, schedules=Schedules(*options.vary_env or ()),
-                           fix=options.fix).search()
+            search = Locate(program, folder, options.max_runs, Schedules(*options.vary_env or ()), options.fix,
+                            options.trace_only)
+            found = search.run()
         finally:
             signal.signal(signal.SIGTERM, previous)
     except DeviceUnusedError as error:
@@ -55,7 +56,9 @@ def main(arguments=None, out=None):
     finally:
         if made:
             shutil.rmtree(made, ignore_errors=True)
-    out.write((untrusted.to_json(found.as_json()) if options.json else text.search_text(found)) + "\n")
+    said = untrusted.to_json(dict(found.as_json(), report=cause_text.lines(found))) if options.json else \
+        text.search_text(found)
+    out.write(search.as_users(said) + "\n")
     return found.code
 
 

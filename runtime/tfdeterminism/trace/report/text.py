@@ -1,7 +1,7 @@
 """What was found, in words for people."""
 
 from ..untrusted import sanitize_line
-from . import value_text
+from . import cause_text, value_text
 
 
 def diff_text(difference):
@@ -20,7 +20,10 @@ def diff_text(difference):
 
 def search_text(found):
     """The verdict for people, with what it rests on."""
-    lines = []
+    lines = cause_text.lines(found) if found.interventions else []
+    if found.causes:
+        return "\n".join(sanitize_line(line) for line in lines)
+    lines += [""] if lines else []
     if found.masked_by_tracing:
         for number, culprit in enumerate(found.culprits):
             lines += _culprit_lines(culprit, number, len(found.culprits), "Suspect") + [""]

@@ -34,22 +34,22 @@ class DeviceUnusedError(ProgramFailedError):
 class Launcher(object):
     """Runs the user's program.
 
-    program: its argv; folder: where its output goes. fallback_calls: calls of vendor libraries that the virtual GPU
-    computed on the CPU.
+    program: its argv; folder: where its output goes; cwd: where it runs, None for here. fallback_calls: calls of
+    vendor libraries that the virtual GPU computed on the CPU.
     """
 
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, cwd=None):
         self.fallback_calls = set()
-        self._program = program
+        self._program, self._cwd = program, cwd
         self._log = os.path.join(folder, "output.txt")
 
-    def record(self, number, options, environment=None):
-        """Run the program with probes. number: which run it is; environment: variables to add. Raises
-        ProgramFailedError."""
+    def record(self, number, options, environment=None, prepare=None):
+        """Run the program with probes. number: which run it is; environment: variables to add; prepare(): is called in
+        the child before it becomes the program. Raises ProgramFailedError."""
         command = [sys.executable, "-m", errors.MODULE, "run"] + options + ["--"] + self._program
         with io.open(self._log, "wb") as output:
             child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                     env=_merged_environ(environment))
+                                     env=_merged_environ(environment), cwd=self._cwd, preexec_fn=prepare)
             with _terminating(child):
                 code = child.wait()
         self._read_log(self._log)
@@ -67,6 +67,11 @@ class Launcher(object):
             words = complaint.decode("utf-8", "replace").strip().splitlines()
             raise ProgramFailedError(words[0] if words else "no reason given", "compare two traces instead")
         return json.loads(said.decode("utf-8").strip().splitlines()[-1])
+
+    def printed(self):
+        """What the last run printed."""
+        with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:
+            return output.read()
 
     def _read_log(self, log):
         with io.open(log, "r", encoding="utf-8", errors="replace") as output:

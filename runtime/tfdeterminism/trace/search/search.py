@@ -10,7 +10,7 @@ from ..untrusted import sanitize_line
 from . import run_ends
 from .confirmation import Confirmation
 from .fix_trial import FixTrial
-from .launcher import Launcher, NothingRecordedError
+from .launcher import Launcher, NothingRecordedError, ProgramFailedError
 from .progress import Progress
 from .result import SearchResult
 from .schedules import Schedules
@@ -53,6 +53,28 @@ class Search(object):
             self._found("computed by CPU fallbacks, so not evidence about NVIDIA's library: {}".format(
                 ", ".join(sorted(self._launcher.fallback_calls))))
         return self.found
+
+    def entry(self):
+        """The SearchResult of traces alone, of a program whose cause is known: where it enters the tensors."""
+        try:
+            weights = self._weights_differ()
+            step = weights.first_step if weights is not None else None
+            closest = self._at(step) if step is not None else self._among_ops(self._steps)
+        except (ProgramFailedError, TraceFormatError) as error:
+            self._found("where it enters the tensors is not known: {}".format(error.cause))
+            closest = None
+        self.found.result = "diverged"
+        if closest is not None:
+            self.found.difference, self.found.culprits = closest, closest.culprits
+            self.found.result = closest.result if closest.result != "same" else "diverged"
+        return self.found
+
+    def _weights_differ(self):
+        """The TraceDiff of two runs at level weights; None where they agree, or there are none."""
+        try:
+            return self._until_different("weights", self._steps)
+        except (NothingRecordedError, trace_diff.NoRecordsError):
+            return None
 
     def _untraced(self, turn):
         self._turn = turn

@@ -1,12 +1,14 @@
 """First on the PYTHONPATH of what a traced program starts: there it waits for a framework, and costs nothing till then.
 
-Any Python reads this, an old one too. A sitecustomize of the user's own is run as if this one were not there.
+Where a program is interposed (see the interpose package), it begins that at once. Any Python reads this, an old one
+too. A sitecustomize of the user's own is run as if this one were not there.
 """
 
 import os
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_TRACE = os.path.dirname(os.path.dirname(_HERE))
 _ROOT = os.path.normpath(os.path.join(_HERE, *[os.pardir] * 4))  # where our package lies
 
 
@@ -39,6 +41,22 @@ def _start():
         sys.path.remove(_ROOT)
 
 
+def _interpose():
+    """Before any other import: the package alone, without those around it."""
+    import importlib
+    import importlib.util
+    folder = os.path.join(_TRACE, "interpose")
+    name = "_tfdet_interpose"
+    spec = importlib.util.spec_from_file_location(name, os.path.join(folder, "__init__.py"),
+                                                  submodule_search_locations=[folder])
+    try:
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+        spec.loader.exec_module(module)  # type: ignore[union-attr]
+        importlib.import_module(name + ".interposer").begin()
+    except Exception as error:  # the program goes on without us
+        sys.stderr.write("tfdeterminism.trace: this process is not interposed: {!r}\n".format(error))
+
+
 def _run_user_sitecustomize():
     ours = sys.modules.pop(__name__)
     sys.path[:] = [one for one in sys.path if os.path.abspath(one or os.curdir) != _HERE]
@@ -51,6 +69,8 @@ def _run_user_sitecustomize():
         sys.modules.setdefault(__name__, ours)
 
 
-if sys.version_info >= (3, 5):
+if sys.version_info >= (3, 7) and os.environ.get("TFDET_INTERPOSE"):
+    _interpose()
+if sys.version_info >= (3, 5) and os.environ.get("TFDET_TRACE"):
     sys.meta_path.insert(0, _DeferredStart())
 _run_user_sitecustomize()

@@ -39,6 +39,9 @@ class TensorFlowBackend(Backend):
         if "KSEED" in names:
             module.keras.utils.set_random_seed(1)
 
+    def interpose(self, kinds, module):
+        _module("interposed").interpose(kinds, module)
+
     def advice_lines(self, fault, op_type, on_gpu):
         return advice.lines(fault, op_type)
 

@@ -28,6 +28,9 @@ class TorchBackend(Backend):
         if "SEED" in names:
             module.manual_seed(1)
 
+    def interpose(self, kinds, module):
+        _module("interposed").interpose(kinds, module)
+
     def advice_lines(self, fault, op_type, on_gpu):
         return advice.lines(fault, on_gpu)
 

@@ -23,7 +23,7 @@ class ImportHook(object):
             if name in sys.modules:
                 function(sys.modules[name])
             else:
-                self._wanted[name] = function
+                self._wanted.setdefault(name, []).append(function)
 
     def close(self):
         if self in sys.meta_path:
@@ -45,8 +45,7 @@ class ImportHook(object):
 
         def exec_module(module):
             load(module)
-            function = self._wanted.pop(name, None)
-            if function is not None:
+            for function in self._wanted.pop(name, ()):
                 function(sys.modules.get(name, module))
 
         loader.exec_module = exec_module

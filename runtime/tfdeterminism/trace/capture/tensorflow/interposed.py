@@ -1,0 +1,45 @@
+"""What TensorFlow gives to a program that another run could get otherwise, for the kinds of the interpose package."""
+
+_DRAWS = "normal uniform truncated_normal shuffle categorical gamma poisson"
+
+
+def interpose(kinds, tensorflow):
+    """kinds: {name: interpose.kinds.Kind}; tensorflow: has just been imported."""
+    _random(kinds["random"], tensorflow)
+    dataset = tensorflow.data.Dataset
+    for name in ("map", "interleave", "batch"):
+        kinds["completion"].order_argument(dataset, name, "deterministic")
+    _options(kinds["completion"], dataset)
+
+
+def _random(kind, tensorflow):
+    """The global seed is drawn in C++: it is not told."""
+    from . import seeding
+
+    kind.begin_global("tensorflow", lambda number: seeding.seed(number % (1 << 31)), lambda: None)
+    random = tensorflow.random
+    kind.note_seeds(
+        random, "tensorflow", [name for name in ("set_seed", "set_random_seed") if hasattr(random, name)]
+    )
+    if hasattr(tensorflow, "set_random_seed"):
+        kind.note_seeds(tensorflow, "tensorflow", ("set_random_seed",))
+    kind.note_first_draws(random, "tensorflow", _DRAWS)
+    kind.note_first_draws(tensorflow.data.Dataset, "tensorflow", "shuffle")
+
+
+def _options(kind, dataset):
+    """Dataset.with_options: an order that is given up there."""
+    original = dataset.with_options
+
+    def with_options(self, options, *args, **kwargs):
+        for name in ("deterministic", "experimental_deterministic"):
+            if getattr(options, name, None) is False:
+                place = kind.interposer.place()
+                held = kind.holds(place)
+                kind.note(place, name + " = False", None, held)
+                if held:
+                    setattr(options, name, True)
+                break
+        return original(self, options, *args, **kwargs)
+
+    dataset.with_options = with_options

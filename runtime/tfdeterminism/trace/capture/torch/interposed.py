@@ -1,0 +1,55 @@
+"""What PyTorch gives to a program that another run could get otherwise, for the kinds of the interpose package."""
+
+_DRAWS = "rand randn randint randperm normal bernoulli multinomial rand_like randn_like dropout"
+_IN_PLACE_DRAWS = "random_ normal_ uniform_ bernoulli_ exponential_"  # layers begin with them
+_NO_WORKERS_UNSET = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
+
+
+def interpose(kinds, torch):
+    """kinds: {name: interpose.kinds.Kind}; torch: has just been imported."""
+    _random(kinds["random"], torch)
+    _memory(kinds["memory"], torch)
+    switches = kinds["switches"]
+    if switches.holds("-"):
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # that is another pin's
+        switches.note("-", "torch", None, True)
+    threads = kinds["one-thread"]
+    threads.note("-", "torch", torch.get_num_threads(), torch.get_num_threads() == 1)
+    imports = kinds["files"].interposer.imports
+    imports.add(
+        {
+            "torch.serialization": lambda module: _files(kinds["files"], torch, module),
+            "torch.utils.data.dataloader": lambda module: _loaders(kinds, module),
+        }
+    )
+
+
+def _random(kind, torch):
+    kind.begin_global("torch", torch.manual_seed, torch.initial_seed)
+    kind.note_seeds(torch, "torch", ("manual_seed", "set_rng_state"))
+    kind.note_first_draws(torch, "torch", _DRAWS)
+    kind.note_first_draws(torch.Tensor, "torch", _IN_PLACE_DRAWS)
+    kind.replace(torch, "seed", lambda place, original: torch.manual_seed(kind.number(place)).initial_seed())
+
+
+def _memory(kind, torch):
+    kind.fill(torch, ("empty", "empty_like", "empty_strided"))
+    kind.fill(torch.Tensor, ("new_empty",))
+
+
+def _files(kind, torch, module):
+    """torch.save writes from C++, which no audit event tells."""
+    original = module.save
+
+    def save(obj, f, *args, **kwargs):
+        if hasattr(f, "__fspath__") or isinstance(f, str):
+            kind.written(str(f))
+        return original(obj, f, *args, **kwargs)
+
+    module.save = save
+
+
+def _loaders(kinds, module):
+    kinds["completion"].order_argument(module.DataLoader, "__init__", "in_order")
+    kinds["one-worker"].limit(module.DataLoader, "num_workers", 0, unset=_NO_WORKERS_UNSET)

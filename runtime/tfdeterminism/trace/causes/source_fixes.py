@@ -1,0 +1,378 @@
+"""Changes of the user's own lines that take a proven cause away: what a good engineer would write there.
+
+A fix is offered only where the line has what it replaces. Positions in source come from `ast` of Python 3.8 and later;
+before, there are words alone.
+"""
+
+import ast
+import sys
+
+SEED = "0"
+_Constant = getattr(ast, "Constant", ())  # Python 3.6 and later; older ones get no fix
+_WORDS = {
+    "hash-seed": "iterate over the set in sorted order",
+    "files": "begin each run from the same files: remove or restore what the run before wrote, or name it by "
+    "all that it depends on",
+    "listing": "sort the listing",
+    "mtime": "order by name, not by time",
+    "pid": "use a number that you choose (a rank, a worker's index), not the process's",
+    "clock": "use a number that you choose, not the time; count steps, not seconds",
+    "random": "seed it",
+    "completion": "take results in the order of submission, or put each where it belongs by its index",
+    "memory": "write memory before it is read",
+    "addresses": "order by a value of the objects (a name, an index), not by id() or as a set gives them",
+    "switches": "switch to deterministic ops",
+    "one-thread": "use one thread, or the op's deterministic form",
+    "one-worker": "use one worker, or give each worker its own seed and its own place for results",
+    "schedule": "switch to deterministic ops",
+}
+_ITERATING = tuple(
+    (
+        "list tuple enumerate iter map filter zip array tensor join extend fromkeys constant Counter chain "
+        "dict OrderedDict asarray sum"
+    ).split()
+)
+_LISTINGS = ("listdir", "glob", "iglob", "rglob", "iterdir")
+_GENERATORS = tuple(
+    "default_rng RandomState Random seed SystemRandom PCG64 SeedSequence Philox MT19937".split()
+)
+_SEEDED_BY = tuple(
+    ("seed Random RandomState default_rng manual_seed set_seed set_random_seed PRNGKey SeedSequence").split()
+)
+_TIMES = tuple(
+    "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns now utcnow timestamp".split()
+)
+_POOLS = ("Pool", "ThreadPool", "ThreadPoolExecutor", "ProcessPoolExecutor")
+_ZEROS = {
+    "empty": "zeros",
+    "empty_like": "zeros_like",
+    "new_empty": "new_zeros",
+    "Tensor": "zeros",
+    "FloatTensor": "zeros",
+    "empty_strided": None,
+}
+_SEED_LINES = {
+    "global:random": ["import random", "random.seed({})"],
+    "global:numpy": ["import numpy", "numpy.random.seed({})"],
+    "global:torch": ["import torch", "torch.manual_seed({})"],
+    "global:tensorflow": ["import tensorflow", "tensorflow.random.set_seed({})"],
+}
+_SWITCH_LINES = {
+    "torch": ["import torch", "torch.use_deterministic_algorithms(True)"],
+    "tensorflow": ["import tensorflow", "tensorflow.config.experimental.enable_op_determinism()"],
+}
+_THREAD_LINES = {
+    "torch": ["import torch", "torch.set_num_threads(1)"],
+    "tensorflow": [
+        "import tensorflow",
+        "tensorflow.config.threading.set_intra_op_parallelism_threads(1)",
+        "tensorflow.config.threading.set_inter_op_parallelism_threads(1)",
+    ],
+}
+
+
+def words(kind):
+    """What to do about a kind of nondeterminism, in one line."""
+    return _WORDS[kind]
+
+
+def changes_of_line(kind, source, line):
+    """Texts of the whole file with one line changed, the likeliest first. source: text of the file; line: its
+    number."""
+    if sys.version_info < (3, 8):
+        return []
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return []
+    edits = _RULES[kind](_Line(source, tree, line)) if kind in _RULES else []
+    return [changed for changed in (_edited(source, one) for one in edits) if changed != source]
+
+
+def with_lines(source, lines):
+    """The text of the main script with statements after its first imports."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return source
+    at = 0
+    for node in tree.body:
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, _Constant)
+        if not isinstance(node, (ast.Import, ast.ImportFrom)) and not is_text:
+            break
+        at = node.end_lineno if hasattr(node, "end_lineno") else node.lineno
+    kept = source.splitlines(True)
+    return "".join(kept[:at] + [one + "\n" for one in lines] + kept[at:])
+
+
+def seed_lines(generator):
+    """Statements that seed a global generator, as the ledger names it."""
+    return [one.format(SEED) for one in _SEED_LINES.get(generator, ())]
+
+
+def switch_lines(framework):
+    return list(_SWITCH_LINES.get(framework, ()))
+
+
+def thread_lines(framework):
+    return list(_THREAD_LINES.get(framework, ()))
+
+
+def remove_file_lines(name):
+    """Statements that begin a run without a file. name: relative to the working directory."""
+    return [
+        "import os",
+        "if os.path.exists({0!r}):".format(name),
+        "    os.remove({0!r})  # each run begins without it".format(name),
+    ]
+
+
+class _Line(object):
+    """The nodes of a statement that touch a line. text(node): its source."""
+
+    def __init__(self, source, tree, line):
+        self.lines = [one.encode("utf-8") for one in source.splitlines(True)]
+        self.line, self.source = line, source
+        statement = _statement(tree, line)
+        own = list(ast.walk(statement)) if statement is not None else []
+        self.nodes = [node for node in own if _covers(node, line)]
+        self.statement = statement
+
+    def calls(self, names):
+        """The calls of functions or methods with one of these names."""
+        return [node for node in self.nodes if isinstance(node, ast.Call) and _name(node) in names]
+
+    def text(self, node):
+        return ast.get_source_segment(self.source, node) or ""  # novm
+
+    def replace(self, node, text):
+        """An edit: (first byte, last byte, text)."""
+        starts = [0]
+        for one in self.lines:
+            starts.append(starts[-1] + len(one))
+        return (
+            starts[node.lineno - 1] + node.col_offset,
+            starts[node.end_lineno - 1] + node.end_col_offset,
+            text,
+        )
+
+
+def _covers(node, line):
+    first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+    return first is not None and last is not None and first <= line <= last
+
+
+def _statement(tree, line):
+    """The innermost statement that holds the line; of a compound one, its head counts."""
+    found = None
+    for node in (one for one in ast.walk(tree) if isinstance(one, ast.stmt)):
+        if node.lineno <= line <= (node.end_lineno or node.lineno):
+            if found is None or node.lineno >= found.lineno:
+                found = node
+    return found
+
+
+def _name(call):
+    return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", None)
+
+
+def _edited(source, edits):
+    """The source with edits applied; (first, last, text) in bytes, none within another."""
+    data = source.encode("utf-8")
+    for first, last, text in sorted(edits, reverse=True):
+        data = data[:first] + text.encode("utf-8") + data[last:]
+    return data.decode("utf-8")
+
+
+def _sorted_sets(at):
+    found = [
+        node.iter
+        for node in at.nodes
+        if isinstance(node, (ast.For, ast.comprehension)) and hasattr(node.iter, "lineno")
+    ]
+    found += [one.iter for node in at.nodes for one in getattr(node, "generators", ())]
+    found += [one for call in at.calls(_ITERATING) for one in call.args]
+    edits = []
+    for node in _outermost(found):
+        edits.append([at.replace(node, "sorted({})".format(at.text(node)))])
+        edits.append([at.replace(node, "sorted({}, key=repr)".format(at.text(node)))])
+    likely = [node for node in _outermost(found) if _looks_like_set(node)]
+    edits.sort(key=lambda one: not any(one[0][:2] == at.replace(node, "")[:2] for node in likely))
+    for call in at.calls(("hash",)):
+        crc = "__import__('zlib').crc32(repr({}).encode())".format(at.text(call.args[0])) if call.args else ""
+        edits.append([at.replace(call, crc)])
+    return edits
+
+
+def _outermost(nodes):
+    """Nodes that lie in no other of them, where that is an iteration of its own: the inner one is what is iterated."""
+    return [
+        node
+        for node in nodes
+        if not any(
+            other is not node
+            and node in ast.walk(other)
+            and isinstance(other, ast.Call)
+            and _name(other) == "sorted"
+            for other in nodes
+        )
+    ]
+
+
+def _looks_like_set(node):
+    if isinstance(node, (ast.Set, ast.SetComp)):
+        return True
+    if isinstance(node, ast.Call) and _name(node) in (
+        "set",
+        "frozenset",
+        "union",
+        "intersection",
+        "difference",
+    ):
+        return True
+    return isinstance(node, (ast.Name, ast.Attribute, ast.BinOp, ast.Subscript))
+
+
+def _sorted_listing(at):
+    edits = [[at.replace(call, "sorted({})".format(at.text(call)))] for call in at.calls(_LISTINGS)]
+    edits += [
+        [at.replace(call, "sorted({}, key=lambda entry: entry.name)".format(at.text(call)))]
+        for call in at.calls(("scandir",))
+    ]
+    edits += [
+        [
+            at.replace(
+                call,
+                "((here, folders.sort() or folders, sorted(names)) for here, folders, names in {})".format(
+                    at.text(call)
+                ),
+            )
+        ]
+        for call in at.calls(("walk",))
+    ]
+    return edits
+
+
+def _by_name(at):
+    found = [
+        one.value
+        for node in at.nodes
+        if isinstance(node, ast.Call)
+        for one in node.keywords
+        if one.arg == "key" and "time" in at.text(one.value)
+    ]
+    return [[at.replace(one, "str")] for one in found]
+
+
+def _chosen_number(at):
+    return [[at.replace(call, SEED)] for call in at.calls(("getpid",))]
+
+
+def _chosen_time(at):
+    """Only where the time seeds something: a loop until a time would never end."""
+    seeded = [call for call in at.calls(_SEEDED_BY) if call.args]
+    found = [call for call in at.calls(_TIMES) if any(call in ast.walk(one) for one in seeded)]
+    assigned = [
+        call
+        for call in at.calls(_TIMES)
+        if isinstance(at.statement, ast.Assign) and "seed" in at.text(at.statement.targets[0]).lower()
+    ]
+    edits = [
+        [at.replace(one, SEED)]
+        for seeded_call in seeded
+        for one in seeded_call.args
+        if any(call in ast.walk(one) for call in found)
+    ]
+    return edits + [[at.replace(at.statement.value, SEED)] for _ in assigned[:1]]
+
+
+def _seeded(at):
+    edits = [
+        [at.replace(call, "{}({})".format(at.text(call.func).replace("SystemRandom", "Random"), SEED))]
+        for call in at.calls(_GENERATORS)
+        if not call.args and not call.keywords
+    ]
+    edits += [
+        [at.replace(call, "{}({})".format(at.text(call.func), SEED))]
+        for call in at.calls(_GENERATORS)
+        if len(call.args) == 1 and isinstance(call.args[0], _Constant) and call.args[0].value is None
+    ]
+    edits += [
+        [at.replace(call, "bytes({})".format(at.text(call.args[0])))]
+        for call in at.calls(("urandom", "token_bytes"))
+        if call.args
+    ]
+    edits += [
+        [at.replace(call, "{}.UUID(int=0)".format(at.text(call.func.value)))]
+        for call in at.calls(("uuid4", "uuid1"))
+        if isinstance(call.func, ast.Attribute)
+    ]
+    edits += [[at.replace(call, SEED)] for call in at.calls(("randbits", "randbelow"))]
+    return edits
+
+
+def _in_order(at):
+    edits = []
+    for call in at.calls(("as_completed",)):
+        of = at.text(call.func)
+        if call.args and of.startswith("asyncio"):
+            edits.append(
+                [at.replace(call, "[asyncio.ensure_future(one) for one in {}]".format(at.text(call.args[0])))]
+            )
+        elif call.args:
+            edits.append([at.replace(call, "list({})".format(at.text(call.args[0])))])
+    edits += [
+        [at.replace(call.func, at.text(call.func).replace("imap_unordered", "imap"))]
+        for call in at.calls(("imap_unordered",))
+    ]
+    edits += [
+        [at.replace(one.value, "True")]
+        for node in at.nodes
+        if isinstance(node, ast.Call)
+        for one in node.keywords
+        if one.arg in ("in_order", "deterministic") and getattr(one.value, "value", None) is False
+    ]
+    edits += [
+        [at.replace(at.statement.value, "True")]
+        for _ in [0]
+        if isinstance(at.statement, ast.Assign) and at.text(at.statement.targets[0]).endswith("deterministic")
+    ]
+    for call in at.calls(("start",)):
+        if isinstance(at.statement, (ast.Expr, ast.For)) and isinstance(call.func, ast.Attribute):
+            owner = at.text(call.func.value)
+            edits.append([at.replace(call, "({0}.start(), {0}.join())".format(owner))])
+    return edits
+
+
+def _written_first(at):
+    edits = []
+    for call in at.calls([name for name, instead in _ZEROS.items() if instead]):
+        name = _name(call)
+        edits.append([at.replace(call.func, _renamed(at.text(call.func), name, _ZEROS[name]))])
+    return edits
+
+
+def _renamed(text, name, instead):
+    return text[: len(text) - len(name)] + instead
+
+
+def _one_worker(at):
+    found = [one.value for node in at.nodes if isinstance(node, ast.Call) for one in node.keywords
+             if one.arg in ("processes", "max_workers")]
+    found += [call.args[0] for call in at.calls(_POOLS) if call.args]
+    loaders = [one.value for node in at.nodes if isinstance(node, ast.Call) for one in node.keywords
+               if one.arg == "num_workers"]
+    return [[at.replace(one, "1")] for one in found] + [[at.replace(one, "0")] for one in loaders]
+
+
+_RULES = {
+    "hash-seed": _sorted_sets,
+    "listing": _sorted_listing,
+    "mtime": _by_name,
+    "pid": _chosen_number,
+    "clock": _chosen_time,
+    "random": _seeded,
+    "completion": _in_order,
+    "memory": _written_first,
+    "one-worker": _one_worker,
+}

@@ -1,0 +1,77 @@
+"""The processes that a program starts: each is interposed too, and has a position that is the same in every run."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+
+from .variables import POSITION, VARIABLE
+
+_HOOK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "capture", "hook")
+
+
+class Children(object):
+    """interposer: of this process."""
+
+    def __init__(self, interposer):
+        self._interposer = interposer
+        self._count = 0
+
+    def open(self):
+        self._wrap_popen()
+        self._interposer.imports.add({"multiprocessing.util": self._hook_multiprocessing})
+        os.register_at_fork(before=self._before_fork, after_in_child=self._in_fork)  # novm
+
+    def _next(self):
+        self._count += 1
+        return "{}.{}".format(self._interposer.position, self._count)
+
+    def _environment(self, of):
+        """What a child's environment must say. of: the environment that it would have had."""
+        path = [one for one in of.get("PYTHONPATH", "").split(os.pathsep) if one not in ("", _HOOK)]
+        return {
+            VARIABLE: json.dumps(self._interposer.told, sort_keys=True),
+            POSITION: self._next(),
+            "PYTHONPATH": os.pathsep.join([_HOOK] + path),
+        }
+
+    def _wrap_popen(self):
+        original, children = subprocess.Popen.__init__, self
+        signature = inspect.signature(original)
+
+        def __init__(self, *args, **kwargs):
+            try:
+                bound = signature.bind(self, *args, **kwargs).arguments
+                given = dict(os.environ if bound.get("env") is None else bound["env"])
+                given.update(children._environment(given))
+            except (TypeError, ValueError, AttributeError):  # it says by itself what is wrong
+                return original(self, *args, **kwargs)
+            bound["env"] = given
+            bound.pop("self")
+            return original(self, **bound)
+
+        subprocess.Popen.__init__ = __init__  # type: ignore[method-assign]
+
+    def _hook_multiprocessing(self, util):
+        """spawn and the fork server pass no environment but this process's own; their children end by os._exit."""
+        start, children = util.spawnv_passfds, self
+
+        def spawnv_passfds(*args):
+            os.environ.update(children._environment(os.environ))
+            return start(*args)
+
+        util.spawnv_passfds = spawnv_passfds
+        util.register_after_fork(
+            self, lambda _: util.Finalize(None, children._interposer.close, exitpriority=-100)
+        )
+        process = sys.modules.get("multiprocessing.process")
+        if process is not None and process.parent_process() is not None:  # spawned: it ends by os._exit, too
+            util.Finalize(None, self._interposer.close, exitpriority=-100)
+
+    def _before_fork(self):
+        self._forked = self._next()
+
+    def _in_fork(self):
+        self._count = 0
+        self._interposer.on_fork(self._forked)

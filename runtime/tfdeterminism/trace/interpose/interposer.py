@@ -1,0 +1,215 @@
+"""One process's interposer: its position in the tree of processes, the user's lines, and which pins hold there."""
+
+import atexit
+import contextlib
+import importlib
+import json
+import os
+import sys
+import sysconfig
+import threading
+from typing import TYPE_CHECKING
+
+from .import_hook import ImportHook
+from .ledger import Ledger
+from .variables import POSITION, VARIABLE, current_interposer
+
+if TYPE_CHECKING:  # for type comments alone
+    from types import FrameType  # noqa: F401
+
+UNKNOWN = "-"  # the place of what no line of the user's has asked for
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_PROJECT = os.path.dirname(os.path.dirname(_HERE))  # tfdeterminism
+_FRAMES = 80  # that are looked at for a line of the user's
+
+
+def begin():
+    """Interpose in this process, as VARIABLE says: called by the hook, in the package of the name variables.NAME."""
+    current_interposer.append(Interposer(json.loads(os.environ[VARIABLE]), os.environ.get(POSITION, "0")))
+    current_interposer[0].open()
+
+
+class Interposer(object):
+    """told: what is the same in each process of a run:
+
+    root: folder of the program, to which places are relative; out: folder for ledgers; epoch: seconds since 1970 that
+    pinned clocks begin with; pins: {kind: None for everywhere, or the places at which it is pinned}; vary: {kind:
+    seed}; sets: is the user's code compiled so that the order of its sets is seen? position: of this process.
+    """
+
+    def __init__(self, told, position):
+        self.root, self.pins, self.vary, self.epoch = (
+            told["root"] + os.sep,
+            told["pins"],
+            told["vary"],
+            told["epoch"],
+        )
+        self.told, self.position = told, position
+        self.ledger = Ledger(told["out"], position)
+        self.imports = ImportHook()
+        self.kinds = {}
+        self.sets = None  # a user_sets.UserSets, where the order of sets is watched
+        self._users, self._local = {}, threading.local()
+        self._libraries = tuple(
+            sorted(
+                {
+                    folder + os.sep
+                    for name in ("stdlib", "platstdlib", "purelib", "platlib")
+                    for one in [sysconfig.get_paths()[name]]
+                    for folder in (one, os.path.realpath(one))
+                }
+            )
+        )
+
+    def open(self):
+        from . import kinds
+        from .children import Children
+        from .tasks import Tasks
+
+        self.imports.open()
+        for kind in kinds.ALL:
+            self.kinds[kind.name] = kind(self)
+            self.kinds[kind.name].open()
+        Children(self).open()
+        Tasks(self).open()
+        self.imports.add({name: self._framework_imported(name) for name in _frameworks()})
+        if self.told["sets"]:
+            self.sets = _user_sets(self)
+        atexit.register(self.close)
+
+    def close(self):
+        """Write the ledger: at the end of the process."""
+        try:
+            self.ledger.write()
+        except OSError as error:
+            sys.stderr.write("tfdeterminism.trace: the ledger was not written: {}\n".format(error))
+
+    def on_fork(self, position):
+        self.position = position
+        self._local = threading.local()
+        self.ledger.on_fork(position)
+
+    # Tasks
+
+    @property
+    def stream(self):
+        """What pinned values follow from: the task that this thread works on, else the process's position."""
+        return getattr(self._local, "task", None) or self.position
+
+    @contextlib.contextmanager
+    def task(self, number, in_process):
+        """This thread works on a task of a pool. in_process: a worker process has global generators of its own."""
+        before = getattr(self._local, "task", None)
+        self._local.task = number
+        for kind in self.kinds.values() if in_process else ():
+            kind.on_task()
+        try:
+            yield
+        finally:
+            self._local.task = before
+
+    # Places
+
+    def place(self):
+        """ "FILE:LINE" of the user's innermost frame, " (import)" behind it where an import lies between; UNKNOWN for
+        none."""
+        frame, imports = self.caller(), False
+        for _ in range(_FRAMES):
+            if frame is None:
+                break
+            name = frame.f_code.co_filename
+            if self.is_user(name):
+                return "{}:{}{}".format(self._relative(name), frame.f_lineno, " (import)" if imports else "")
+            imports = imports or name.startswith("<frozen importlib")
+            frame = frame.f_back
+        return UNKNOWN
+
+    def caller(self, ours=_PROJECT + os.sep):
+        """The innermost frame that is not ours: other wrappers of this project may lie around the call as well."""
+        frame = sys._getframe(1)  # type: FrameType | None
+        while frame is not None and frame.f_code.co_filename.startswith(ours):
+            frame = frame.f_back
+        return frame
+
+    def direct_caller(self):
+        """The innermost frame that is not of this package."""
+        return self.caller(_HERE + os.sep)
+
+    def is_called_by_user(self, depth=1):
+        """Is one of the innermost `depth` frames that are not ours the user's?"""
+        frame = self.caller()
+        for _ in range(depth):
+            if frame is None:
+                return False
+            if self.is_user(frame.f_code.co_filename):
+                return True
+            frame = frame.f_back
+        return False
+
+    def is_user(self, path):
+        """Is it a file of the user's program, not of Python, an installed package or ours?"""
+        known = self._users.get(path)
+        if known is None:
+            full = os.path.abspath(path)
+            known = self._users[path] = (
+                path[:1] != "<"
+                and not full.startswith(self._libraries)
+                and not full.startswith(_PROJECT + os.sep)
+                and "site-packages" not in full
+            )
+        return known
+
+    def _relative(self, path):
+        full = os.path.abspath(path)
+        return full[len(self.root) :] if full.startswith(self.root) else full
+
+    # Pins and the ledger
+
+    def holds(self, kind, place):
+        """Is this kind pinned at this place?"""
+        only = self.pins.get(kind, ())
+        return only is None or place in only
+
+    def note(self, kind, place, what, value=None, held=False):
+        if getattr(self._local, "busy", False):
+            return  # what the ledger itself asks for
+        self._local.busy = True
+        try:
+            self.ledger.note(kind, place, what, value, held)
+        finally:
+            self._local.busy = False
+
+    # Frameworks
+
+    def _framework_imported(self, name):
+        def imported(module):
+            backends = _project_module("tfdeterminism.trace.backends")
+            try:
+                backends.find(name).interpose(self.kinds, module)
+            except (AttributeError, ImportError, TypeError) as error:  # a version that we do not know
+                sys.stderr.write("tfdeterminism.trace: {} is not interposed: {}\n".format(name, error))
+
+        return imported
+
+
+def _user_sets(interposer):
+    from .user_sets import UserSets
+
+    made = UserSets(interposer)
+    made.open()
+    return made
+
+
+def _frameworks():
+    """As backends.entries(), without loading it."""
+    added = os.environ.get("TFDET_TRACE_BACKENDS", "").split(";")
+    return ["tensorflow", "torch"] + [name for name in (one.partition("=")[0] for one in added) if name]
+
+
+def _project_module(name):
+    """A module of this project, which lies on the program's path or not."""
+    sys.path.insert(0, os.path.dirname(_PROJECT))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(os.path.dirname(_PROJECT))

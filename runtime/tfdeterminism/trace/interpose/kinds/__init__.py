@@ -1,0 +1,38 @@
+"""The kinds of nondeterminism, from the finest pin to the coarsest."""
+
+from .addresses import Addresses
+from .clock import Clock
+from .completion import Completion
+from .files import Files
+from .hash_seed import HashSeed
+from .listing import Listing
+from .memory import Memory
+from .mtime import Mtime
+from .network import Network
+from .one_thread import OneThread
+from .one_worker import OneWorker
+from .pid import Pid
+from .random_numbers import FIRST_DRAW, RandomNumbers
+from .schedule import Schedule
+from .switches import Switches
+
+__all__ = ["ALL", "BY_NAME", "FIRST_DRAW", "Addresses", "Schedule"]
+
+ALL = (
+    HashSeed,
+    Files,
+    Listing,
+    Mtime,
+    Pid,
+    Clock,
+    RandomNumbers,
+    Completion,
+    Memory,
+    Network,
+    Addresses,
+    Schedule,
+    Switches,
+    OneThread,
+    OneWorker,
+)
+BY_NAME = {kind.name: kind for kind in ALL}

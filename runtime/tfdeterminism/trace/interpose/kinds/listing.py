@@ -1,0 +1,59 @@
+"""The order in which the file system lists a folder.
+
+Pinned: os.listdir and os.scandir, and with them glob and pathlib, give names in order. Varied: shuffled.
+Cannot be pinned: what `ls`, `find` and C code list.
+Example: ``for name in os.listdir(folder)``.
+"""
+
+import os
+import zlib
+
+from .base import Kind, nothing
+
+
+class _Entries(object):
+    """What scandir gives, in an order."""
+
+    def __init__(self, entries, key):
+        self._entries, self.close = iter(sorted(entries, key=lambda one: key(one.name))), entries.close
+
+    def __iter__(self):
+        return self._entries
+
+    def __next__(self):
+        return next(self._entries)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Listing(Kind):
+    name, words, coarse = "listing", "the order in which the file system lists a folder", 0
+
+    def open(self):
+        self.replace(
+            os,
+            "listdir",
+            lambda place, original, *args: sorted(original(*args)),
+            lambda names: names[:50],
+            varied=lambda seed, original, *args: sorted(original(*args), key=_shuffled(seed)),
+        )
+        self.replace(
+            os,
+            "scandir",
+            lambda place, original, *args: _Entries(original(*args), _same),
+            nothing,
+            varied=lambda seed, original, *args: _Entries(original(*args), _shuffled(seed)),
+        )
+
+
+def _same(name):
+    return name
+
+
+def _shuffled(seed):
+    """A key that sorts names by chance, the same for one seed."""
+    return lambda name: zlib.crc32("{}|{}".format(seed, os.fsdecode(name)).encode("utf-8", "surrogateescape"))

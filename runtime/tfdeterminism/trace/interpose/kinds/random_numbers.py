@@ -1,0 +1,157 @@
+"""The kernel's random numbers, and the generators that are seeded from them.
+
+Pinned: a stream for each process (by its position), line and count, so that neither pids nor the order of threads
+that draw at different lines matter; the global generators of Python, NumPy and the framework get a seed when they are
+imported. Cannot be pinned: C code that asks the kernel itself, reads of /dev/urandom (noted as files). Example:
+``numpy.random.default_rng()``.
+"""
+
+import functools
+import hashlib
+import os
+
+from .base import Kind
+
+FIRST_DRAW = "first draw"  # of a global generator that nobody seeded; the value is the line
+GLOBAL = "global:"  # begins the place of a global generator
+_BLOCK = 64  # bytes of a digest
+_PYTHON_DRAWS = (
+    "random randint randrange choice choices shuffle sample uniform gauss normalvariate getrandbits betavariate"
+)
+_NUMPY_DRAWS = (
+    "rand randn randint random random_sample choice shuffle permutation normal uniform standard_normal binomial "
+    "poisson beta gamma exponential multivariate_normal"
+)
+
+
+class RandomNumbers(Kind):
+    name, words = "random", "random numbers without a seed"
+
+    def open(self):
+        self._counts = {}
+        self._seeded, self._drawn_from = set(), set()  # global generators: by the program, and without that
+        self._globals = {}  # a global generator: the function that seeds it
+        self.replace(os, "urandom", lambda place, original, size: self._stream(place, size))
+        if hasattr(os, "getrandom"):
+            self.replace(os, "getrandom", lambda place, original, size, flags=0: self._stream(place, size))
+        self.interposer.imports.add(
+            {"random": self._hook_random, "numpy.random": self._hook_numpy, "uuid": self._hook_uuid}
+        )
+
+    def _stream(self, place, size):
+        stream = self.interposer.stream
+        count = self._counts[stream, place] = self._counts.get((stream, place), 0) + 1
+        key = "{}|{}|{}|".format(stream, place, count).encode()
+        blocks = [hashlib.sha512(key + str(number).encode()).digest() for number in range(size // _BLOCK + 1)]
+        return b"".join(blocks)[:size]
+
+    def number(self, place):
+        """The next pinned random number at a place, of 63 bits."""
+        return int.from_bytes(self._stream(place, 8), "little") >> 1
+
+    # Python and NumPy
+
+    def _hook_random(self, module):
+        seed = self._wrapped_seed(module.Random.seed, module._inst)
+        module.Random.seed, module.seed = seed, functools.partial(seed, module._inst)
+        module.seed()
+        self._globals["random"] = module.seed
+        # Its own handler at a fork took the method as it was before.
+        os.register_at_fork(after_in_child=lambda: self._forked(module))  # novm
+        self.note_first_draws(module, "random", _PYTHON_DRAWS)
+
+    def _forked(self, module):
+        """Python seeds its generator anew in a fork, whatever the program has done before."""
+        self._seeded.discard("random")
+        self._drawn_from.clear()
+        module.seed()
+
+    def _wrapped_seed(self, original, global_generator):
+        def seed(generator, a=None, *args, **kwargs):
+            is_global = generator is global_generator
+            if a is not None:
+                self._seeded.update(["random"] if is_global else [])
+                return original(generator, a, *args, **kwargs)
+            place = (
+                GLOBAL + "random"
+                if is_global and not self.interposer.is_called_by_user()
+                else self.interposer.place()
+            )
+            held = self.holds(place)
+            original(generator, self.number(place) if held else None)
+            self.note(place, "random.Random()", generator.getstate()[1][1], held)
+
+        return seed
+
+    def _hook_numpy(self, module):
+        self.begin_global(
+            "numpy", lambda number: module.seed(number & 0xFFFFFFFF), lambda: int(module.get_state()[1][1])
+        )
+        self.note_seeds(module, "numpy", ("seed", "set_state"))
+        self.note_first_draws(module, "numpy", _NUMPY_DRAWS)
+
+    def _hook_uuid(self, module):
+        self.replace(
+            module,
+            "uuid1",
+            lambda place, *_, **__: module.UUID(bytes=self._stream(place, 16), version=1),
+            str,
+        )
+
+    # Global generators of any library
+
+    def begin_global(self, generator, seed, state):
+        """A library with a global generator has been imported. seed(number): seeds it; state(): tells its state."""
+        self._globals[generator] = seed
+        place = GLOBAL + generator
+        held = self.holds(place)
+        if held:
+            seed(self.number(place))
+        self.note(place, "begins", state(), held)
+
+    def note_seeds(self, owner, generator, names):
+        """Calls of these functions seed the global generator."""
+
+        def wrapped(original):
+            @functools.wraps(original)
+            def seeds(*args, **kwargs):
+                self._seeded.update([generator] if args or kwargs else [])
+                return original(*args, **kwargs)
+
+            return seeds
+
+        for name in names:
+            setattr(owner, name, wrapped(getattr(owner, name)))
+
+    def note_first_draws(self, owner, generator, names):
+        """Calls of these functions draw from the global generator: the first line that does so unseeded is noted."""
+
+        def wrapped(original):
+            @functools.wraps(original)
+            def draw(*args, **kwargs):
+                if (
+                    generator not in self._seeded
+                    and generator not in self._drawn_from
+                    and kwargs.get("seed") is None
+                    and kwargs.get("generator") is None
+                ):
+                    self._drawn(generator)
+                return original(*args, **kwargs)
+
+            return draw
+
+        for name in names.split():
+            if hasattr(owner, name):
+                setattr(owner, name, wrapped(getattr(owner, name)))
+
+    def on_task(self):
+        for generator, seed in self._globals.items():
+            place = GLOBAL + generator
+            if generator not in self._seeded and self.holds(place):
+                seed(self.number(place))
+
+    def _drawn(self, generator):
+        place = self.interposer.place()
+        if place != "-" and "(import)" not in place:
+            self._drawn_from.add(generator)
+            self.note(GLOBAL + generator, FIRST_DRAW, place)

@@ -1,0 +1,69 @@
+"""Tasks of pools: which worker takes which is chance, so what is pinned in a task follows from its number."""
+
+import functools
+
+from .variables import current
+
+
+class Task(object):
+    """A function that a pool calls. number: of the task in the order of submission, behind its submitter's position."""
+
+    def __init__(self, number, function, in_process):
+        self._number, self._function, self._in_process = number, function, in_process
+        functools.update_wrapper(self, function, ("__name__", "__qualname__", "__doc__", "__module__"), ())
+
+    def __call__(self, *args, **kwargs):
+        interposer = current()
+        if interposer is None:
+            return self._function(*args, **kwargs)
+        with interposer.task(self._number, self._in_process):
+            return self._function(*args, **kwargs)
+
+
+class Tasks(object):
+    """interposer: of this process."""
+
+    def __init__(self, interposer):
+        self._interposer = interposer
+        self._count = 0
+
+    def open(self):
+        self._interposer.imports.add(
+            {
+                "multiprocessing.pool": self._hook_pool,
+                "concurrent.futures.thread": lambda module: self._wrap_submit(
+                    module.ThreadPoolExecutor, False
+                ),
+                "concurrent.futures.process": lambda module: self._wrap_submit(
+                    module.ProcessPoolExecutor, True
+                ),
+            }
+        )
+
+    def _task(self, function, in_process):
+        self._count += 1
+        return Task("{}t{}".format(self._interposer.position, self._count), function, in_process)
+
+    def _hook_pool(self, module):
+        original, apply_async = module.Pool._get_tasks, module.Pool.apply_async
+
+        def get_tasks(function, it, size):
+            for _, batch in original(function, it, size):
+                yield self._task(function, True), batch
+
+        def applied(pool, func, *args, **kwargs):
+            return apply_async(pool, self._task(func, True), *args, **kwargs)
+
+        module.Pool._get_tasks, module.Pool.apply_async = (
+            staticmethod(get_tasks),
+            functools.wraps(apply_async)(applied),
+        )
+
+    def _wrap_submit(self, owner, in_process):
+        original = owner.submit
+
+        @functools.wraps(original)
+        def submit(executor, fn, *args, **kwargs):
+            return original(executor, self._task(fn, in_process), *args, **kwargs)
+
+        owner.submit = submit

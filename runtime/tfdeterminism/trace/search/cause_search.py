@@ -1,0 +1,295 @@
+"""The cause, proved: with it taken away, and only it, the runs agree.
+
+Runs without pins until two differ; likely kinds alone; all at once, and the smallest part that suffices; then the
+lines.
+"""
+
+import collections
+import math
+
+from ..interpose import kinds
+from .interposed_runs import FILES, PRINTED, WEIGHTS
+from .minimize import ddmin
+from .place_search import PlaceSearch
+from .proven_cause import NOT_OURS, PROVEN, SAME, Interventions, ProvenCause
+
+_RISK = 0.05  # that runs which would differ agree by chance so often
+_LIKELY = 5  # kinds that are tried alone
+_ALWAYS = ("hash-seed", "addresses", "memory", "switches", "one-thread")  # leave no trace in the ledger
+_FINE = 3  # pins that are less coarse take one thing away
+_NOT_PINNED = ("network", "schedule")
+_FIRST_RUNS = 3  # without pins, at least
+_VARIED = ("listing", "mtime", "completion")
+_OUTSIDE = ("files", "schedule", "switches", "one-thread")  # their pins give no values inside the program
+_PROCESSORS = "processors"
+
+
+class CauseSearch(object):
+    """runs: an interposed_runs.InterposedRuns; copy: the program_copy.ProgramCopy in which they run; limit: runs
+    without pins at most; schedules: schedules.Schedules."""
+
+    def __init__(self, runs, copy, limit, schedules, progress):
+        self._runs, self._copy, self._limit, self._schedules = runs, copy, limit, schedules
+        self._progress, self._known = progress, {}
+        self._places = PlaceSearch(self, copy)
+        self.held = {}  # kind: how often its pin gave a value in a run: one that did nothing is not praised
+        self.baseline = []  # InterposedRuns without pins
+        self.found = Interventions()
+
+    def search(self):
+        """The Interventions. Raises launcher.ProgramFailedError where the program fails without pins."""
+        self._run_unpinned()
+        found = self.found
+        if found.distinct == 1:
+            found.verdict = SAME
+            self._vary()
+        else:
+            found.needed = self._needed()
+            self._find_kinds()
+        found.total = self._runs.count
+        return found
+
+    # Runs
+
+    def _run_unpinned(self):
+        """In one folder that is not restored between them, as a user runs them."""
+        self._copy.restore()
+        for turn in range(max(self._limit, _FIRST_RUNS)):
+            run = self._runs.run(turn, require=turn == 0)
+            if run.failed:
+                raise run.failed
+            if turn == 0:
+                self._copy.learn_outside(run.ledger)
+            self.baseline.append(run)
+            self._compare()
+            if turn + 1 >= _FIRST_RUNS and self.found.distinct > 1:
+                break
+
+    def _compare(self):
+        """Weights, if there are any; else written files where they differ, else what is printed."""
+        done = self.baseline
+        known = [tier for tier in (WEIGHTS, FILES, PRINTED) if all(one.ends[tier] is not None for one in done)]
+        differing = [tier for tier in known if len({one.ends[tier] for one in done}) > 1]
+        self.found.compared = WEIGHTS if WEIGHTS in known else (differing + known)[0]
+        ends = [one.ends[self.found.compared] for one in done]
+        self.found.runs = [ends.index(end) for end in ends]
+
+    def _needed(self):
+        """How many runs have to agree, so that runs which differ as the ones without pins do agree seldom."""
+        if self.only_first_differs():
+            return _FIRST_RUNS
+        ends = self.found.runs
+        pairs = [(a, b) for at, a in enumerate(ends) for b in ends[at + 1 :]]
+        alike = (sum(a == b for a, b in pairs) + 1.0) / (len(pairs) + 2.0)
+        return 1 + max(2, int(math.ceil(math.log(_RISK) / math.log(alike))))
+
+    def series(self, pins, number):
+        """Runs from the initial files; with "files" pinned, each of them. Ends once two differ, or one fails."""
+        done = []
+        for turn in range(number):
+            if turn == 0 or pins.get("files", ()) is None:
+                self._copy.restore()
+            elif "files" in pins:
+                self._copy.restore_only(pins["files"])
+            done.append(self._runs.run(turn, pins, what="pinned: " + self._words(pins) if pins else "with the fix"))
+            if done[-1].failed or not self.alike(done):
+                break
+        return done
+
+    def alike(self, done):
+        """Did these runs end alike?"""
+        return len({one.ends[self.found.compared] for one in done}) == 1
+
+    def agree(self, pins):
+        """Do the runs agree with these pins? pins: {kind: None, or its places}."""
+        key = repr(sorted(pins.items(), key=str)), self.found.needed
+        if key not in self._known:
+            self._progress.planned += self.found.needed
+            done = self.series(pins, self.found.needed)
+            failed = done[-1].failed
+            self._progress.planned -= self.found.needed - len(done)
+            alike = not failed and self.alike(done)
+            self.held.update(_held(pins, done[-1].ledger))
+            no_hold = alike and not any(self.held[name] for name in pins)
+            self._known[key] = alike and not no_hold
+            outcome = "the program fails" if failed else "took no hold" if no_hold else (
+                "equal in {} runs" if alike else "differs within {} runs").format(len(done))
+            self.found.tried.append("{} pinned: {}".format(self._words(pins), outcome))
+            self._progress.print_line("  " + self.found.tried[-1])
+        return self._known[key]
+
+    def _words(self, pins):
+        return " and ".join(
+            sorted(
+                name if places is None else "{} at {}".format(name, ", ".join(map(self._copy.name_of, places)))
+                for name, places in pins.items()
+            )
+        )
+
+    # Kinds
+
+    def _find_kinds(self, again=2):
+        found = self.found
+        needed = self._smallest_set(self._candidates())
+        if needed is None:
+            found.verdict = NOT_OURS
+            return
+        if "addresses" in needed:
+            needed = self._without_helpers(needed)
+        pins = self._expanded(needed)
+        found.causes = [
+            ProvenCause(
+                kinds.BY_NAME[name], sorted(pins), found.needed, name == "files" and self.only_first_differs()
+            )
+            for name in needed
+        ]
+        for cause in found.causes:
+            self._places.find(cause)
+        if all(cause.places for cause in found.causes) or self._agree_again(pins):
+            found.verdict = PROVEN
+            for cause in found.causes:
+                cause.held = self.held[cause.kind.name]
+            return
+        found.causes, found.verdict = [], NOT_OURS
+        if again:
+            found.needed *= 2
+            self._find_kinds(again - 1)
+
+    def _agree_again(self, pins):
+        """Do the runs agree once more, anew? Where lines alone were pinned, these runs have shown it."""
+        self._progress.planned += self.found.needed
+        done = self.series(pins, self.found.needed)
+        if done[-1].failed or not self.alike(done):
+            self.found.tried.append("{} pinned: equal at first, and not again".format(self._words(pins)))
+            return False
+        for cause in self.found.causes:
+            cause.runs += len(done)
+        return True
+
+    def _candidates(self):
+        silent = {kind.name for kind in kinds.ALL if kind.name not in _ALWAYS and not self.events(kind.name)}
+        if self.carried_files():
+            silent.discard("files")
+        else:
+            silent.add("files")
+        silent.update(_NOT_PINNED if not self._schedules else _NOT_PINNED[:1])
+        if self._schedules:
+            silent.discard("schedule")
+        return [kind.name for kind in kinds.ALL if kind.name not in silent]
+
+    def _smallest_set(self, candidates):
+        """Names of the kinds without which the runs differ, and with which pinned they agree; None if they never do."""
+        ranked = sorted(candidates, key=self._rank)
+        for name in ranked[:_LIKELY]:
+            if self._rank(name)[0] < 2 and self.agree(self._expanded([name])):
+                return [name]
+        likely = [name for name in candidates if self._rank(name)[0] < 2]
+        fine = [name for name in candidates if kinds.BY_NAME[name].coarse < _FINE]
+        without_addresses = [name for name in fine if name != "addresses"]
+        for names in (likely, without_addresses, fine, candidates):
+            if names and self.agree(self._expanded(names)):
+                return ddmin(
+                    sorted(names, key=lambda name: -kinds.BY_NAME[name].coarse),
+                    lambda part: self.agree(self._expanded(part)),
+                )
+        return None
+
+    def _expanded(self, names):
+        """The pins of these kinds, with those that they need."""
+        pins = {name: None for name in names}
+        for name in names:
+            pins.update((other, None) for other in kinds.BY_NAME[name].needs)
+        return pins
+
+    def _without_helpers(self, needed):
+        """A pin that addresses need is a cause only if with the libraries' own calls alone pinned the runs differ
+        again."""
+        helpers = [name for name in needed if name in kinds.Addresses.needs]
+        own = []
+        for name in helpers:
+            users = {row.place for row in self.events(name) if row.is_users}
+            rest = sorted({row.place for row in self.events(name)} - users)
+            if users and not self.agree(dict(self._expanded(needed), **{name: rest})):
+                own.append(name)
+        return [name for name in needed if name not in helpers or name in own]
+
+    def _rank(self, name):
+        """(how unlikely, a number for the order): 0 very likely (a line of the user's), 1 possible, 2 anything else."""
+        order = [kind.name for kind in kinds.ALL].index(name)
+        if name == "files":
+            return (-1 if self.only_first_differs() else 0 if self.read_files() else 2), order
+        if name == "schedule":
+            return 0, order
+        if name == "random":
+            return (
+                0 if any(row.is_users or row.what == kinds.FIRST_DRAW for row in self.events(name)) else 2
+            ), order
+        if name in ("hash-seed", "listing", "mtime"):
+            return (0 if self.differing_places(name) else 1 if name == "hash-seed" else 2), order
+        if name in ("addresses", "switches", "one-thread") or not any(
+            row.is_users for row in self.events(name)
+        ):
+            return 2, order
+        return (1 if name in ("clock", "memory", "one-worker") else 0), order
+
+    # What the runs without pins tell
+
+    def events(self, kind):
+        """The LedgerRows of a kind in the runs without pins."""
+        return [row for one in self.baseline for row in one.ledger if row.kind == kind]
+
+    def differing_places(self, kind):
+        """The user's lines whose values differ between the first two runs."""
+        seen = [{}, {}]
+        for number, run in enumerate(self.baseline[:2]):
+            for row in run.ledger:
+                if row.kind == kind and row.is_users:
+                    seen[number].setdefault(row.place, []).append(
+                        (row.position, row.what, row.count, row.digest)
+                    )
+        return sorted(
+            place
+            for place in set(seen[0]) | set(seen[1])
+            if sorted(seen[0].get(place, [])) != sorted(seen[1].get(place, []))
+        )
+
+    def only_first_differs(self):
+        ends = self.found.runs
+        return len(ends) > 2 and ends[0] != ends[1] and len(set(ends[1:])) == 1
+
+    def carried_files(self):
+        """Paths of the files that the first run left otherwise than it found them."""
+        return set(self.baseline[0].files)
+
+    def read_files(self):
+        """{path: place} of those that the second run read."""
+        seen = {
+            row.what[len("read ") :]: row.place
+            for row in self.baseline[1].ledger
+            if row.kind == "files" and row.what.startswith("read ")
+        }
+        return {path: seen[path] for path in sorted(self.carried_files()) if path in seen}
+
+    # Variations
+
+    def _vary(self):
+        """No difference was seen: does one come if what another machine may give otherwise is varied?"""
+        ends = {one.ends[self.found.compared] for one in self.baseline}
+        wanted = [name for name in _VARIED if any(row.is_users for row in self.events(name))] + [_PROCESSORS]
+        self._progress.planned += len(wanted)
+        for name in wanted:
+            self._copy.restore()
+            run = self._runs.run(0, vary={name: 1}, what="varied: " + name)
+            self.found.varied.append(name)
+            if not run.failed and {run.ends[self.found.compared]} != ends:
+                rows = sorted({row.place for row in self.events(name) if row.is_users})
+                self.found.latent.append({"kind": name, "places": rows})
+
+
+def _held(pins, rows):
+    """{kind: how often its pin gave a value}; of what is pinned from outside and leaves no row, once."""
+    held = collections.Counter({name: 1 for name in pins if name in _OUTSIDE})
+    for row in rows:
+        held[row.kind] += row.held if row.kind in pins else 0
+    return {name: held[name] for name in pins}
+

@@ -1,0 +1,122 @@
+"""Runs of the program in its copy, with some kinds of nondeterminism pinned or varied, and what each ended with."""
+
+import ctypes
+import json
+import os
+import shutil
+import time
+
+from ..interpose import kinds, variables
+from ..interpose.kinds.addresses import NO_RANDOMIZATION
+from ..schema import ledger
+from ..schema.format import trace_files
+from ..schema.reader import Reader
+from .launcher import ProgramFailedError
+
+WEIGHTS, FILES, PRINTED = "final weights", "written files", "printed text"
+_HOOK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "capture", "hook")
+
+
+class InterposedRun(object):
+    """What one run gave. failed: why it failed, None for a run that ended well; seconds: it took; ledger: LedgerRows;
+    files: {path: digest} that it left changed; ends: {WEIGHTS, FILES, PRINTED: what it ended with, or None}."""
+
+    def __init__(self, seconds, failed=None):
+        self.seconds, self.failed = seconds, failed
+        self.ledger, self.files, self.ends = [], {}, {WEIGHTS: None, FILES: None, PRINTED: None}
+
+
+class InterposedRuns(object):
+    """launcher: a launcher.Launcher; copy: a program_copy.ProgramCopy; folder: for ledgers and traces; schedules: a
+    schedules.Schedules; progress: a progress.Progress."""
+
+    def __init__(self, launcher, copy, folder, schedules, progress):
+        self._launcher, self._copy, self._schedules, self._progress = launcher, copy, schedules, progress
+        self._out = os.path.join(folder, "interposed")
+        self._epoch = time.time()
+        self.count = 0
+
+    def run(self, turn, pins=None, vary=None, what="without pins", require=False):
+        """An InterposedRun. turn: which of the runs that are compared it is; pins: {kind: None, or its places}; vary:
+        {kind: seed}; what: for the progress; require: has it to run something on the virtual GPU?"""
+        self.count += 1
+        shutil.rmtree(self._out, ignore_errors=True)
+        traces = os.path.join(self._out, "traces")
+        os.makedirs(self._out)
+        environment = self._environment(pins or {}, vary or {}, turn)
+        options = ["--out", traces, "--level", "none"]
+        self._progress.begin_run("run {}, {}".format(self.count, what))
+        began, failed = time.time(), None
+        with self._schedules.require_launches(os.path.join(self._out, "run") if require else None):
+            environment.update(
+                self._schedules.run_environment(turn) or {}, **self._pinned_schedule(pins or {})
+            )
+            try:
+                self._launcher.record(
+                    self.count, options, environment, prepare=_prepared(pins or {}, vary or {})
+                )
+            except ProgramFailedError as error:
+                failed = error
+        self._progress.end_run()
+        run = InterposedRun(time.time() - began, failed)
+        run.ledger = ledger.read_ledgers(self._out)
+        run.files = self._copy.changed()
+        if failed is None:
+            run.ends = {
+                WEIGHTS: _weights(traces),
+                FILES: self._written(run),
+                PRINTED: self._launcher.printed(),
+            }
+        return run
+
+    def _environment(self, pins, vary, turn):
+        told = {
+            "root": self._copy.work,
+            "out": self._out,
+            "epoch": self._epoch,
+            "pins": pins,
+            "vary": vary,
+            "sets": True,
+        }
+        path = [
+            self._copy.into_copy(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one
+        ]
+        found = {
+            variables.VARIABLE: json.dumps(told, sort_keys=True),
+            variables.POSITION: "0",
+            "PYTHONPATH": os.pathsep.join([_HOOK] + path),
+            "TMPDIR": self._copy.temporary,
+        }
+        for name, places in sorted(pins.items()):
+            if places is None:
+                found.update(kinds.BY_NAME[name].environment)
+        return found
+
+    def _pinned_schedule(self, pins):
+        return kinds.Schedule.environment if self._schedules and "schedule" in pins else {}
+
+    def _written(self, run):
+        """Of the files that it has left in its folder, as one text; None for none."""
+        return repr(sorted(run.files.items())) if run.files else None
+
+
+def _prepared(pins, vary):
+    """What the child does before it becomes the program, or None."""
+    if "addresses" in pins:
+        return lambda: ctypes.CDLL(None).personality(NO_RANDOMIZATION)
+    if "processors" in vary and hasattr(os, "sched_setaffinity"):
+        return lambda: os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+    return None
+
+
+def _weights(folder):
+    """The digests of the final weights of each process that has any, as one text; None for none."""
+    found = []
+    for path in trace_files(folder).values() if os.path.isdir(folder) else ():
+        reader = Reader(path)
+        try:
+            end = next((value for kind, value in reader if kind == "end"), None) or {}
+        finally:
+            reader.close()
+        found += [end["weights"]] if end.get("weights") else []
+    return " ".join(sorted(found)) or None

@@ -1,0 +1,126 @@
+"""All of `locate`: the cause by interventions, then where it enters by traces; traces alone where no pin takes it
+away."""
+
+import os
+import sys
+
+from .cause_search import CauseSearch
+from .interposed_runs import WEIGHTS, InterposedRuns
+from .launcher import Launcher, NothingRecordedError, ProgramFailedError
+from .program_copy import ProgramCopy, TooLargeError
+from .progress import Progress
+from .proven_cause import NOT_TRIED, PROVEN, SAME, TRACE_ONLY, Interventions
+from .result import SearchResult
+from .schedules import Schedules
+from .search import Search
+from .source_fix_trial import SourceFixTrial
+
+_PYTHON = (3, 7)  # that can be interposed, and later
+_FIRST_PLANNED = 12  # runs that a program with one cause takes
+
+
+class Locate(object):
+    """One search. program: argv of the user's program; folder: for copies and traces; runs: at most so many while none
+    differ; schedules: a schedules.Schedules; fix: is the fix to be tried?; trace_only: compare traces, and pin
+    nothing."""
+
+    def __init__(self, program, folder, runs=5, schedules=None, fix=False, trace_only=False):
+        self._program, self._folder, self._runs, self._fix = program, folder, runs, fix
+        self._schedules, self._trace_only = schedules or Schedules(), trace_only
+        self._progress = Progress(_FIRST_PLANNED)
+        self._copy = None  # type: ProgramCopy | None
+
+    def run(self):
+        """The SearchResult. Raises ProgramFailedError, TraceFormatError, OSError."""
+        try:
+            found = self._interventions()
+            return self._with_traces(found)
+        finally:
+            if self._copy is not None:
+                self._copy.close()
+
+    def as_users(self, text):
+        """Paths of the copy in a report, as they are in the user's folder."""
+        return self._copy.out_of_copy(text) if self._copy is not None else text
+
+    def _interventions(self):
+        found = Interventions()
+        found.why = self._obstacle()
+        if found.why:
+            return found
+        sandbox = os.path.join(os.path.realpath(self._folder), "copy")
+        os.makedirs(sandbox)
+        try:
+            copy = self._copy = ProgramCopy(self._program, sandbox)
+        except TooLargeError as error:
+            found.why = "the program's folder is not copied: {}".format(error)
+            return found
+        runs = InterposedRuns(self._launcher(copy), copy, sandbox, self._schedules, self._progress)
+        search = CauseSearch(runs, copy, self._runs, self._schedules, self._progress)
+        try:
+            found = search.search()
+        except ProgramFailedError:
+            return self._not_interposed(copy)
+        if found.verdict == PROVEN:
+            fixes = SourceFixTrial(search, copy)
+            fixes.suggest()
+            if self._fix:
+                fixes.run()
+        found.total = runs.count
+        return found
+
+    def _obstacle(self):
+        """Why no pin is tried, or None."""
+        if self._trace_only:
+            return TRACE_ONLY
+        if sys.version_info < _PYTHON or not sys.platform.startswith("linux"):
+            return "it needs Python {}.{} or later on Linux".format(*_PYTHON)
+        return None
+
+    def _not_interposed(self, copy):
+        """The program failed: does it fail without us, too? Raises ProgramFailedError then."""
+        copy.restore()
+        self._launcher(copy).record(1, ["--out", os.path.join(self._folder, "plain"), "--level", "none"])
+        found = Interventions()
+        found.why = "the program fails when its calls are noted, and not without that"
+        return found
+
+    def _launcher(self, copy):
+        return Launcher(copy.program, self._folder, copy.cwd)
+
+    def _with_traces(self, found):
+        if found.verdict == SAME and found.compared == WEIGHTS and not self._schedules:
+            result = SearchResult()
+            result.runs = len(found.runs)
+        elif found.verdict == PROVEN and "schedule" not in [cause.kind.name for cause in found.causes]:
+            result = self._search(Schedules(), fix=False).entry()
+        else:
+            result = self._whole_search(found)
+        result.set_interventions(found)
+        return result
+
+    def _whole_search(self, found):
+        try:
+            return self._search(self._schedules, self._fix).search()
+        except NothingRecordedError as error:
+            if found.verdict == NOT_TRIED:
+                raise
+            result = SearchResult()  # of a program without a framework the end of its runs is all there is
+            result.runs = len(found.runs)
+            result.findings.append("compared by {}: {}".format(found.compared, error.cause))
+            return result
+
+    def _search(self, schedules, fix):
+        program, launcher = self._program, None
+        if self._copy is not None:
+            self._copy.restore()
+            program, launcher = self._copy.program, self._launcher(self._copy)
+        return Search(
+            program,
+            self._folder,
+            self._runs,
+            progress=self._progress,
+            launcher=launcher,
+            schedules=schedules,
+            fix=fix,
+        )

@@ -1,0 +1,92 @@
+"""The lines of a proven cause: the pin told to hold at some of them only."""
+
+import io
+import os
+
+from ..interpose import kinds
+from .minimize import ddmin
+from .proven_cause import Place
+
+_ALONE = 2  # lines that are tried alone first
+
+
+class PlaceSearch(object):
+    """search: a cause_search.CauseSearch that has found causes; copy: its program_copy.ProgramCopy."""
+
+    def __init__(self, search, copy):
+        self._search, self._copy = search, copy
+
+    def find(self, cause):
+        """Fill in the places of a ProvenCause, if some lines alone suffice."""
+        name = cause.kind.name
+        if not cause.kind.has_places:
+            return
+        candidates = self._files() if name == "files" else self._ranked(name)
+        if not candidates:
+            return
+        whole = {pin: None for pin in cause.pinned}
+
+        def test(part):
+            return self._search.agree(dict(whole, **{name: sorted(part)}))
+
+        found = next(([one] for one in candidates[:_ALONE] if test([one])), None)
+        if found is None and test(candidates):
+            found = ddmin(candidates, test)
+        if found is not None:
+            cause.place_runs = self._search.found.needed
+            cause.places = [self._place(name, one) for one in found]
+
+    def _files(self):
+        """Paths of files that an earlier run left, those that were read first."""
+        read = sorted(self._search.read_files())
+        return read or sorted(self._search.carried_files())
+
+    def _ranked(self, name):
+        """Places, the user's lines whose values differ first."""
+        rows = [row for row in self._search.events(name) if row.what not in ("process", kinds.FIRST_DRAW)]
+        differing = set(self._search.differing_places(name))
+        drawn = self._first_draws()
+        return sorted(
+            {row.place for row in rows},
+            key=lambda place: (
+                not (place in drawn or _is_users(place)),
+                place not in differing and place not in drawn,
+                place,
+            ),
+        )
+
+    def _first_draws(self):
+        """{a global generator that nobody seeded: the line that drew from it first}"""
+        return {
+            row.place: row.values[0].strip("'")
+            for row in self._search.events("random")
+            if row.what == kinds.FIRST_DRAW and row.values
+        }
+
+    def _place(self, name, place):
+        if name == "files":
+            line = self._search.read_files().get(place, "")
+            return Place(line, "read", self._text(line), self._copy.out_of_copy(place))
+        line = self._first_draws().get(place, place)
+        what = sorted(
+            {
+                row.what
+                for row in self._search.events(name)
+                if row.place == place and row.what != kinds.FIRST_DRAW
+            }
+        )
+        return Place(line, ", ".join(what), self._text(line))
+
+    def _text(self, place):
+        """The line of the user's program, "" where it cannot be read."""
+        file, _, line = place.partition(" ")[0].rpartition(":")
+        path = os.path.join(self._copy.root, file)
+        if not file or not line.isdigit() or not os.path.isfile(path):
+            return ""
+        with io.open(path, encoding="utf-8", errors="replace") as source:
+            lines = source.read().splitlines()
+        return lines[int(line) - 1].strip() if int(line) <= len(lines) else ""
+
+
+def _is_users(place):
+    return place != "-" and "(import)" not in place and not place.startswith("global:")

@@ -1,0 +1,85 @@
+"""What interventions have shown: the causes, each with its proof, or that none of ours is one."""
+
+from ..schema.ledger import split_place
+
+TRACE_ONLY = "only traces were asked for"
+SAME, PROVEN, NOT_OURS, NOT_TRIED = "same", "proven", "not ours", "not tried"
+
+
+class Place(object):
+    """A line at which a pin alone makes the runs agree. what: is called there; text: of the line; path: of a file
+    that is read there, for a cause that is a file."""
+
+    def __init__(self, place, what, text, path=None):
+        self.file, self.line = split_place(place)
+        self.what, self.text, self.path = what, text, path
+
+    def as_json(self):
+        return {"file": self.file, "line": self.line, "what": self.what, "text": self.text, "path": self.path}
+
+    def __str__(self):
+        return "{}:{}".format(self.file, self.line)
+
+
+class ProvenCause(object):
+    """A kind without which the runs agree, and with which they differ.
+
+    kind: its class of interpose.kinds; places: the Places at which alone the pin suffices, [] where no line alone does;
+    pinned: names of all pins of the test; runs: how many runs with these pins there were, which all ended alike;
+    held: how often the pin gave a value in the last run with it everywhere or at some lines; first_run_only: did only
+    the first run without pins end otherwise?; place_runs: number of runs with the pin at these places alone, which
+    all ended alike; fix: a source_fix_trial.SourceFix.
+    """
+
+    def __init__(self, kind, pinned, runs, first_run_only):
+        self.kind, self.pinned, self.runs, self.first_run_only = kind, pinned, runs, first_run_only
+        self.places, self.place_runs, self.held, self.fix = [], 0, 0, None
+
+    def as_json(self):
+        return {
+            "kind": self.kind.name,
+            "words": self.kind.words,
+            "places": [one.as_json() for one in self.places],
+            "first_run_only": self.first_run_only,
+            "proof": {
+                "pinned": self.pinned,
+                "runs": self.runs,
+                "equal": self.runs,
+                "held": self.held,
+                "runs_at_places": self.place_runs,
+            },
+            "fix": self.fix and self.fix.as_json(),
+        }
+
+
+class Interventions(object):
+    """verdict: SAME, PROVEN, NOT_OURS (the runs differ with all pins, too), NOT_TRIED; compared: what of a run's end;
+    runs: ends of the runs without pins, as numbers of the first that each equals; needed: runs that agree before it
+    counts; causes: ProvenCauses; tried: lines; latent: kinds that make a difference if they are varied; why: of
+    NOT_TRIED."""
+
+    def __init__(self):
+        self.verdict, self.compared, self.runs, self.needed = NOT_TRIED, None, [], 0
+        self.causes, self.tried, self.latent, self.varied, self.why, self.total = [], [], [], [], None, 0
+
+    def without_effect(self):
+        """The lines of `tried` about whole kinds with which the runs still differ, each once."""
+        return sorted({line for line in self.tried if "equal in" not in line and " at " not in line})
+
+    @property
+    def distinct(self):
+        return len(set(self.runs))
+
+    def as_json(self):
+        return {
+            "verdict": self.verdict,
+            "compared": self.compared,
+            "runs": len(self.runs),
+            "distinct": self.distinct,
+            "needed": self.needed,
+            "tried": self.tried,
+            "latent": self.latent,
+            "varied": self.varied,
+            "why": self.why,
+            "total_runs": self.total,
+        }

@@ -1,0 +1,160 @@
+"""The fix of proven causes, as a change of the user's lines: made in the copy, run, and said to hold or not."""
+
+import difflib
+import io
+import os
+
+from ..causes import source_fixes
+from ..interpose import kinds
+
+HOLDS, DIFFERS, FAILS, UNTRIED = "holds", "differs", "fails", "untried"
+_CANDIDATES = 3  # ways to change the lines that are tried
+
+
+class SourceFix(object):
+    """words: what to do; diff: lines of a unified diff, [] where no change of the lines is known; result: HOLDS,
+    DIFFERS, FAILS or UNTRIED; runs: how many were made with it."""
+
+    def __init__(self, words, diff=()):
+        self.words, self.diff, self.result, self.runs = words, list(diff), UNTRIED, 0
+
+    def as_json(self):
+        return {"words": self.words, "diff": self.diff, "result": self.result, "runs": self.runs}
+
+    def new_lines(self):
+        """The lines that the change writes."""
+        return [line[1:] for line in self.diff if line.startswith("+") and not line.startswith("+++")]
+
+
+class SourceFixTrial(object):
+    """search: a cause_search.CauseSearch that has found causes; copy: its program_copy.ProgramCopy."""
+
+    def __init__(self, search, copy):
+        self._search, self._copy = search, copy
+        self._causes = search.found.causes
+
+    def suggest(self):
+        """Give each cause its likeliest fix, untried."""
+        for cause in self._causes:
+            cause.fix = SourceFix(source_fixes.words(cause.kind.name), self._diff(self._changed([cause], 0)))
+
+    def run(self):
+        """Try the fixes of all causes together, the likeliest first; each cause's fix tells what came of it."""
+        tried = []
+        for number in range(_CANDIDATES):
+            texts = self._changed(self._causes, number)
+            if texts in tried or not self._covers_all(number):
+                continue
+            tried.append(texts)
+            result, runs = self._try(texts)
+            for cause in self._causes:
+                if result == HOLDS or number == 0:
+                    cause.fix = SourceFix(
+                        source_fixes.words(cause.kind.name), self._diff(self._changed([cause], number))
+                    )
+                cause.fix.result, cause.fix.runs = result, runs
+            if result == HOLDS:
+                break
+
+    def _covers_all(self, number):
+        return all(self._changed([cause], number) for cause in self._causes)
+
+    def _try(self, texts):
+        self._copy.patch(texts)
+        try:
+            done = self._search.series({}, self._search.found.needed)
+        finally:
+            self._copy.unpatch()
+        if done[-1].failed:
+            return FAILS, len(done)
+        same = len(done) == self._search.found.needed and self._search.alike(done)
+        return (HOLDS if same else DIFFERS), len(done)
+
+    # Changes
+
+    def _changed(self, causes, number):
+        """{file: text} with the causes' fixes; number: which of their candidates. Lines first: they keep their
+        numbers."""
+        texts = {}
+        for cause in causes:
+            for place in cause.places if cause.kind.name != "files" else ():
+                self._change_line(texts, cause.kind.name, place, number)
+        lines = [line for cause in causes for line in self._lines(cause)]
+        main = self._main()
+        if lines and main:
+            texts[main] = source_fixes.with_lines(self._text(texts, main), lines)
+        return texts
+
+    def _change_line(self, texts, kind, place, number):
+        if place.what == "begins" or not place.file:  # a global generator: it is seeded in the main script
+            return
+        before = self._text(texts, place.file)
+        candidates = source_fixes.changes_of_line(kind, before, place.line) if before is not None else []
+        if candidates:
+            texts[place.file] = candidates[min(number, len(candidates) - 1)]
+
+    def _lines(self, cause):
+        """Statements for the main script."""
+        name, framework = cause.kind.name, self._framework()
+        if name == "random":
+            return [line for one in self._unseeded(cause) for line in source_fixes.seed_lines(one)]
+        if name == "files":
+            paths = [os.path.relpath(place.path, self._copy.root) for place in cause.places if place.path]
+            return [
+                line
+                for path in paths
+                if not path.startswith(os.pardir) and self._is_new(path)
+                for line in source_fixes.remove_file_lines(path)
+            ]
+        if name in ("switches", "schedule"):
+            return source_fixes.switch_lines(framework)
+        return source_fixes.thread_lines(framework) if name == "one-thread" else []
+
+    def _unseeded(self, cause):
+        """The global generators among the places of a cause; all that were drawn from where no place is known."""
+        drawn = [row for row in self._search.events("random") if row.what == kinds.FIRST_DRAW]
+        lines = {(place.file, place.line) for place in cause.places}
+        found = [
+            row.place
+            for row in drawn
+            if not lines
+            or any(row.values and row.values[0].strip("'") == "{}:{}".format(*line) for line in lines)
+        ]
+        return sorted(set(found))
+
+    def _is_new(self, path):
+        """Was there no such file before the first run?"""
+        return not self._copy.was_there(path)
+
+    def _framework(self):
+        """The name of the module, as the ledger tells it, or None."""
+        found = {row.place.partition(":")[2] for row in self._search.events("random") if row.is_global}
+        return next((name for name in ("torch", "tensorflow") if name in found), None)
+
+    def _main(self):
+        """The main script's name in the program's folder, or None."""
+        path = self._copy.program[0]
+        full = os.path.join(self._copy.cwd, path)
+        inside = os.path.relpath(full, self._copy.work)
+        return inside if path != "-m" and not inside.startswith(os.pardir) and os.path.isfile(full) else None
+
+    def _text(self, texts, file):
+        if file in texts:
+            return texts[file]
+        path = os.path.join(self._copy.work, file)
+        if os.path.isabs(file) or not os.path.isfile(path):
+            return None
+        with io.open(path, encoding="utf-8", errors="surrogateescape", newline="") as source:
+            return source.read()
+
+    def _diff(self, texts):
+        found = []
+        for file, text in sorted(texts.items()):
+            before = self._text({}, file)
+            found += [
+                line.rstrip("\n")
+                for line in difflib.unified_diff(
+                    before.splitlines(), text.splitlines(), file, file, lineterm="", n=0
+                )
+            ]
+        return found

@@ -1,0 +1,384 @@
+"""Causes proved by interventions: what each pin takes away and what not, the search, the copy of the folder, the fix.
+
+The programs need no framework: what they print or write is compared.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfdeterminism.trace.causes import source_fixes
+from tfdeterminism.trace.interpose import kinds
+from tfdeterminism.trace.schema.ledger import read_ledgers, split_place
+from tfdeterminism.trace.search.interposed_runs import PRINTED, InterposedRuns
+from tfdeterminism.trace.search.launcher import Launcher
+from tfdeterminism.trace.search.minimize import ddmin
+from tfdeterminism.trace.search.program_copy import ProgramCopy, TooLargeError
+from tfdeterminism.trace.search.progress import Progress
+from tfdeterminism.trace.search.schedules import Schedules
+
+ROOT = Path(__file__).resolve().parents[2]
+SLEEP = "time.sleep(0.03 * (os.urandom(1)[0] % 4))"
+# kind: a program that prints something else in every run, and that this kind's pin alone mends.
+PROGRAMS = {
+    "hash-seed": "print(list({'a%d' % i for i in range(40)}))",
+    "pid": "import os\nprint(os.getpid())",
+    "clock": "import time\nprint(time.time())",
+    "random": "import numpy\nprint(numpy.random.default_rng().integers(1 << 40))",
+    "completion": f"""
+import os, time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+def work(number):
+    {SLEEP}
+    return number
+
+with ThreadPoolExecutor(8) as pool:
+    print([one.result() for one in as_completed([pool.submit(work, n) for n in range(24)])])
+""",
+    "mtime": f"""
+import os, threading, time
+def write(number):
+    {SLEEP}
+    open("part%d" % number, "w").close()
+threads = [threading.Thread(target=write, args=(n,)) for n in range(12)]
+[one.start() for one in threads]
+[one.join() for one in threads]
+print(sorted((name for name in os.listdir(".") if name.startswith("part")), key=os.path.getmtime))
+""",
+}
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "tfdeterminism.trace", "locate", *arguments]
+
+
+def environ() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    return {**kept, "PYTHONPATH": str(ROOT / "runtime")}
+
+
+def write_program(folder: Path, **files: str) -> Path:
+    """A folder of a program; main.py and modules beside it."""
+    made = folder / "program"
+    made.mkdir()
+    for name, text in files.items():
+        (made / f"{name}.py").write_text(text.lstrip("\n"))
+    return made
+
+
+@dataclass
+class Runner:
+    """Runs a program with pins; printed() of each run."""
+
+    runs: InterposedRuns
+    copy: ProgramCopy
+
+    def printed(self, number: int = 2, **pins: Any) -> set[str]:
+        found = set()
+        for turn in range(number):
+            self.copy.restore()
+            run = self.runs.run(turn, pins.get("pins"), pins.get("vary"))
+            assert run.failed is None, run.failed and run.failed.cause
+            found.add(run.ends[PRINTED])
+        return found
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def make(text: str) -> Runner:
+        monkeypatch.chdir(write_program(tmp_path, main=text))
+        monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+        monkeypatch.setenv("PYTHONPATH", str(ROOT / "runtime"))
+        sandbox = tmp_path / "sandbox"
+        sandbox.mkdir()
+        copy = ProgramCopy(["main.py"], str(sandbox))
+        quiet = Progress(1, out=io.StringIO())
+        return Runner(
+            InterposedRuns(Launcher(copy.program, str(sandbox), copy.cwd), copy, str(sandbox), Schedules(), quiet),
+            copy,
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_a_pin_takes_its_kind_away_and_no_other(kind: str, runner: Any) -> None:
+    program = runner(PROGRAMS[kind])
+    assert len(program.printed(3)) > 1, "the control agrees: nothing was shown"
+    assert len(program.printed(pins={kind: None})) == 1
+    others = {name: None for name in PROGRAMS if name != kind and (kind, name) != ("mtime", "completion")}
+    if (kind, "random") in (("completion", "random"), ("mtime", "random")):
+        del others["random"]  # what their threads sleep is random
+    assert len(program.printed(3, pins=others)) > 1
+
+
+def test_a_pin_at_a_line_holds_there_alone(runner: Any) -> None:
+    program = runner(
+        "import numpy\nprint(numpy.random.default_rng().random())\nprint(numpy.random.default_rng().random())"
+    )
+    first, second = ([one.splitlines() for one in program.printed(2, pins={"random": [f"main.py:{line}"]})]
+                     for line in (2, 3))  # fmt: skip
+    assert len({one[0] for one in first}) == 1 and len({one[1] for one in first}) == 2
+    assert len({one[0] for one in second}) == 2 and len({one[1] for one in second}) == 1
+
+
+def test_a_set_is_sorted_at_its_line_in_an_imported_module(runner: Any, tmp_path: Path) -> None:
+    program = runner("import names\nprint(names.names())")
+    module = "def names():\n    return [one for one in {'a%d' % i for i in range(40)}]\n"
+    program.copy.patch({})
+    for folder in ("before", "work"):
+        (tmp_path / "sandbox" / folder / "names.py").write_text(module)
+    program.copy._first = {}  # the module was there before
+    program.copy.restore = lambda: None
+    assert len(program.printed(2)) == 2
+    assert len(program.printed(2, pins={"hash-seed": ["names.py:2"]})) == 1
+    assert len(program.printed(2, pins={"hash-seed": ["names.py:1"]})) == 2
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_child_processes_are_pinned_by_their_position(method: str, runner: Any) -> None:
+    program = runner(f"""
+import multiprocessing, os, subprocess, sys
+def child(queue):
+    queue.put((os.getpid(), os.urandom(4)))
+if __name__ == "__main__":
+    context = multiprocessing.get_context("{method}")
+    queue = context.Queue()
+    process = context.Process(target=child, args=(queue,))
+    process.start()
+    print(queue.get())
+    process.join()
+    started = [sys.executable, "-c", "import os; print(os.urandom(4))"]
+    print(subprocess.run(started, capture_output=True, text=True).stdout)
+""")
+    assert len(program.printed(2)) == 2
+    assert len(program.printed(2, pins={"pid": None, "random": None})) == 1
+
+
+def test_a_ledger_names_the_users_line(runner: Any, tmp_path: Path) -> None:
+    program = runner(
+        "import time\nimport uuid\n\n\ndef name():\n    return uuid.uuid4()\n\n\nprint(name(), time.time())"
+    )
+    run = program.runs.run(0)
+    rows = {(row.kind, row.place) for row in run.ledger if row.is_users}
+    assert rows >= {("random", "main.py:6"), ("clock", "main.py:9")}
+
+
+def located(folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
+    ran = subprocess.run(
+        command("--json", *options, "--", "main.py"),
+        cwd=folder,
+        env=environ(),
+        capture_output=True,
+        text=True,
+    )
+    assert ran.stdout, ran.stderr
+    return ran.returncode, json.loads(ran.stdout)
+
+
+def places(found: dict[str, Any]) -> list[tuple[str, str, int]]:
+    return sorted(
+        (cause["kind"], place["file"], place["line"]) for cause in found["causes"] for place in cause["places"]
+    )
+
+
+SPLIT = """
+import glob
+
+
+def names(folder):
+    return list({"n%d" % number for number in range(40)})
+"""
+
+
+def test_the_cause_is_proved_and_its_fix_holds(tmp_path: Path) -> None:
+    program = write_program(tmp_path, main="import split\nprint(split.names('.'))", split=SPLIT)
+    code, found = located(program, "--fix")
+    assert (code, places(found)) == (5, [("hash-seed", "split.py", 5)])
+    cause = found["causes"][0]
+    assert cause["proof"]["equal"] == cause["proof"]["runs"] >= 3
+    assert cause["proof"]["held"] > 0
+    assert (cause["fix"]["result"], found["interventions"]["verdict"]) == ("holds", "proven")
+    assert any(line.startswith("+") and "sorted(" in line for line in cause["fix"]["diff"])
+    assert (program / "split.py").read_text() == SPLIT.lstrip("\n"), "the user's file was changed"
+
+
+def test_two_causes_are_both_found(tmp_path: Path) -> None:
+    text = "import numpy\nnames = list({'n%d' % i for i in range(40)})\nprint(names, numpy.random.RandomState().rand())"
+    code, found = located(write_program(tmp_path, main=text))
+    assert (code, places(found)) == (1, [("hash-seed", "main.py", 2), ("random", "main.py", 3)])
+
+
+def test_a_cache_of_the_first_run(tmp_path: Path) -> None:
+    text = """
+import os
+if os.path.exists("cache"):
+    value = float(open("cache").read())
+else:
+    value = 1 / 3
+    open("cache", "w").write("%.3f" % value)
+print(value)
+"""
+    program = write_program(tmp_path, main=text)
+    code, found = located(program, "--fix")
+    assert (code, places(found)) == (5, [("files", "main.py", 3)])
+    cause = found["causes"][0]
+    assert cause["first_run_only"]
+    assert cause["places"][0]["path"] == str(program / "cache")
+    assert os.listdir(program) == ["main.py"], "the search left something behind"
+
+
+def test_a_program_that_agrees_accuses_nothing(tmp_path: Path) -> None:
+    text = """
+import os, sys, time, uuid
+start = time.time()
+name = "out-%s-%d" % (uuid.uuid4(), os.getpid())
+print(sorted({"a%d" % i for i in range(40)}))
+sys.stdout.flush()
+"""
+    code, found = located(write_program(tmp_path, main=text))
+    assert (code, found["causes"], found["interventions"]["verdict"]) == (0, [], "same")
+    assert found["interventions"]["compared"] == "printed text"
+
+
+def test_what_no_pin_takes_away_is_said(tmp_path: Path) -> None:
+    text = "print(open('/proc/sys/kernel/random/uuid').read())"
+    code, found = located(write_program(tmp_path, main=text))
+    assert (code, found["causes"], found["interventions"]["verdict"]) == (1, [], "not ours")
+    assert found["interventions"]["tried"]
+
+
+def test_a_program_that_fails_is_told_by_its_own_words(tmp_path: Path) -> None:
+    program = write_program(tmp_path, main="raise SystemExit('no data')")
+    ran = subprocess.run(command("--", "main.py"), cwd=program, env=environ(), capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert "| no data" in ran.stderr
+
+
+# The copy
+
+
+def copy_of(folder: Path, sandbox: Path, monkeypatch: pytest.MonkeyPatch) -> ProgramCopy:
+    monkeypatch.chdir(folder)
+    sandbox.mkdir()
+    return ProgramCopy(["main.py"], str(sandbox))
+
+
+def test_a_copy_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = write_program(tmp_path, main="pass")
+    (program / "data").mkdir()
+    (program / "data" / "kept").write_text("as it was")
+    (program / "link").symlink_to("data/kept")
+    copy = copy_of(program, tmp_path / "sandbox", monkeypatch)
+    work = Path(copy.work)
+    (work / "data" / "kept").write_text("changed")
+    (work / "new").mkdir()
+    (work / "new" / "file").write_text("new")
+    assert sorted(map(copy.name_of, copy.changed())) == ["data/kept", "new/file"]
+    copy.restore()
+    assert copy.changed() == {}
+    assert sorted(one.name for one in work.iterdir()) == ["data", "link", "main.py"]
+    assert (work / "link").read_text() == "as it was"
+    assert (program / "data" / "kept").read_text() == "as it was"
+
+
+def test_a_virtual_environment_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = write_program(tmp_path, main="pass")
+    (program / ".venv").mkdir()
+    (program / ".venv" / "pyvenv.cfg").write_text("")
+    copy = copy_of(program, tmp_path / "sandbox", monkeypatch)
+    assert (Path(copy.work) / ".venv").resolve() == program / ".venv"
+
+
+def test_a_home_folder_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = write_program(tmp_path, main="pass")
+    monkeypatch.setenv("HOME", str(program))
+    (program / "scripts").mkdir()
+    (program / "scripts" / "main.py").write_text("pass")
+    monkeypatch.chdir(program / "scripts")
+    with pytest.raises(TooLargeError):
+        ProgramCopy(["../main.py"], str(tmp_path / "sandbox"))
+
+
+# Parts
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sets(st.integers(0, 11), min_size=1, max_size=3))
+def test_ddmin_finds_the_parts_that_are_needed(needed: set[int]) -> None:
+    asked: list[list[int]] = []
+
+    def test(part: list[int]) -> bool:
+        asked.append(part)
+        return needed <= set(part)
+
+    assert set(ddmin(list(range(12)), test)) == needed
+
+
+FIXES = [
+    ("hash-seed", "x = list(set(words))", "x = list(sorted(set(words)))"),
+    ("hash-seed", "for one in labels:\n    pass", "for one in sorted(labels):\n    pass"),
+    (
+        "hash-seed",
+        "index = {w: n for n, w in enumerate(vocabulary)}",
+        "index = {w: n for n, w in enumerate(sorted(vocabulary))}",
+    ),
+    ("listing", "files = os.listdir(folder)", "files = sorted(os.listdir(folder))"),
+    ("listing", "files = list(Path('a').glob('*.txt'))", "files = list(sorted(Path('a').glob('*.txt')))"),
+    ("mtime", "last = max(files, key=os.path.getmtime)", "last = max(files, key=str)"),
+    ("pid", "rng = random.Random(os.getpid())", "rng = random.Random(0)"),
+    ("clock", "random.seed(int(time.time() * 1000))", "random.seed(0)"),
+    ("random", "rng = np.random.default_rng()", "rng = np.random.default_rng(0)"),
+    ("random", "rng = random.SystemRandom()", "rng = random.Random(0)"),
+    ("completion", "for f in as_completed(futures):\n    pass", "for f in list(futures):\n    pass"),
+    ("completion", "x = list(pool.imap_unordered(f, xs))", "x = list(pool.imap(f, xs))"),
+    ("completion", "loader = DataLoader(d, in_order=False)", "loader = DataLoader(d, in_order=True)"),
+    ("memory", "x = torch.empty(3, 4)", "x = torch.zeros(3, 4)"),
+    ("memory", "x = np.empty_like(y)", "x = np.zeros_like(y)"),
+    ("one-worker", "loader = DataLoader(d, num_workers=4)", "loader = DataLoader(d, num_workers=0)"),
+]
+
+
+@pytest.mark.parametrize(("kind", "before", "after"), FIXES)
+def test_a_fix_changes_the_line(kind: str, before: str, after: str) -> None:
+    assert source_fixes.changes_of_line(kind, before, 1)[0] == after
+
+
+@pytest.mark.parametrize("kind", [one.name for one in kinds.ALL if one.name != "network"])
+def test_every_kind_has_advice_and_a_documented_limit(kind: str) -> None:
+    assert source_fixes.words(kind)
+    module = sys.modules[kinds.BY_NAME[kind].__module__]
+    assert module.__doc__
+    assert {"Pinned:", "annot be pinned:", "Example:"} <= {word for word in ("Pinned:", "annot be pinned:", "Example:")
+                                                            if word in module.__doc__}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["while time.time() < end:\n    pass", "x = ("])
+def test_no_fix_is_made_up(text: str) -> None:
+    assert source_fixes.changes_of_line("clock", text, 1) == []
+
+
+def test_a_ledger_that_was_cut_off_is_passed_by(tmp_path: Path) -> None:
+    (tmp_path / "ledger-0-1.json").write_text('[{"kind": "clo')
+    (tmp_path / "ledger-0-2.json").write_text('[{"kind": "clock"}]')
+    assert read_ledgers(str(tmp_path)) == []
+
+
+PLACES = [("a.py:3", ("a.py", 3)), ("a.py:3 (import)", ("a.py", 3)), ("-", ("", 0)), ("global:torch", ("", 0))]
+
+
+@pytest.mark.parametrize(("place", "expected"), PLACES)
+def test_a_place_is_split(place: str, expected: tuple[str, int]) -> None:
+    assert split_place(place) == expected
