@@ -80,6 +80,12 @@ def large_scan(make, op):
     return make.forward(lambda x: getattr(torch, op)(x, 0), [make.uniform((1 << 20,))])
 
 
+@case("torch-cumprod", ops=["_?cumprod"])
+def large_product_near_one(make):
+    """Of other numbers it is soon 0 or infinite, whatever their order."""
+    return make.forward(lambda x: torch.cumprod(x, 0), [make.uniform((1 << 20,), low=0.999, high=1.001)])
+
+
 @case("torch-sum", ops=["sum"])
 def large_sum(make):
     return make.forward(lambda x: x.sum(), [make.uniform((1 << 22,))])
