@@ -54,6 +54,14 @@ def test_pytorch_runs_its_machine_code_and_a_record_says_so(tmp_path: Path) -> N
     assert {tuple(record["device"]["details"]["code"]) for record in records} == {("sass",)}
 
 
+def test_what_pytorch_compiles_while_it_runs_is_run(tmp_path: Path) -> None:
+    chosen = ["--source", "torch-prod", "--source", "torch-erfinv", "--case", "samples-forward-eager"]
+    short = ["--solution", "none", "--repeats", "2", "--processes", "1"]
+    records = run(tmp_path / "records.jsonl", *chosen, *short, key="torch2.14")
+    assert {(record["source"], record["observation"]) for record in records} == {
+        ("torch-prod", "equal"), ("torch-erfinv", "equal")}  # fmt: skip
+
+
 def test_ops_are_proved_or_have_a_reason(tmp_path: Path) -> None:
     chosen = ["--prove", "--source", "reduce-sum", "--source", "segment-sum", "--solution", "none"]
     records = run(tmp_path / "records.jsonl", *chosen, "--case", "*-eager")

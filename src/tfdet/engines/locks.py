@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -29,9 +29,11 @@ def read_lock(project: Project, key: str, build: Device) -> str:
     return "".join(path.read_text("utf-8") for path in paths)
 
 
-def without_nvidia(lock: str) -> str:
-    """A lock without the packages of NVIDIA's libraries."""
-    return "".join(entry for entry in _entries(lock) if not entry.startswith("nvidia-"))
+def without_nvidia(lock: str, kept: Iterable[str] = ()) -> str:
+    """A lock without the packages of NVIDIA's libraries. kept: how the names of those that stay begin."""
+    return "".join(
+        entry for entry in _entries(lock) if not entry.startswith("nvidia-") or entry.startswith(tuple(kept))
+    )
 
 
 def without(lock: str, names: Container[str]) -> str:

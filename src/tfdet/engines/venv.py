@@ -68,9 +68,10 @@ class VenvEngine:
         lock = self._project.lock(key, build)
         if not is_there(lock):
             raise TfdetError(f"{lock} not found", f"Create it: scripts/update-locks {key}")
-        check_lock(lock, framework=framework_of(self._project, environment))
+        framework = framework_of(self._project, environment)
+        check_lock(lock, framework=framework)
         locked = read_lock(self._project, key, build)
-        pinned = without_nvidia(locked) if without_vendor_libraries else locked
+        pinned = without_nvidia(locked, framework.virtual_gpu_packages) if without_vendor_libraries else locked
         compiled = pip.compiled.model_dump_json() if pip.compiled else ""
         digest = hashlib.sha256((pinned + compiled).encode()).hexdigest()[:10]
         folder = cache_dir() / "venvs" / f"{key}-{build}-{digest}"

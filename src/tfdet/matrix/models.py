@@ -46,6 +46,10 @@ class Framework(StrictModel):
         description="the folder of tfdeterminism that switches it on, and is told what stays; absent: itself, or none",
     )
     recipe: list[Text] = Field(default=[], description="solutions whose lines, one after another, are the recipe")
+    virtual_gpu_packages: list[Text] = Field(
+        default=[],
+        description="NVIDIA's packages that it needs on the virtual GPU, too, for they need no GPU; how names begin",
+    )
     naming: ApiNames | None = Field(
         default=None, description="how its programs call it; absent: of programs nothing is told"
     )

@@ -152,6 +152,16 @@ def test_nvidias_libraries_are_left_out_and_nothing_else(
     check_lock(lock, framework=framework_of(checkout, load_matrix(checkout.matrix).environment(key)))
 
 
+@pytest.mark.parametrize(
+    ("key", "kept"), [("torch2.0", "cu11"), ("torch2.8", "cu12"), ("torch2.15", ""), ("tf2.21", None)]
+)
+def test_pytorch_keeps_nvidias_run_time_compiler(checkout: Project, key: str, kept: str | None) -> None:
+    framework = framework_of(checkout, load_matrix(checkout.matrix).environment(key))
+    bare = without_nvidia(checkout.lock(key, "gpu").read_text("utf-8"), framework.virtual_gpu_packages)
+    left = [line.partition("==")[0] for line in bare.splitlines() if line.startswith("nvidia-")]
+    assert left == ([] if kept is None else [f"nvidia-cuda-nvrtc{'-' if kept else ''}{kept}"])
+
+
 def test_each_run_of_a_case_has_its_own_schedule_and_always_the_same(library: Path) -> None:
     names = [_schedule(number) for number in range(200)]
     assert names[:5] == ["serial", "reverse", "random:2", "adversary:3", "random:4"]
