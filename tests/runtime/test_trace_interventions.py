@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -382,3 +383,48 @@ PLACES = [("a.py:3", ("a.py", 3)), ("a.py:3 (import)", ("a.py", 3)), ("-", ("", 
 @pytest.mark.parametrize(("place", "expected"), PLACES)
 def test_a_place_is_split(place: str, expected: tuple[str, int]) -> None:
     assert split_place(place) == expected
+
+
+# Bad input
+
+
+def test_a_search_that_is_stopped_says_what_is_known(tmp_path: Path) -> None:
+    program = write_program(tmp_path, main="import time\nprint(time.time())\ntime.sleep(0.1)")
+    search = subprocess.Popen(command("--", "main.py"), cwd=program, env={**environ(), "TMPDIR": str(tmp_path)},
+                              stderr=subprocess.PIPE, text=True, start_new_session=True)  # fmt: skip
+    assert search.stderr is not None
+    while "pinned" not in search.stderr.readline():
+        assert search.poll() is None
+    os.killpg(search.pid, signal.SIGINT)
+    said = search.stderr.read()
+    assert search.wait(timeout=60) == 130
+    assert "so far: printed text: 3 runs without pins, 3 different ends" in said
+    assert "Traceback" not in said
+    assert [one.name for one in tmp_path.iterdir()] == ["program"], "a copy was left behind"
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    ran = subprocess.run(command("--", "nothing.py"), cwd=tmp_path, env=environ(), capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert "nothing.py" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_folder_of_odd_files_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = write_program(tmp_path, main="pass")
+    os.mkfifo(program / "pipe")
+    (program / "broken").symlink_to("nowhere")
+    (program / "loop").symlink_to("loop")
+    Path(os.fsdecode(os.path.join(os.fsencode(str(program)), b"\xff"))).write_text("odd")
+    copy = copy_of(program, tmp_path / "sandbox", monkeypatch)
+    assert os.fsdecode(b"\xff") in os.listdir(copy.work)
+    copy.restore()
+    assert copy.changed() == {}
+
+
+def test_kept_traces_hold_no_copy_of_the_program(tmp_path: Path) -> None:
+    program = write_program(tmp_path, main="print(1)")
+    ran = subprocess.run(command("--keep-traces", "../kept", "--", "main.py"), cwd=program, env=environ(),
+                         capture_output=True, text=True)  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert not (tmp_path / "kept" / "copy").exists()

@@ -20,7 +20,7 @@ from tfdet.base.paths import Project
 from tfdet.cli.main import app
 from tfdet.engines import locate
 from tfdet.matrix.load import load_matrix
-from tfdet.publish import locate_page
+from tfdet.publish import locate_page, terminal_views
 
 EVIL = "<script>alert(1)</script>"
 
@@ -220,3 +220,35 @@ def test_a_browser_shows_it(traces: list[str], tmp_path: Path) -> None:
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     ran = subprocess.run([*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120)
     assert "<title>drawn</title>" in ran.stdout, ran.stderr[-500:]
+
+
+CAUSE: dict[str, Any] = {
+    "kind": "listing", "words": "the order in which the file system lists a folder", "first_run_only": False,
+    "places": [{"file": "data.py", "line": 7, "what": "listdir", "text": f"x = os.listdir({EVIL!r})", "path": None}],
+    "proof": {"pinned": ["listing"], "runs": 3, "equal": 3, "held": 1, "runs_at_places": 3},
+    "fix": {"words": "sort the listing", "diff": ["+names = sorted(os.listdir(folder))"], "result": "holds", "runs": 3},
+}  # fmt: skip
+INTERVENTIONS: dict[str, Any] = {
+    "verdict": "proven", "compared": "final weights", "runs": 3, "distinct": 3, "tried": ["random pinned: differs"],
+    "latent": [], "varied": [], "why": None, "total_runs": 9,
+}  # fmt: skip
+
+
+def test_a_proven_cause_is_shown_first(traces: list[str], tmp_path: Path) -> None:
+    lines = ["Cause:   listing", "Place:   data.py:7"]
+    found = result(traces, causes=[CAUSE], interventions=INTERVENTIONS, report=lines)
+    page = tmp_path / "report.html"
+    locate_page.write_html(found, page)
+    text = page.read_text("utf-8")
+    assert Page(text).loads == []
+    assert EVIL not in text
+    for words in ("data.py:7", "sorted(os.listdir(folder))", "tried: all 3 runs agree", "Where it enters the tensors"):
+        assert words in text
+    assert "What to change" not in text
+    assert [str(part) for part in terminal_views.cause_report(found)] == lines
+
+
+def test_a_cause_with_an_unknown_result_is_refused(traces: list[str]) -> None:
+    broken = {**CAUSE, "fix": {**CAUSE["fix"], "result": "surely"}}
+    with pytest.raises(DataError):
+        result(traces, causes=[broken], interventions=INTERVENTIONS)

@@ -31,6 +31,7 @@ def main(arguments=None, out=None):
     if not program:
         return command_line.print_error("no program is named", "locate -- train.py ARGS")
     folder, made = os.path.abspath(options.keep_traces or os.curdir), None
+    search = Locate(program, options.max_runs, Schedules(*options.vary_env or ()), options.fix, options.trace_only)
     try:
         if options.keep_traces:
             os.makedirs(folder)
@@ -39,19 +40,19 @@ def main(arguments=None, out=None):
             made = folder
         previous = signal.signal(signal.SIGTERM, _stop)
         try:
-            search = Locate(program, folder, options.max_runs, Schedules(*options.vary_env or ()), options.fix,
-                            options.trace_only)
-            found = search.run()
+            found = search.run(folder)
         finally:
             signal.signal(signal.SIGTERM, previous)
     except DeviceUnusedError as error:
         return command_line.print_error(error.cause, error.advice, errors.EXIT_UNUSED)
     except (ProgramFailedError, TraceFormatError) as error:
-        return command_line.print_error(error.cause, error.advice, errors.EXIT_FAILED)
+        return command_line.print_error(search.as_users(error.cause), error.advice, errors.EXIT_FAILED)
     except (IOError, OSError) as error:
         cause, advice = command_line.print_os_error(error, folder)
         return command_line.print_error(cause, advice, errors.EXIT_FAILED)
     except KeyboardInterrupt:
+        for line in search.known():
+            errors.log(untrusted.sanitize_line(line))
         return command_line.print_error("stopped", "no run is left behind", errors.EXIT_INTERRUPTED)
     finally:
         if made:

@@ -2,6 +2,7 @@
 away."""
 
 import os
+import shutil
 import sys
 
 from .cause_search import CauseSearch
@@ -20,24 +21,39 @@ _FIRST_PLANNED = 12  # runs that a program with one cause takes
 
 
 class Locate(object):
-    """One search. program: argv of the user's program; folder: for copies and traces; runs: at most so many while none
+    """One search. program: argv of the user's program; runs: at most so many while none
     differ; schedules: a schedules.Schedules; fix: is the fix to be tried?; trace_only: compare traces, and pin
     nothing."""
 
-    def __init__(self, program, folder, runs=5, schedules=None, fix=False, trace_only=False):
-        self._program, self._folder, self._runs, self._fix = program, folder, runs, fix
+    def __init__(self, program, runs=5, schedules=None, fix=False, trace_only=False):
+        self._program, self._runs, self._fix = program, runs, fix
+        self._folder = ""
         self._schedules, self._trace_only = schedules or Schedules(), trace_only
         self._progress = Progress(_FIRST_PLANNED)
         self._copy = None  # type: ProgramCopy | None
+        self._cause_search = None  # type: CauseSearch | None
 
-    def run(self):
-        """The SearchResult. Raises ProgramFailedError, TraceFormatError, OSError."""
+    def run(self, folder):
+        """The SearchResult. folder: for copies and traces, of which these stay there.
+
+        Raises ProgramFailedError, TraceFormatError, OSError.
+        """
+        self._folder = folder
         try:
             found = self._interventions()
             return self._with_traces(found)
         finally:
             if self._copy is not None:
                 self._copy.close()
+            shutil.rmtree(self._sandbox(), ignore_errors=True)
+
+    def known(self):
+        """Lines: what is known so far, of a search that was stopped."""
+        if self._cause_search is None or not self._cause_search.found.runs:
+            return []
+        found = self._cause_search.found
+        ends = "{}: {} runs without pins, {} different ends".format(found.compared, len(found.runs), found.distinct)
+        return ["so far: " + line for line in [ends] + found.tried]
 
     def as_users(self, text):
         """Paths of the copy in a report, as they are in the user's folder."""
@@ -48,7 +64,7 @@ class Locate(object):
         found.why = self._obstacle()
         if found.why:
             return found
-        sandbox = os.path.join(os.path.realpath(self._folder), "copy")
+        sandbox = self._sandbox()
         os.makedirs(sandbox)
         try:
             copy = self._copy = ProgramCopy(self._program, sandbox)
@@ -56,7 +72,7 @@ class Locate(object):
             found.why = "the program's folder is not copied: {}".format(error)
             return found
         runs = InterposedRuns(self._launcher(copy), copy, sandbox, self._schedules, self._progress)
-        search = CauseSearch(runs, copy, self._runs, self._schedules, self._progress)
+        search = self._cause_search = CauseSearch(runs, copy, self._runs, self._schedules, self._progress)
         try:
             found = search.search()
         except ProgramFailedError:
@@ -68,6 +84,9 @@ class Locate(object):
                 fixes.run()
         found.total = runs.count
         return found
+
+    def _sandbox(self):
+        return os.path.join(os.path.realpath(self._folder), "copy")
 
     def _obstacle(self):
         """Why no pin is tried, or None."""
