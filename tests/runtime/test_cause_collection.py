@@ -1,13 +1,14 @@
-"""The collection of causes: each answer fits its program. Whether the answers are true:
+"""The collection of causes: each answer fits its program, and every kind is there. Whether the answers are true:
 benchmarks/causes_truth.py.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from cause_collection import FRAMEWORKS, KINDS, CauseProgram, Place, programs
+from cause_collection import FRAMEWORKS, KINDS, Cause, CauseProgram, Place, programs
 
 EVERY = [program for framework in FRAMEWORKS for program in programs(framework)]
 
@@ -61,3 +62,22 @@ def test_a_text_that_is_not_one_line_is_refused(tmp_path: Path) -> None:
 def test_a_name_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match="no program of torch: no_such"):
         programs("torch", ["no_such"])
+
+
+def test_the_collection_is_large_enough() -> None:
+    of_torch = [one for one in EVERY if one.framework == "torch"]
+    assert len(of_torch) >= 30
+    assert sum(len(one.causes) == 2 for one in of_torch) >= 3
+    assert sum(one.first_run_only for one in of_torch) >= 2
+    assert sum(one.runs > 2 for one in of_torch) >= 3
+    assert sum(not one.causes for one in of_torch) >= 6
+    assert not [kind for kind in KINDS if _count(of_torch)[kind] < 2]
+
+
+def _count(of: list[CauseProgram]) -> Counter[str]:
+    """How many programs have this as a cause, or as one that is right as well."""
+    return Counter(kind for one in of for kind in {place.kind for cause in one.causes for place in _main(cause)})
+
+
+def _main(cause: Cause) -> list[Place]:
+    return [cause.place, *(one for one in cause.alternatives if one.kind in ("switches", "one-thread"))]

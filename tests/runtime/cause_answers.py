@@ -1,0 +1,69 @@
+"""What `locate --json` says of a program of the collection of causes, beside the program's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cause_collection import Cause, CauseProgram
+
+COARSE = {"switches", "one-thread", "one-worker"}  # kinds of which a search may know no line, but that of the op
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a search said of a program, beside its answers.
+
+    kinds, places: of all causes, and of no others; None for a clean program.  fix: whether it holds; None: not tried.
+    said: the causes that were named, as text.  times: the search's time in runs of the plain program.
+    """
+
+    program: str
+    kinds: bool | None
+    places: bool | None
+    fix: bool | None
+    false: bool
+    runs: int
+    times: float
+    said: str
+
+
+def compared(program: CauseProgram, answer: Mapping[str, Any], fix: bool | None, times: float) -> Outcome:
+    """answer: of `locate --json`."""
+    named = answer.get("causes") or []
+    said = "; ".join(f"{one['kind']} at {_places(one)}" for one in named) or f"no cause ({answer.get('result')})"
+    runs = answer.get("runs") or 0
+    if not program.causes:
+        wrong = bool(named) or answer.get("result") != "same"
+        return Outcome(program.name, None, None, None, wrong, runs, times, said)
+    pairs = pair(program, named)
+    kinds = len(named) == len(program.causes) and len(pairs) == len(named)
+    places = kinds and all(is_place_right(program, cause, one, answer) for cause, one in pairs)
+    return Outcome(program.name, kinds, places, bool(fix), len(pairs) < len(named), runs, times, said)
+
+
+def _places(cause: Mapping[str, Any]) -> str:
+    return ", ".join(f"{Path(one['file'] or '').name}:{one['line']}" for one in cause["places"]) or "no line"
+
+
+def pair(program: CauseProgram, named: Sequence[Mapping[str, Any]]) -> list[tuple[Cause, Mapping[str, Any]]]:
+    """Each cause that was named beside the one of the program that it is; those of the same place first."""
+    pairs, open_to = [], list(program.causes)
+    for one in named:
+        fitting = [cause for cause in open_to if any(place.kind == one["kind"] for place in cause.places)]
+        fitting.sort(key=lambda cause: not is_place_right(program, cause, one, {}))
+        if fitting:
+            pairs.append((fitting[0], one))
+            open_to.remove(fitting[0])
+    return pairs
+
+
+def is_place_right(program: CauseProgram, cause: Cause, named: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
+    """Every line that was named is one of the cause's; without a line, the first op's for a coarse kind."""
+    lines = list(named["places"])
+    if not lines and named["kind"] in COARSE:
+        lines = list(answer.get("culprits") or [])[:1]
+    right = [place for place in cause.places if place.kind == named["kind"]]
+    return bool(lines) and all(any(place.is_at(program.folder, line) for place in right) for line in lines)

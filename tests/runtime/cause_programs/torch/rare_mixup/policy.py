@@ -1,0 +1,5 @@
+import random
+
+
+def choose(policies):
+    return random.choice(policies)

@@ -1,0 +1,69 @@
+"""When an answer of `locate` is right about a program of the collection of causes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cause_answers import compared
+from cause_collection import CauseProgram, programs
+
+(BOTH,) = programs("torch", ["two_set_and_noise"])
+(ONE,) = programs("torch", ["vocabulary_of_set"])
+(RACE,) = programs("torch", ["index_gradient"])
+(CLEAN,) = programs("torch", ["clean_times_logged"])
+
+
+def named(program: CauseProgram, number: int = 0, **other: Any) -> dict[str, Any]:
+    """The cause as the program's answers have it."""
+    place = program.causes[number].place
+    line = {"file": f"/copy/{place.file}", "line": place.line(program.folder), "text": place.text}
+    return {"kind": place.kind, "places": [line], **other}
+
+
+def marks(program: CauseProgram, *causes: dict[str, Any], result: str = "diverged", **more: Any) -> list[bool | None]:
+    one = compared(program, {"causes": list(causes), "result": result, "runs": 9, **more}, True, 3.0)
+    return [one.kinds, one.places, one.false]
+
+
+def test_the_true_cause_is_right() -> None:
+    assert marks(ONE, named(ONE)) == [True, True, False]
+
+
+def test_another_place_is_wrong() -> None:
+    wrong = {"file": "main.py", "line": 3, "text": ""}
+    assert marks(ONE, named(ONE, places=[wrong])) == [True, False, False]
+    assert marks(ONE, named(ONE, places=[*named(ONE)["places"], wrong])) == [True, False, False]
+    assert marks(ONE, named(ONE, places=[])) == [True, False, False]
+
+
+def test_another_kind_is_a_false_statement() -> None:
+    assert marks(ONE, named(ONE, kind="pid")) == [False, False, True]
+    assert marks(ONE, named(ONE), named(ONE, kind="pid")) == [False, False, True]
+
+
+def test_no_cause_is_not_right_and_not_false() -> None:
+    assert marks(ONE) == [False, False, False]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_both_causes_are_wanted_in_any_order(order: tuple[int, int]) -> None:
+    assert marks(BOTH, *(named(BOTH, number) for number in order)) == [True, True, False]
+    assert marks(BOTH, named(BOTH, order[0])) == [False, False, False]
+
+
+def test_the_same_cause_twice_is_not_both() -> None:
+    assert marks(BOTH, named(BOTH, 0), named(BOTH, 0)) == [False, False, True]
+
+
+def test_of_a_coarse_kind_the_line_of_the_op_counts() -> None:
+    op = named(RACE)["places"][0]
+    assert marks(RACE, named(RACE, places=[]), culprits=[op]) == [True, True, False]
+    assert marks(RACE, named(RACE, places=[]), culprits=[{**op, "line": 1}]) == [True, False, False]
+    assert marks(ONE, named(ONE, places=[]), culprits=named(ONE)["places"]) == [True, False, False]
+
+
+def test_anything_said_of_a_clean_program_is_false() -> None:
+    assert marks(CLEAN, result="same") == [None, None, False]
+    assert marks(CLEAN, result="diverged") == [None, None, True]
+    assert marks(CLEAN, {"kind": "clock", "places": []}, result="same") == [None, None, True]
