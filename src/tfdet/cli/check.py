@@ -72,7 +72,9 @@ def check(
             like = build.environment if build.exact_version else f"{build.environment}, which is another version"
             console.out().print(f"{build.package} {build.version}, as {like}", markup=False)
             for one in some:
-                console.write(_row(one.level, finding_text(one), [call.where for call in one.calls]))
+                console.write(
+                    _row(one.level, f"{finding_text(one)} [{one.rule_id}]", [call.where for call in one.calls])
+                )
     worst = any(one.level == "error" for some in found.values() for one in some)
     raise typer.Exit(ExitCode.CONTRADICTED if worst else ExitCode.OK)
 

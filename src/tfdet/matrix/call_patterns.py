@@ -60,6 +60,15 @@ def as_dotted_name(prose: str) -> str | None:
     return prose if re.fullmatch(_NAME, prose) else None
 
 
+class NameAsText(StrictModel):
+    """An argument that names, by a text, what else could be passed: compile(loss="mse")."""
+
+    method: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")] = Field(description="the last part of the call's name")
+    argument: Annotated[str, Field(pattern=r"^\w+$")] = Field(description="its keyword")
+    at: int | None = Field(default=None, ge=0, description="its place, as in a condition")
+    under: Prefix = Field(description="under which documentation has that name")
+
+
 class ApiNames(StrictModel):
     """How programs come by what documentation calls otherwise."""
 
@@ -72,6 +81,7 @@ class ApiNames(StrictModel):
     in_place: str = Field(default="", description="what is added to the name of an op that works in place")
     classes: list[Prefix] = Field(default=[], description="whose classes are functions of `alike`, written otherwise")
     aliases: dict[DottedName, DottedName] = Field(default={}, description="names for which no rule holds")
+    texts: list[NameAsText] = Field(default=[], description="arguments that name an op by a text")
     cite: list[str] = Field(min_length=1)
 
     def to_documented(self, name: str) -> str:

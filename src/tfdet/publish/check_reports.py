@@ -20,18 +20,15 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 def as_sarif(found: Mapping[InstalledBuild, Sequence[ProgramFinding]]) -> dict[str, Any]:
     """A rule a source; a result a place in the program, or one of the installation."""
     every = [one for some in found.values() for one in some]
-    rules = [{"id": key, "name": key} for key in dict.fromkeys(_rule(one) for one in every)]
+    pages = {one.rule_id: one.page for one in every}
+    rules = [{"id": key, "name": key, "help": {"text": f"See {page} of tfdet."}} for key, page in pages.items()]
     results = [result for one in every for result in _results(one)]
     driver = {"name": "tfdet", "semanticVersion": __version__, "rules": rules}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 
-def _rule(one: ProgramFinding) -> str:
-    return one.source or one.rule
-
-
 def _results(one: ProgramFinding) -> list[dict[str, Any]]:
-    result = {"ruleId": _rule(one), "level": one.level, "message": {"text": escape_hidden(finding_text(one))}}
+    result = {"ruleId": one.rule_id, "level": one.level, "message": {"text": escape_hidden(finding_text(one))}}
     places = [_location(call) for call in one.calls]
     return [result | {"locations": [place]} for place in places] or [result]
 
@@ -55,7 +52,7 @@ def as_junit(found: Mapping[InstalledBuild, Sequence[ProgramFinding]]) -> str:
         name = f"{build.package} {build.version}"
         suite = ElementTree.SubElement(suites, "testsuite", {"name": name})
         for one in some:
-            test = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": _rule(one)})
+            test = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": one.rule_id})
             if one.level == "error":
                 ElementTree.SubElement(test, "failure", {"message": escape_hidden(finding_text(one))})
             ElementTree.SubElement(test, "system-out").text = escape_hidden(finding_text(one))

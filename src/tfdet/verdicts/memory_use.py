@@ -17,7 +17,9 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-MAKERS = _words("empty empty_like empty_strided empty_permuted new_empty new_empty_strided")
+_MAKERS = _words("empty empty_like empty_strided empty_permuted new_empty new_empty_strided")
+_CLASSES = _words("Tensor FloatTensor DoubleTensor HalfTensor ByteTensor CharTensor ShortTensor IntTensor LongTensor")
+_SIZE_CALLS = _words("len int size numel dim")
 _WRITERS = _words(
     "fill_ zero_ copy_ set_ normal_ uniform_ random_ bernoulli_ exponential_ geometric_ log_normal_ cauchy_"
 )
@@ -46,6 +48,13 @@ class MemoryUseAnalysis:
 
     def __init__(self, tree: ast.AST, parents: Mapping[ast.AST, ast.AST], full: Callable[[ast.AST], str]) -> None:
         self._tree, self._parents, self._full = tree, parents, full
+
+    def of_call(self, call: ast.Call, name: str) -> MemoryUse | None:
+        """Of the memory that a call of this name leaves unwritten; None where it is no such call."""
+        module, _, last = name.rpartition(".")
+        if module == "torch" and last in _CLASSES:
+            return self.of(call) if _takes_sizes(call) else "unread"
+        return self.of(call) if last in _MAKERS else None
 
     def of(self, node: ast.AST, deep: int = 0) -> MemoryUse:
         """Of the value of this expression."""
@@ -167,6 +176,22 @@ class MemoryUseAnalysis:
         while at is not None and not isinstance(at, kind):  # type: ignore[arg-type]
             at = self._parents.get(at)
         return self._tree if at is None else at
+
+
+def _takes_sizes(call: ast.Call) -> bool:
+    """torch.Tensor(3, 4) is memory of that shape, torch.Tensor(x) has the values of x."""
+    return len(call.args) > 1 or any(isinstance(one, ast.Starred) or _is_size(one) for one in call.args)
+
+
+def _is_size(node: ast.AST) -> bool:
+    """A number, as far as the text shows; a name alone may be anything."""
+    if isinstance(node, ast.BinOp):
+        return _is_size(node.left) or _is_size(node.right)
+    if isinstance(node, ast.Subscript):  # x.shape[0]
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    if isinstance(node, ast.Call):
+        return (getattr(node.func, "attr", None) or getattr(node.func, "id", "")) in _SIZE_CALLS
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
 
 
 def _first(fates: list[MemoryUse]) -> MemoryUse:

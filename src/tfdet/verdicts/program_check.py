@@ -52,10 +52,19 @@ class ProgramFinding:
     calls: tuple[Call, ...] = ()
     rule: str = "unlisted-kernels"
 
+    @property
+    def rule_id(self) -> str:
+        return self.source or self.rule
+
+    @property
+    def page(self) -> str:
+        """What the rule finds, and why."""
+        return f"docs/reference/check-rules.md#{'sources' if self.source else self.rule}"
+
     def as_json(self) -> dict[str, Any]:
         calls = [_place(call) for call in self.calls]
-        return {"level": self.level, "source": self.source, "rule": self.source or self.rule, "text": self.text,
-                "settled_by": list(self.settled_by), "calls": calls}  # fmt: skip
+        return {"level": self.level, "source": self.source, "rule": self.rule_id, "page": self.page,
+                "text": self.text, "settled_by": list(self.settled_by), "calls": calls}  # fmt: skip
 
 
 def _place(call: Call) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tfdet.matrix.call_patterns import ApiNames, ArgumentCondition, CallPattern
+from tfdet.matrix.call_patterns import ApiNames, ArgumentCondition, CallPattern, NameAsText
 from tfdet.matrix.models import Source
 from tfdet.verdicts.programs import Program
 from tfdet.verdicts.static_analysis import UNKNOWN, ArgumentValue, Call
@@ -66,6 +66,14 @@ class SourceIndex:
         if any(self._naming.owns_name(name) for name in program.imports):
             for call in program.methods:
                 yield from self._by_method(call)
+                yield from self._by_text(call)
+
+    def _by_text(self, call: Call) -> Iterator[SourceMatch]:
+        """What an argument of the call names: model.compile(loss="categorical_crossentropy")."""
+        for one in self._naming.texts:
+            told = _argument_passed(call, one) if call.name.rpartition(".")[2] == one.method else None
+            if told is not None and isinstance(told.value, str):
+                yield from self._reaches(replace(call, positional=(), keywords={}), one.under + told.value)
 
     def _by_method(self, call: Call) -> Iterator[SourceMatch]:
         """Nobody knows the object: of what comes from another library it is no op."""
@@ -108,7 +116,7 @@ def argument_matches(call: Call, argument: ArgumentCondition, naming: ApiNames |
     return value in argument.values if argument.values else value not in argument.other_than
 
 
-def _argument_passed(call: Call, argument: ArgumentCondition) -> ArgumentValue | None:
+def _argument_passed(call: Call, argument: ArgumentCondition | NameAsText) -> ArgumentValue | None:
     if argument.argument in call.keywords or argument.at is None:
         return call.keywords.get(argument.argument)
     at = argument.at - call.is_method

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tfdet.verdicts.ignore_comments import Ignore
-from tfdet.verdicts.memory_use import MAKERS, MemoryUse, MemoryUseAnalysis
+from tfdet.verdicts.memory_use import MemoryUse, MemoryUseAnalysis
 
 UNKNOWN = "?"
 BUILTIN = "builtins"
@@ -86,12 +86,23 @@ class SourceUnit:
 
 
 def dotted(node: ast.AST) -> str:
-    """Empty where it is no dotted name."""
+    """Empty where it is no dotted name. getattr(nn, "LSTM") is nn.LSTM."""
     parts = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
+    while member := _member(node):
+        node, name = member
+        parts.append(name)
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def _member(node: ast.AST) -> tuple[ast.AST, str] | None:
+    """The object, and the name of its member."""
+    if isinstance(node, ast.Attribute):
+        return node.value, node.attr
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
+        match node.args:
+            case [owner, ast.Constant(value=str(name)), *_] if name.isidentifier():
+                return owner, name
+    return None
 
 
 class NameResolver:
@@ -209,7 +220,7 @@ def calls(unit: SourceUnit, names: NameResolver) -> Iterator[Call]:
     for node in unit.nodes:
         if isinstance(node, ast.Call):
             for found in _calls_at(node, unit, names):
-                yield replace(found, fate=fates.of(node)) if found.name.rpartition(".")[2] in MAKERS else found
+                yield replace(found, fate=fates.of_call(node, found.name))
 
 
 def _calls_at(node: ast.Call, unit: SourceUnit, names: NameResolver) -> Iterator[Call]:

@@ -110,3 +110,24 @@ def test_an_allocation_by_a_star_import_is_followed(
     index: SourceIndex, tmp_path: Path, use: str, expected: set[str]
 ) -> None:
     assert reached(index, tmp_path, f"from torch import *\nx = empty(3)\n{use}") == expected
+
+
+SIZES = ["3", "3, 4", "n, m", "len(y)", "*y.shape", "y.size(0)", "y.shape[0]", "2 * n"]
+
+
+@pytest.mark.parametrize("maker", ["torch.Tensor", "torch.FloatTensor"])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_tensor_of_sizes_is_unwritten(index: SourceIndex, tmp_path: Path, maker: str, sizes: str) -> None:
+    assert reached(index, tmp_path, f"x = {maker}({sizes})\nz = x + 1") == {"sure"}
+    assert reached(index, tmp_path, f"x = {maker}({sizes})\nx.normal_()\nz = x + 1") == set()
+
+
+@pytest.mark.parametrize("values", ["", "[1, 2]", "rows", "np.ones(3)", "x * y", "f(3)", "2.5"])
+def test_a_tensor_of_values_is_not(index: SourceIndex, tmp_path: Path, values: str) -> None:
+    assert reached(index, tmp_path, f"z = torch.Tensor({values}) + 1") == set()
+
+
+def test_a_parameter_of_sizes_is_followed_to_its_initializer(index: SourceIndex, tmp_path: Path) -> None:
+    made = "Parameter(torch.Tensor(3, 3))"
+    assert reached(index, tmp_path, MODULE.format(made=made, reset="init.ones_(self.weight)")) == set()
+    assert reached(index, tmp_path, MODULE.format(made=made, reset="pass")) == {"may"}

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from copies import ROOT
 
 from tfdet.base.errors import DataError
 from tfdet.engines.packages import installed_versions
@@ -19,6 +20,7 @@ from tfdet.publish import check_reports
 from tfdet.publish.check_reports import as_junit, as_sarif
 from tfdet.verdicts import program_check
 from tfdet.verdicts.enabled_solutions import in_effect
+from tfdet.verdicts.entropy.find_entropy import RULES
 from tfdet.verdicts.program_check import InstalledBuild, ProgramFinding, check_program, match_builds
 from tfdet.verdicts.programs import Call, parse_programs
 from tfdet.verdicts.reachable_sources import calls_of
@@ -225,6 +227,19 @@ def test_what_another_run_may_get_otherwise_is_a_warning(status: Status, tmp_pat
         assert found == [("set-order", level, [2])]
 
 
+def test_each_rule_has_a_place_on_its_page(status: Status, tmp_path: Path) -> None:
+    rules = {rule.id for rule in RULES}
+    others = {"unlisted-kernels", "unknown-calls", "unused-ignore"}
+    page = (ROOT / "docs/reference/check-rules.md").read_text("utf-8")
+    titles = {line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")}
+    assert titles == rules | others | {"Sources"}
+    finding = ProgramFinding("warning", "", "text", rule="set-order")
+    assert (finding.rule_id, finding.page) == ("set-order", "docs/reference/check-rules.md#set-order")
+    op = ProgramFinding("error", "bincount", "text")
+    assert (op.rule_id, op.page) == ("bincount", "docs/reference/check-rules.md#sources")
+    assert op.as_json()["page"] == op.page
+
+
 def test_a_comment_in_a_notebook_is_of_its_cell(status: Status, tmp_path: Path) -> None:
     path, call = tmp_path / "train.ipynb", "tf.math.bincount(x, weights=w)"
     ignored = f"{call}  # tfdet: ignore[bincount]"
@@ -253,6 +268,7 @@ def test_exit_codes_and_what_machines_are_told(python: Path, tmp_path: Path) -> 
     assert {"level": "error", "source": "bincount"}.items() <= {
         key: one[key] for one in build["findings"] if one["source"] == "bincount" for key in ("level", "source")
     }.items()
+    assert "[bincount]\n" in tfdet("--python", python, train).stdout
     assert tfdet("--python", python, train, "--assume-solution", "TEOD").returncode == 0
     assert tfdet("--python", tmp_path / "nothing").returncode == 2
     assert tfdet("--json", "--sarif", "--python", python).returncode == 2

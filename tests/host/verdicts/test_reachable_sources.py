@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from program_checks import certain_sources, matched_sources, possible_sources, program
@@ -187,3 +188,43 @@ def test_names_of_which_nothing_is_known_are_told(status: Status, tmp_path: Path
     text = "import torch\nimport os\nos.getcwd()\ntorch.use_deterministic_algorithms(False)"
     build = InstalledBuild("torch", "2.13.0", "torch2.13", True)
     assert check_program(status, build, "cpu", program(tmp_path, text), set()) == [], "a switch is no stranger"
+
+
+@pytest.mark.parametrize(
+    ("line", "sources"),
+    [
+        ("m.compile(loss='sparse_categorical_crossentropy')", {"sparse-softmax-xent"}),
+        ("m.compile('adam', 'sparse_categorical_crossentropy')", {"sparse-softmax-xent"}),
+        ("tf.keras.Sequential().compile(loss='sparse_categorical_crossentropy')", {"sparse-softmax-xent"}),
+        ("m.compile(loss='mse')", set()),
+        ("m.compile('sparse_categorical_crossentropy')", set()),
+        ("m.fit(loss='sparse_categorical_crossentropy')", set()),
+        ("m.compile(loss=loss)", set()),
+    ],
+)
+def test_a_loss_is_known_by_its_name_as_text(status: Status, tmp_path: Path, line: str, sources: set[str]) -> None:
+    found = program(tmp_path, TENSORFLOW + line)
+    assert certain_sources(status.matrix, "tensorflow", found) == sources
+
+
+def test_a_loss_that_depends_on_what_it_is_given_is_a_question(status: Status, tmp_path: Path) -> None:
+    found = program(tmp_path, TENSORFLOW + "m.compile(loss='categorical_crossentropy')")
+    assert possible_sources(status.matrix, "tensorflow", found) == {"softmax-xent"}
+
+
+def test_a_member_by_its_name_as_text_is_that_member(status: Status, tmp_path: Path) -> None:
+    found = program(
+        tmp_path, TORCH + "layer = getattr(nn, 'LSTM')(3, 4)\ngetattr(nn, kind)(3)\ngetattr(x, 'Conv2d')(3)"
+    )
+    assert certain_sources(status.matrix, "torch", found) == {"torch-cudnn-rnn"}
+
+
+@pytest.mark.parametrize(("device", "levels"), [("gpu", ["warning"]), ("cpu", [])])
+def test_recurrent_layers_may_differ_on_a_gpu(
+    status: Status, tmp_path: Path, device: Literal["cpu", "gpu"], levels: list[str]
+) -> None:
+    text = program(tmp_path, TORCH + "nn.LSTM(3, 4)\nnn.LSTMCell(3, 4)")
+    found = check_program(status, InstalledBuild("torch", "2.13.0", "torch2.13", True), device, text, set())
+    assert [(one.level, [call.line for call in one.calls]) for one in found if one.source == "torch-cudnn-rnn"] == [
+        (level, [5]) for level in levels
+    ]
