@@ -58,8 +58,19 @@ def _faults_of(program: CauseProgram, folder: Path, runs: int, run: Run) -> list
         (folder / "program").rename(folder / "as-it-is")  # the fixed one lies at the same path
         ends = [run(program.copy(folder / "program", fixed=True))]
         ends += [run(folder / "program") for _ in range(fixed_runs(program, runs) - 1)]
+        found += faults_of_each(program, folder, run)
         if len(set(ends)) > 1:
             found.append(f"fixed, {len(set(ends))} different ends in {len(ends)} runs")
+    return found
+
+
+def faults_of_each(program: CauseProgram, folder: Path, run: Run) -> list[str]:
+    """Of two causes each has to make a difference alone."""
+    found = []
+    for kind in sorted(program.kinds) if len(program.causes) > 1 else ():
+        left = program.copy(folder / kind / "program", fixed=True, but=kind)
+        if run(left) == run(left):
+            found.append(f"no difference by {kind} alone")
     return found
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from cause_collection import Cause, CauseProgram
 
-COARSE = {"switches", "one-thread", "one-worker"}  # kinds of which a search may know no line, but that of the op
+# Kinds of which a search may know the line of the op alone.
+COARSE = {"addresses", "switches", "one-thread", "one-worker"}
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def compared(program: CauseProgram, answer: Mapping[str, Any], fix: bool | None,
     """answer: of `locate --json`."""
     named = answer.get("causes") or []
     said = "; ".join(f"{one['kind']} at {_places(one)}" for one in named) or f"no cause ({answer.get('result')})"
-    runs = answer.get("runs") or 0
+    runs = (answer.get("interventions") or {}).get("total_runs") or answer.get("runs") or 0
     if not program.causes:
         wrong = bool(named) or answer.get("result") != "same"
         return Outcome(program.name, None, None, None, wrong, runs, times, said)

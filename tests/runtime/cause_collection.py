@@ -55,11 +55,12 @@ class Cause:
 
 @dataclass(frozen=True)
 class Change:
-    """Lines of a file, and what a good engineer writes instead."""
+    """Lines of a file, and what a good engineer writes instead. mends: the kind of one cause, of a program with two."""
 
     file: str
     old: str
     new: str
+    mends: str = ""
 
     def apply(self, folder: Path) -> None:
         path = folder / self.file
@@ -98,11 +99,12 @@ class CauseProgram:
     def kinds(self) -> set[str]:
         return {cause.place.kind for cause in self.causes}
 
-    def copy(self, to: Path, fixed: bool = False) -> Path:
-        """Copy the program, without its answers; fixed: and change it as a good engineer does."""
+    def copy(self, to: Path, fixed: bool = False, but: str = "") -> Path:
+        """Copy the program, without its answers; fixed: and mend all causes, or all but the one of this kind."""
         shutil.copytree(self.folder, to, ignore=shutil.ignore_patterns("expected.toml", "__pycache__"))
         for change in self.changes if fixed else ():
-            change.apply(to)
+            if not but or change.mends != but:
+                change.apply(to)
         return to
 
 

@@ -67,3 +67,9 @@ def test_anything_said_of_a_clean_program_is_false() -> None:
     assert marks(CLEAN, result="same") == [None, None, False]
     assert marks(CLEAN, result="diverged") == [None, None, True]
     assert marks(CLEAN, {"kind": "clock", "places": []}, result="same") == [None, None, True]
+
+
+def test_all_runs_of_a_search_are_counted() -> None:
+    answer = {"causes": [named(ONE)], "result": "diverged", "runs": 2, "interventions": {"total_runs": 14}}
+    assert compared(ONE, answer, True, 3.0).runs == 14
+    assert compared(ONE, {**answer, "interventions": None}, True, 3.0).runs == 2

@@ -43,6 +43,14 @@ def test_its_fix_changes_the_copy_that_runs(program: CauseProgram, tmp_path: Pat
     assert not list(plain.glob("expected.toml"))
 
 
+def test_of_two_causes_each_can_be_left_alone(program: CauseProgram, tmp_path: Path) -> None:
+    if len(program.causes) > 1:
+        assert {change.mends for change in program.changes} == program.kinds
+        left = [program.copy(tmp_path / kind, fixed=True, but=kind) for kind in sorted(program.kinds)]
+        texts = [[path.read_text() for path in sorted(copy.glob("*.py"))] for copy in left]
+        assert texts[0] != texts[1]
+
+
 def test_the_wrong_line_of_a_file_is_told_from_the_right_one(program: CauseProgram) -> None:
     for cause in program.causes:
         line = cause.place.line(program.folder)
