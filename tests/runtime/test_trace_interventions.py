@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from tfdeterminism.trace.causes import source_fixes
 from tfdeterminism.trace.interpose import kinds
 from tfdeterminism.trace.schema.ledger import read_ledgers, split_place
+from tfdeterminism.trace.search import interposed_runs
 from tfdeterminism.trace.search.interposed_runs import PRINTED, InterposedRuns
 from tfdeterminism.trace.search.launcher import Launcher
 from tfdeterminism.trace.search.minimize import ddmin
@@ -428,3 +429,22 @@ def test_kept_traces_hold_no_copy_of_the_program(tmp_path: Path) -> None:
                          capture_output=True, text=True)  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert not (tmp_path / "kept" / "copy").exists()
+
+
+def test_a_pin_that_makes_the_program_wait_is_given_up(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = runner("import time\nbegun = time.time()\nwhile time.time() < begun + 0.2:\n    time.sleep(0.01)")
+    monkeypatch.setattr(interposed_runs, "_SHORTEST_LIMIT", 1)
+    monkeypatch.setattr(interposed_runs, "_PATIENCE", 1)
+    assert program.runs.run(0).failed is None
+    failed = program.runs.run(1, {"clock": None}).failed
+    assert failed is not None and "did not end within" in failed.cause
+    assert subprocess.run(["pgrep", "-f", program.copy.work], capture_output=True).returncode == 1
+
+
+def test_a_script_below_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = write_program(tmp_path, main="open('written', 'w').close()")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    copy = ProgramCopy(["program/main.py"], str(tmp_path / "sandbox"))
+    assert copy.root == str(program)
+    assert copy.program == [os.path.join(copy.work, "main.py")]

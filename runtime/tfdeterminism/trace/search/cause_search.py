@@ -18,6 +18,8 @@ _LIKELY = 5  # kinds that are tried alone
 _ALWAYS = ("hash-seed", "addresses", "memory", "switches", "one-thread")  # leave no trace in the ledger
 _FINE = 3  # pins that are less coarse take one thing away
 _NOT_PINNED = ("network", "schedule")
+_LONG_RUN = 600    # seconds
+_RUNS_OF_A_PROOF = 12
 _FIRST_RUNS = 3  # without pins, at least
 _VARIED = ("listing", "mtime", "completion")
 _OUTSIDE = ("files", "schedule", "switches", "one-thread")  # their pins give no values inside the program
@@ -60,10 +62,18 @@ class CauseSearch(object):
                 raise run.failed
             if turn == 0:
                 self._copy.learn_outside(run.ledger)
+                self._tell_time(run.seconds)
             self.baseline.append(run)
             self._compare()
             if turn + 1 >= _FIRST_RUNS and self.found.distinct > 1:
                 break
+
+    def _tell_time(self, seconds):
+        """Before hours pass: how long it will take."""
+        if seconds > _LONG_RUN:
+            self._progress.print_line(
+                "  a run takes {:.0f} min, and a proof about {} runs: let the program train for fewer steps".format(
+                    seconds / 60, _RUNS_OF_A_PROOF))
 
     def _compare(self):
         """Weights, if there are any; else written files where they differ, else what is printed."""

@@ -11,9 +11,11 @@ from ..interpose.kinds.addresses import NO_RANDOMIZATION
 from ..schema import ledger
 from ..schema.format import trace_files
 from ..schema.reader import Reader
-from .launcher import ProgramFailedError
+from .launcher import DeviceUnusedError, ProgramFailedError
 
 WEIGHTS, FILES, PRINTED = "final weights", "written files", "printed text"
+_PATIENCE = 20        # a run with pins may take so many times as long as one without
+_SHORTEST_LIMIT = 300  # seconds
 _HOOK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "capture", "hook")
 
 
@@ -34,6 +36,7 @@ class InterposedRuns(object):
         self._launcher, self._copy, self._schedules, self._progress = launcher, copy, schedules, progress
         self._out = os.path.join(folder, "interposed")
         self._epoch = time.time()
+        self._limit = None  # seconds that a run may take, once one without pins has ended
         self.count = 0
 
     def run(self, turn, pins=None, vary=None, what="without pins", require=False):
@@ -47,18 +50,19 @@ class InterposedRuns(object):
         options = ["--out", traces, "--level", "none"]
         self._progress.begin_run("run {}, {}".format(self.count, what))
         began, failed = time.time(), None
-        with self._schedules.require_launches(os.path.join(self._out, "run") if require else None):
-            environment.update(
-                self._schedules.run_environment(turn) or {}, **self._pinned_schedule(pins or {})
-            )
-            try:
-                self._launcher.record(
-                    self.count, options, environment, prepare=_prepared(pins or {}, vary or {})
-                )
-            except ProgramFailedError as error:
-                failed = error
+        try:
+            with self._schedules.require_launches(os.path.join(self._out, "run") if require else None):
+                environment.update(self._schedules.run_environment(turn) or {}, **self._pinned_schedule(pins or {}))
+                prepare = _prepared(pins or {}, vary or {})
+                self._launcher.record(self.count, options, environment, prepare, self._limit)
+        except DeviceUnusedError:
+            raise
+        except ProgramFailedError as error:
+            failed = error
         self._progress.end_run()
         run = InterposedRun(time.time() - began, failed)
+        if not pins and not vary and not failed:  # a pin may make a program wait for ever
+            self._limit = max(self._limit or 0, _PATIENCE * run.seconds, _SHORTEST_LIMIT)
         run.ledger = ledger.read_ledgers(self._out)
         run.files = self._copy.changed()
         if failed is None:

@@ -43,15 +43,16 @@ class Launcher(object):
         self._program, self._cwd = program, cwd
         self._log = os.path.join(folder, "output.txt")
 
-    def record(self, number, options, environment=None, prepare=None):
+    def record(self, number, options, environment=None, prepare=None, limit=None):
         """Run the program with probes. number: which run it is; environment: variables to add; prepare(): is called in
-        the child before it becomes the program. Raises ProgramFailedError."""
+        the child before it becomes the program; limit: seconds after which it is ended, None for no limit. Raises
+        ProgramFailedError."""
         command = [sys.executable, "-m", errors.MODULE, "run"] + options + ["--"] + self._program
         with io.open(self._log, "wb") as output:
             child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                      env=_merged_environ(environment), cwd=self._cwd, preexec_fn=prepare)
             with _terminating(child):
-                code = child.wait()
+                code = _wait(child, limit)
         self._read_log(self._log)
         if code:
             raise self._failed(code, number)
@@ -90,6 +91,15 @@ class Launcher(object):
 
 def _merged_environ(environment):
     return dict(os.environ, **environment) if environment else None
+
+
+def _wait(child, limit):
+    """Its exit code."""
+    try:
+        return child.wait(timeout=limit)
+    except subprocess.TimeoutExpired:
+        _terminate(child)
+        raise ProgramFailedError("the program did not end within {:.0f} s".format(limit), "give it more time")
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import sys
 
 from .cause_search import CauseSearch
 from .interposed_runs import WEIGHTS, InterposedRuns
-from .launcher import Launcher, NothingRecordedError, ProgramFailedError
+from .launcher import DeviceUnusedError, Launcher, NothingRecordedError, ProgramFailedError
 from .program_copy import ProgramCopy, TooLargeError
 from .progress import Progress
 from .proven_cause import NOT_TRIED, PROVEN, SAME, TRACE_ONLY, Interventions
@@ -75,6 +75,8 @@ class Locate(object):
         search = self._cause_search = CauseSearch(runs, copy, self._runs, self._schedules, self._progress)
         try:
             found = search.search()
+        except DeviceUnusedError:
+            raise
         except ProgramFailedError:
             return self._not_interposed(copy)
         if found.verdict == PROVEN:

@@ -33,8 +33,10 @@ class ProgramCopy(object):
         _copy(self._before, self.work)
         os.makedirs(self.temporary)
         self._first = _stats(self.work)
-        self.program = [self.into_copy(word) for word in program]
         self.cwd = self.into_copy(os.getcwd())
+        self.program = [self.into_copy(word) for word in program]
+        if self.cwd == os.getcwd() and program[0] != "-m":  # the script alone lies in the folder
+            self.program[0] = self.into_copy(os.path.realpath(program[0]))
 
     def into_copy(self, text):
         """A path of the user's as it is in the copy; any other text as it is."""
