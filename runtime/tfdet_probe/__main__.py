@@ -82,7 +82,10 @@ def _run(plan, target, journal, arguments):
     framework, device = target
     if arguments.prove:
         device.enable_proofs()
-    framework.before_import()
+    try:
+        framework.before_import()
+    except OSError as error:  # it loads a shared library itself; what the loader misses for an import is an ImportError
+        return _report_error(3, "{} cannot be imported: {}".format(framework.title, error))
     # Unset before the framework is imported: the caller's settings must not affect the control.
     for name in list(plan.determinism_variables) + ["PYTEST_ADDOPTS", "PYTEST_PLUGINS"]:
         os.environ.pop(name, None)

@@ -232,3 +232,13 @@ def test_3_no_tensorflow(probe):
     run = probe(probe.suite(EQUAL))
     assert run.code == 3
     assert "TensorFlow did not start here" in run.err
+
+
+def test_a_framework_whose_library_is_missing_is_no_defect_of_ours(tmp_path, probe_in):
+    """PyTorch loads NVIDIA's libraries by itself where the loader did not find them: an OSError of its import."""
+    missing = "libcudart.so.13: cannot open shared object file: No such file or directory"
+    (tmp_path / "torch.py").write_text(f"raise OSError({missing!r})\n")
+    probe = probe_in(tmp_path, framework="torch")
+    probe.plan("sums")
+    found = probe(probe.suite(""))
+    assert (found.code, found.err) == (3, f"tfdet: PyTorch cannot be imported: {missing}\n")
