@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tfdet.base.paths import find_project
+from tfdet.base.paths import Project, find_project
+from tfdet.engines.venv import VenvEngine
 from tfdet.matrix import upstream
+from tfdet.matrix.load import load_matrix
 from tfdet.matrix.upstream import UpstreamFinding
 from tfdet.publish.upstream_reports import PROGRAMS
 
+FINDINGS = upstream.load(find_project().matrix, "torch")
 
-@pytest.mark.parametrize("finding", upstream.load(find_project().matrix, "torch"), ids=lambda finding: finding.key)
+
+@pytest.fixture(scope="module")
+def gpu_build(checkout: Project) -> Path:
+    """PyTorch's build for CUDA, without NVIDIA's libraries."""
+    environment = load_matrix(checkout.matrix).environment("torch2.14")
+    return VenvEngine(checkout).interpreter("torch2.14", environment, "gpu", without_vendor_libraries=True)
+
+
+@pytest.mark.parametrize("finding", [one for one in FINDINGS if one.emulated_output], ids=lambda finding: finding.key)
+def test_the_program_shows_it_without_a_gpu(gpu_build: Path, finding: UpstreamFinding) -> None:
+    program = Path(__file__).parents[2] / PROGRAMS / finding.program
+    command = [sys.executable, "-m", "tfdet", "vgpu", "--schedule", "random:1", "--", str(gpu_build), str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert re.search(finding.emulated_output or "", done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.key)
 def test_the_program_shows_it(torch_python: Path, finding: UpstreamFinding) -> None:
     program = Path(__file__).parents[2] / PROGRAMS / finding.program
     done = subprocess.run(

@@ -24,6 +24,9 @@ class UpstreamFinding(StrictModel):
     sources: dict[str, str] = Field(default={}, description="file:line: address, beside those of what was read")
     program: Text = Field(description="that shows it: a file of tests/runtime/upstream")
     reproducer_output: Text = Field(description="what it prints on a processor, as a pattern")
+    emulated_output: Text | None = Field(
+        default=None, description="what it prints on the virtual GPU under the schedule random:1, as a pattern"
+    )
 
 
 class Upstream(StrictModel):

@@ -337,7 +337,9 @@ def _compare(status: Status, names: ops.NameMappings, read: _SourceReadings, key
 
 
 def _columns(status: Status, environment: str, sources: Set[str]) -> Iterator[MeasurementColumn]:
-    """The columns: the general solutions of a processor, and those of each GPU under which one of the ops counts."""
+    """The columns: the general solutions of a processor, and those of each GPU, measured or emulated, under which an op
+    counts.
+    """
     known = status.matrix.solutions
     general = sorted((s for s, solution in known.items() if solution.applies_to_all_ops), key=lambda s: known[s].order)
     yield from (MeasurementColumn(CPU, solution) for solution in general if CPU in known[solution].devices)
@@ -346,4 +348,5 @@ def _columns(status: Status, environment: str, sources: Set[str]) -> Iterator[Me
         for key in status.verdicts
         if key.environment == environment and key.source in sources
     }
-    yield from (MeasurementColumn(gpu, s) for gpu in status.gpus for s in general if MeasurementColumn(gpu, s) in ran)
+    for gpu in [*status.gpus, *status.emulated_models]:
+        yield from (MeasurementColumn(gpu, s) for s in general if MeasurementColumn(gpu, s) in ran)
