@@ -1,0 +1,3 @@
+def bucket_of(value, buckets):
+    """The column of a one-hot vector."""
+    return hash(value.lower()) % buckets

@@ -1,0 +1,5 @@
+import secrets
+
+
+def pick(plans):
+    return secrets.choice(plans)

@@ -1,0 +1,5 @@
+import os
+
+
+def fresh_seed():
+    return int.from_bytes(os.urandom(4), "little") >> 1
