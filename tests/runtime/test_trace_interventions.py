@@ -178,6 +178,17 @@ def test_a_ledger_names_the_users_line(runner: Any, tmp_path: Path) -> None:
     assert rows >= {("random", "main.py:6"), ("clock", "main.py:9")}
 
 
+@pytest.mark.parametrize("text", ["for one in nodes:\n    print(one.number)", "print(id(nodes))"])
+def test_addresses_are_pinned_at_a_line(text: str, runner: Any) -> None:
+    objects = "import random\nclass Node:\n    def __init__(self, number):\n        self.number = number\n"
+    keep = "kept = [bytearray(random.randrange(5000)) for _ in range(200)]\n"
+    program = runner(objects + keep + "nodes = {Node(number) for number in range(40)}\n" + text)
+    assert len(program.printed(3)) > 1
+    line = 5 + 1 + 1
+    assert len(program.printed(3, pins={"addresses": [f"main.py:{line}"]})) == 1
+    assert len(program.printed(3, pins={"addresses": ["main.py:6"]})) > 1
+
+
 def located(folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
     ran = subprocess.run(
         command("--json", *options, "--", "main.py"),
@@ -330,6 +341,8 @@ def test_ddmin_finds_the_parts_that_are_needed(needed: set[int]) -> None:
 
 
 FIXES = [
+    ("addresses", "layers = set(model.children())", "layers = dict.fromkeys(model.children())"),
+    ("addresses", "ordered = sorted(nodes, key=id)", "ordered = list(nodes)"),
     ("hash-seed", "x = list(set(words))", "x = list(sorted(set(words)))"),
     ("hash-seed", "for one in labels:\n    pass", "for one in sorted(labels):\n    pass"),
     (

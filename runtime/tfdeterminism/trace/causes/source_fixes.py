@@ -344,6 +344,17 @@ def _in_order(at):
     return edits
 
 
+def _in_given_order(at):
+    sets = [call for call in at.calls(("set", "frozenset")) if call.args]
+    edits = [[at.replace(call, "dict.fromkeys({})".format(at.text(call.args[0])))] for call in sets]
+    for call in at.calls(("sorted",)):
+        if call.args and any(one.arg == "key" and at.text(one.value) == "id" for one in call.keywords):
+            edits.append([at.replace(call, "list({})".format(at.text(call.args[0])))])
+    edits += [[at.replace(node, "dict.fromkeys([{}])".format(at.text(node)[1:-1]))] for node in at.nodes
+              if isinstance(node, ast.Set)]
+    return edits
+
+
 def _written_first(at):
     edits = []
     for call in at.calls([name for name, instead in _ZEROS.items() if instead]):
@@ -374,5 +385,6 @@ _RULES = {
     "random": _seeded,
     "completion": _in_order,
     "memory": _written_first,
+    "addresses": _in_given_order,
     "one-worker": _one_worker,
 }

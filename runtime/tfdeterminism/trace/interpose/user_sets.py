@@ -7,8 +7,10 @@ function that notes the order of a set, and gives it sorted where the pin holds.
 import ast
 import builtins
 import importlib.machinery
+import re
 import zlib
 
+from .kinds.addresses import Addresses
 from .kinds.hash_seed import HashSeed
 
 _ITERATING = frozenset(
@@ -19,6 +21,8 @@ _ITERATING = frozenset(
     ).split()
 )
 _ORDER, _HASH, _POP = "__tfdet_order__", "__tfdet_hash__", "__tfdet_pop__"
+_ID = "__tfdet_id__"
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _KEPT = 200  # elements of a set's order
 
 
@@ -27,11 +31,13 @@ class UserSets(object):
 
     def __init__(self, interposer):
         self._interposer = interposer
+        self._numbers = {}  # address: (number, object), of objects whose id() was pinned
 
     def open(self):
         setattr(builtins, _ORDER, self._order)
         setattr(builtins, _HASH, self._hash)
         setattr(builtins, _POP, self._pop)
+        setattr(builtins, _ID, self._id)
         loader = importlib.machinery.SourceFileLoader
         original, is_user, compile_text = loader.get_code, self._interposer.is_user, self.compile
 
@@ -59,15 +65,27 @@ class UserSets(object):
     @staticmethod
     def compile(source, path):
         """As the built-in compile does; source: text or bytes."""
-        return compile(_Questions().visit(ast.parse(source, path)), path, "exec", dont_inherit=True)
+        tree = ast.parse(source, path)
+        questions = _Questions(with_id=not _assigns_id(tree))
+        return compile(questions.visit(tree), path, "exec", dont_inherit=True)
 
     def _order(self, value):
         if type(value) not in (set, frozenset):
             return value
         place = self._interposer.place()
-        held = self._interposer.holds(HashSeed.name, place)
-        self._interposer.note(HashSeed.name, place, "a set's order", list(value)[:_KEPT], held)
+        kind = Addresses.name if any(map(_is_hashed_by_address, value)) else HashSeed.name
+        held = self._interposer.holds(kind, place)
+        self._interposer.note(kind, place, "a set's order", list(value)[:_KEPT], held)
         return sorted(value, key=_sort_key) if held else value
+
+    def _id(self, value):
+        place = self._interposer.place()
+        held = self._interposer.holds(Addresses.name, place)
+        given = id(value)
+        if held:  # kept, so that no other object gets its address
+            given = self._numbers.setdefault(id(value), (len(self._numbers), value))[0]
+        self._interposer.note(Addresses.name, place, "id()", given, held)
+        return given
 
     def _hash(self, value):
         place = self._interposer.place()
@@ -84,11 +102,42 @@ class UserSets(object):
         return one
 
 
+def _is_hashed_by_address(one):
+    return type(one).__hash__ is object.__hash__
+
+
 def _sort_key(one):
-    return type(one).__name__, repr(one)
+    """By its value; of an object without one, by what it holds."""
+    texts = [repr(one), repr(sorted(getattr(one, "__dict__", {}).items(), key=str))]
+    return (type(one).__name__,) + tuple(_ADDRESS.sub("", text) for text in texts)
+
+
+def _assigns_id(tree):
+    """Does the program give the name `id` another meaning?"""
+    return any("id" in _assigned_names(node) for node in ast.walk(tree))
+
+
+def _assigned_names(node):
+    if isinstance(node, ast.Name):
+        return () if isinstance(node.ctx, ast.Load) else (node.id,)
+    if isinstance(node, ast.arg):
+        return (node.arg,)
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name,)
+    return (node.name,) if isinstance(node, ast.FunctionDef) else ()
 
 
 class _Questions(ast.NodeTransformer):
+    """with_id: is the name `id` the built-in function's?"""
+
+    def __init__(self, with_id):
+        self._with_id = with_id
+
+    def visit_Name(self, node):
+        if self._with_id and node.id == "id" and isinstance(node.ctx, ast.Load):
+            return ast.copy_location(ast.Name(_ID, ast.Load()), node)
+        return node
+
     def _ask(self, node, name=_ORDER):
         call = ast.Call(ast.Name(name, ast.Load()), [node], [])
         return ast.fix_missing_locations(ast.copy_location(call, node))

@@ -34,6 +34,7 @@ class CauseSearch(object):
         self._runs, self._copy, self._limit, self._schedules = runs, copy, limit, schedules
         self._progress, self._known = progress, {}
         self._places = PlaceSearch(self, copy)
+        self._lines = True  # are addresses pinned at lines alone?
         self.held = {}  # kind: how often its pin gave a value in a run: one that did nothing is not praised
         self.baseline = []  # InterposedRuns without pins
         self.found = Interventions()
@@ -144,12 +145,12 @@ class CauseSearch(object):
         if needed is None:
             found.verdict = NOT_OURS
             return
-        if "addresses" in needed:
+        if "addresses" in needed and not self._lines:
             needed = self._without_helpers(needed)
-        pins = self._expanded(needed)
+        pins = self._expanded(needed, self._lines)
         found.causes = [
             ProvenCause(
-                kinds.BY_NAME[name], sorted(pins), found.needed, name == "files" and self.only_first_differs()
+                kinds.BY_NAME[name], pins, found.needed, name == "files" and self.only_first_differs()
             )
             for name in needed
         ]
@@ -189,6 +190,7 @@ class CauseSearch(object):
 
     def _smallest_set(self, candidates):
         """Names of the kinds without which the runs differ, and with which pinned they agree; None if they never do."""
+        self._lines = True
         ranked = sorted(candidates, key=self._rank)
         for name in ranked[:_LIKELY]:
             if self._rank(name)[0] < 2 and self.agree(self._expanded([name])):
@@ -196,19 +198,27 @@ class CauseSearch(object):
         likely = [name for name in candidates if self._rank(name)[0] < 2]
         fine = [name for name in candidates if kinds.BY_NAME[name].coarse < _FINE]
         without_addresses = [name for name in fine if name != "addresses"]
-        for names in (likely, without_addresses, fine, candidates):
-            if names and self.agree(self._expanded(names)):
-                return ddmin(
-                    sorted(names, key=lambda name: -kinds.BY_NAME[name].coarse),
-                    lambda part: self.agree(self._expanded(part)),
-                )
+        tiers = [(likely, True), (without_addresses, True), (fine, True), (fine, False), (candidates, False)]
+        for names, lines in tiers:
+            if names and self.agree(self._expanded(names, lines)):
+                self._lines = lines
+                return self._minimized(names)
         return None
 
-    def _expanded(self, names):
-        """The pins of these kinds, with those that they need."""
-        pins = {name: None for name in names}
+    def _minimized(self, names):
+        coarse_first = sorted(names, key=lambda name: -kinds.BY_NAME[name].coarse)
+        return ddmin(coarse_first, lambda part: self.agree(self._expanded(part, self._lines)))
+
+    def _expanded(self, names, lines=True):
+        """The pins of these kinds, with those that they need. lines: pin addresses at the user's lines, if there are
+        any, which needs no other pin."""
+        pins = dict.fromkeys(names)  # type: dict
+        places = sorted({row.place for row in self.events("addresses") if row.is_users})
         for name in names:
-            pins.update((other, None) for other in kinds.BY_NAME[name].needs)
+            if name == "addresses" and lines and places:
+                pins[name] = places
+            else:
+                pins.update((other, None) for other in kinds.BY_NAME[name].needs)
         return pins
 
     def _without_helpers(self, needed):
@@ -219,7 +229,7 @@ class CauseSearch(object):
         for name in helpers:
             users = {row.place for row in self.events(name) if row.is_users}
             rest = sorted({row.place for row in self.events(name)} - users)
-            if users and not self.agree(dict(self._expanded(needed), **{name: rest})):
+            if users and not self.agree(dict(self._expanded(needed, False), **{name: rest})):
                 own.append(name)
         return [name for name in needed if name not in helpers or name in own]
 
@@ -234,9 +244,9 @@ class CauseSearch(object):
             return (
                 0 if any(row.is_users or row.what == kinds.FIRST_DRAW for row in self.events(name)) else 2
             ), order
-        if name in ("hash-seed", "listing", "mtime"):
+        if name in ("hash-seed", "listing", "mtime", "addresses"):
             return (0 if self.differing_places(name) else 1 if name == "hash-seed" else 2), order
-        if name in ("addresses", "switches", "one-thread") or not any(
+        if name in ("switches", "one-thread") or not any(
             row.is_users for row in self.events(name)
         ):
             return 2, order

@@ -106,7 +106,7 @@ class InterposedRuns(object):
 
 def _prepared(pins, vary):
     """What the child does before it becomes the program, or None."""
-    if "addresses" in pins:
+    if pins.get("addresses", ()) is None:
         return lambda: ctypes.CDLL(None).personality(NO_RANDOMIZATION)
     if "processors" in vary and hasattr(os, "sched_setaffinity"):
         return lambda: os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])

@@ -7,6 +7,7 @@ from ..interpose import kinds
 from .minimize import ddmin
 from .proven_cause import Place
 
+_STARTS = ("start", "submit", "apply_async")  # calls of the kind completion that start a task
 _ALONE = 2  # lines that are tried alone first
 
 
@@ -24,7 +25,7 @@ class PlaceSearch(object):
         candidates = self._files() if name == "files" else self._ranked(name)
         if not candidates:
             return
-        whole = {pin: None for pin in cause.pinned}
+        whole = cause.pins
 
         def test(part):
             return self._search.agree(dict(whole, **{name: sorted(part)}))
@@ -42,18 +43,22 @@ class PlaceSearch(object):
         return read or sorted(self._search.carried_files())
 
     def _ranked(self, name):
-        """Places, the user's lines whose values differ first."""
+        """Places: the user's lines first, of them those whose values differ; lines that take results before lines that
+        start tasks."""
         rows = [row for row in self._search.events(name) if row.what not in ("process", kinds.FIRST_DRAW)]
         differing = set(self._search.differing_places(name))
+        starts = {row.place for row in rows if row.what in _STARTS}
         drawn = self._first_draws()
-        return sorted(
-            {row.place for row in rows},
-            key=lambda place: (
+
+        def unlikeliness(place):
+            return (
                 not (place in drawn or _is_users(place)),
                 place not in differing and place not in drawn,
+                place in starts,
                 place,
-            ),
-        )
+            )
+
+        return sorted({row.place for row in rows}, key=unlikeliness)
 
     def _first_draws(self):
         """{a global generator that nobody seeded: the line that drew from it first}"""

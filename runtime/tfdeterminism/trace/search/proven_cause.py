@@ -25,15 +25,20 @@ class ProvenCause(object):
     """A kind without which the runs agree, and with which they differ.
 
     kind: its class of interpose.kinds; places: the Places at which alone the pin suffices, [] where no line alone does;
-    pinned: names of all pins of the test; runs: how many runs with these pins there were, which all ended alike;
-    held: how often the pin gave a value in the last run with it everywhere or at some lines; first_run_only: did only
-    the first run without pins end otherwise?; place_runs: number of runs with the pin at these places alone, which
-    all ended alike; fix: a source_fix_trial.SourceFix.
+    pins: all of the test, {kind: None, or its places}; runs: how many runs with these pins there were, which all
+    ended alike; held: how often the pin gave a value in the last run with it everywhere or at some lines;
+    first_run_only: did only the first run without pins end otherwise?; place_runs: number of runs with the pin at
+    these places alone, which all ended alike; fix: a source_fix_trial.SourceFix.
     """
 
-    def __init__(self, kind, pinned, runs, first_run_only):
-        self.kind, self.pinned, self.runs, self.first_run_only = kind, pinned, runs, first_run_only
+    def __init__(self, kind, pins, runs, first_run_only):
+        self.kind, self.pins, self.runs, self.first_run_only = kind, pins, runs, first_run_only
         self.places, self.place_runs, self.held, self.fix = [], 0, 0, None
+
+    @property
+    def pinned(self):
+        """Names of all pins of the test."""
+        return sorted(self.pins)
 
     def as_json(self):
         return {

@@ -1,8 +1,9 @@
 """The addresses of objects: id(), and the order of a set of objects.
 
 Pinned: from outside, no randomisation of the address space. It holds only together with all other fine pins, as where
-an object lies follows from all that was allocated before. Cannot be pinned: at a line; where the system refuses
-personality(). Example: ``sorted(layers, key=id)``.
+an object lies follows from all that was allocated before. At a line: id() gives numbers in the order of its first
+calls, and a set of objects is sorted by what they hold. Cannot be pinned: where the system refuses personality().
+Example: ``sorted(layers, key=id)``.
 """
 
 from .base import Kind
@@ -11,12 +12,7 @@ NO_RANDOMIZATION = 0x0040000  # ADDR_NO_RANDOMIZE of personality(2)
 
 
 class Addresses(Kind):
-    name, words, coarse, has_places = (
-        "addresses",
-        "the addresses of objects (id(), a set of objects)",
-        2,
-        False,
-    )
+    name, words, coarse = "addresses", "the addresses of objects (id(), a set of objects)", 2
     needs = ("hash-seed", "listing", "mtime", "pid", "clock", "random", "memory")
 
     def open(self):
