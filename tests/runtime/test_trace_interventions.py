@@ -267,10 +267,32 @@ sys.stdout.flush()
 
 
 def test_what_no_pin_takes_away_is_said(tmp_path: Path) -> None:
-    text = "print(open('/proc/sys/kernel/random/uuid').read())"
+    text = """
+import socket
+try:
+    socket.create_connection(("127.0.0.1", 9), timeout=5)
+except OSError:
+    pass
+print(open("/proc/sys/kernel/random/uuid").read())
+"""
     code, found = located(write_program(tmp_path, main=text))
     assert (code, found["causes"], found["interventions"]["verdict"]) == (1, [], "not ours")
     assert found["interventions"]["tried"]
+    assert found["interventions"]["noted"] == ["connect at main.py:3"]
+
+
+@pytest.mark.parametrize(("order", "latent"), [("", [("listing", ["main.py:2"])]), ("sorted", [])])
+def test_what_another_machine_may_list_otherwise_is_latent(
+    order: str, latent: list[tuple[str, list[str]]], tmp_path: Path
+) -> None:
+    program = write_program(tmp_path, main=f"import os\nprint({order}(os.listdir('data')))")
+    (program / "data").mkdir()
+    for number in range(20):
+        (program / "data" / f"part{number}").touch()
+    code, found = located(program, "--max-runs", "3")
+    assert (code, found["causes"]) == (0, [])
+    assert [(one["kind"], one["places"]) for one in found["interventions"]["latent"]] == latent
+    assert "listing" in found["interventions"]["varied"]
 
 
 def test_a_program_that_fails_is_told_by_its_own_words(tmp_path: Path) -> None:

@@ -250,6 +250,7 @@ class Interventions(_Model):
     tried: list[Words]
     latent: list[LatentKind]
     varied: list[Words]
+    noted: list[Words] = []
     why: Words | None
     total_runs: int
 

@@ -26,6 +26,8 @@ def lines(found):
             )
         )
         said.append("Tried:   " + "; ".join(tries.tried))
+        if tries.noted:
+            said.append("Noted:   no pin reaches the network: " + ", ".join(tries.noted))
     elif tries.why and tries.why != TRACE_ONLY:
         said.append("Not proved: no cause was taken away, because {}".format(tries.why))
     for one in tries.latent:

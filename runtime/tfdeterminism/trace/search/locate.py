@@ -103,7 +103,7 @@ class Locate(object):
         copy.restore()
         self._launcher(copy).record(1, ["--out", os.path.join(self._folder, "plain"), "--level", "none"])
         found = Interventions()
-        found.why = "the program fails when its calls are noted, and not without that"
+        found.why = "the program failed in a run in which its calls were noted, and not in one without"
         return found
 
     def _launcher(self, copy):
