@@ -81,9 +81,10 @@ class Launcher(object):
     def _failed(self, code, number):
         with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:
             lines = [line for line in output.read().splitlines() if line.strip()][-_TAIL:]
-        if code == errors.EXIT_NOTHING_RECORDED and lines and lines[-1].startswith(errors.LOG_PREFIX):
+        ours = [line for line in lines if line.startswith(errors.LOG_PREFIX)]  # what is printed may come after it
+        if code == errors.EXIT_NOTHING_RECORDED and ours:
             advice = "is it a program of {}? See --help".format(backends.labels())
-            return NothingRecordedError(lines[-1][len(errors.LOG_PREFIX):], advice)
+            return NothingRecordedError(ours[-1][len(errors.LOG_PREFIX):], advice)
         said = "".join("\n  | " + line[:200] for line in lines)
         return ProgramFailedError("the program ended with {} in run {}{}".format(_describe_exit(code), number, said),
                       "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)))
