@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT / "runtime"), str(ROOT / "tests" / "runtime")]
 from cause_collection import FRAMEWORKS, CauseProgram, programs  # noqa: E402
 
 from tfdeterminism.trace.schema.format import TraceFormatError  # noqa: E402
-from tfdeterminism.trace.search.search import _digest_of  # noqa: E402
+from tfdeterminism.trace.search.run_ends import digest_of_weights  # noqa: E402
 
 Run = Callable[[Path], str]  # the folder of a program -> what it ended with
 
@@ -101,7 +101,7 @@ def digest_of_run(python: str, program: Path) -> str:
         done = subprocess.run(command, cwd=program, env=environment, capture_output=True, text=True, timeout=300)
         if done.returncode:
             raise RuntimeError(f"ended with {done.returncode}: {done.stderr[-1500:]}")
-        return str(_digest_of(out))
+        return str(digest_of_weights(out))
 
 
 if __name__ == "__main__":

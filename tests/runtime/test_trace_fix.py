@@ -21,7 +21,7 @@ from tfdeterminism.trace.report import text
 from tfdeterminism.trace.search import fixes
 from tfdeterminism.trace.search.fix_trial import FixTrial
 from tfdeterminism.trace.search.launcher import ProgramFailedError
-from tfdeterminism.trace.search.search import _digests_of
+from tfdeterminism.trace.search.run_ends import digest_of_weights
 
 TFDET = ("-m", "tfdeterminism.trace", "run", "--level", "none")
 
@@ -178,7 +178,7 @@ def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tm
             )
             (ran,) = forks(environment).run([job])
             assert ran.returncode == 0, (name, ran.stderr)
-            digests.append(" ".join(_digests_of(str(out))) or None)
+            digests.append(digest_of_weights(str(out)))
         if (len(set(digests)) == 1) != alike or None in digests:
             wrong.append((name, key, digests))
     assert wrong == []

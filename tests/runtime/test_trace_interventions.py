@@ -99,8 +99,8 @@ class Runner:
 
 @pytest.fixture
 def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    def make(text: str) -> Runner:
-        monkeypatch.chdir(write_program(tmp_path, main=text))
+    def make(text: str, **modules: str) -> Runner:
+        monkeypatch.chdir(write_program(tmp_path, main=text, **modules))
         monkeypatch.delenv("PYTHONHASHSEED", raising=False)
         monkeypatch.setenv("PYTHONPATH", str(ROOT / "runtime"))
         sandbox = tmp_path / "sandbox"
@@ -136,14 +136,9 @@ def test_a_pin_at_a_line_holds_there_alone(runner: Any) -> None:
     assert len({one[0] for one in second}) == 2 and len({one[1] for one in second}) == 1
 
 
-def test_a_set_is_sorted_at_its_line_in_an_imported_module(runner: Any, tmp_path: Path) -> None:
-    program = runner("import names\nprint(names.names())")
+def test_a_set_is_sorted_at_its_line_in_an_imported_module(runner: Any) -> None:
     module = "def names():\n    return [one for one in {'a%d' % i for i in range(40)}]\n"
-    program.copy.patch({})
-    for folder in ("before", "work"):
-        (tmp_path / "sandbox" / folder / "names.py").write_text(module)
-    program.copy._first = {}  # the module was there before
-    program.copy.restore = lambda: None
+    program = runner("import names\nprint(names.names())", names=module)
     assert len(program.printed(2)) == 2
     assert len(program.printed(2, pins={"hash-seed": ["names.py:2"]})) == 1
     assert len(program.printed(2, pins={"hash-seed": ["names.py:1"]})) == 2

@@ -11,10 +11,10 @@ import subprocess
 import threading
 
 from ...wrap import Wrappers
+from ..interpose.variables import hooked_path
 from .identity import script_of
 
 VARIABLE = "TFDET_TRACE"
-_HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook")
 
 
 class ChildProcesses(object):
@@ -55,9 +55,8 @@ class ChildProcesses(object):
 
     def _environment(self, of, role=None):
         """What a child's environment must say. of: the environment that it would have had."""
-        path = [one for one in of.get("PYTHONPATH", "").split(os.pathsep) if one not in ("", _HOOK)]
         options = json.dumps(self._recording.child_options(role))
-        return {VARIABLE: options, "PYTHONPATH": os.pathsep.join([_HOOK] + path)}
+        return {VARIABLE: options, "PYTHONPATH": hooked_path(of.get("PYTHONPATH", ""))}
 
     def _fork(self, original):
         with self._lock:

@@ -170,7 +170,7 @@ def _compiled(path):
             source.seek(0)
             text = io.TextIOWrapper(source, encoding).read()
         interposer = variables.current()
-        if interposer is not None and interposer.sets is not None:
+        if interposer is not None:
             return interposer.sets.compile(text, os.path.abspath(path))
         return compile(text, path, "exec", dont_inherit=True)
     except (IOError, OSError) as error:

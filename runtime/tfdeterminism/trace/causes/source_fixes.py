@@ -49,7 +49,6 @@ _ZEROS = {
     "new_empty": "new_zeros",
     "Tensor": "zeros",
     "FloatTensor": "zeros",
-    "empty_strided": None,
 }
 _SEED_LINES = {
     "global:random": ["import random", "random.seed({})"],
@@ -132,7 +131,7 @@ class _Line(object):
 
     def __init__(self, source, tree, line):
         self.lines = [one.encode("utf-8") for one in source.splitlines(True)]
-        self.line, self.source = line, source
+        self.source = source
         statement = _statement(tree, line)
         own = list(ast.walk(statement)) if statement is not None else []
         self.nodes = [node for node in own if _covers(node, line)]
@@ -141,6 +140,11 @@ class _Line(object):
     def calls(self, names):
         """The calls of functions or methods with one of these names."""
         return [node for node in self.nodes if isinstance(node, ast.Call) and _name(node) in names]
+
+    def keywords(self, names):
+        """The values of the arguments of these names, of any call."""
+        calls = [node for node in self.nodes if isinstance(node, ast.Call)]
+        return [one.value for call in calls for one in call.keywords if one.arg in names]
 
     def text(self, node):
         return ast.get_source_segment(self.source, node) or ""  # novm
@@ -176,204 +180,127 @@ def _name(call):
     return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", None)
 
 
-def _edited(source, edits):
-    """The source with edits applied; (first, last, text) in bytes, none within another."""
+def _edited(source, edit):
+    """The source with one edit, (first byte, last byte, text)."""
     data = source.encode("utf-8")
-    for first, last, text in sorted(edits, reverse=True):
-        data = data[:first] + text.encode("utf-8") + data[last:]
-    return data.decode("utf-8")
+    first, last, text = edit
+    return (data[:first] + text.encode("utf-8") + data[last:]).decode("utf-8")
 
 
 def _sorted_sets(at):
-    found = [
-        node.iter
-        for node in at.nodes
-        if isinstance(node, (ast.For, ast.comprehension)) and hasattr(node.iter, "lineno")
-    ]
+    found = [node.iter for node in at.nodes if isinstance(node, ast.For)]
     found += [one.iter for node in at.nodes for one in getattr(node, "generators", ())]
     found += [one for call in at.calls(_ITERATING) for one in call.args]
+    found = sorted(_unsorted(found), key=lambda node: not _looks_like_set(node))
     edits = []
-    for node in _outermost(found):
-        edits.append([at.replace(node, "sorted({})".format(at.text(node)))])
-        edits.append([at.replace(node, "sorted({}, key=repr)".format(at.text(node)))])
-    likely = [node for node in _outermost(found) if _looks_like_set(node)]
-    edits.sort(key=lambda one: not any(one[0][:2] == at.replace(node, "")[:2] for node in likely))
-    for call in at.calls(("hash",)):
-        crc = "__import__('zlib').crc32(repr({}).encode())".format(at.text(call.args[0])) if call.args else ""
-        edits.append([at.replace(call, crc)])
-    return edits
+    for node in found:
+        edits += [at.replace(node, text.format(at.text(node))) for text in ("sorted({})", "sorted({}, key=repr)")]
+    hashes = [call for call in at.calls(("hash",)) if call.args]
+    text = "__import__('zlib').crc32(repr({}).encode())"
+    return edits + [at.replace(call, text.format(at.text(call.args[0]))) for call in hashes]
 
 
-def _outermost(nodes):
-    """Nodes that lie in no other of them, where that is an iteration of its own: the inner one is what is iterated."""
-    return [
-        node
-        for node in nodes
-        if not any(
-            other is not node
-            and node in ast.walk(other)
-            and isinstance(other, ast.Call)
-            and _name(other) == "sorted"
-            for other in nodes
-        )
-    ]
+def _unsorted(nodes):
+    """Those that lie in no call of sorted() among them."""
+    calls = [node for node in nodes if isinstance(node, ast.Call) and _name(node) == "sorted"]
+    return [node for node in nodes if not any(other is not node and node in ast.walk(other) for other in calls)]
 
 
 def _looks_like_set(node):
-    if isinstance(node, (ast.Set, ast.SetComp)):
-        return True
-    if isinstance(node, ast.Call) and _name(node) in (
-        "set",
-        "frozenset",
-        "union",
-        "intersection",
-        "difference",
-    ):
-        return True
-    return isinstance(node, (ast.Name, ast.Attribute, ast.BinOp, ast.Subscript))
+    if isinstance(node, ast.Call):
+        return _name(node) in ("set", "frozenset", "union", "intersection", "difference")
+    return isinstance(node, (ast.Set, ast.SetComp, ast.Name, ast.Attribute, ast.BinOp, ast.Subscript))
 
 
 def _sorted_listing(at):
-    edits = [[at.replace(call, "sorted({})".format(at.text(call)))] for call in at.calls(_LISTINGS)]
-    edits += [
-        [at.replace(call, "sorted({}, key=lambda entry: entry.name)".format(at.text(call)))]
-        for call in at.calls(("scandir",))
+    forms = [
+        (_LISTINGS, "sorted({})"),
+        (("scandir",), "sorted({}, key=lambda entry: entry.name)"),
+        (("walk",), "((here, folders.sort() or folders, sorted(names)) for here, folders, names in {})"),
     ]
-    edits += [
-        [
-            at.replace(
-                call,
-                "((here, folders.sort() or folders, sorted(names)) for here, folders, names in {})".format(
-                    at.text(call)
-                ),
-            )
-        ]
-        for call in at.calls(("walk",))
-    ]
-    return edits
+    return [at.replace(call, form.format(at.text(call))) for names, form in forms for call in at.calls(names)]
 
 
 def _by_name(at):
-    found = [
-        one.value
-        for node in at.nodes
-        if isinstance(node, ast.Call)
-        for one in node.keywords
-        if one.arg == "key" and "time" in at.text(one.value)
-    ]
-    return [[at.replace(one, "str")] for one in found]
+    return [at.replace(one, "str") for one in at.keywords(("key",)) if "time" in at.text(one)]
 
 
 def _chosen_number(at):
-    return [[at.replace(call, SEED)] for call in at.calls(("getpid",))]
+    return [at.replace(call, SEED) for call in at.calls(("getpid",))]
 
 
 def _chosen_time(at):
     """Only where the time seeds something: a loop until a time would never end."""
-    seeded = [call for call in at.calls(_SEEDED_BY) if call.args]
-    found = [call for call in at.calls(_TIMES) if any(call in ast.walk(one) for one in seeded)]
-    assigned = [
-        call
-        for call in at.calls(_TIMES)
-        if isinstance(at.statement, ast.Assign) and "seed" in at.text(at.statement.targets[0]).lower()
-    ]
-    edits = [
-        [at.replace(one, SEED)]
-        for seeded_call in seeded
-        for one in seeded_call.args
-        if any(call in ast.walk(one) for call in found)
-    ]
-    return edits + [[at.replace(at.statement.value, SEED)] for _ in assigned[:1]]
+    times = at.calls(_TIMES)
+    seeds = [one for call in at.calls(_SEEDED_BY) for one in call.args]
+    edits = [at.replace(one, SEED) for one in seeds if any(call in ast.walk(one) for call in times)]
+    if times and isinstance(at.statement, ast.Assign) and "seed" in at.text(at.statement.targets[0]).lower():
+        edits.append(at.replace(at.statement.value, SEED))
+    return edits
 
 
 def _seeded(at):
-    edits = [
-        [at.replace(call, "{}({})".format(at.text(call.func).replace("SystemRandom", "Random"), SEED))]
-        for call in at.calls(_GENERATORS)
-        if not call.args and not call.keywords
-    ]
-    edits += [
-        [at.replace(call, "{}({})".format(at.text(call.func), SEED))]
+    unseeded = [call for call in at.calls(_GENERATORS) if not call.args and not call.keywords]
+    unseeded += [
+        call
         for call in at.calls(_GENERATORS)
         if len(call.args) == 1 and isinstance(call.args[0], _Constant) and call.args[0].value is None
     ]
-    edits += [
-        [at.replace(call, "bytes({})".format(at.text(call.args[0])))]
-        for call in at.calls(("urandom", "token_bytes"))
-        if call.args
-    ]
-    edits += [
-        [at.replace(call, "{}.UUID(int=0)".format(at.text(call.func.value)))]
-        for call in at.calls(("uuid4", "uuid1"))
-        if isinstance(call.func, ast.Attribute)
-    ]
-    edits += [[at.replace(call, SEED)] for call in at.calls(("randbits", "randbelow"))]
-    return edits
+    edits = []
+    for call in unseeded:
+        name = at.text(call.func).replace("SystemRandom", "Random")
+        edits.append(at.replace(call, "{}({})".format(name, SEED)))
+    for call in at.calls(("urandom", "token_bytes")):
+        edits += [at.replace(call, "bytes({})".format(at.text(size))) for size in call.args[:1]]
+    for call in at.calls(("uuid4", "uuid1")):
+        if isinstance(call.func, ast.Attribute):
+            edits.append(at.replace(call, "{}.UUID(int=0)".format(at.text(call.func.value))))
+    return edits + [at.replace(call, SEED) for call in at.calls(("randbits", "randbelow"))]
 
 
 def _in_order(at):
     edits = []
     for call in at.calls(("as_completed",)):
-        of = at.text(call.func)
-        if call.args and of.startswith("asyncio"):
-            edits.append(
-                [at.replace(call, "[asyncio.ensure_future(one) for one in {}]".format(at.text(call.args[0])))]
-            )
-        elif call.args:
-            edits.append([at.replace(call, "list({})".format(at.text(call.args[0])))])
-    edits += [
-        [at.replace(call.func, at.text(call.func).replace("imap_unordered", "imap"))]
-        for call in at.calls(("imap_unordered",))
-    ]
-    edits += [
-        [at.replace(one.value, "True")]
-        for node in at.nodes
-        if isinstance(node, ast.Call)
-        for one in node.keywords
-        if one.arg in ("in_order", "deterministic") and getattr(one.value, "value", None) is False
-    ]
-    edits += [
-        [at.replace(at.statement.value, "True")]
-        for _ in [0]
-        if isinstance(at.statement, ast.Assign) and at.text(at.statement.targets[0]).endswith("deterministic")
-    ]
+        tasks = at.text(call.func).startswith("asyncio")
+        form = "[asyncio.ensure_future(one) for one in {}]" if tasks else "list({})"
+        edits += [at.replace(call, form.format(at.text(futures))) for futures in call.args[:1]]
+    for call in at.calls(("imap_unordered",)):
+        edits.append(at.replace(call.func, at.text(call.func).replace("imap_unordered", "imap")))
+    for one in at.keywords(("in_order", "deterministic")):
+        edits += [at.replace(one, "True")] if getattr(one, "value", None) is False else []
+    if isinstance(at.statement, ast.Assign) and at.text(at.statement.targets[0]).endswith("deterministic"):
+        edits.append(at.replace(at.statement.value, "True"))
     for call in at.calls(("start",)):
         if isinstance(at.statement, (ast.Expr, ast.For)) and isinstance(call.func, ast.Attribute):
-            owner = at.text(call.func.value)
-            edits.append([at.replace(call, "({0}.start(), {0}.join())".format(owner))])
+            edits.append(at.replace(call, "({0}.start(), {0}.join())".format(at.text(call.func.value))))
     return edits
 
 
 def _in_given_order(at):
-    sets = [call for call in at.calls(("set", "frozenset")) if call.args]
-    edits = [[at.replace(call, "dict.fromkeys({})".format(at.text(call.args[0])))] for call in sets]
+    edits = []
+    for call in at.calls(("set", "frozenset")):
+        edits += [at.replace(call, "dict.fromkeys({})".format(at.text(one))) for one in call.args[:1]]
     for call in at.calls(("sorted",)):
         if call.args and any(one.arg == "key" and at.text(one.value) == "id" for one in call.keywords):
-            edits.append([at.replace(call, "list({})".format(at.text(call.args[0])))])
-    edits += [[at.replace(node, "dict.fromkeys([{}])".format(at.text(node)[1:-1]))] for node in at.nodes
-              if isinstance(node, ast.Set)]
+            edits.append(at.replace(call, "list({})".format(at.text(call.args[0]))))
+    for node in at.nodes:
+        if isinstance(node, ast.Set):
+            edits.append(at.replace(node, "dict.fromkeys([{}])".format(at.text(node)[1:-1])))
     return edits
 
 
 def _written_first(at):
     edits = []
-    for call in at.calls([name for name, instead in _ZEROS.items() if instead]):
+    for call in at.calls(_ZEROS):
         name = _name(call)
-        edits.append([at.replace(call.func, _renamed(at.text(call.func), name, _ZEROS[name]))])
+        edits.append(at.replace(call.func, at.text(call.func)[: -len(name)] + _ZEROS[name]))
     return edits
 
 
-def _renamed(text, name, instead):
-    return text[: len(text) - len(name)] + instead
-
-
 def _one_worker(at):
-    found = [one.value for node in at.nodes if isinstance(node, ast.Call) for one in node.keywords
-             if one.arg in ("processes", "max_workers")]
-    found += [call.args[0] for call in at.calls(_POOLS) if call.args]
-    loaders = [one.value for node in at.nodes if isinstance(node, ast.Call) for one in node.keywords
-               if one.arg == "num_workers"]
-    return [[at.replace(one, "1")] for one in found] + [[at.replace(one, "0")] for one in loaders]
+    found = at.keywords(("processes", "max_workers"))
+    found += [one for call in at.calls(_POOLS) for one in call.args[:1]]
+    return [at.replace(one, "1") for one in found] + [at.replace(one, "0") for one in at.keywords(("num_workers",))]
 
 
 _RULES = {

@@ -6,9 +6,7 @@ import os
 import subprocess
 import sys
 
-from .variables import POSITION, VARIABLE
-
-_HOOK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "capture", "hook")
+from .variables import POSITION, VARIABLE, hooked_path
 
 
 class Children(object):
@@ -29,11 +27,10 @@ class Children(object):
 
     def _environment(self, of):
         """What a child's environment must say. of: the environment that it would have had."""
-        path = [one for one in of.get("PYTHONPATH", "").split(os.pathsep) if one not in ("", _HOOK)]
         return {
             VARIABLE: json.dumps(self._interposer.told, sort_keys=True),
             POSITION: self._next(),
-            "PYTHONPATH": os.pathsep.join([_HOOK] + path),
+            "PYTHONPATH": hooked_path(of.get("PYTHONPATH", "")),
         }
 
     def _wrap_popen(self):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from .import_hook import ImportHook
 from .ledger import Ledger
+from .user_sets import UserSets
 from .variables import POSITION, VARIABLE, current_interposer
 
 if TYPE_CHECKING:  # for type comments alone
@@ -34,7 +35,7 @@ class Interposer(object):
 
     root: folder of the program, to which places are relative; out: folder for ledgers; epoch: seconds since 1970 that
     pinned clocks begin with; pins: {kind: None for everywhere, or the places at which it is pinned}; vary: {kind:
-    seed}; sets: is the user's code compiled so that the order of its sets is seen? position: of this process.
+    seed}; frameworks: names of the modules that can be interposed. position: of this process.
     """
 
     def __init__(self, told, position):
@@ -48,7 +49,7 @@ class Interposer(object):
         self.ledger = Ledger(told["out"], position)
         self.imports = ImportHook()
         self.kinds = {}
-        self.sets = None  # a user_sets.UserSets, where the order of sets is watched
+        self.sets = UserSets(self)
         self._users, self._local = {}, threading.local()
         self._libraries = tuple(
             sorted(
@@ -72,9 +73,8 @@ class Interposer(object):
             self.kinds[kind.name].open()
         Children(self).open()
         Tasks(self).open()
-        self.imports.add({name: self._framework_imported(name) for name in _frameworks()})
-        if self.told["sets"]:
-            self.sets = _user_sets(self)
+        self.imports.add({name: self._framework_imported(name) for name in self.told["frameworks"]})
+        self.sets.open()
         atexit.register(self.close)
 
     def close(self):
@@ -190,20 +190,6 @@ class Interposer(object):
                 sys.stderr.write("tfdeterminism.trace: {} is not interposed: {}\n".format(name, error))
 
         return imported
-
-
-def _user_sets(interposer):
-    from .user_sets import UserSets
-
-    made = UserSets(interposer)
-    made.open()
-    return made
-
-
-def _frameworks():
-    """As backends.entries(), without loading it."""
-    added = os.environ.get("TFDET_TRACE_BACKENDS", "").split(";")
-    return ["tensorflow", "torch"] + [name for name in (one.partition("=")[0] for one in added) if name]
 
 
 def _project_module(name):

@@ -6,7 +6,8 @@ import os
 
 PREFIX = "ledger-"
 UNKNOWN_PLACE = "-"
-IMPORT = "(import)"  # ends a place between which and the call lies an import
+IMPORT = " (import)"  # ends a place between which and the call lies an import
+_GLOBAL = "global:"  # begins the place of a global generator
 
 
 class LedgerRow(object):
@@ -26,12 +27,12 @@ class LedgerRow(object):
     @property
     def is_users(self):
         """Was it a line of the user's, and no import?"""
-        return self.place != UNKNOWN_PLACE and IMPORT not in self.place and not self.is_global
+        return is_users_line(self.place)
 
     @property
     def is_global(self):
         """Is its place a global generator?"""
-        return self.place.startswith("global:")
+        return self.place.startswith(_GLOBAL)
 
 
 def read_ledgers(folder):
@@ -47,7 +48,12 @@ def read_ledgers(folder):
     return rows
 
 
+def is_users_line(place):
+    """Is it a line of the user's, between which and the call lies no import?"""
+    return place != UNKNOWN_PLACE and IMPORT not in place and not place.startswith(_GLOBAL)
+
+
 def split_place(place):
     """(file, line) of "FILE:LINE", ("", 0) for a place that is no line."""
-    file, _, line = place.partition(" ")[0].rpartition(":") if " (" in place else place.rpartition(":")
+    file, _, line = place.partition(IMPORT)[0].rpartition(":")
     return (file, int(line)) if file and line.isdigit() else ("", 0)

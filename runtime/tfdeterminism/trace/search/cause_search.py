@@ -262,6 +262,11 @@ class CauseSearch(object):
         """The LedgerRows of a kind in the runs without pins."""
         return [row for one in self.baseline for row in one.ledger if row.kind == kind]
 
+    def first_draws(self):
+        """{a global generator without a seed: the line that drew from it first}"""
+        rows = [row for row in self.events("random") if row.what == kinds.FIRST_DRAW and row.values]
+        return {row.place: row.values[0].strip("'") for row in rows}
+
     def differing_places(self, kind):
         """The user's lines whose values differ between the first two runs."""
         seen = [{}, {}]

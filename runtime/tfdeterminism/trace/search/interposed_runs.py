@@ -6,17 +6,16 @@ import os
 import shutil
 import time
 
+from .. import backends
 from ..interpose import kinds, variables
 from ..interpose.kinds.addresses import NO_RANDOMIZATION
 from ..schema import ledger
-from ..schema.format import trace_files
-from ..schema.reader import Reader
 from .launcher import DeviceUnusedError, ProgramFailedError
+from .run_ends import digest_of_weights
 
 WEIGHTS, FILES, PRINTED = "final weights", "written files", "printed text"
 _PATIENCE = 20        # a run with pins may take so many times as long as one without
 _SHORTEST_LIMIT = 300  # seconds
-_HOOK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "capture", "hook")
 
 
 class InterposedRun(object):
@@ -25,7 +24,8 @@ class InterposedRun(object):
 
     def __init__(self, seconds, failed=None):
         self.seconds, self.failed = seconds, failed
-        self.ledger, self.files, self.ends = [], {}, {WEIGHTS: None, FILES: None, PRINTED: None}
+        self.ledger, self.files = [], {}
+        self.ends = dict.fromkeys((WEIGHTS, FILES, PRINTED))  # type: dict
 
 
 class InterposedRuns(object):
@@ -46,7 +46,7 @@ class InterposedRuns(object):
         shutil.rmtree(self._out, ignore_errors=True)
         traces = os.path.join(self._out, "traces")
         os.makedirs(self._out)
-        environment = self._environment(pins or {}, vary or {}, turn)
+        environment = self._environment(pins or {}, vary or {})
         options = ["--out", traces, "--level", "none"]
         self._progress.begin_run("run {}, {}".format(self.count, what))
         began, failed = time.time(), None
@@ -67,20 +67,20 @@ class InterposedRuns(object):
         run.files = self._copy.changed()
         if failed is None:
             run.ends = {
-                WEIGHTS: _weights(traces),
-                FILES: self._written(run),
+                WEIGHTS: digest_of_weights(traces),
+                FILES: repr(sorted(run.files.items())) if run.files else None,
                 PRINTED: self._launcher.printed(),
             }
         return run
 
-    def _environment(self, pins, vary, turn):
+    def _environment(self, pins, vary):
         told = {
             "root": self._copy.work,
             "out": self._out,
             "epoch": self._epoch,
             "pins": pins,
             "vary": vary,
-            "sets": True,
+            "frameworks": sorted(backends.entries()),
         }
         path = [
             self._copy.into_copy(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one
@@ -88,7 +88,7 @@ class InterposedRuns(object):
         found = {
             variables.VARIABLE: json.dumps(told, sort_keys=True),
             variables.POSITION: "0",
-            "PYTHONPATH": os.pathsep.join([_HOOK] + path),
+            "PYTHONPATH": variables.hooked_path(os.pathsep.join(path)),
             "TMPDIR": self._copy.temporary,
         }
         for name, places in sorted(pins.items()):
@@ -99,10 +99,6 @@ class InterposedRuns(object):
     def _pinned_schedule(self, pins):
         return kinds.Schedule.environment if self._schedules and "schedule" in pins else {}
 
-    def _written(self, run):
-        """Of the files that it has left in its folder, as one text; None for none."""
-        return repr(sorted(run.files.items())) if run.files else None
-
 
 def _prepared(pins, vary):
     """What the child does before it becomes the program, or None."""
@@ -112,15 +108,3 @@ def _prepared(pins, vary):
         return lambda: os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     return None
 
-
-def _weights(folder):
-    """The digests of the final weights of each process that has any, as one text; None for none."""
-    found = []
-    for path in trace_files(folder).values() if os.path.isdir(folder) else ():
-        reader = Reader(path)
-        try:
-            end = next((value for kind, value in reader if kind == "end"), None) or {}
-        finally:
-            reader.close()
-        found += [end["weights"]] if end.get("weights") else []
-    return " ".join(sorted(found)) or None

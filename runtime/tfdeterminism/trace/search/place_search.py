@@ -4,6 +4,7 @@ import io
 import os
 
 from ..interpose import kinds
+from ..schema.ledger import is_users_line, split_place
 from .minimize import ddmin
 from .proven_cause import Place
 
@@ -48,11 +49,11 @@ class PlaceSearch(object):
         rows = [row for row in self._search.events(name) if row.what not in ("process", kinds.FIRST_DRAW)]
         differing = set(self._search.differing_places(name))
         starts = {row.place for row in rows if row.what in _STARTS}
-        drawn = self._first_draws()
+        drawn = self._search.first_draws()
 
         def unlikeliness(place):
             return (
-                not (place in drawn or _is_users(place)),
+                not (place in drawn or is_users_line(place)),
                 place not in differing and place not in drawn,
                 place in starts,
                 place,
@@ -60,19 +61,11 @@ class PlaceSearch(object):
 
         return sorted({row.place for row in rows}, key=unlikeliness)
 
-    def _first_draws(self):
-        """{a global generator that nobody seeded: the line that drew from it first}"""
-        return {
-            row.place: row.values[0].strip("'")
-            for row in self._search.events("random")
-            if row.what == kinds.FIRST_DRAW and row.values
-        }
-
     def _place(self, name, place):
         if name == "files":
             line = self._search.read_files().get(place, "")
             return Place(line, "read", self._text(line), self._copy.out_of_copy(place))
-        line = self._first_draws().get(place, place)
+        line = self._search.first_draws().get(place, place)
         what = sorted(
             {
                 row.what
@@ -84,14 +77,10 @@ class PlaceSearch(object):
 
     def _text(self, place):
         """The line of the user's program, "" where it cannot be read."""
-        file, _, line = place.partition(" ")[0].rpartition(":")
+        file, line = split_place(place)
         path = os.path.join(self._copy.root, file)
-        if not file or not line.isdigit() or not os.path.isfile(path):
+        if not file or not os.path.isfile(path):
             return ""
         with io.open(path, encoding="utf-8", errors="replace") as source:
             lines = source.read().splitlines()
-        return lines[int(line) - 1].strip() if int(line) <= len(lines) else ""
-
-
-def _is_users(place):
-    return place != "-" and "(import)" not in place and not place.startswith("global:")
+        return lines[line - 1].strip() if line <= len(lines) else ""

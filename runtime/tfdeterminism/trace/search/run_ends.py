@@ -2,6 +2,9 @@
 
 import collections
 
+from ..schema.format import trace_files
+from ..schema.reader import Reader
+
 MIN_ROUNDS = 5     # of one run without probes and one with them; twice as many where so few do not tell
 MAX_ERROR_PROBABILITY = 0.025  # of being wrong, in each of the two looks, when it is said that probes hide a difference
 
@@ -73,3 +76,22 @@ class Rounds(object):
         for number in range(self.differing_count):
             chance *= (mine - number) / float(every - number)
         return chance
+
+
+def digest_of_weights(folder):
+    """Of the final weights that the traces of a run tell, as one text; None for a program without."""
+    return " ".join(digests_of_weights(folder)) or None
+
+
+def digests_of_weights(folder):
+    """Of the final weights of each process that has any; which of several did what may be chance."""
+    found = [_end_of(path) or {} for path in trace_files(folder).values()]
+    return sorted(end["weights"] for end in found if end.get("weights"))
+
+
+def _end_of(path):
+    reader = Reader(path)
+    try:
+        return next((value for kind, value in reader if kind == "end"), None)
+    finally:
+        reader.close()

@@ -4,8 +4,7 @@ import os
 
 from ..causes import describe, files_read, trace_diff
 from ..faults import Fault
-from ..schema.format import TraceFormatError, trace_files
-from ..schema.reader import Reader
+from ..schema.format import TraceFormatError
 from ..untrusted import sanitize_line
 from . import run_ends
 from .confirmation import Confirmation
@@ -135,7 +134,7 @@ class Search(object):
                 found = trace_diff.compare([first, traced])
                 if found.culprits or found.first_step is not None:
                     return found
-                rounds.add(*map(_digest_of, (untraced, traced)))
+                rounds.add(*map(run_ends.digest_of_weights, (untraced, traced)))
             if rounds.is_significant():
                 self.found.masked_by_tracing, self.found.result = True, "diverged"
                 self._found(rounds.describe())
@@ -245,7 +244,7 @@ class Search(object):
         return folder
 
     def _remember(self, level, folder, environment=None):
-        digest = _digest_of(folder)
+        digest = run_ends.digest_of_weights(folder)
         if digest and not environment:
             self._ends.add(level, digest)
         if level in ("none", "ops") and not environment:
@@ -265,7 +264,7 @@ class Search(object):
         """Run it without probes: the digest of what it ends with, or None."""
         self._turn = turn
         folder = self._run("none", None, options, environment, fixed=True)
-        return _digest_of(folder)
+        return run_ends.digest_of_weights(folder)
 
     def _differ(self, options, environment):
         """Of runs with probes at every op: which are the same? The number of the first that each equals."""
@@ -313,22 +312,3 @@ def _is_coarse(difference):
 def _is_cause(culprit):
     """Not what began before the steps that were recorded."""
     return culprit["why"] not in (describe.UNEXPLAINED_TEXT, describe.PREEXISTING_TEXT)
-
-
-def _digest_of(folder):
-    """Of the final weights, as one text; None for a program without."""
-    return " ".join(_digests_of(folder)) or None
-
-
-def _digests_of(folder):
-    """Of the final weights of each process that has any; which of several did what may be chance."""
-    found = [_end_of(path) or {} for path in trace_files(folder).values()]
-    return sorted(end["weights"] for end in found if end.get("weights"))
-
-
-def _end_of(path):
-    reader = Reader(path)
-    try:
-        return next((value for kind, value in reader if kind == "end"), None)
-    finally:
-        reader.close()

@@ -5,7 +5,6 @@ import io
 import os
 
 from ..causes import source_fixes
-from ..interpose import kinds
 
 HOLDS, DIFFERS, FAILS, UNTRIED = "holds", "differs", "fails", "untried"
 _CANDIDATES = 3  # ways to change the lines that are tried
@@ -103,7 +102,7 @@ class SourceFixTrial(object):
             return [
                 line
                 for path in paths
-                if not path.startswith(os.pardir) and self._is_new(path)
+                if not path.startswith(os.pardir) and not self._copy.was_there(path)
                 for line in source_fixes.remove_file_lines(path)
             ]
         if name in ("switches", "schedule"):
@@ -112,19 +111,8 @@ class SourceFixTrial(object):
 
     def _unseeded(self, cause):
         """The global generators among the places of a cause; all that were drawn from where no place is known."""
-        drawn = [row for row in self._search.events("random") if row.what == kinds.FIRST_DRAW]
-        lines = {(place.file, place.line) for place in cause.places}
-        found = [
-            row.place
-            for row in drawn
-            if not lines
-            or any(row.values and row.values[0].strip("'") == "{}:{}".format(*line) for line in lines)
-        ]
-        return sorted(set(found))
-
-    def _is_new(self, path):
-        """Was there no such file before the first run?"""
-        return not self._copy.was_there(path)
+        lines = {str(place) for place in cause.places}
+        return sorted(one for one, line in self._search.first_draws().items() if not lines or line in lines)
 
     def _framework(self):
         """The name of the module, as the ledger tells it, or None."""
