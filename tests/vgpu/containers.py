@@ -14,7 +14,8 @@ KERNELS = Path(__file__).with_name("kernels")
 
 
 class Launch:
-    """A kernel, its grid and block, and its arguments, of which arrays go by their addresses and come back changed."""
+    """A kernel, its grid and block, and its arguments: numbers, structures as bytes, and arrays, which go by their
+    addresses and come back changed."""
 
     def __init__(self, kernel, grid, block, arguments, shared=0):
         self.kernel, self.grid, self.block, self.arguments, self.shared = kernel, grid, block, arguments, shared
@@ -40,6 +41,10 @@ def run(image, launches, code="sass", schedule="serial", **environment):
     return pickle.loads(done.stdout), done.stderr.decode()
 
 
+def as_argument(value):
+    return (ctypes.c_char * len(value)).from_buffer_copy(value) if isinstance(value, bytes) else ctypes.c_int(value)
+
+
 class ContainerDevice(Device):
     def __init__(self, library, image):
         super().__init__(library)
@@ -52,7 +57,7 @@ class ContainerDevice(Device):
             return result, []
         arrays = [np.array(one) for one in launch.arguments if isinstance(one, np.ndarray)]
         places = iter([self.copy_in(one) for one in arrays])
-        given = [next(places) if isinstance(one, np.ndarray) else ctypes.c_int(one) for one in launch.arguments]
+        given = [next(places) if isinstance(one, np.ndarray) else as_argument(one) for one in launch.arguments]
         pointers = (ctypes.c_void_p * len(given))(*[ctypes.addressof(one) for one in given])
         size = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
         result = self.cuda.cuLaunchKernel(function, *size, None, pointers, None)

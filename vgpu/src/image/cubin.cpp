@@ -80,7 +80,8 @@ class Reader {
     kRequiredThreads = 0x10,
     kFrameSize = 0x11,
     kMinStackSize = 0x12,
-    kParameterInfo = 0x17
+    kParameterInfo = 0x17,
+    kWideParameterInfo = 0x45  // of kernels that have more than 4 KiB of parameters
   };
 
   struct Symbol {
@@ -153,6 +154,8 @@ class Reader {
     } else if (attribute == kParameterInfo) {
       const uint32_t size = read<uint32_t>(value, 8) >> 18;
       of.parameters.push_back({read<uint16_t>(value, 6), size});
+    } else if (attribute == kWideParameterInfo) {
+      of.parameters.push_back({read<uint16_t>(value, 6), read<uint16_t>(value, 8)});
     } else if (attribute == kMaxThreads || attribute == kRequiredThreads) {
       uint64_t product = 1;
       for (uint32_t k = 0; k < 3; k++) {

@@ -14,6 +14,13 @@ constexpr uint32_t kTargetBegin = 34;  // the first bit of a call's target, whic
 constexpr uint64_t kTargetHighMask = kTargetMask >> (64 - kTargetBegin);
 constexpr const char *kConstants = ".nv.constant3", *kAddresses = ".nv.constant4";
 
+// Would a launch copy all of them?  Those that an unknown attribute described would be zeros.
+bool describes_parameters(const Cubin::Function& kernel) {
+  if (kernel.parameters.empty()) return !kernel.parameter_bytes;
+  const Cubin::Parameter& last = kernel.parameters.back();
+  return last.offset + last.size == kernel.parameter_bytes;
+}
+
 }  // namespace
 
 LoadedCubin::Memory::~Memory() {
@@ -63,6 +70,8 @@ const DecodedFunction* LoadedCubin::program(const std::string& name) {
   const auto found = functions_.find(name);
   if (found == functions_.end()) return nullptr;
   Cubin::Function function = *found->second;
+  if (function.is_kernel && !describes_parameters(function))
+    throw Unsupported(name + ": machine code that does not describe all of its parameters");
   const std::string code = linked(function);
   function.code = code;
   return (programs_[name] = std::make_unique<DecodedFunction>(FunctionDecoder(function, banks_).run())).get();

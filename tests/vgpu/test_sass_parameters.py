@@ -1,0 +1,37 @@
+"""Parameters of more than 4 KiB, which machine code describes by another attribute, reach the kernel."""
+
+import numpy as np
+import pytest
+from containers import KERNELS, Launch, run
+
+IMAGE = KERNELS / "wide_parameters.fatbin"
+TABLE = np.arange(7000, dtype=np.int32) * 3
+DESCRIBED = bytes([4, 0x45, 12, 0])  # an entry of .nv.info: format, attribute, size
+
+
+def launch():
+    return Launch("look_up", 1, 64, [np.zeros(64, np.int32), TABLE.tobytes(), 6900])
+
+
+@pytest.mark.parametrize("code", ["sass", "ptx"])
+def test_wide_parameters_reach_the_kernel(code):
+    ((result, (out,)),), said = run(IMAGE.read_bytes(), [launch()], code)
+    assert result == 0, said
+    assert out.tolist() == TABLE[6900:6964].tolist()
+
+
+def test_parameters_that_an_unknown_attribute_describes_are_refused(cubin):
+    """They would be zeros: PyTorch's lists of tensors would be empty, and their ops would do nothing."""
+    assert cubin.count(DESCRIBED) == 3
+    ((result, _),), said = run(cubin.replace(DESCRIBED, bytes([4, 0x7F, 12, 0])), [launch()])
+    assert result
+    assert "does not describe all of its parameters" in said
+
+
+@pytest.fixture
+def cubin():
+    from tfdet.audit import fatbin
+
+    view = memoryview(IMAGE.read_bytes())
+    (element,) = [one for one in fatbin.iter_elements(view, 0, len(view), lambda _: None) if one.kind == "elf"]
+    return bytes(fatbin.read_payload(view, element))
