@@ -184,6 +184,20 @@ def test_addresses_are_pinned_at_a_line(text: str, runner: Any) -> None:
     assert len(program.printed(3, pins={"addresses": ["main.py:6"]})) > 1
 
 
+CALLS = {
+    "random": ["open('/dev/urandom', 'rb').read(4)", "pathlib.Path('/dev/urandom').open('rb').read(4)"],
+    "pid": ["threading.get_ident()"],
+}
+
+
+def test_each_call_of_a_kind_is_pinned(runner: Any) -> None:
+    calls = [call for some in CALLS.values() for call in some]
+    program = runner("import pathlib, threading\n" + "\n".join(f"print({call})" for call in calls))
+    unpinned = list(zip(*[printed.splitlines() for printed in program.printed(3)], strict=True))
+    assert [len(set(one)) > 1 for one in unpinned] == [True] * len(calls)
+    assert len(program.printed(2, pins=dict.fromkeys(CALLS))) == 1
+
+
 def located(folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
     ran = subprocess.run(
         command("--json", *options, "--", "main.py"),
@@ -263,17 +277,91 @@ sys.stdout.flush()
 
 def test_what_no_pin_takes_away_is_said(tmp_path: Path) -> None:
     text = """
-import socket
+import socket, subprocess
 try:
     socket.create_connection(("127.0.0.1", 9), timeout=5)
 except OSError:
     pass
-print(open("/proc/sys/kernel/random/uuid").read())
+print(open("/proc/sys/kernel/random/uuid").read(), subprocess.check_output(["date", "+%N"]))
 """
     code, found = located(write_program(tmp_path, main=text))
     assert (code, found["causes"], found["interventions"]["verdict"]) == (1, [], "not ours")
     assert found["interventions"]["tried"]
-    assert found["interventions"]["noted"] == ["connect at main.py:3"]
+    assert found["interventions"]["noted"] == [
+        "connect at main.py:3",
+        "read /proc/sys/kernel/random/uuid at main.py:6",
+        "run date +%N at main.py:6",
+    ]
+
+
+@pytest.mark.parametrize("before", [None, "5"])
+def test_a_file_outside_the_folder(before: str | None, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    if before is not None:
+        cache.write_text(before)
+    text = f"""
+import os
+count = int(open({str(cache)!r}).read()) if os.path.exists({str(cache)!r}) else 0
+open({str(cache)!r}, "w").write(str(count + 1))
+print(count)
+"""
+    code, found = located(write_program(tmp_path, main=text))
+    assert (code, places(found)) == (1, [("files", "main.py", 2)])
+    assert found["causes"][0]["places"][0]["path"] == str(cache)
+    assert (cache.read_text() if cache.exists() else None) == before, "the search changed the user's file"
+
+
+def test_a_folder_whose_files_are_counted(tmp_path: Path) -> None:
+    text = "import os\nos.makedirs('out', exist_ok=True)\nn = len(os.listdir('out'))\nopen('out/%d' % n, 'w').close()"
+    code, found = located(write_program(tmp_path, main=text))
+    assert (code, places(found)) == (1, [("files", "main.py", 3)])
+
+
+def test_a_global_generator_is_seeded_where_it_is_drawn_from(tmp_path: Path) -> None:
+    main = "import subprocess, sys\nprint(subprocess.check_output([sys.executable, 'draw.py']))"
+    program = write_program(tmp_path, main=main, draw="import random\nprint(random.random())")
+    code, found = located(program, "--fix")
+    assert (code, places(found)) == (5, [("random", "draw.py", 2)])
+    assert found["causes"][0]["fix"]["diff"][0] == "--- draw.py"
+
+
+RACE = """
+import threading
+total = [0.0]
+def add(number):
+    for step in range(2000):
+        total[0] = total[0] * 1.0001 + 1 / (number + step + 1)
+threads = [threading.Thread(target=add, args=(number,)) for number in range(8)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+open("done", "w").close()
+print(total)
+"""
+DAY = "import time\nprint(time.localtime().tm_yday)"
+
+
+@pytest.mark.parametrize(("text", "kind", "line"), [(RACE, "completion", 8), (DAY, "time-zone", 2)])
+def test_what_is_varied_is_latent(text: str, kind: str, line: int, tmp_path: Path) -> None:
+    code, found = located(write_program(tmp_path, main=text), "--max-runs", "3")
+    if kind != "completion" or found["interventions"]["verdict"] == "same":  # threads may well differ by themselves
+        assert [(one["kind"], one["places"]) for one in found["interventions"]["latent"]] == [
+            (kind, [f"main.py:{line}"])
+        ]
+    assert code in (0, 1)
+
+
+def test_runs_that_agree_by_the_hash_seed_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = write_program(tmp_path, main="print({'a%d' % i for i in range(40)})")
+    ran = subprocess.run(
+        command("--json", "--max-runs", "3", "--", "main.py"),
+        cwd=program,
+        env={**environ(), "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+    )
+    assert [one["kind"] for one in json.loads(ran.stdout)["interventions"]["latent"]] == ["hash-seed"]
 
 
 @pytest.mark.parametrize(("order", "latent"), [("", [("listing", ["main.py:2"])]), ("sorted", [])])
@@ -360,6 +448,11 @@ def test_ddmin_finds_the_parts_that_are_needed(needed: set[int]) -> None:
 FIXES = [
     ("addresses", "layers = set(model.children())", "layers = dict.fromkeys(model.children())"),
     ("addresses", "ordered = sorted(nodes, key=id)", "ordered = list(nodes)"),
+    ("addresses", "nodes.sort(key=id)", "pass  # in the order in which they were added"),
+    ("addresses", "random.seed(id(x) % 7)", "random.seed(0)"),
+    ("hash-seed", "x = sorted(names, key=len)", "x = sorted(sorted(names), key=len)"),
+    ("clock", "run = time.time_ns()\nrng = random.Random(run)", "run = 0\nrng = random.Random(run)"),
+    ("clock", "run = now().isoformat()\nrng = random.Random(run)", "run = '0'\nrng = random.Random(run)"),
     ("hash-seed", "x = list(set(words))", "x = list(sorted(set(words)))"),
     ("hash-seed", "for one in labels:\n    pass", "for one in sorted(labels):\n    pass"),
     (
@@ -388,7 +481,7 @@ def test_a_fix_changes_the_line(kind: str, before: str, after: str) -> None:
     assert source_fixes.changes_of_line(kind, before, 1)[0] == after
 
 
-@pytest.mark.parametrize("kind", [one.name for one in kinds.ALL if one.name != "network"])
+@pytest.mark.parametrize("kind", [one.name for one in kinds.ALL if one.pinned])
 def test_every_kind_has_advice_and_a_documented_limit(kind: str) -> None:
     assert source_fixes.words(kind)
     module = sys.modules[kinds.BY_NAME[kind].__module__]
@@ -397,9 +490,17 @@ def test_every_kind_has_advice_and_a_documented_limit(kind: str) -> None:
                                                             if word in module.__doc__}  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["while time.time() < end:\n    pass", "x = ("])
-def test_no_fix_is_made_up(text: str) -> None:
-    assert source_fixes.changes_of_line("clock", text, 1) == []
+NO_FIXES = [
+    ("clock", "while time.time() < end:\n    pass"),
+    ("clock", "begun = time.time()\nrng = random.Random(0)"),
+    ("clock", "x = ("),
+    ("completion", "threading.Timer(1, stop).start()"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text"), NO_FIXES)
+def test_no_fix_is_made_up(kind: str, text: str) -> None:
+    assert source_fixes.changes_of_line(kind, text, 1) == []
 
 
 def test_a_ledger_that_was_cut_off_is_passed_by(tmp_path: Path) -> None:

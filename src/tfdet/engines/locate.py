@@ -251,6 +251,7 @@ class Interventions(_Model):
     latent: list[LatentKind]
     varied: list[Words]
     noted: list[Words] = []
+    beside: list[Words] = []
     why: Words | None
     total_runs: int
 

@@ -17,7 +17,7 @@ _WORDS = {
     "mtime": "order by name, not by time",
     "pid": "use a number that you choose (a rank, a worker's index), not the process's",
     "clock": "use a number that you choose, not the time; count steps, not seconds",
-    "random": "seed it",
+    "random": "seed it, or use a number that you choose",
     "completion": "take results in the order of submission, or put each where it belongs by its index",
     "memory": "write memory before it is read",
     "addresses": "order by a value of the objects (a name, an index), not by id() or as a set gives them",
@@ -42,6 +42,7 @@ _SEEDED_BY = tuple(
 _TIMES = tuple(
     "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns now utcnow timestamp".split()
 )
+_TEXTS = ("strftime", "isoformat", "str", "ctime", "asctime")  # what gives text
 _POOLS = ("Pool", "ThreadPool", "ThreadPoolExecutor", "ProcessPoolExecutor")
 _ZEROS = {
     "empty": "zeros",
@@ -131,7 +132,7 @@ class _Line(object):
 
     def __init__(self, source, tree, line):
         self.lines = [one.encode("utf-8") for one in source.splitlines(True)]
-        self.source = source
+        self.source, self.tree = source, tree
         statement = _statement(tree, line)
         own = list(ast.walk(statement)) if statement is not None else []
         self.nodes = [node for node in own if _covers(node, line)]
@@ -191,6 +192,8 @@ def _sorted_sets(at):
     found = [node.iter for node in at.nodes if isinstance(node, ast.For)]
     found += [one.iter for node in at.nodes for one in getattr(node, "generators", ())]
     found += [one for call in at.calls(_ITERATING) for one in call.args]
+    by_key = [call for call in at.calls(("sorted", "min", "max")) if call.keywords]  # ties keep the set's order
+    found += [one for call in by_key for one in call.args[:1]]
     found = sorted(_unsorted(found), key=lambda node: not _looks_like_set(node))
     edits = []
     for node in found:
@@ -202,7 +205,9 @@ def _sorted_sets(at):
 
 def _unsorted(nodes):
     """Those that lie in no call of sorted() among them."""
-    calls = [node for node in nodes if isinstance(node, ast.Call) and _name(node) == "sorted"]
+    calls = [
+        node for node in nodes if isinstance(node, ast.Call) and _name(node) == "sorted" and not node.keywords
+    ]
     return [node for node in nodes if not any(other is not node and node in ast.walk(other) for other in calls)]
 
 
@@ -234,9 +239,18 @@ def _chosen_time(at):
     times = at.calls(_TIMES)
     seeds = [one for call in at.calls(_SEEDED_BY) for one in call.args]
     edits = [at.replace(one, SEED) for one in seeds if any(call in ast.walk(one) for call in times)]
-    if times and isinstance(at.statement, ast.Assign) and "seed" in at.text(at.statement.targets[0]).lower():
-        edits.append(at.replace(at.statement.value, SEED))
+    if times and isinstance(at.statement, ast.Assign) and _is_seed(at, at.text(at.statement.targets[0])):
+        value = at.statement.value
+        is_text = any(_name(node) in _TEXTS for node in ast.walk(value) if isinstance(node, ast.Call))
+        edits.append(at.replace(value, repr(SEED) if is_text else SEED))
     return edits
+
+
+def _is_seed(at, name):
+    """Is a variable of this name a seed, or handed to what takes one?"""
+    calls = [node for node in ast.walk(at.tree) if isinstance(node, ast.Call) and _name(node) in _SEEDED_BY]
+    handed = {one.id for call in calls for one in ast.walk(call) if isinstance(one, ast.Name)}
+    return "seed" in name.lower() or name in handed
 
 
 def _seeded(at):
@@ -271,8 +285,10 @@ def _in_order(at):
     if isinstance(at.statement, ast.Assign) and at.text(at.statement.targets[0]).endswith("deterministic"):
         edits.append(at.replace(at.statement.value, "True"))
     for call in at.calls(("start",)):
-        if isinstance(at.statement, (ast.Expr, ast.For)) and isinstance(call.func, ast.Attribute):
-            edits.append(at.replace(call, "({0}.start(), {0}.join())".format(at.text(call.func.value))))
+        owner = getattr(call.func, "value", None)  # one that is made in the line cannot be named twice
+        is_named = isinstance(owner, (ast.Name, ast.Attribute, ast.Subscript))
+        if isinstance(at.statement, (ast.Expr, ast.For)) and is_named:
+            edits.append(at.replace(call, "({0}.start(), {0}.join())".format(at.text(owner))))
     return edits
 
 
@@ -283,6 +299,12 @@ def _in_given_order(at):
     for call in at.calls(("sorted",)):
         if call.args and any(one.arg == "key" and at.text(one.value) == "id" for one in call.keywords):
             edits.append(at.replace(call, "list({})".format(at.text(call.args[0]))))
+    for call in at.calls(("sort",)):
+        by_id = [at.text(one.value) for one in call.keywords] == ["id"]
+        if by_id and isinstance(at.statement, ast.Expr) and at.statement.value is call:
+            edits.append(at.replace(at.statement, "pass  # in the order in which they were added"))
+    seeds = [one for call in at.calls(_SEEDED_BY) for one in call.args]
+    edits += [at.replace(one, SEED) for one in seeds if any(call in ast.walk(one) for call in at.calls(("id",)))]
     for node in at.nodes:
         if isinstance(node, ast.Set):
             edits.append(at.replace(node, "dict.fromkeys([{}])".format(at.text(node)[1:-1])))

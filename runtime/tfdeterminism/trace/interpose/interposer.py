@@ -171,11 +171,16 @@ class Interposer(object):
         return only is None or place in only
 
     def note(self, kind, place, what, value=None, held=False):
-        if getattr(self._local, "busy", False):
-            return  # what the ledger itself asks for
+        if not getattr(self._local, "busy", False):
+            with self.unnoted():
+                self.ledger.note(kind, place, what, value, held)
+
+    @contextlib.contextmanager
+    def unnoted(self):
+        """What this thread asks for in between is not noted: we ask, not the program."""
         self._local.busy = True
         try:
-            self.ledger.note(kind, place, what, value, held)
+            yield
         finally:
             self._local.busy = False
 

@@ -1,6 +1,7 @@
 """Proven causes, for people: cause, place and fix in three lines, what they rest on below."""
 
-from ..search.proven_cause import NOT_OURS, PROVEN, TRACE_ONLY
+from ..search.interposed_runs import PRINTED
+from ..search.proven_cause import NOT_OURS, PROVEN, SAME, TRACE_ONLY
 from ..search.source_fix_trial import DIFFERS, FAILS, HOLDS
 
 _RESULTS = {
@@ -21,21 +22,23 @@ def lines(found):
         said.append("Tried:   {}".format("; ".join(tries.without_effect()) or "nothing else"))
     elif tries.verdict == NOT_OURS:
         said.append(
-            "Not proved: the {} differ in {}, and they still differ with every kind pinned that can be".format(
-                tries.compared, _ends(tries)
+            "Not proved: the {} in {}, and they still differ with every kind pinned that can be".format(
+                _differ(tries), _ends(tries)
             )
         )
         said.append("Tried:   " + "; ".join(tries.tried))
         if tries.noted:
-            said.append("Noted:   no pin reaches the network: " + ", ".join(tries.noted))
+            said.append("Noted:   no pin reaches what comes from outside: " + ", ".join(tries.noted))
     elif tries.why and tries.why != TRACE_ONLY:
         said.append("Not proved: no cause was taken away, because {}".format(tries.why))
     for one in tries.latent:
         said.append(
-            "Latent:  {} was varied, and the {} differ{}".format(
-                one["kind"], tries.compared, ": " + ", ".join(one["places"]) if one["places"] else ""
+            "Latent:  {} was varied, and the end differs{}".format(
+                one["kind"], ": " + ", ".join(one["places"]) if one["places"] else ""
             )
         )
+    if tries.verdict == SAME and tries.beside:
+        said.append("Beside:  the {} are equal; not compared: {}".format(tries.compared, ", ".join(tries.beside)))
     if tries.varied and not tries.latent:
         said.append("Varied without a difference: " + ", ".join(tries.varied))
     return said
@@ -44,10 +47,10 @@ def lines(found):
 def _cause_lines(cause, tries):
     only = " (only the first run differs from the later ones)" if cause.first_run_only else ""
     said = [
-        "Cause:   {}{}: the {} differ in {}; with {} pinned, {} of {} runs agree".format(
+        "Cause:   {}{}: the {} in {}; with {} pinned, {} of {} runs agree".format(
             cause.kind.words,
             only,
-            tries.compared,
+            _differ(tries),
             _ends(tries),
             " and ".join(cause.pinned),
             cause.runs,
@@ -55,10 +58,7 @@ def _cause_lines(cause, tries):
         )
     ]
     if cause.places:
-        shown = [
-            "{} `{}`{}".format(place, place.text, " reads " + place.path if place.path else "")
-            for place in cause.places
-        ]
+        shown = [_shown(place) for place in cause.places]
         said.append(
             "Place:   {}: pinned {} alone, {} of {} runs agree".format(
                 "; ".join(shown),
@@ -69,16 +69,32 @@ def _cause_lines(cause, tries):
         )
     else:
         said.append("Place:   no line alone")
-    new = [line.strip() for line in cause.fix.new_lines()] if cause.fix else []
-    outcome = (
-        _RESULTS.get(cause.fix.result, "not tried: --fix tries it").format(cause.fix.runs)
-        if cause.fix
-        else ""
-    )
-    said.append(
-        "Fix:     {}{}".format(cause.fix.words, ": `{}` ({})".format("; ".join(new), outcome) if new else "")
-    )
-    return said
+    return said + _fix_lines(cause.fix)
+
+
+def _shown(place):
+    if not place.path:
+        return "{} `{}`".format(place, place.text)
+    if not place.file:
+        return place.path
+    return "{} `{}` uses {}".format(place, place.text, place.path)
+
+
+def _fix_lines(fix):
+    """What to do; a line that it writes stands behind, several below."""
+    new = fix.new_lines() if fix else []
+    if not new:
+        return ["Fix:     " + fix.words] if fix else []
+    if fix.result in (DIFFERS, FAILS):
+        return ["Fix:     {} (a change of the line was {})".format(fix.words, _RESULTS[fix.result])]
+    outcome = _RESULTS.get(fix.result, "not tried: --fix tries it").format(fix.runs)
+    if len(new) == 1:
+        return ["Fix:     {}: `{}` ({})".format(fix.words, new[0].strip(), outcome)]
+    return ["Fix:     {} ({}):".format(fix.words, outcome)] + ["           " + line for line in new]
+
+
+def _differ(tries):
+    return tries.compared + (" differs" if tries.compared == PRINTED else " differ")
 
 
 def _ends(tries):

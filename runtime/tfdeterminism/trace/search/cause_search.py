@@ -6,6 +6,7 @@ lines.
 
 import collections
 import math
+import os
 
 from ..interpose import kinds
 from .interposed_runs import FILES, PRINTED, WEIGHTS
@@ -17,13 +18,14 @@ _RISK = 0.05  # that runs which would differ agree by chance so often
 _LIKELY = 5  # kinds that are tried alone
 _ALWAYS = ("hash-seed", "addresses", "memory", "switches", "one-thread")  # leave no trace in the ledger
 _FINE = 3  # pins that are less coarse take one thing away
-_NOT_PINNED = ("network", "schedule")
+_NOTED = tuple(kind.name for kind in kinds.ALL if not kind.pinned)
 _LONG_RUN = 600    # seconds
 _RUNS_OF_A_PROOF = 12
 _FIRST_RUNS = 3  # without pins, at least
-_VARIED = ("listing", "mtime", "completion")
+_VARIED = ("listing", "mtime", "completion", "time-zone")
 _OUTSIDE = ("files", "schedule", "switches", "one-thread")  # their pins give no values inside the program
 _PROCESSORS = "processors"
+_ENTERS_BY = {"time-zone": "clock"}  # what is varied: the kind whose lines tell where it enters
 _SEEDS = (1, 2)  # of variations: one run that differs may do so by chance
 
 
@@ -51,7 +53,12 @@ class CauseSearch(object):
             found.needed = self._needed()
             self._find_kinds()
             found.noted = sorted(
-                {"{} at {}".format(row.what, row.place) for row in self.events("network") if row.is_users}
+                {
+                    "{} at {}".format(row.what, row.place)
+                    for name in _NOTED
+                    for row in self.events(name)
+                    if row.is_users
+                }
             )
         found.total = self._runs.count
         return found
@@ -65,8 +72,9 @@ class CauseSearch(object):
             run = self._runs.run(turn, require=turn == 0)
             if run.failed:
                 raise run.failed
+            self._copy.learn_outside(run.ledger)
+            run.files = self._copy.changed()
             if turn == 0:
-                self._copy.learn_outside(run.ledger)
                 self._tell_time(run.seconds)
             self.baseline.append(run)
             self._compare()
@@ -86,6 +94,7 @@ class CauseSearch(object):
         known = [tier for tier in (WEIGHTS, FILES, PRINTED) if all(one.ends[tier] is not None for one in done)]
         differing = [tier for tier in known if len({one.ends[tier] for one in done}) > 1]
         self.found.compared = WEIGHTS if WEIGHTS in known else (differing + known)[0]
+        self.found.beside = [tier for tier in differing if tier != self.found.compared]
         ends = [one.ends[self.found.compared] for one in done]
         self.found.runs = [ends.index(end) for end in ends]
 
@@ -187,9 +196,8 @@ class CauseSearch(object):
             silent.discard("files")
         else:
             silent.add("files")
-        silent.update(_NOT_PINNED if not self._schedules else _NOT_PINNED[:1])
-        if self._schedules:
-            silent.discard("schedule")
+        silent.update(_NOTED)
+        (silent.discard if self._schedules else silent.add)("schedule")
         return [kind.name for kind in kinds.ALL if kind.name not in silent]
 
     def _smallest_set(self, candidates):
@@ -291,31 +299,40 @@ class CauseSearch(object):
         return set(self.baseline[0].files)
 
     def read_files(self):
-        """{path: place} of those that the second run read."""
-        seen = {
-            row.what[len("read ") :]: row.place
-            for row in self.baseline[1].ledger
-            if row.kind == "files" and row.what.startswith("read ")
-        }
-        return {path: seen[path] for path in sorted(self.carried_files()) if path in seen}
+        """{path: (place, how)} of those that the second run read, asked for, or listed the folder of."""
+        seen = {row.what: row.place for row in self.baseline[1].ledger if row.kind == "files"}
+        found = {}
+        for path in sorted(self.carried_files()):
+            asked = (("read", path), ("ask for", path), ("list", os.path.dirname(path)))
+            uses = [(seen[" ".join(one)], one[0]) for one in asked if " ".join(one) in seen]
+            if uses:
+                found[path] = uses[0]
+        return found
 
     # Variations
 
     def _vary(self):
         """No difference was seen: does one come if what another machine may give otherwise is varied?"""
-        ends = {one.ends[self.found.compared] for one in self.baseline}
-        wanted = [name for name in _VARIED if any(row.is_users for row in self.events(name))] + [_PROCESSORS]
+        wanted = [name for name in _VARIED if self._users_places(name)] + [_PROCESSORS]
+        if "PYTHONHASHSEED" in os.environ:
+            wanted.append("hash-seed")  # that the runs agree may rest on it
         self._progress.planned += len(wanted)
         for name in wanted:
             self.found.varied.append(name)
-            if all(self._ends_varied(name, seed) not in ends | {None} for seed in _SEEDS):
-                rows = sorted({row.place for row in self.events(name) if row.is_users})
-                self.found.latent.append({"kind": name, "places": rows})
+            confirmed = any if name == "time-zone" else all  # no chance is in it, and one of two may share the day
+            if confirmed(self._differs_varied(name, seed) for seed in _SEEDS):
+                self.found.latent.append({"kind": name, "places": self._users_places(name)})
 
-    def _ends_varied(self, name, seed):
-        """What a run ends with in which a kind is varied; None for one that fails."""
+    def _users_places(self, name):
+        """The user's lines at which what is varied enters."""
+        return sorted({row.place for row in self.events(_ENTERS_BY.get(name, name)) if row.is_users})
+
+    def _differs_varied(self, name, seed):
+        """Does a run in which a kind is varied end otherwise than all without? A run that fails does not count."""
         self._copy.restore()
-        return self._runs.run(0, vary={name: seed}, what="varied: " + name).ends[self.found.compared]
+        run = self._runs.run(0, vary={name: seed}, what="varied: " + name)
+        tiers = [WEIGHTS] if self.found.compared == WEIGHTS else [FILES, PRINTED]
+        return not run.failed and any(run.ends[tier] not in {one.ends[tier] for one in self.baseline} for tier in tiers)
 
 
 def _held(pins, rows):

@@ -16,6 +16,11 @@ from .run_ends import digest_of_weights
 WEIGHTS, FILES, PRINTED = "final weights", "written files", "printed text"
 _PATIENCE = 20        # a run with pins may take so many times as long as one without
 _SHORTEST_LIMIT = 300  # seconds
+_TIME_ZONES = ("UTC-13", "UTC+11")  # a day apart, or nearly so
+_VARIED_ENVIRONMENT = {
+    "time-zone": lambda seed: {"TZ": _TIME_ZONES[seed % len(_TIME_ZONES)]},
+    "hash-seed": lambda seed: {"PYTHONHASHSEED": str(1000 + seed)},
+}
 
 
 class InterposedRun(object):
@@ -77,6 +82,7 @@ class InterposedRuns(object):
         told = {
             "root": self._copy.work,
             "out": self._out,
+            "kept": self._copy.kept,
             "epoch": self._epoch,
             "pins": pins,
             "vary": vary,
@@ -94,6 +100,8 @@ class InterposedRuns(object):
         for name, places in sorted(pins.items()):
             if places is None:
                 found.update(kinds.BY_NAME[name].environment)
+        for name, seed in vary.items():
+            found.update(_VARIED_ENVIRONMENT[name](seed) if name in _VARIED_ENVIRONMENT else {})
         return found
 
     def _pinned_schedule(self, pins):

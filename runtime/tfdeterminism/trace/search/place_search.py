@@ -63,8 +63,8 @@ class PlaceSearch(object):
 
     def _place(self, name, place):
         if name == "files":
-            line = self._search.read_files().get(place, "")
-            return Place(line, "read", self._text(line), self._copy.out_of_copy(place))
+            line, how = self._search.read_files().get(place, ("", ""))
+            return Place(line, how, self._text(line), self._copy.out_of_copy(place))
         line = self._search.first_draws().get(place, place)
         what = sorted(
             {

@@ -1,9 +1,12 @@
 """The program's folder as it was before, and the copy in which it runs: at the same path in every run."""
 
+import filecmp
 import hashlib
 import io
 import os
 import shutil
+
+from ..interpose.kinds.files import kept_path
 
 MAX_BYTES = 2 << 30
 MAX_FILES = 50000
@@ -24,14 +27,16 @@ class ProgramCopy(object):
 
     def __init__(self, program, sandbox):
         self.root = find_root(program, os.getcwd())
-        self._before, self.work, self.temporary = (
-            os.path.join(sandbox, name) for name in ("before", "work", "tmp")
+        self._before, self.work, self.temporary, self.kept = (
+            os.path.join(sandbox, name) for name in ("before", "work", "tmp", "kept")
         )
         self.outside = set()  # files that did not exist before, and that runs made outside the folder
+        self._kept = {}  # those that did, and that runs wrote: where they are kept as they were before
         _require_small(self.root)
         _copy(self.root, self._before)
         _copy(self._before, self.work)
         os.makedirs(self.temporary)
+        os.makedirs(self.kept)
         self._first = _stats(self.work)
         self.cwd = self.into_copy(os.getcwd())
         self.program = [self.into_copy(word) for word in program]
@@ -65,6 +70,7 @@ class ProgramCopy(object):
                 if now.get(name) != self._first.get(name)
             ]
             + sorted(self.outside)
+            + sorted(self._kept)
         )
         _remove_new_folders(self._before, self.work)
 
@@ -73,6 +79,9 @@ class ProgramCopy(object):
         for path in paths:
             name = os.path.relpath(path, self.work)
             known = name in self._first
+            if path in self._kept:
+                shutil.copy2(self._kept[path], path)
+                continue
             if os.path.lexists(path) and (known or path in self.outside or not name.startswith(os.pardir)):
                 os.remove(path)
             if known:
@@ -89,15 +98,26 @@ class ProgramCopy(object):
             if self._first.get(name) != stat
         }
         paths = set(found) | {path for path in self.outside if os.path.isfile(path)}
+        paths.update(
+            path
+            for path, kept in self._kept.items()
+            if os.path.isfile(path) and not filecmp.cmp(path, kept, shallow=False)
+        )
         return {path: _digest(path) for path in paths}
 
     def learn_outside(self, rows):
-        """rows: LedgerRows of the first run: which files did it make outside the folder?"""
+        """rows: LedgerRows of a run without pins: which files did it write outside the folder?"""
         for row in rows:
-            if row.kind == "files" and row.what.startswith("write ") and row.values[:1] == ["'new'"]:
-                path = row.what[len("write ") :]
-                if not path.startswith((self.work + os.sep, self.temporary + os.sep, "/dev/", "/proc/")):
-                    self.outside.add(path)
+            if row.kind != "files" or not row.what.startswith("write "):
+                continue
+            path = row.what[len("write ") :]
+            if path.startswith((self.work + os.sep, self.temporary + os.sep, "/dev/", "/proc/")):
+                continue
+            kept = kept_path(self.kept, path)
+            if row.values[:1] == ["'new'"] and path not in self._kept:
+                self.outside.add(path)
+            elif path not in self.outside and os.path.isfile(kept):
+                self._kept[path] = kept
 
     def was_there(self, name):
         """Was there a file of this name, relative to the folder, before the first run?"""
@@ -126,10 +146,11 @@ class ProgramCopy(object):
         self._first[name] = about.st_size, about.st_mtime_ns
 
     def close(self):
-        """Remove what runs made outside the folder."""
+        """Outside the folder, leave all as it was before: remove what runs made, write back what they changed."""
         for path in self.outside:
             if os.path.isfile(path):
                 os.remove(path)
+        self.restore_only(sorted(self._kept))
 
 
 def find_root(program, cwd):

@@ -60,13 +60,13 @@ class ProvenCause(object):
 class Interventions(object):
     """verdict: SAME, PROVEN, NOT_OURS (the runs differ with all pins, too), NOT_TRIED; compared: what of a run's end;
     runs: ends of the runs without pins, as numbers of the first that each equals; needed: runs that agree before it
-    counts; causes: ProvenCauses; tried: lines; latent: kinds that make a difference if they are varied; noted: what
-    entered that has no pin; why: of NOT_TRIED."""
+    counts; beside: what else of the ends differs, and is not compared; causes: ProvenCauses; tried: lines; latent:
+    kinds that make a difference if they are varied; noted: what entered that has no pin; why: of NOT_TRIED."""
 
     def __init__(self):
         self.verdict, self.compared, self.runs, self.needed = NOT_TRIED, None, [], 0
         self.causes, self.tried, self.latent, self.varied, self.why, self.total = [], [], [], [], None, 0
-        self.noted = []
+        self.noted, self.beside = [], []
 
     def without_effect(self):
         """The lines of `tried` about whole kinds with which the runs still differ, each once."""
@@ -87,6 +87,7 @@ class Interventions(object):
             "latent": self.latent,
             "varied": self.varied,
             "noted": self.noted,
+            "beside": self.beside,
             "why": self.why,
             "total_runs": self.total,
         }

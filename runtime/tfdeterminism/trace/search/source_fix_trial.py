@@ -5,6 +5,7 @@ import io
 import os
 
 from ..causes import source_fixes
+from ..schema.ledger import split_place
 
 HOLDS, DIFFERS, FAILS, UNTRIED = "holds", "differs", "fails", "untried"
 _CANDIDATES = 3  # ways to change the lines that are tried
@@ -78,11 +79,23 @@ class SourceFixTrial(object):
         for cause in causes:
             for place in cause.places if cause.kind.name != "files" else ():
                 self._change_line(texts, cause.kind.name, place, number)
-        lines = [line for cause in causes for line in self._lines(cause)]
-        main = self._main()
-        if lines and main:
-            texts[main] = source_fixes.with_lines(self._text(texts, main), lines)
+        for cause in causes:
+            for file, lines in self._new_lines(cause, number):
+                texts[file] = source_fixes.with_lines(self._text(texts, file), lines)
         return texts
+
+    def _new_lines(self, cause, number):
+        """(file, statements) that a cause's fix adds: to the main script; if that does not do, to the files that draw
+        from the generators, which may be another process's main script."""
+        main, lines = self._main(), self._lines(cause)
+        if cause.kind.name == "random" and number:
+            drawing = {one: split_place(line)[0] for one, line in self._unseeded(cause)}
+            return [
+                (file, source_fixes.seed_lines(one))
+                for one, file in sorted(drawing.items())
+                if self._text({}, file) is not None and source_fixes.seed_lines(one)
+            ]
+        return [(main, lines)] if main and lines else []
 
     def _change_line(self, texts, kind, place, number):
         if place.what == "begins" or not place.file:  # a global generator: it is seeded in the main script
@@ -96,7 +109,7 @@ class SourceFixTrial(object):
         """Statements for the main script."""
         name, framework = cause.kind.name, self._framework()
         if name == "random":
-            return [line for one in self._unseeded(cause) for line in source_fixes.seed_lines(one)]
+            return [line for one, _ in self._unseeded(cause) for line in source_fixes.seed_lines(one)]
         if name == "files":
             paths = [os.path.relpath(place.path, self._copy.root) for place in cause.places if place.path]
             return [
@@ -110,9 +123,10 @@ class SourceFixTrial(object):
         return source_fixes.thread_lines(framework) if name == "one-thread" else []
 
     def _unseeded(self, cause):
-        """The global generators among the places of a cause; all that were drawn from where no place is known."""
+        """(name, line of the first draw) of the global generators among the places of a cause; all that were drawn from
+        where no place is known."""
         lines = {str(place) for place in cause.places}
-        return sorted(one for one, line in self._search.first_draws().items() if not lines or line in lines)
+        return sorted(one for one in self._search.first_draws().items() if not lines or one[1] in lines)
 
     def _framework(self):
         """The name of the module, as the ledger tells it, or None."""

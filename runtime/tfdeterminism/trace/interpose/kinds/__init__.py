@@ -15,6 +15,7 @@ from .pid import Pid
 from .random_numbers import FIRST_DRAW, RandomNumbers
 from .schedule import Schedule
 from .switches import Switches
+from .system import System
 
 __all__ = ["ALL", "BY_NAME", "FIRST_DRAW", "Addresses", "Schedule"]
 
@@ -29,6 +30,7 @@ ALL = (
     Completion,
     Memory,
     Network,
+    System,
     Addresses,
     Schedule,
     Switches,

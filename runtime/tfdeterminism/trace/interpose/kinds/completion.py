@@ -1,13 +1,15 @@
 """The order in which threads, tasks and processes finish.
 
 Pinned: results come in the order of submission, and what is started runs to its end before its starter goes on,
-unless it waits itself. Varied: starts are delayed by chance. Cannot be pinned: threads of C++ code, asyncio tasks
-that append, who of a pool takes which task. Example: ``for future in as_completed(futures)``.
+unless it waits itself. Varied: threads, processes and tasks begin later by chance, and threads change often.
+Cannot be pinned: threads of C++ code, asyncio tasks that append, who of a pool takes which task.
+Example: ``for future in as_completed(futures)``.
 """
 
 import functools
 import itertools
 import os
+import sys
 import threading
 import time
 import zlib
@@ -18,7 +20,8 @@ _NANOSLEEP = ("230", "35")  # numbers of system calls on x86-64: a child that sl
 _PATIENCE = 0.3  # seconds without work after which a thread counts as one that waits
 _LONGEST = 600.0  # seconds that one start is waited for
 _POOL_WAIT = 10  # seconds that a pool's task is waited for
-_DELAYS = (0.0, 0.02, 0.06, 0.15)  # seconds, of varied starts
+_DELAYS = (0.0, 0.0, 0.02, 0.06)  # seconds, of varied starts
+_SHORT_INTERVAL = 1e-5  # seconds that a thread of a varied run computes at a stretch
 _clock, _sleep, _listdir = time.monotonic, time.sleep, os.listdir
 
 
@@ -40,6 +43,8 @@ class Completion(Kind):
         self._sleepers = 0
         self._starts = 0
         time.sleep = self._counted_sleep
+        if self.seed is not None:
+            sys.setswitchinterval(_SHORT_INTERVAL)
         self.interposer.imports.add(
             {
                 "threading": self._hook_threads,
@@ -58,11 +63,23 @@ class Completion(Kind):
         finally:
             self._sleepers -= 1
 
+    def _delay(self, seed):
+        """Seconds by which the next start is delayed."""
+        self._starts += 1
+        return _DELAYS[zlib.crc32("{}|{}".format(seed, self._starts).encode()) % len(_DELAYS)]
+
     def _delayed(self, seed, original, *args, **kwargs):
         """For `varied`: a start that comes a little later."""
-        self._starts += 1
-        _sleep(_DELAYS[zlib.crc32("{}|{}".format(seed, self._starts).encode()) % len(_DELAYS)])
+        _sleep(self._delay(seed))
         return original(*args, **kwargs)
+
+    def _delayed_thread(self, seed, original, thread):
+        """For `varied`: a thread that waits before it works; its starter goes on."""
+        thread.run = _after(self._delay(seed), thread.run)
+        return original(thread)
+
+    def _delayed_task(self, seed, original, pool, function, *args, **kwargs):
+        return original(pool, _after(self._delay(seed), function), *args, **kwargs)
 
     # Starts: until what was started has ended, or waits itself
 
@@ -90,7 +107,7 @@ class Completion(Kind):
             original(thread)
             self._settle(lambda: not thread.is_alive(), self._own_work)
 
-        self.replace(module.Thread, "start", start, unless=self.is_called_by_library, varied=self._delayed)
+        self.replace(module.Thread, "start", start, unless=self.is_called_by_library, varied=self._delayed_thread)
 
     def _hook_processes(self, module):
         def start(place, original, process):
@@ -107,7 +124,7 @@ class Completion(Kind):
             self._settle(future.done, self._own_work)
             return future
 
-        self.replace(module.ThreadPoolExecutor, "submit", submit, nothing, varied=self._delayed)
+        self.replace(module.ThreadPoolExecutor, "submit", submit, nothing, varied=self._delayed_task)
 
     # Results, in the order of submission
 
@@ -168,6 +185,17 @@ class Completion(Kind):
             return original(*args, **kwargs)
 
         setattr(owner, method, call)
+
+
+def _after(seconds, function):
+    """A function that waits, and then does what another does."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        _sleep(seconds)
+        return function(*args, **kwargs)
+
+    return call
 
 
 def _has_running_thread(pid):

@@ -11,7 +11,7 @@ from .base import Kind
 
 class Network(Kind):
     name, words, has_places = "network", "what another machine answers", False
-    pinned = False  # there is no pin
+    pinned = False
 
     def open(self):
         if sys.version_info >= (3, 8):

@@ -2,19 +2,22 @@
 
 Pinned: a stream for each process (by its position), line and count, so that neither pids nor the order of threads
 that draw at different lines matter; the global generators of Python, NumPy and the framework get a seed when they are
-imported. Cannot be pinned: C code that asks the kernel itself, reads of /dev/urandom (noted as files). Example:
-``numpy.random.default_rng()``.
+imported; /dev/urandom, opened by Python, gives such a stream. Cannot be pinned: C code that asks the kernel itself,
+os.open of /dev/urandom. Example: ``numpy.random.default_rng()``.
 """
 
+import builtins
 import functools
 import hashlib
+import io
 import os
 
-from .base import Kind
+from .base import Kind, nothing
 
 FIRST_DRAW = "first draw"  # of a global generator that nobody seeded; the value is the line
 GLOBAL = "global:"  # begins the place of a global generator
 _BLOCK = 64  # bytes of a digest
+_DEVICES = ("/dev/urandom", "/dev/random")
 _PYTHON_DRAWS = (
     "random randint randrange choice choices shuffle sample uniform gauss normalvariate getrandbits betavariate"
 )
@@ -22,6 +25,20 @@ _NUMPY_DRAWS = (
     "rand randn randint random random_sample choice shuffle permutation normal uniform standard_normal binomial "
     "poisson beta gamma exponential multivariate_normal"
 )
+
+
+class _Device(io.RawIOBase):
+    """A file of random bytes. read(size): gives them."""
+
+    def __init__(self, read):
+        self._read = read
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        buffer[:] = self._read(len(buffer))
+        return len(buffer)
 
 
 class RandomNumbers(Kind):
@@ -34,6 +51,7 @@ class RandomNumbers(Kind):
         self.replace(os, "urandom", lambda place, original, size: self._stream(place, size))
         if hasattr(os, "getrandom"):
             self.replace(os, "getrandom", lambda place, original, size, flags=0: self._stream(place, size))
+        self._replace_open()
         self.interposer.imports.add(
             {"random": self._hook_random, "numpy.random": self._hook_numpy, "uuid": self._hook_uuid}
         )
@@ -44,6 +62,17 @@ class RandomNumbers(Kind):
         key = "{}|{}|{}|".format(stream, place, count).encode()
         blocks = [hashlib.sha512(key + str(number).encode()).digest() for number in range(size // _BLOCK + 1)]
         return b"".join(blocks)[:size]
+
+    def _replace_open(self):
+        """io.open is the same function; pathlib asks for that one."""
+        self.replace(
+            builtins,
+            "open",
+            lambda place, original, *_, **__: io.BufferedReader(_Device(lambda size: self._stream(place, size))),
+            nothing,
+            unless=lambda *args, **_: not args or str(args[0]) not in _DEVICES,
+        )
+        io.open = builtins.open
 
     def number(self, place):
         """The next pinned random number at a place, of 63 bits."""
