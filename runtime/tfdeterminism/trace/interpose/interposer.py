@@ -50,6 +50,7 @@ class Interposer(object):
         self.imports = ImportHook()
         self.kinds = {}
         self.sets = UserSets(self)
+        self._heard = {}  # event: functions
         self._users, self._local = {}, threading.local()
         self._libraries = tuple(
             sorted(
@@ -68,6 +69,8 @@ class Interposer(object):
         from .tasks import Tasks
 
         self.imports.open()
+        if sys.version_info >= (3, 8):
+            sys.addaudithook(_audit_hook(self._heard))  # novm
         for kind in kinds.ALL:
             self.kinds[kind.name] = kind(self)
             self.kinds[kind.name].open()
@@ -88,6 +91,13 @@ class Interposer(object):
         self.position = position
         self._local = threading.local()
         self.ledger.on_fork(position)
+
+    # Events
+
+    def hear(self, events, handler):
+        """Call handler(event, args) when Python tells an audit event (3.8 and later)."""
+        for event in events:
+            self._heard.setdefault(event, []).append(handler)
 
     # Tasks
 
@@ -195,6 +205,17 @@ class Interposer(object):
                 sys.stderr.write("tfdeterminism.trace: {} is not interposed: {}\n".format(name, error))
 
         return imported
+
+
+def _audit_hook(heard):
+    """Few of the events that Python tells are heard: the rest passes by as cheaply as can be."""
+    get = heard.get
+
+    def hook(event, args):
+        for handler in get(event, ()):
+            handler(event, args)
+
+    return hook
 
 
 def _project_module(name):

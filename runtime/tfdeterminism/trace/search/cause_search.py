@@ -38,6 +38,7 @@ class CauseSearch(object):
         self._progress, self._known = progress, {}
         self._places = PlaceSearch(self, copy)
         self._lines = True  # are addresses pinned at lines alone?
+        self._line_pins = {}  # of a line that was proved before its kind
         self.held = {}  # kind: how often its pin gave a value in a run: one that did nothing is not praised
         self.baseline = []  # InterposedRuns without pins
         self.found = Interventions()
@@ -160,7 +161,7 @@ class CauseSearch(object):
             return
         if "addresses" in needed and not self._lines:
             needed = self._without_helpers(needed)
-        pins = self._expanded(needed, self._lines)
+        pins = self._line_pins or self._expanded(needed, self._lines)
         found.causes = [
             ProvenCause(
                 kinds.BY_NAME[name], pins, found.needed, name == "files" and self.only_first_differs()
@@ -204,6 +205,9 @@ class CauseSearch(object):
         """Names of the kinds without which the runs differ, and with which pinned they agree; None if they never do."""
         self._lines = True
         ranked = sorted(candidates, key=self._rank)
+        self._line_pins = self._likeliest_line(ranked[:1])
+        if self._line_pins:
+            return ranked[:1]
         for name in ranked[:_LIKELY]:
             if self._rank(name)[0] < 2 and self.agree(self._expanded([name])):
                 return [name]
@@ -216,6 +220,14 @@ class CauseSearch(object):
                 self._lines = lines
                 return self._minimized(names)
         return None
+
+    def _likeliest_line(self, names):
+        """The pins of the likeliest kind at its likeliest line, if that suffices: most programs have one cause."""
+        for name in names:
+            places = self._places.candidates(name)[:1]
+            if places and self._rank(name)[0] < 1 and not kinds.BY_NAME[name].needs and self.agree({name: places}):
+                return {name: places}
+        return {}
 
     def _minimized(self, names):
         coarse_first = sorted(names, key=lambda name: -kinds.BY_NAME[name].coarse)

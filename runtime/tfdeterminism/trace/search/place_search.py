@@ -21,9 +21,7 @@ class PlaceSearch(object):
     def find(self, cause):
         """Fill in the places of a ProvenCause, if some lines alone suffice."""
         name = cause.kind.name
-        if not cause.kind.has_places:
-            return
-        candidates = self._files() if name == "files" else self._ranked(name)
+        candidates = self.candidates(name)
         if not candidates:
             return
         whole = cause.pins
@@ -37,6 +35,12 @@ class PlaceSearch(object):
         if found is not None:
             cause.place_runs = self._search.found.needed
             cause.places = [self._place(name, one) for one in found]
+
+    def candidates(self, name):
+        """Places of a kind, the likeliest first."""
+        if not kinds.BY_NAME[name].has_places:
+            return []
+        return self._files() if name == "files" else self._ranked(name)
 
     def _files(self):
         """Paths of files that an earlier run left, those that were read first."""

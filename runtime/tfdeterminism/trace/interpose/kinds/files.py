@@ -34,8 +34,9 @@ class Files(Kind):
                 self.interposer.told["kept"],
             }
         )
-        if sys.version_info >= (3, 8):
-            sys.addaudithook(self._heard)  # novm
+        self.interposer.hear(["open"], self._opens)
+        self.interposer.hear(["os.listdir", "os.scandir"], self._lists)
+        self.interposer.hear(["os.rename"], lambda event, args: self.written(os.fsdecode(args[1])))
         self._stat = os.stat  # for what we ask ourselves
         os.stat = Function(self._wrapped_stat(os.stat), os.stat, "os", "stat")
 
@@ -54,21 +55,20 @@ class Files(Kind):
 
     def _place_of(self, path):
         """The user's line that asks for a file or folder; None for one that is no file of the program's."""
+        if path.endswith(_SKIPPED) or path.startswith(self._system):
+            return None
         place = self.interposer.place()
-        passed_by = path.endswith(_SKIPPED) or path.startswith(self._system)
-        return None if passed_by or place == "-" or "(import)" in place else place
+        return None if place == "-" or "(import)" in place else place
 
-    def _heard(self, event, args):
-        if event == "open":
-            path, mode, flags = args
-            if isinstance(path, (str, bytes)):
-                self.opened(os.fsdecode(path), _writes(mode, flags))
-        elif event in ("os.listdir", "os.scandir"):
-            path = "." if args[0] is None else args[0]
-            if isinstance(path, (str, bytes)):
-                self._asked("list", os.fsdecode(path))
-        elif event == "os.rename":
-            self.written(os.fsdecode(args[1]))
+    def _opens(self, event, args):
+        path, mode, flags = args
+        if isinstance(path, (str, bytes)):
+            self.opened(os.fsdecode(path), _writes(mode, flags))
+
+    def _lists(self, event, args):
+        path = "." if args[0] is None else args[0]
+        if isinstance(path, (str, bytes)):
+            self._asked("list", os.fsdecode(path))
 
     def opened(self, path, writes):
         """A file is about to be opened."""

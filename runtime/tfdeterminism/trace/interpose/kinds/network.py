@@ -4,8 +4,6 @@ Noted: connections that a line of the user's makes. Cannot be pinned: what the o
 Example: ``urllib.request.urlopen(url)``.
 """
 
-import sys
-
 from .base import Kind
 
 
@@ -14,9 +12,8 @@ class Network(Kind):
     pinned = False
 
     def open(self):
-        if sys.version_info >= (3, 8):
-            sys.addaudithook(self._heard)  # novm
+        self.interposer.hear(["socket.connect"], self._connects)
 
-    def _heard(self, event, args):
-        if event == "socket.connect" and isinstance(args[1], tuple):
+    def _connects(self, event, args):
+        if isinstance(args[1], tuple):
             self.note(self.interposer.place(), "connect", args[1][:2])

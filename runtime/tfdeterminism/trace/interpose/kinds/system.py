@@ -7,7 +7,6 @@ Example: ``subprocess.check_output(["date", "+%N"])``.
 
 import os
 import shlex
-import sys
 
 from .base import Kind, nothing
 
@@ -21,25 +20,21 @@ class System(Kind):
     pinned = False
 
     def open(self):
-        if sys.version_info >= (3, 8):
-            sys.addaudithook(self._heard)  # novm
+        self.interposer.hear(["open"], self._opens)
+        self.interposer.hear(["subprocess.Popen", "os.system"], self._starts)
         for name in _CALLS:
             if hasattr(os, name):
                 self.replace(os, name, None, nothing, unless=self.is_called_by_library)
 
-    def _heard(self, event, args):
-        if event == "subprocess.Popen":
-            words = [args[1]] if isinstance(args[1], (str, bytes)) else args[1]
-        elif event == "os.system":
-            words = [args[0]]
-        elif event == "open" and isinstance(args[0], str) and args[0].startswith(_FOLDERS):
-            if self.interposer.is_called_by_user():
-                self.note(self.interposer.place(), "read " + args[0])
-            return
-        else:
-            return
+    def _opens(self, event, args):
+        if isinstance(args[0], str) and args[0].startswith(_FOLDERS) and self.interposer.is_called_by_user():
+            self.note(self.interposer.place(), "read " + args[0])
+
+    def _starts(self, event, args):
+        words = args[0] if event == "os.system" else args[1]
+        words = [words] if isinstance(words, (str, bytes)) else list(words)
         if not os.path.basename(os.fsdecode(words[0])).startswith("python"):  # Python is interposed, too
-            self.note(self.interposer.place(), "run " + _shown(list(words)))
+            self.note(self.interposer.place(), "run " + _shown(words))
 
 
 def _shown(words):
