@@ -481,6 +481,12 @@ def test_a_fix_changes_the_line(kind: str, before: str, after: str) -> None:
     assert source_fixes.changes_of_line(kind, before, 1)[0] == after
 
 
+def test_a_set_that_is_made_elsewhere_keeps_the_order_of_its_making() -> None:
+    before = "def nodes(self):\n    return sorted(self.all, key=id)\n\n\nmade = set(names)\n"
+    after = "def nodes(self):\n    return list(self.all)\n\n\nmade = dict.fromkeys(names)\n"
+    assert after in source_fixes.changes_of_line("addresses", before, 2)
+
+
 @pytest.mark.parametrize("kind", [one.name for one in kinds.ALL if one.pinned])
 def test_every_kind_has_advice_and_a_documented_limit(kind: str) -> None:
     assert source_fixes.words(kind)

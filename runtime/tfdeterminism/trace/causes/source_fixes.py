@@ -85,8 +85,11 @@ def changes_of_line(kind, source, line):
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return []
-    edits = _RULES[kind](_Line(source, tree, line)) if kind in _RULES else []
-    return [changed for changed in (_edited(source, one) for one in edits) if changed != source]
+    at = _Line(source, tree, line)
+    changes = [[one] for one in _RULES[kind](at)] if kind in _RULES else []
+    if kind == "addresses" and changes:
+        changes.append(changes[0] + _sets_as_dicts(at, changes[0]))
+    return [changed for changed in (_edited(source, some) for some in changes) if changed != source]
 
 
 def with_lines(source, lines):
@@ -181,11 +184,12 @@ def _name(call):
     return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", None)
 
 
-def _edited(source, edit):
-    """The source with one edit, (first byte, last byte, text)."""
+def _edited(source, edits):
+    """The source with some edits, each (first byte, last byte, text), none within another."""
     data = source.encode("utf-8")
-    first, last, text = edit
-    return (data[:first] + text.encode("utf-8") + data[last:]).decode("utf-8")
+    for first, last, text in sorted(edits, reverse=True):
+        data = data[:first] + text.encode("utf-8") + data[last:]
+    return data.decode("utf-8")
 
 
 def _sorted_sets(at):
@@ -311,6 +315,16 @@ def _in_given_order(at):
     return edits
 
 
+def _sets_as_dicts(at, others):
+    """Edits of the whole file: what is a set, whose order follows addresses, keeps the order of its making. others:
+    edits that they must not touch."""
+    calls = [node for node in ast.walk(at.tree) if isinstance(node, ast.Call) and _name(node) == "set"]
+    edits = [
+        at.replace(call, "dict.fromkeys({})".format(at.text(one))) for call in calls for one in call.args[:1]
+    ]
+    return [one for one in edits if all(one[1] <= first or last <= one[0] for first, last, _ in others)]
+
+
 def _written_first(at):
     edits = []
     for call in at.calls(_ZEROS):
@@ -322,7 +336,8 @@ def _written_first(at):
 def _one_worker(at):
     found = at.keywords(("processes", "max_workers"))
     found += [one for call in at.calls(_POOLS) for one in call.args[:1]]
-    return [at.replace(one, "1") for one in found] + [at.replace(one, "0") for one in at.keywords(("num_workers",))]
+    edits = [at.replace(one, "1") for one in found]
+    return edits + [at.replace(one, text) for one in at.keywords(("num_workers",)) for text in "01"]
 
 
 _RULES = {

@@ -215,10 +215,14 @@ class CauseSearch(object):
         fine = [name for name in candidates if kinds.BY_NAME[name].coarse < _FINE]
         without_addresses = [name for name in fine if name != "addresses"]
         tiers = [(likely, True), (without_addresses, True), (fine, True), (fine, False), (candidates, False)]
+        smaller = []  # type: list
         for names, lines in tiers:
             if names and self.agree(self._expanded(names, lines)):
                 self._lines = lines
-                return self._minimized(names)
+                added = [name for name in names if name not in smaller]  # one of these is needed
+                alone = next(([name] for name in added if self.agree(self._expanded([name], lines))), None)
+                return alone or self._minimized(names)
+            smaller = names
         return None
 
     def _likeliest_line(self, names):

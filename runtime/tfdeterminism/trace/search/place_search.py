@@ -30,8 +30,10 @@ class PlaceSearch(object):
             return self._search.agree(dict(whole, **{name: sorted(part)}))
 
         found = next(([one] for one in candidates[:_ALONE] if test([one])), None)
-        if found is None and test(candidates):
-            found = ddmin(candidates, test)
+        likely = [one for one in candidates if name == "files" or self._is_users(one)]
+        for some in (likely, candidates):
+            if found is None and some and test(some):
+                found = ddmin(some, test)
         if found is not None:
             cause.place_runs = self._search.found.needed
             cause.places = [self._place(name, one) for one in found]
@@ -57,13 +59,17 @@ class PlaceSearch(object):
 
         def unlikeliness(place):
             return (
-                not (place in drawn or is_users_line(place)),
+                not self._is_users(place),
                 place not in differing and place not in drawn,
                 place in starts,
                 place,
             )
 
         return sorted({row.place for row in rows}, key=unlikeliness)
+
+    def _is_users(self, place):
+        """Is it a line of the user's, or a global generator that one drew from?"""
+        return is_users_line(place) or place in self._search.first_draws()
 
     def _place(self, name, place):
         if name == "files":
