@@ -97,7 +97,10 @@ void Block::run_slice() {
   result_.atomics += context_.atomics, context_.atomics = 0;
 }
 
-void Block::select_warp(const Warp& warp) { context_.warp = warp.number, context_.deferrals = &deferrals_[warp.number]; }
+void Block::select_warp(const Warp& warp) {
+  context_.warp = warp.number, context_.deferrals = &deferrals_[warp.number];
+  context_.convergence = launch_.program->runs_in_lockstep ? &warp.convergence : nullptr;
+}
 
 void Block::end_slice(const Warp& warp) { scheduler_.set_ready(warp.number, warp.is_runnable()); }
 
@@ -258,7 +261,7 @@ Step Block::execute_control(Warp& warp, uint32_t group, const Instruction& i, ui
 }
 
 Step Block::exit_lanes(Warp& warp, uint32_t group, uint32_t mask) {
-  warp.live_mask &= ~mask;
+  warp.convergence.end(mask);
   live_threads_ -= count_lanes(mask);
   warp.groups[group].mask &= ~mask;
   warp.groups[group].pc++;

@@ -54,7 +54,10 @@ Step ControlFlow::branch_computed(Warp& warp, uint32_t group, const Instruction&
 Step ControlFlow::branch_on_divergence(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
   if (mask) {
     const uint32_t named = lane_values<uint32_t>(context_, i.a)[__builtin_ctz(mask)] ^ (i.e ? kFullMask : 0);
-    const bool converged = (named & warp.live_mask & ~warp.groups[group].mask) == 0;
+    const bool converged = (named & warp.convergence.live & ~warp.groups[group].mask) == 0;
+    const uint32_t mates = warp.convergence.mates(mask), apart = (named & warp.convergence.live) | mask;
+    if (context_.observer && ((apart & ~mates) || (named & warp.convergence.ended_apart)))
+      context_.observer->on_schedule_source(i, ScheduleSource::ActiveLanes);
     if (converged != (i.variant == kIfConverged)) mask = 0;
   }
   return branch(warp, group, mask, static_cast<uint32_t>(i.imm));

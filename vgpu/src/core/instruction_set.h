@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "access.h"
+#include "convergence.h"
 #include "deferred_atomics.h"
 #include "device_heap.h"
 #include "device_output.h"
@@ -63,6 +64,7 @@ enum class ScheduleSource : uint8_t {
   Output,
   DependentLaunch,
   StaleRead,
+  AsynchronousCopy,  // it is over at some time before it is waited for
 };
 
 // Registers are byte offsets into a warp's frame: 32 lanes of their type one after the other, or, of a predicate, one bit
@@ -104,6 +106,8 @@ struct DecodedFunction {
   std::vector<std::string> address_taken;  // functions whose addresses it takes
   // Its instructions say what a proof needs: unused results, sources that a schedule decides, update loops.
   bool is_provable = false;
+  // Lanes that are together do each instruction at once, before any of them does the next one: its compiler relies on that.
+  bool runs_in_lockstep = false;
   uint32_t register_bytes = 0;  // of one warp's frame; the special ones come first
   std::vector<uint8_t> constants;  // what the frame holds behind the registers, the same for every warp
   // Words behind the registers that each launch brings: of its parameters, or of a variable that kernels only read.

@@ -23,6 +23,7 @@ class Observer {
   virtual void on_fence(const WarpContext&) {}                  // of the active lanes
   virtual void on_block_barrier(const WarpContext&, bool /* whole */) {}  // threads of a block have met: all that live?
   virtual void on_warp_sync(const WarpContext&, uint32_t /* mask */) {}  // lanes of a warp have
+  virtual void on_convergence(const WarpContext&) {}  // active lanes go on together, in a set that runs in lockstep
   virtual void on_function_entry(const DecodedFunction&) {}  // by a call
   virtual void on_schedule_source(const Instruction&, ScheduleSource) {}  // a result that is nobody's to rely on
   virtual void on_launch_end(const Launch&, const LaunchResult&) {}
@@ -48,6 +49,9 @@ class ObserverList : public Observer {
   }
   void on_warp_sync(const WarpContext& warp, uint32_t mask) override {
     for (auto& one : all_) one->on_warp_sync(warp, mask);
+  }
+  void on_convergence(const WarpContext& warp) override {
+    for (auto& one : all_) one->on_convergence(warp);
   }
   void on_function_entry(const DecodedFunction& function) override {
     for (auto& one : all_) one->on_function_entry(function);

@@ -109,7 +109,7 @@ Step Block::warp_sync(Warp& warp, uint32_t group, const Instruction& i, uint32_t
   uint32_t at = warp.groups[group].pc;
   if (mask != warp.groups[group].mask) warp.diverge(group, warp.groups[group].mask & ~mask, at + 1);
   if (!mask) return warp.remove_group(group), Step::Stop;
-  const uint32_t same = complete_lanes(lane_values<uint32_t>(context_, i.b), mask, warp.live_mask);
+  const uint32_t same = complete_lanes(lane_values<uint32_t>(context_, i.b), mask, warp.convergence.live);
   if (same != mask && same) {  // other lanes name others: they meet by themselves
     warp.diverge(group, mask & ~same, at);
     warp.groups.back().state = GroupState::AwaitingWarpSync;
@@ -118,12 +118,11 @@ Step Block::warp_sync(Warp& warp, uint32_t group, const Instruction& i, uint32_t
     warp.groups[group].state = GroupState::AwaitingWarpSync;
     return Step::Stop;
   }
-  if (i.execute) {
-    context_.active_mask = same;
-    i.execute(context_, i);
-  } else {
-    on_warp_sync(same);
-  }
+  context_.active_mask = same;
+  if (i.execute) i.execute(context_, i);
+  else on_warp_sync(same);
+  warp.convergence.meet(same);
+  if (context_.observer && context_.convergence) context_.observer->on_convergence(context_);
   warp.groups[group].pc = at + 1;
   warp.recheck_warp_syncs();
   return warp.groups.size() > 1 ? Step::Stop : Step::Next;
@@ -143,7 +142,7 @@ Step Block::leave_warp_sync(Warp& warp, uint32_t group, const Instruction& i, ui
 bool Block::warp_sync_diverged(Warp& warp) {
   for (const ConvergenceGroup& first : warp.groups) {
     if (!waits_for_lanes(first)) continue;
-    const uint32_t named = lanes_named(first), expected = named & warp.live_mask;
+    const uint32_t named = lanes_named(first), expected = named & warp.convergence.live;
     uint32_t here = 0;
     std::vector<ConvergenceGroup*> meeting;
     for (ConvergenceGroup& group : warp.groups) {

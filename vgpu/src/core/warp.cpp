@@ -34,12 +34,12 @@ void CallFrame::reset(const DecodedFunction& p) {
 }
 
 void Warp::reset(const DecodedFunction& kernel, uint32_t lanes) {
-  live_mask = lanes == kWarpSize ? kFullMask : (1u << lanes) - 1;
+  convergence.reset(lanes == kWarpSize ? kFullMask : (1u << lanes) - 1);
   groups.clear();
   CallFrame* frame = push_frame(kernel);
   frame->ref_count = 1;
   std::copy(special_registers.begin(), special_registers.end(), frame->registers_base());
-  groups.push_back({frame, 0, live_mask});
+  groups.push_back({frame, 0, convergence.live});
 }
 
 CallFrame* Warp::push_frame(const DecodedFunction& program) {
@@ -75,6 +75,7 @@ void Warp::diverge(uint32_t group, uint32_t mask, uint32_t pc) {
   other.mask = mask, other.pc = pc, other.state = GroupState::Ready, other.yielded = other.preempted = false;
   other.frame->ref_count++;
   groups[group].mask &= ~mask;
+  convergence.diverge(mask);
   groups.push_back(other);
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "convergence.h"
 #include "instruction_set.h"
 #include "memory_reservation.h"
 
@@ -61,7 +62,7 @@ struct Warp {
   std::vector<std::unique_ptr<CallFrame>> frames, free_frames;
   std::vector<uint8_t> special_registers;
   uint32_t number = 0;
-  uint32_t live_mask = 0;
+  Convergence convergence;
 
   // All `lanes` lanes at the beginning of a kernel.
   void reset(const DecodedFunction& kernel, uint32_t lanes);

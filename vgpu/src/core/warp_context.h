@@ -13,6 +13,7 @@ class DeferredAtomics;
 class Observer;
 class Schedule;
 class TextureObjects;
+struct Convergence;
 
 // How a launch ends that does not end well.
 enum class KernelFault : uint8_t {
@@ -68,6 +69,7 @@ struct WarpContext {
            blocked_mask = 0;  // of the last instruction's lanes: those that did not come (see deferred_atomics.h)
   bool deferral_done = false;  // this one waited already
   Observer* observer = nullptr;  // in most runs none
+  const Convergence* convergence = nullptr;  // of an instruction set that runs in lockstep
   uint32_t block = 0, warp = 0, threads = 0;  // whose lanes these are; threads of a block
   uint64_t clock = 0;
   uint64_t atomics = 0;

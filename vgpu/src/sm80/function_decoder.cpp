@@ -106,6 +106,7 @@ void FunctionDecoder::lay_out() {
   uniforms_ = registers_ + count.plain * kRowBytes;
   barriers_ = uniforms_ + count.uniform * kRowBytes;
   made_.name = function_.name, made_.position = "offset";
+  made_.is_provable = made_.runs_in_lockstep = true;
   made_.register_bytes = barriers_ + count.barriers * kRowBytes;
   zeros_ = append_row(0);
   for (uint32_t k = 1; k < kVector; k++) append_row(0);

@@ -29,10 +29,12 @@ void write_result(WarpContext& warp, const Instruction& i, uint32_t lane, uint64
 }
 
 void allocate(WarpContext& warp, const Instruction& i) {
+  tell_source(warp, i, ScheduleSource::Heap);
   for_each_in_schedule_order(warp,
                              [&](uint32_t lane) { write_result(warp, i, lane, warp.heap->allocate(argument(warp, i, lane))); });
 }
 void deallocate(WarpContext& warp, const Instruction& i) {
+  tell_source(warp, i, ScheduleSource::Heap);
   if (warp.deferred) warp.deferred->settle_all();  // what comes late may come to this memory
   for_each_in_schedule_order(warp, [&](uint32_t lane) {
     const uint64_t at = argument(warp, i, lane);
@@ -41,6 +43,7 @@ void deallocate(WarpContext& warp, const Instruction& i) {
 }
 
 void print(WarpContext& warp, const Instruction& i) {
+  tell_source(warp, i, ScheduleSource::Output);
   for_each_in_schedule_order(warp, [&](uint32_t lane) {
     const int32_t fields = print_formatted(warp, lane, argument(warp, i, lane), argument(warp, i, lane, 2), to_host);
     words(warp, i.d)[lane] = static_cast<uint32_t>(fields);

@@ -12,8 +12,9 @@
 namespace vgpu {
 
 // known[l][m]: the clock before which all that lane m did is before lane l.
+// everyone: the clock before which all that the warp did is before each lane, by lockstep.
 struct WarpClock {
-  uint32_t clock = 0;
+  uint32_t clock = 0, everyone = 0;
   uint32_t known[kWarpSize][kWarpSize] = {};
   void meet(uint32_t lanes);
 };

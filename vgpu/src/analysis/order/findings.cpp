@@ -33,15 +33,13 @@ std::string Findings::json() const {
          "], \"rules\": [" + rules + "]}";
 }
 
-void Findings::print(const char* what) const {
+void Findings::print(const char* what, const char* position) const {
   for (const auto& [key, times] : reasons_) {
     const auto& [reason, one, other] = key;
     const std::string lines = lines_of(one, other);
-    std::fprintf(stderr, "vgpu: order: %s is not proved: %s%s%s (%llu times)\n", what, reason.c_str(),
-                 lines.empty() ? ""
-                 : other       ? " of lines "
-                               : " of line ",
-                 lines.c_str(), static_cast<unsigned long long>(times));
+    const std::string place = lines.empty() ? "" : std::string(" of ") + position + (other ? "s " : " ") + lines;
+    std::fprintf(stderr, "vgpu: order: %s is not proved: %s%s (%llu times)\n", what, reason.c_str(), place.c_str(),
+                 static_cast<unsigned long long>(times));
   }
 }
 

@@ -18,7 +18,8 @@ class Findings {
   void add(Rule rule) { rules_ |= 1u << static_cast<uint32_t>(rule); }
 
   std::string json() const;                         // an object
-  void print(const char* what) const;  // on stderr, a line for each reason
+  // On stderr, a line for each reason.  position: what their lines count.
+  void print(const char* what, const char* position = "line") const;
 
  private:
   // The reason, the lines that meet (0: none), and how often.

@@ -19,6 +19,7 @@ bool HappensBefore::is_before(const Accessors& all, const Accessor& now) {
   if (all.extent == Accessors::Grid || all.block != now.block) return false;
   if (all.epoch < now.epoch) return true;
   if (all.extent == Accessors::Block || all.warp != now.warp) return false;
+  if (all.clock < now.everyone) return true;
   for (uint32_t left = all.lanes & ~(1u << now.lane); left; left &= left - 1)
     if (!now.synchronized || now.synchronized[__builtin_ctz(left)] <= all.clock) return false;
   return true;

@@ -1,7 +1,8 @@
 // Rule 1, happens-before: which accesses come before which in every schedule.
 //
 // What it accepts: program order of one thread; barriers at which all of a block's living threads meet and wait; bar.warp.sync;
-// the order of operations on streams (stream_order.h).  Why that is sound: these are the orders that CUDA's model guarantees
+// the order of operations on streams (stream_order.h); of machine code, whatever lanes of a warp that are surely together did
+// (core/convergence.h), for its compiler leaves out a warp's barriers there.  Why that is sound: these are the orders that CUDA's model guarantees
 // whatever runs first.  Fences, flags, locks, shuffles and votes count for nothing: their direction is a schedule's choice.
 // Example: `s[t] = x; __syncthreads(); y = s[t ^ 1];`.
 #pragma once
@@ -19,6 +20,7 @@ struct Accessor {
   StreamOrder::Operation operation = 0;
   uint32_t block = 0, epoch = 0;  // the block's barriers until now
   uint32_t clock = 0;  // the warp's synchronizations until now
+  uint32_t everyone = 0;  // the clock before which all of the warp is before this lane
   uint16_t warp = 0;
   uint8_t lane = 0;
   uint8_t pattern = 0;  // where one stands for the lanes of a line

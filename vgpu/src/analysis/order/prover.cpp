@@ -42,6 +42,12 @@ bool is_typed(AtomicOperation operation, ValueType type) {
   return operation == AtomicOperation::Min || operation == AtomicOperation::Max || type >= ValueType::Float;
 }
 
+WarpClock& clock_of(BlockClock& block, uint32_t warp) {
+  auto& clock = block.warps[warp];
+  if (!clock) clock = std::make_unique<WarpClock>();
+  return *clock;
+}
+
 // An earlier lane of the same instruction that writes the same place, in the order in which they come.
 int earlier_writer(const MemoryAccess& t, uint32_t turn) {
   for (uint32_t k = turn; k--;)
@@ -89,10 +95,21 @@ void OrderProver::on_block_barrier(const WarpContext& warp, bool whole) {
   if (whole) blocks_.of(warp).epoch++;
 }
 
-void OrderProver::on_warp_sync(const WarpContext& warp, uint32_t mask) {
-  auto& clock = blocks_.of(warp).warps[warp.warp];
-  if (!clock) clock = std::make_unique<WarpClock>();
-  clock->meet(mask);
+void OrderProver::on_warp_sync(const WarpContext& warp, uint32_t mask) { clock_of(blocks_.of(warp), warp.warp).meet(mask); }
+
+// What the lanes did is before what any lane that is surely with them does next.
+void OrderProver::step_in_lockstep(const WarpContext& warp) {
+  const Convergence& convergence = *warp.convergence;
+  WarpClock& clock = clock_of(blocks_.of(warp), warp.warp);
+  if (convergence.mates(warp.active_mask) == convergence.live && !convergence.ended_apart) {
+    clock.everyone = ++clock.clock;
+    return;
+  }
+  for (uint32_t left = warp.active_mask; left;) {
+    const uint32_t mates = convergence.mates(left);
+    clock.meet(mates);
+    left &= ~mates;
+  }
 }
 
 bool OrderProver::find_global(uint8_t* at, Place& place) {
@@ -139,10 +156,15 @@ PlaceAccess OrderProver::describe(const Instruction& i, const MemoryAccess& t) c
 
 void OrderProver::on_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& t) {
   if (t.kind == AccessKind::Read && i.result_unused) return;
-  BlockClock& block = blocks_.of(warp);
+  observe(warp, blocks_.of(warp), i, t);
+  if (warp.convergence) step_in_lockstep(warp);
+}
+
+void OrderProver::observe(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t) {
   const WarpClock* clock = block.warps[warp.warp].get();
   Accessor now;
   now.operation = operation_, now.block = warp.block, now.epoch = block.epoch, now.clock = clock ? clock->clock : 0;
+  now.everyone = clock ? clock->everyone : 0;
   now.warp = static_cast<uint16_t>(warp.warp);
   const PlaceAccess access = describe(i, t);
   if (access_rows(warp, block, t, now, access)) return;
@@ -276,7 +298,7 @@ bool OrderProver::access_row(const Place& place, const Accessor& now, PlaceAcces
 void OrderProver::on_launch_end(const Launch& launch, const LaunchResult& outcome) {
   if (outcome.fault != KernelFault::None) on_unproved(Reason::Fault, 0, 0);
   verdict_ = findings_.json();
-  if (!report_) findings_.print(launch.program->name.c_str());
+  if (!report_) findings_.print(launch.program->name.c_str(), launch.program->position);
   findings_.clear();
 }
 

@@ -30,6 +30,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
   void on_block_barrier(const WarpContext&, bool whole) override;
   void on_warp_sync(const WarpContext&, uint32_t mask) override;
+  void on_convergence(const WarpContext& warp) override { step_in_lockstep(warp); }
   void on_function_entry(const DecodedFunction&) override;
   void on_schedule_source(const Instruction&, ScheduleSource) override;
   void on_launch_end(const Launch&, const LaunchResult&) override;
@@ -62,6 +63,8 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   void begin_operation(StreamOrder::Operation operation);
   bool find(const WarpContext& warp, BlockClock& block, uint8_t* at, Place& place);  // false: the lane's own memory
   bool find_global(uint8_t* at, Place& place);
+  void observe(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t);
+  void step_in_lockstep(const WarpContext& warp);
   PlaceAccess describe(const Instruction& i, const MemoryAccess& t) const;
   void access_lane(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, const Accessor& now,
                    PlaceAccess access, uint32_t lane);

@@ -30,6 +30,7 @@ const char* source_name(ScheduleSource source) {
     case ScheduleSource::Output: return "output";
     case ScheduleSource::DependentLaunch: return "dependent_launch";
     case ScheduleSource::StaleRead: return "stale_read";
+    case ScheduleSource::AsynchronousCopy: return "asynchronous_copy";
     case ScheduleSource::None: break;
   }
   return "none";

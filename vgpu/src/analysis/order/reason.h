@@ -16,7 +16,7 @@ enum class Reason : uint8_t {
   Source,     // what a schedule decides: see ScheduleSource
   Fault,
   Capacity,   // the check's own memory is full
-  InstructionSet,  // its instructions do not say what a proof needs (machine code)
+  InstructionSet,  // its instructions do not say what a proof needs
 };
 
 const char* reason_name(Reason reason);

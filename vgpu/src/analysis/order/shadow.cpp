@@ -11,7 +11,9 @@
 namespace vgpu {
 namespace {
 
-bool keeps_pattern(const Accessors& all, const Accessor& now) { return !all.is_of(now) || all.pattern == now.pattern; }
+bool keeps_pattern(const Accessors& all, const Accessor& now) {
+  return !all.is_of(now) || all.pattern == now.pattern || all.clock < now.everyone;
+}
 
 // The same of one of the row's words.
 void move_to_word(Accessors& all, uint32_t word) {

@@ -76,9 +76,10 @@ uint8_t order_of(const Decoded& c) {
   return order.empty() || order == "CONSTANT" ? kWeak : kStrong;
 }
 
-void announce(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes, uint8_t* const at[kWarpSize]) {
+void announce(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes, uint8_t* const at[kWarpSize],
+              RegisterValues values) {
   if (warp.deferred) warp.deferred->settle_at(warp, at, bytes);
-  if (warp.observer) notify_access(warp, i, {kind, i.variant, OrderSensitivity::Nothing, bytes, at, nullptr, 0});
+  if (warp.observer) notify_access(warp, i, {kind, i.variant, OrderSensitivity::Nothing, bytes, at, nullptr, 0, values});
 }
 
 }  // namespace vgpu::sm80

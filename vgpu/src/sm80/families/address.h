@@ -23,6 +23,7 @@ void select_address(FunctionDecoder& d, const Decoded& c, Instruction& i);
 uint8_t order_of(const Decoded& c);
 
 // Atomics that come late come before an access to the same place, and an observer is told of it.
-void announce(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes, uint8_t* const at[kWarpSize]);
+void announce(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes, uint8_t* const at[kWarpSize],
+              RegisterValues values = {});
 
 }  // namespace vgpu::sm80

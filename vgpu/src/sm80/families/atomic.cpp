@@ -13,6 +13,23 @@ namespace {
 using Op = AtomicOperation;
 using HalfPair = PackedHalves<HalfFormat, uint32_t>;
 
+template <class T> constexpr ValueType value_type() {
+  if (!std::is_arithmetic_v<T>) return ValueType::Half;
+  if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? ValueType::Float : ValueType::Double;
+  return std::is_signed_v<T> ? ValueType::Signed : ValueType::Unsigned;
+}
+
+// What an observer is told of the lanes that come.  b, c: where their operands lie.
+template <class T, Op kOp> MemoryAccess describe(const Instruction& i, uint8_t* const* at, const uint8_t* order, uint32_t count,
+                                                 const RegisterValues& b, const RegisterValues& c) {
+  MemoryAccess made = {
+      AccessKind::Atomic, i.variant, order_sensitivity_of(kOp, std::is_integral_v<T>, i.count), sizeof(T), at, order, count};
+  made.operation = kOp, made.type = value_type<T>(), made.returns_old = i.count != 0;
+  made.values = kOp == Op::CompareAndSwap ? c : b;
+  if (kOp == Op::CompareAndSwap) made.expected = b;
+  return made;
+}
+
 template <class T> T take(uint64_t bits) {
   T value;
   std::memcpy(&value, &bits, sizeof value);
@@ -34,9 +51,12 @@ template <class T, Op kOp> void perform_late(WarpContext& warp, const Instructio
     uint8_t* places[kWarpSize] = {};
     places[lane] = at;
     const uint8_t number = static_cast<uint8_t>(lane);
-    notify_access(warp, i,
-                  {AccessKind::Atomic, i.variant, order_sensitivity_of(kOp, std::is_integral_v<T>, false), sizeof(T), places,
-                   &number, 1});
+    uint64_t first[kWarpSize] = {}, second[kWarpSize] = {};
+    first[lane] = b, second[lane] = c;
+    const auto in = [](const uint64_t* lanes) {
+      return RegisterValues{{reinterpret_cast<const uint8_t*>(lanes)}, 1, sizeof *lanes};
+    };
+    notify_access(warp, i, describe<T, kOp>(i, places, &number, 1, in(first), in(second)));
   }
   T old;
   *warp.visible_writes += perform_at<T, kOp>(warp, at, b, c, old);
@@ -75,9 +95,8 @@ template <class T, Op kOp> void perform(WarpContext& warp, const Instruction& i,
   }
   if (warp.deferred) n = warp.deferred->select_arriving(warp, at, order, n);
   if (warp.observer)
-    notify_access(
-        warp, i,
-        {AccessKind::Atomic, i.variant, order_sensitivity_of(kOp, std::is_integral_v<T>, i.count), sizeof(T), at, order, n});
+    notify_access(warp, i,
+                  describe<T, kOp>(i, at, order, n, values_in(warp, i.c, sizeof(T) / 4), values_in(warp, i.e, sizeof(T) / 4)));
   bool changed = false;  // a try in vain tells nobody anything
   for (uint32_t k = 0; k < n; k++) {
     const uint32_t l = order[k];

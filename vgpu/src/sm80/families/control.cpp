@@ -10,9 +10,10 @@
 namespace vgpu::sm80 {
 namespace {
 
+// Those that are here by chance are not waited for.
 void set_barrier(WarpContext& warp, const Instruction& i) {
-  const uint32_t members = warp.active_mask;
-  write_words(warp, i.d, [=](uint32_t) { return members; });
+  const uint32_t members = warp.active_mask, *together = warp.convergence->together;
+  write_words(warp, i.d, [=](uint32_t l) { return members & together[l]; });
 }
 
 // They come together, which orders no memory: nothing is to be done.

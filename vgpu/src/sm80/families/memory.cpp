@@ -36,7 +36,10 @@ template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& warp, c
 template <class T, uint32_t kWords, Space kSpace> void store(WarpContext& warp, const Instruction& i) {
   uint8_t* at[kWarpSize];
   if (!find_addresses(warp, i, kSpace, sizeof(T) * kWords, at, true)) return;
-  if (kSpace != Space::Local) announce(warp, i, AccessKind::Write, sizeof(T) * kWords, at), ++*warp.visible_writes;
+  if (kSpace != Space::Local) {
+    announce(warp, i, AccessKind::Write, sizeof(T) * kWords, at, values_in(warp, i.c, kWords));
+    ++*warp.visible_writes;
+  }
   const uint32_t* from = words(warp, i.c);
   if (sizeof(T) == 4 && is_contiguous(warp.active_mask, at, 4 * kWords)) {
     uint32_t* to = reinterpret_cast<uint32_t*>(at[0]);
@@ -71,7 +74,8 @@ template <Space kSpace, bool kLoads> Execute access_function(std::string_view ty
 
 template <Space kSpace> bool select_load(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   select_address(d, c, i);
-  i.variant = order_of(c);
+  i.variant = order_of(c), i.result_unused = c.bits(16, 8) == kRZ;
+  if (c.modifier(77) == "CONSTANT") i.source = ScheduleSource::StaleRead;
   if (i.variant != kWeak) i.kind = InstructionKind::SchedulingPoint;
   return (i.execute = access_function<kSpace, true>(c.modifier(73))) != nullptr;
 }
@@ -142,6 +146,7 @@ template <uint32_t kBytes> void copy_async(WarpContext& warp, const Instruction&
   uint32_t offsets[kWarpSize];
   for (uint32_t l = 0; l < kWarpSize; l++) offsets[l] = base[l] + offset;
   if (!check_offsets(warp, AccessSpace::Shared, offsets, kBytes, to)) return;
+  tell_source(warp, i, ScheduleSource::AsynchronousCopy);
   warp.active_mask = all & copied;
   const bool fine = !warp.active_mask || find_addresses(warp, i, Space::Global, kBytes, from);
   if (fine && warp.active_mask) announce(warp, i, AccessKind::Read, kBytes, from);

@@ -92,9 +92,11 @@ void register_to_predicates(WarpContext& warp, const Instruction& i) {
     if (chosen >> p & 1) set_predicate(warp, i.b + 4 * p, [=](uint32_t l) { return a[l] >> p & 1; });
 }
 
-// To a uniform register: the first lane's value.
+// To a uniform register: the first lane's value.  Whose it is where they differ, nothing says.
 void first_lane(WarpContext& warp, const Instruction& i) {
-  const uint32_t value = words(warp, i.a)[__builtin_ctz(warp.active_mask)];
+  const uint32_t *all = words(warp, i.a), value = all[__builtin_ctz(warp.active_mask)];
+  if (warp.observer && (lanes_where([=](uint32_t l) { return all[l] != value; }) & warp.active_mask))
+    tell_source(warp, i, ScheduleSource::ActiveLanes);
   write_words(warp, i.d, [=](uint32_t) { return value; });
 }
 
@@ -102,14 +104,17 @@ void first_lane(WarpContext& warp, const Instruction& i) {
 void never(WarpContext& warp, const Instruction& i) { write_predicate(warp, i.vector_registers[kFirstWritten], 0); }
 
 void clock_low(WarpContext& warp, const Instruction& i) {
+  tell_source(warp, i, ScheduleSource::Clock);
   const uint32_t now = static_cast<uint32_t>(warp.clock += 8);
   write_words(warp, i.d, [=](uint32_t) { return now; });
 }
 void clock_wide(WarpContext& warp, const Instruction& i) {
+  tell_source(warp, i, ScheduleSource::Clock);
   const uint64_t now = warp.clock += 8;
   write_pairs(warp, i.d, [=](uint32_t) { return now; });
 }
 void clock_high(WarpContext& warp, const Instruction& i) {
+  tell_source(warp, i, ScheduleSource::Clock);
   const uint32_t now = static_cast<uint32_t>(warp.clock >> 32);
   write_words(warp, i.d, [=](uint32_t) { return now; });
 }

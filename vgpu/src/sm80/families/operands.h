@@ -21,6 +21,24 @@ template <class F> inline void write_words(WarpContext& warp, uint32_t at, F f) 
   assign_lanes(warp.active_mask, words(warp, at), f);
 }
 
+// `count` registers of all lanes, the first at `at`, as an observer is told of their values.
+inline RegisterValues values_in(const WarpContext& warp, uint32_t at, uint32_t count) {
+  RegisterValues made = {{}, static_cast<uint8_t>(count), 4};
+  for (uint32_t k = 0; k < count; k++) made.parts[k] = warp.frame + at + k * kRowBytes;
+  return made;
+}
+
+// A schedule may decide this result.
+inline void tell_source(const WarpContext& warp, const Instruction& i, ScheduleSource source) {
+  if (warp.observer) warp.observer->on_schedule_source(i, source);
+}
+
+// Who takes part is the same in every schedule: all that live.
+inline void check_all_together(const WarpContext& warp, const Instruction& i) {
+  if (!warp.convergence->has_all(static_cast<uint32_t>(__builtin_ctz(warp.active_mask))))
+    tell_source(warp, i, ScheduleSource::ActiveLanes);
+}
+
 // Operands may share registers with the result, so all lanes are computed before any is written.
 template <class F> inline void write_pairs(WarpContext& warp, uint32_t at, F f) {
   alignas(64) uint32_t low[kWarpSize], high[kWarpSize];

@@ -32,13 +32,15 @@ ShuffleSource shuffle_source(Shuffle how, uint32_t lane, uint32_t by, uint32_t b
 // a: the value, b: by how much, c: the bounds.
 void shuffle(WarpContext& warp, const Instruction& i) {
   const uint32_t *value = words(warp, i.a), *by = words(warp, i.b), *bounds = words(warp, i.c);
-  uint32_t made[kWarpSize], inside = 0;
+  uint32_t made[kWarpSize], inside = 0, lost = 0;
   for_each_lane(warp.active_mask, [&](uint32_t l) {
     const ShuffleSource from = shuffle_source(static_cast<Shuffle>(i.variant), l, by[l], bounds[l]);
     // A lane that takes no part has nothing to tell: what comes from there is unspecified, here the own value.
     made[l] = warp.active_mask >> from.lane & 1 ? value[from.lane] : value[l];
     inside |= uint32_t(from.fits) << l;
+    lost |= ~(warp.active_mask & warp.convergence->together[l]) >> from.lane & 1;
   });
+  if (lost) tell_source(warp, i, ScheduleSource::InactiveLane);
   for_each_lane(warp.active_mask, [&, d = words(warp, i.d)](uint32_t l) { d[l] = made[l]; });
   write_predicate(warp, i.vector_registers[kFirstWritten], inside);
 }
@@ -46,6 +48,7 @@ void shuffle(WarpContext& warp, const Instruction& i) {
 enum class Vote : uint8_t { All, Any, Equal };
 
 void vote(WarpContext& warp, const Instruction& i) {
+  check_all_together(warp, i);
   const uint32_t said = read_predicate(warp, i.e) & warp.active_mask;
   const Vote how = static_cast<Vote>(i.variant);
   const bool all = said == warp.active_mask, holds = how == Vote::All ? all : how == Vote::Any ? said != 0 : all || said == 0;
@@ -54,6 +57,7 @@ void vote(WarpContext& warp, const Instruction& i) {
 }
 
 template <class T, class F> void reduce(WarpContext& warp, const Instruction& i, F f) {
+  check_all_together(warp, i);
   const uint32_t* from = words(warp, i.a);
   T made = static_cast<T>(from[__builtin_ctz(warp.active_mask)]);
   for (uint32_t left = warp.active_mask & (warp.active_mask - 1); left; left &= left - 1)
@@ -81,6 +85,7 @@ template <class T> void reduce_max(WarpContext& warp, const Instruction& i) {
 
 // Which lanes have the same value; variant: are all of them asked for?
 template <bool kWide> void match(WarpContext& warp, const Instruction& i) {
+  check_all_together(warp, i);
   const uint32_t* a = words(warp, i.a);
   const auto value = [=](uint32_t l) { return kWide ? pair_of(a, l) : a[l]; };
   uint32_t same[kWarpSize] = {}, whole = 0;

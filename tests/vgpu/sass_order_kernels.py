@@ -1,0 +1,86 @@
+"""Kernels of test_sass_order.py.  Writes kernels/order.ptx, of which kernels/order.fatbin is the machine code:
+
+python tests/vgpu/sass_order_kernels.py && cd tests/vgpu/kernels && ptxas -arch=sm_80 order.ptx -o order.cubin &&
+fatbinary -64 --create=order.fatbin --compress-all --compress-mode=size --image3=kind=elf,sm=80,file=order.cubin
+"""
+
+import re
+from pathlib import Path
+
+import test_order
+from test_order import NEIGHBOR, OWN, OWN_SHARED, P0
+from virtual_device import SCRATCH
+
+TEXT = Path(__file__).with_name("kernels") / "order.ptx"
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 4 .b8 word[1024];\n"
+# What machine code cannot hold here: barriers of some threads, and the number of the multiprocessor.
+NOT_DECODED = {"a barrier of some", "a barrier at which some arrive", "a multiprocessor"}
+NOT_ACCEPTED = {"a maximum of floats"}  # its loop of compare-and-swap is known in PTX alone
+LOCKSTEP = {"who is active"}  # all of a warp's lanes, in every schedule
+# Lanes 0 to 15 store to shared memory, after a loop that makes ptxas branch; the others get what they stored.
+LOOP = """mov.u32 %r3, 0; NAME: st.volatile.global.u32 [%l1+512], %r3; add.u32 %r3, %r3, 1;
+setp.lt.u32 %p2, %r3, %t; @%p2 bra NAME;"""
+READ = NEIGHBOR.replace("DISTANCE", "16").replace("ld.shared", "ld.volatile.shared")
+WRITE = "st.volatile.shared.u32 [%l3], %t;"
+PARTED = f"{OWN} {OWN_SHARED} setp.lt.u32 %p1, %t, 16; mov.u32 %r2, 0; @%p1 bra LOW;"
+READ_ONLY = f"""{OWN} atom.global.add.u32 %r1, [%l1], 7; mul.wide.u32 %l2, %r1, 4; add.u64 %l2, %l1, %l2;
+ld.global.nc.u32 %r1, [%l2]; st.global.u32 [%l1+512], %r1;"""
+SHUFFLE = f"{OWN} shfl.sync.bfly.b32 %r1, %t, 1, 31, MASK; st.global.u32 [%l1], %r1;"
+# name: body, grid, block, the rule; beside the kernels of test_order.py
+INDEPENDENT = {
+    "lanes that are together": (f"{OWN} {OWN_SHARED} {WRITE} {READ} st.global.u32 [%l1], %r2;", 2, 32, None),
+    "lanes that have come together": (
+        f"{PARTED} bra JOIN; LOW: {LOOP.replace('NAME', 'A')} {WRITE} JOIN: bar.warp.sync -1;"
+        f"@%p1 bra END; {READ} END: st.global.u32 [%l1], %r2;", 2, 32, None),
+    "a shuffle": (SHUFFLE.replace("MASK", "-1"), 2, 32, None),
+    "an atomic that the leader does for all": (f"{P0} atom.global.add.u32 %r1, [%l0], 3;", 4, 64, "commuting"),
+    "a vote of all": (f"{OWN} setp.lt.u32 %p1, %t, 5; vote.sync.ballot.b32 %r1, %p1, -1;"
+                      "st.global.u32 [%l1], %r1;", 2, 32, None),
+}  # fmt: skip
+# name: body, grid, block, the reason
+DEPENDENT = {
+    "lanes that have parted": (
+        f"{PARTED} {LOOP.replace('NAME', 'A')} {READ} bra END; LOW: {LOOP.replace('NAME', 'B')} {WRITE}"
+        "END: st.global.u32 [%l1], %r2;", 1, 32, "race"),
+    "lanes of two warps": (f"{OWN} {OWN_SHARED} {WRITE} {READ.replace('16', '32')} st.global.u32 [%l1], %r2;",
+                           1, 64, "race"),
+    "who is active in a branch": (f"{OWN} setp.lt.u32 %p1, %t, 16; mov.u32 %r1, 0; @%p1 bra LOW; "
+                                  f"{LOOP.replace('NAME', 'A')} bra END; LOW: {LOOP.replace('NAME', 'B')}"
+                                  "activemask.b32 %r1; END: st.global.u32 [%l1], %r1;", 1, 32, "active_lanes"),
+    "a lane that takes no part": (f"setp.gt.u32 %p1, %t, 20; @%p1 exit; {SHUFFLE.replace('1, 31', '16, 31')}"
+                                  .replace("MASK", "-1"), 1, 32, "inactive_lane"),
+    "a cache that does not see it": (READ_ONLY, 1, 32, "stale_read"),
+    "an asynchronous copy": (f"{OWN} {OWN_SHARED} cvt.u32.u64 %r1, %l3; cp.async.ca.shared.global [%r1], [%l1], 4;"
+                             "ld.volatile.shared.u32 %r2, [%l3]; st.global.u32 [%l1+512], %r2;", 1, 32,
+                             "asynchronous_copy"),
+}  # fmt: skip
+
+
+def of_test_order(kernels):
+    return {name: one for name, one in kernels.items() if name not in NOT_DECODED | NOT_ACCEPTED | LOCKSTEP}
+
+
+ALL_INDEPENDENT = {**of_test_order(test_order.INDEPENDENT), **INDEPENDENT}
+ALL_DEPENDENT = {**DEPENDENT, **of_test_order(test_order.DEPENDENT)}
+CHECKED = {**ALL_INDEPENDENT, **ALL_DEPENDENT}  # the fault comes last: it ends the context
+
+
+def entry(name):
+    return "k_" + re.sub(r"\W+", "_", name)
+
+
+def text():
+    kernels = "".join(
+        f""".visible .entry {entry(name)}(.param .b64 p0) {{
+{SCRATCH}.reg .b32 %i, %t;
+mov.u32 %t, %tid.x; mov.u32 %i, %ctaid.x; mov.u32 %r0, %ntid.x; mad.lo.u32 %i, %i, %r0, %t;
+{body}
+}}
+"""
+        for name, (body, *_) in CHECKED.items()
+    )
+    return HEAD + kernels
+
+
+if __name__ == "__main__":
+    TEXT.write_text(text(), "utf-8")
