@@ -11,6 +11,7 @@ from traces import Hand
 
 from tfdeterminism.trace.capture.steps import Steps
 from tfdeterminism.trace.causes import trace_diff
+from tfdeterminism.trace.interpose import variables
 
 UPDATE = "ResourceScatterSub"
 
@@ -95,3 +96,16 @@ def test_where_the_edges_of_a_window_are(window: tuple[int, int] | None, said: l
     for _ in range(6):
         steps.end_step()
     assert seen == said
+
+
+def test_the_last_step_that_is_allowed_ends_the_program_from_its_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variables.STOP_AFTER, "2")
+    steps = Steps(threading.RLock(), None, lambda: None)
+    steps.on_optimizer_applied()
+    steps.on_loop_iteration()  # within a graph, which no exception may leave
+    thread = threading.Thread(target=steps.on_optimizer_applied)
+    thread.start()
+    thread.join()
+    with pytest.raises(SystemExit) as ended:
+        steps.on_call_end()
+    assert (ended.value.code, steps.last) == (0, 3)

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from traces import Hand
 
+from tfdeterminism.trace.interpose import variables
+from tfdeterminism.trace.schema.reader import load
 from tfdeterminism.trace.search.launcher import NothingRecordedError
 from tfdeterminism.trace.search.progress import Progress
 from tfdeterminism.trace.search.search import Search
@@ -307,6 +309,39 @@ def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]
     assert found["replay"]["times"] == 30
     assert found["replay"]["distinct"] > 1
     assert re.search(r"\[2/\d+\] run 2, digests of weights, about \d+ (s|min) left", progress)
+
+
+ENDLESS = {
+    "tf2.0": """
+import numpy as np
+import tensorflow as tf
+model = tf.keras.Sequential([tf.keras.layers.Dense(3, input_shape=(4,))])
+model.compile("adam", "mse")
+model.fit(np.ones((64, 4), "f"), np.ones((64, 3), "f"), epochs=10**6, verbose=0, batch_size=8)
+""",
+    "torch2.13": """
+import torch
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+while True:
+    optimizer.zero_grad()
+    model(torch.ones(3, 4)).sum().backward()
+    optimizer.step()
+""",
+}
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("environment", ENDLESS)
+def test_a_run_ends_after_so_many_steps(
+    environment: str, tf_python: Callable[[str], Path], torch_python: Path, tmp_path: Path
+) -> None:
+    program, out = tmp_path / "endless.py", tmp_path / "trace"
+    program.write_text(ENDLESS[environment])
+    python = torch_python if environment.startswith("torch") else tf_python(environment)
+    command = [python, "-m", "tfdeterminism.trace", "run", "--level", "weights", "--out", out, "--", program]
+    subprocess.run(command, env={**environ(), variables.STOP_AFTER: "5"}, check=True, timeout=300)
+    assert load(str(out / "trace-0.tfdt")).end["steps"] == 5
 
 
 @pytest.mark.tensorflow

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
+
+import weekly
 
 PROGRAM = """import torch
 
@@ -27,7 +28,7 @@ def test_the_op_of_a_pytorch_program_is_named(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(PROGRAM, "utf-8")
     options = ["--device", "vgpu", "--json", "--max-runs", "2"]
-    options += [] if os.environ.get("TFDET_TESTS") == "all" else ["--trace-only"]  # the proof takes three minutes more
+    options += [] if weekly.ALL else ["--trace-only"]  # the proof takes three minutes more
     command = ["locate", "torch2.14", *options, "--", str(program)]
     done = subprocess.run([sys.executable, "-m", "tfdet", *command], capture_output=True, text=True, timeout=1200)
     assert done.returncode == 1, done.stderr

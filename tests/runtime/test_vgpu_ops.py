@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import weekly
 
 from tfdet.base.paths import find_project
 from tfdet.engines.venv import VenvEngine
@@ -99,7 +100,7 @@ def test_what_a_closed_library_would_compute_is_unsupported_by_its_name(
     assert all("cudnnPoolingForward" in record["error"]["message"] for record in records)
 
 
-@pytest.mark.skipif(os.environ.get("TFDET_TESTS") != "all", reason="once a week; test_minimize_schedule.py is shorter")
+@weekly.ONLY  # test_minimize_schedule.py is shorter
 def test_a_difference_comes_down_to_two_atomics(tmp_path: Path) -> None:
     """Of two warps, for a column has one addend in each: their exchange changes the bytes of a real program."""
     project = find_project()

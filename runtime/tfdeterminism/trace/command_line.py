@@ -100,6 +100,8 @@ def locate(argv):
                         help="then run it with the advice applied: does it repeat itself, and how long does it take?")
     parser.add_argument("--trace-only", action="store_true",
                         help="compare traces only: take no kind of nondeterminism away to prove the cause")
+    parser.add_argument("--steps", type=_parse_step_count, metavar="N",
+                        help="end each run after so many training steps")
     parser.add_argument("--vary-env", type=_parse_vary, metavar="NAME=VALUE,VALUE...",
                         help="an environment variable that each run gets with the next of these values")
     parser.add_argument("--json", action="store_true", help="for machines")
@@ -113,6 +115,12 @@ def _parse_vary(text):
     if not name or "," not in values:
         raise argparse.ArgumentTypeError("{} is not NAME=VALUE,VALUE".format(text))
     return name, values.split(",")
+
+
+def _parse_step_count(text):
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError("{} is no number of steps: one at least".format(text))
+    return int(text)
 
 
 def _parse_run_count(text):

@@ -41,6 +41,9 @@ def locate(
         bool,
         typer.Option("--trace-only", help="compare traces only: do not prove the cause by runs in which it is pinned"),
     ] = False,
+    steps: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="end each run after N training steps; default: run it whole")
+    ] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the report as one HTML page")] = None,
     traces: Annotated[
         bool, typer.Option("--traces", help="compare recorded traces: the arguments are trace files")
@@ -57,7 +60,7 @@ def locate(
         found = search.compare(words)
     else:
         project, matrix = load_project()
-        ask = search.parse_request(matrix, words, python, device, max_runs, fix, cpu_fallbacks, trace_only)
+        ask = search.parse_request(matrix, words, python, device, max_runs, fix, cpu_fallbacks, trace_only, steps)
         found = search.locate(project, matrix, ask)
     if html:
         locate_page.write_html(found, html)

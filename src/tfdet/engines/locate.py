@@ -307,6 +307,7 @@ class LocateRequest:
     fix: bool = False
     cpu_fallbacks: bool = False
     trace_only: bool = False
+    steps: int | None = None
 
 
 def parse_request(
@@ -318,6 +319,7 @@ def parse_request(
     fix: bool = False,
     cpu_fallbacks: bool = False,
     trace_only: bool = False,
+    steps: int | None = None,
 ) -> LocateRequest:
     """From the words of the command line: [ENV] PROGRAM ARGS."""
     environment = words[0] if words and words[0] in matrix.environments else None
@@ -330,13 +332,14 @@ def parse_request(
         raise UsageError(f"{program[0]} not found", "Pass the program as you would to Python.")
     if cpu_fallbacks and not matrix.devices.find_by_cli_name(device).virtual:
         raise UsageError("--cpu-fallbacks requires --device vgpu", "Add --device vgpu, or leave out --cpu-fallbacks.")
-    return LocateRequest(program, environment, python, device, runs, fix, cpu_fallbacks, trace_only)
+    return LocateRequest(program, environment, python, device, runs, fix, cpu_fallbacks, trace_only, steps)
 
 
 def locate(project: Project, matrix: Matrix, ask: LocateRequest) -> LocateResult:
     """Run the debug tool; its progress goes to standard error."""
     command = [_interpreter(project, matrix, ask), "-m", "tfdeterminism.trace", "locate", "--json"]
     command += ["--max-runs", str(ask.runs), *["--fix"] * ask.fix, *["--trace-only"] * ask.trace_only]
+    command += [] if ask.steps is None else ["--steps", str(ask.steps)]
     environ = dict(os.environ)
     if matrix.devices.find_by_cli_name(ask.device).virtual:
         environ = vgpu.environ(vgpu.library_folder(project), SCHEDULES[0], cpu_fallbacks=ask.cpu_fallbacks)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import weekly
 
 from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
@@ -56,7 +57,7 @@ def test_the_gpu_op_of_pytorchs_quickstart_is_seen_to_differ_and_to_be_mended(ch
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("onednn", ["0", "1"])
+@pytest.mark.parametrize("onednn", [pytest.param("0", marks=weekly.ONLY), "1"])
 def test_it_ends_well_whichever_kernels_the_cpu_has(
     tf_python: Callable[[str], Path], tmp_path: Path, onednn: str
 ) -> None:

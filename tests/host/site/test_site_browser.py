@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import weekly
 from axe_playwright_python.sync_playwright import Axe
 from browser import needs_browser
 from playwright.sync_api import Browser, BrowserContext, Page, expect
@@ -90,7 +91,7 @@ def test_no_column_is_cut_on_a_desktop(site: Path, window: Callable[..., Browser
         page.close()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(900, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(900, "light"), pytest.param(390, "dark", marks=weekly.ONLY)])
 def test_everybody_can_read_it(site: Path, window: Callable[..., BrowserContext], width: int, scheme: str) -> None:
     """Axe finds nothing serious: names, roles, contrast, keyboard."""
     context = window(width, scheme)

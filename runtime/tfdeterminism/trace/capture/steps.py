@@ -1,18 +1,23 @@
 """Where a training step ends: where the program says so, or else where its optimizers and gradients do."""
 
+import threading
+
+from ..interpose import variables
 from . import pool_tasks
 
 
 class Steps(object):
     """window: (first, end) of the steps to record, or None for all. lock: the recorder's; ended(): called with it
     held at the end of each step. Thread-safe: a task ends no step, and all that it does is of the one in which it was
-    begun, see the tasks module."""
+    begun, see the tasks module. The program is ended once its main thread has taken as many steps as
+    variables.STOP_AFTER allows: SystemExit is raised where the last one ends."""
 
     def __init__(self, lock, window, ended):
         self.window = window
         self._lock = lock
         self._ended = ended
         self._at_edge = []
+        self._most = variables.steps_allowed()
         self.reset()
 
     def reset(self):
@@ -50,9 +55,14 @@ class Steps(object):
             if self._manual or not self.last:
                 self._advance()
             self._manual = True
+        self._stop_after_last()
 
     def on_optimizer_applied(self):
         """An optimizer has updated its variables, and the caller is back in Python."""
+        self._end_by_optimizer()
+        self._stop_after_last()
+
+    def _end_by_optimizer(self):
         if pool_tasks.current_task() is not None:
             return
         with self._lock:
@@ -69,11 +79,12 @@ class Steps(object):
             if self._gradient and not self._applied and not self._manual:
                 self._advance()
             self._gradient = True
+        self._stop_after_last()
 
     def on_loop_iteration(self):
         """One iteration of a loop in a graph that holds a training step has run."""
         self._ends = self._ends and pool_tasks.current_task() is not None
-        self.on_optimizer_applied()
+        self._end_by_optimizer()  # the graph goes on: no exception may leave it
 
     def on_function_run(self):
         """A graph function that holds a training step has run; the step ends with the outermost call."""
@@ -84,7 +95,13 @@ class Steps(object):
         """An outermost call of a graph function has ended."""
         if self._ends and pool_tasks.current_task() is None:
             self._ends = False
-            self.on_optimizer_applied()
+            self._end_by_optimizer()
+        self._stop_after_last()
+
+    def _stop_after_last(self):
+        is_main = threading.current_thread() is threading.main_thread() and pool_tasks.current_task() is None
+        if self._most is not None and self.last >= self._most and is_main:
+            raise SystemExit(0)
 
     def _advance(self):
         if self.window is not None and self.last == self.window[1] - 1:

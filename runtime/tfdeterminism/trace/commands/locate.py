@@ -31,7 +31,8 @@ def main(arguments=None, out=None):
     if not program:
         return command_line.print_error("no program is named", "locate -- train.py ARGS")
     folder, made = os.path.abspath(options.keep_traces or os.curdir), None
-    search = Locate(program, options.max_runs, Schedules(*options.vary_env or ()), options.fix, options.trace_only)
+    search = Locate(program, options.max_runs, Schedules(*options.vary_env or ()), options.fix, options.trace_only,
+                    options.steps)
     try:
         if options.keep_traces:
             os.makedirs(folder)

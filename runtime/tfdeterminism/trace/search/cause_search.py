@@ -86,7 +86,7 @@ class CauseSearch(object):
         """Before hours pass: how long it will take."""
         if seconds > _LONG_RUN:
             self._progress.print_line(
-                "  a run takes {:.0f} min, and a proof about {} runs: let the program train for fewer steps".format(
+                "  a run takes {:.0f} min, a proof about {} runs: --steps N ends each after N training steps".format(
                     seconds / 60, _RUNS_OF_A_PROOF))
 
     def _compare(self):

@@ -52,7 +52,8 @@ class InterposedRuns(object):
         traces = os.path.join(self._out, "traces")
         os.makedirs(self._out)
         environment = self._environment(pins or {}, vary or {})
-        options = ["--out", traces, "--level", "none"]
+        level = "none" if self._launcher.steps is None else "weights"  # steps are counted from there on
+        options = ["--out", traces, "--level", level]
         self._progress.begin_run("run {}, {}".format(self.count, what))
         began, failed = time.time(), None
         try:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from .. import backends, errors
+from ..interpose import variables
 
 _TAIL = 12  # lines of a failed program that are shown
 _CPU_FALLBACK = re.compile(r"vgpu: (\w+) is computed by a CPU fallback")
@@ -34,11 +35,14 @@ class DeviceUnusedError(ProgramFailedError):
 class Launcher(object):
     """Runs the user's program.
 
-    program: its argv; folder: where its output goes; cwd: where it runs, None for here. fallback_calls: calls of
-    vendor libraries that the virtual GPU computed on the CPU.
+    program: its argv; folder: where its output goes; cwd: where it runs, None for here; steps: training steps after
+    which each run is ended, None for none. fallback_calls: calls of vendor libraries that the virtual GPU computed on
+    the CPU.
     """
 
-    def __init__(self, program, folder, cwd=None):
+    def __init__(self, program, folder, cwd=None, steps=None):
+        self.steps = steps
+        self._always = {} if steps is None else {variables.STOP_AFTER: str(steps)}
         self.fallback_calls = set()
         self._program, self._cwd = program, cwd
         self._log = os.path.join(folder, "output.txt")
@@ -50,7 +54,8 @@ class Launcher(object):
         command = [sys.executable, "-m", errors.MODULE, "run"] + options + ["--"] + self._program
         with io.open(self._log, "wb") as output:
             child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                     env=_merged_environ(environment), cwd=self._cwd, preexec_fn=prepare)
+                                     env=_merged_environ(dict(self._always, **(environment or {}))), cwd=self._cwd,
+                                     preexec_fn=prepare)
             with _terminating(child):
                 code = _wait(child, limit)
         self._read_log(self._log)

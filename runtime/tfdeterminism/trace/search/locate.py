@@ -23,12 +23,13 @@ _FIRST_PLANNED = 12  # runs that a program with one cause takes
 class Locate(object):
     """One search. program: argv of the user's program; runs: at most so many while none
     differ; schedules: a schedules.Schedules; fix: is the fix to be tried?; trace_only: compare traces, and pin
-    nothing."""
+    nothing; steps: training steps after which each run is ended, None for none."""
 
-    def __init__(self, program, runs=5, schedules=None, fix=False, trace_only=False):
+    def __init__(self, program, runs=5, schedules=None, fix=False, trace_only=False, steps=None):
         self._program, self._runs, self._fix = program, runs, fix
         self._folder = ""
         self._schedules, self._trace_only = schedules or Schedules(), trace_only
+        self._steps = steps
         self._progress = Progress(_FIRST_PLANNED)
         self._copy = None  # type: ProgramCopy | None
         self._cause_search = None  # type: CauseSearch | None
@@ -107,7 +108,8 @@ class Locate(object):
         return found
 
     def _launcher(self, copy):
-        return Launcher(copy.program, self._folder, copy.cwd)
+        program, cwd = (self._program, None) if copy is None else (copy.program, copy.cwd)
+        return Launcher(program, self._folder, cwd, self._steps)
 
     def _with_traces(self, found):
         if found.verdict == SAME and found.compared == WEIGHTS and not self._schedules:
@@ -118,6 +120,8 @@ class Locate(object):
         else:
             result = self._whole_search(found)
         result.set_interventions(found)
+        if self._steps is not None:
+            result.findings.append("each run was ended after {} training steps".format(self._steps))
         return result
 
     def _whole_search(self, found):
@@ -132,16 +136,16 @@ class Locate(object):
             return result
 
     def _search(self, schedules, fix):
-        program, launcher = self._program, None
+        program = self._program
         if self._copy is not None:
             self._copy.restore()
-            program, launcher = self._copy.program, self._launcher(self._copy)
+            program = self._copy.program
         return Search(
             program,
             self._folder,
             self._runs,
             progress=self._progress,
-            launcher=launcher,
+            launcher=self._launcher(self._copy),
             schedules=schedules,
             fix=fix,
         )
