@@ -294,6 +294,29 @@ print(open("/proc/sys/kernel/random/uuid").read(), subprocess.check_output(["dat
     ]
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        "await asyncio.gather(*[one(n) for n in range(9)])",
+        "await asyncio.wait([asyncio.create_task(one(n)) for n in range(9)])",
+    ],
+)
+def test_asyncio_tasks_are_pinned_at_the_line_that_starts_them(start: str, runner: Any) -> None:
+    program = runner(f"""
+import asyncio, os
+found = []
+async def one(number):
+    await asyncio.sleep(os.urandom(1)[0] / 5000)
+    found.append(number)
+async def main():
+    {start}
+asyncio.run(main())
+print(found)
+""")
+    assert len(program.printed(3)) > 1
+    assert program.printed(2, pins={"completion": ["main.py:7"]}) == {str(list(range(9))) + "\n"}
+
+
 @pytest.mark.parametrize("before", [None, "5"])
 def test_a_file_outside_the_folder(before: str | None, tmp_path: Path) -> None:
     cache = tmp_path / "cache"

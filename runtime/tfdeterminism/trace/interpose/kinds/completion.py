@@ -2,7 +2,7 @@
 
 Pinned: results come in the order of submission, and what is started runs to its end before its starter goes on,
 unless it waits itself. Varied: threads, processes and tasks begin later by chance, and threads change often.
-Cannot be pinned: threads of C++ code, asyncio tasks that append, who of a pool takes which task.
+Cannot be pinned: threads of C++ code, tasks of an asyncio.TaskGroup, who of a pool takes which task.
 Example: ``for future in as_completed(futures)``.
 """
 
@@ -20,6 +20,7 @@ _NANOSLEEP = ("230", "35")  # numbers of system calls on x86-64: a child that sl
 _PATIENCE = 0.3  # seconds without work after which a thread counts as one that waits
 _LONGEST = 600.0  # seconds that one start is waited for
 _POOL_WAIT = 10  # seconds that a pool's task is waited for
+_TASK_WAIT = 2.0  # seconds that an asyncio task is waited for: it may wait for a later one
 _DELAYS = (0.0, 0.0, 0.02, 0.06)  # seconds, of varied starts
 _SHORT_INTERVAL = 1e-5  # seconds that a thread of a varied run computes at a stretch
 _clock, _sleep, _listdir = time.monotonic, time.sleep, os.listdir
@@ -41,7 +42,7 @@ class Completion(Kind):
 
     def open(self):
         self._sleepers = 0
-        self._starts = 0
+        self._starts, self._last_task = 0, None
         time.sleep = self._counted_sleep
         if self.seed is not None:
             sys.setswitchinterval(_SHORT_INTERVAL)
@@ -170,7 +171,31 @@ class Completion(Kind):
         def in_order(place, original, fs, **kwargs):
             return iter([module.ensure_future(one) for one in fs])
 
+        def gathered(place, original, *coroutines, **kwargs):
+            async def in_turn():
+                tasks = []
+                for one in coroutines:
+                    tasks.append(module.ensure_future(one))
+                    await module.wait(tasks[-1:], timeout=_TASK_WAIT)
+                return await original(*tasks, **kwargs)
+
+            return module.ensure_future(in_turn())
+
+        def created(place, original, coroutine, **kwargs):
+            before, self._last_task = self._last_task, None
+
+            async def after_the_last():
+                if before is not None and not before.done():
+                    await module.wait([before], timeout=_TASK_WAIT)
+                return await coroutine
+
+            self._last_task = original(after_the_last(), **kwargs)
+            return self._last_task
+
         self.replace(module, "as_completed", in_order, nothing)
+        self.replace(module, "gather", gathered, nothing, unless=self.is_called_by_library)
+        if hasattr(module, "create_task"):
+            self.replace(module, "create_task", created, nothing, unless=self.is_called_by_library)
 
     def order_argument(self, owner, method, argument):
         """A method whose results come as they are ready if `argument` is false."""
