@@ -16,7 +16,7 @@ import argparse  # noqa: E402
 import traceback  # noqa: E402
 import warnings  # noqa: E402
 
-from tfdet_common import parent_death  # noqa: E402
+from tfdet_common import parent_death, virtual_gpu  # noqa: E402
 from tfdet_common.defaults import MAX_COUNT, RUN_DEFAULTS, RunParameters  # noqa: E402
 
 from . import devices, frameworks  # noqa: E402
@@ -45,6 +45,10 @@ def main(argv=None):
 
 def _checked(arguments):
     device = devices.by_cli_name(arguments.device)
+    try:
+        device.choose(devices.DeviceChoices(tuple(arguments.schedule), arguments.cpu_fallbacks, arguments.code))
+    except ValueError as error:
+        return _report_error(2, str(error))
     device.initialize()
     warnings.simplefilter("ignore")  # of old frameworks on newer NumPys
     from tfdet_common.journal import Journal, JournalUnusableError
@@ -173,6 +177,12 @@ def _parse(argv):
     parser.add_argument("--prove", action="store_true",
                         help="let the device prove that no order of execution changes the results ({})".format(
                             ", ".join(device.cli_name for device in devices.ALL if device.can_prove)))
+    parser.add_argument("--schedule", action="append", default=[],
+                        help="run under this schedule of the vgpu, after the reference; may be repeated")
+    parser.add_argument("--code", choices=virtual_gpu.CODES,
+                        help="what the vgpu runs where a build has both PTX and machine code (default: its own)")
+    parser.add_argument("--cpu-fallbacks", action="store_true",
+                        help="compute calls of vendor libraries on the CPU on the vgpu; the records are no evidence")
     parser.add_argument("--resume-from-any-machine", action="store_true",
                         help="skip the cases that another machine has finished in these records")
     parser.add_argument("--out", default=_default_out(), help="file for the records")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ziglang
 from fleets import ROOT
 
 ARGUMENTS = ["--tfdet", "--tfdet-framework", "bare", "--tfdet-repeats", "5"]
@@ -16,3 +17,17 @@ ENVIRON = {**os.environ, "TFDET_FRAMEWORKS": str(ROOT / "tests" / "meta" / "fram
 def run_session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *words]
     return subprocess.run(command, cwd=folder, env=ENVIRON, capture_output=True, text=True)
+
+
+def run_in(python: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Its own packages come first, as in a user's environment."""
+    ours = [str(ROOT / "src"), str(ROOT / "runtime"), *(path for path in sys.path if "site-packages" in path)]
+    start = f"import sys; sys.path += {ours!r}; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    compiler = folder / "compiler"
+    if not compiler.exists():  # what `pip install ziglang` gives the interpreter that builds the virtual GPU
+        compiler.mkdir()
+        (compiler / "ziglang").symlink_to(Path(ziglang.__file__).parent)
+    return subprocess.run(
+        [python, "-c", start, "-p", "no:cacheprovider", "-rA", *words], cwd=folder,
+        env={**os.environ, "TFDET_ROOT": str(ROOT), "PYTHONPATH": str(compiler)}, capture_output=True, text=True,
+    )  # fmt: skip

@@ -44,7 +44,7 @@ def test_what_a_device_adds_to_its_name_is_not_asked_for(path):
         {"device": device},
         [report, dict(REPORT, codes=["sass", "ptx"])],
         {},
-        lambda schedules, codes: {"schedules": schedules, "code": codes},
+        lambda schedules, codes, calls: {"schedules": schedules, "code": codes},
     )
     assert found["device"] == dict(device, details={"schedules": ["reverse"], "code": ["ptx", "sass"]})
     Journal(path).add(found)

@@ -17,7 +17,9 @@ from .settings import SolutionSettings
 from .snapshot import Snapshot, max_difference
 
 if TYPE_CHECKING:  # for type comments alone
-    from ..frameworks.base import Framework  # noqa: F401
+    from ..devices.base import Device  # noqa: F401
+    from ..frameworks.base import Framework, Runner  # noqa: F401
+    from .case_builder import Computation  # noqa: F401
     from .fork_server import ChildJob  # noqa: F401
 
 REFERENCE = "reference"  # written by process 0, read by the others
@@ -81,7 +83,7 @@ def _run_case(job, directory):
     report = {"differed": [], "outputs": [], "schedules": [], "digests": [], "seconds": [], "ulp": 0, "absolute": 0.0}
     if computation.launch:
         report["library"] = launchers.load(computation.launch.launcher).join(framework)
-    runner = _runner(job, computation, settings)
+    runner = make_runner(framework, device, computation, job.case.mode, settings)
     _check_same_inputs(runner.inputs(), job.process_index, os.path.join(directory, "inputs"))
     reference_path = os.path.join(directory, REFERENCE)
     if job.process_index == 0:
@@ -106,7 +108,7 @@ def _run_case(job, directory):
         _write_report(dict(report, whole=True), job, directory)  # so that it survives a profiler that kills the process
         report["kernels"] = framework.kernels(runner.run)
     _check_device_complete(device)
-    report["codes"] = device.codes()
+    report["codes"], report["fallback_calls"] = device.codes(), device.fallback_calls()
     return report
 
 
@@ -129,10 +131,12 @@ def _check_device_complete(device):
         raise UnsupportedError(unsupported)
 
 
-def _runner(job, computation, settings):
-    if job.case.mode == HOST_MODE:
+def make_runner(framework, device, computation, mode, settings):
+    # type: (Framework, Device, Computation, str, SolutionSettings) -> Runner
+    """The Runner of a case's computation."""
+    if mode == HOST_MODE:
         return Host(computation, settings)
-    return job.target.framework.prepare(computation, job.case.mode, job.target.device.name, settings)
+    return framework.prepare(computation, mode, device.name, settings)
 
 
 def _first_run(runner, job, settings):

@@ -256,8 +256,12 @@ class Suite(object):
                     determinism_environment=determinism_environment(self.plan.solutions[solution]))
 
     def _same_method(self, records):
-        """Those with a proof if this run proves, else those without; what gave no result has none in any case."""
-        return (record for record in records if record["error"] or bool(record.get("proof")) == self.options.proves)
+        """Those of the code that this run chose; with a proof if it proves, else those without one.
+
+        What gave no result has no proof in any case.
+        """
+        chosen = (one for one in records if self.target.device.is_chosen(one["device"].get("details") or {}))
+        return (record for record in chosen if record["error"] or bool(record.get("proof")) == self.options.proves)
 
     def _other_machine_record(self, item):
         """The record of a machine that ran this case under all solutions: a control is valid on its machine only."""

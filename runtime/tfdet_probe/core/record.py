@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # for type comments alone
     from typing import Callable  # noqa: F401
 
 
-def build_record(key, reports, provenance, details=lambda schedules, codes: None):
+def build_record(key, reports, provenance, details=lambda schedules, codes, fallback_calls: None):
     # type: (dict, list[dict], dict, Callable) -> dict
     """Build a record from the reports of the processes of one case.
 
@@ -26,7 +26,8 @@ def build_record(key, reports, provenance, details=lambda schedules, codes: None
     record = dict(key, schema=SCHEMA)
     record.update(provenance)
     record.update(_statistics(reports))
-    more = details(_listed(reports, "schedules"), sorted(set(_listed(reports, "codes"))))
+    codes, calls = (sorted(set(_listed(reports, name))) for name in ("codes", "fallback_calls"))
+    more = details(_listed(reports, "schedules"), codes, calls)
     if more:
         record["device"] = dict(key["device"], details=more)
     record["checksum"] = checksum(record)

@@ -1,6 +1,6 @@
 """The kinds of device, one file each; no other part of the probe depends on the kind."""
 
-from .base import Device  # noqa: F401  # of a type comment
+from .base import Device, DeviceChoices  # noqa: F401
 from .cpu import Cpu
 from .nvidia import Nvidia
 from .vgpu import Vgpu

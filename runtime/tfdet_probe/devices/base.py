@@ -1,5 +1,6 @@
 """The interface of a kind of device.  A new kind is a file in this folder and an entry in devices.ALL."""
 
+import collections
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for type comments alone
@@ -11,6 +12,13 @@ if TYPE_CHECKING:  # for type comments alone
 
 class ContentionError(Exception):
     """The device cannot be kept busy."""
+
+
+# What a caller may ask of a kind of device.  schedules: one for each run, in turn; none: the device's own.
+# cpu_fallbacks: compute calls of vendor libraries on the CPU; the records are then no evidence.  code: of
+# virtual_gpu.CODES, where a container has both; None: the device's default.
+DeviceChoices = collections.namedtuple("DeviceChoices", "schedules cpu_fallbacks code")
+NO_CHOICES = DeviceChoices((), False, None)
 
 
 class Device(object):
@@ -36,6 +44,17 @@ class Device(object):
     def name(self):
         # type: () -> str
         return self.placement + ":0"
+
+    def choose(self, choices):
+        # type: (DeviceChoices) -> None
+        """Take what the caller asks of this kind of device; called once, before initialize().
+
+        Raises:
+            ValueError: this kind has no such choice.
+        """
+        if choices != NO_CHOICES:
+            raise ValueError("the device {} has no schedules, no CPU fallbacks and no choice of code".format(
+                self.cli_name))
 
     def initialize(self):
         # type: () -> None
@@ -69,11 +88,21 @@ class Device(object):
         """The kinds of code that kernels of this process ran, if the device has a choice."""
         return []
 
-    def details(self, schedules, codes=()):
-        # type: (list[str], Sequence[str]) -> dict[str, object] | None
+    def is_chosen(self, details):
+        # type: (dict[str, object]) -> bool
+        """Were these details of a record made under the choices of this run?"""
+        return True
+
+    def fallback_calls(self):
+        # type: () -> list[str]
+        """The calls of vendor libraries that were computed on the CPU in this process, if the caller chose that."""
+        return []
+
+    def details(self, schedules, codes=(), fallback_calls=()):
+        # type: (list[str], Sequence[str], Sequence[str]) -> dict[str, object] | None
         """Fields of the record's device beside its model.
 
-        schedules: of the runs that differed.  codes: what codes() told in any process.
+        schedules: of the runs that differed.  codes, fallback_calls: what these functions told in any process.
         """
 
     def enable_proofs(self):

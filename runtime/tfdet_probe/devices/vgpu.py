@@ -10,13 +10,24 @@ import sys
 import tempfile
 
 from tfdet_common import order_report
-from tfdet_common.virtual_gpu import AXIS_VARIABLES, CODE, CPU_FALLBACKS, FOLDER, NAME, environ
+from tfdet_common.virtual_gpu import (
+    AXIS_VARIABLES,
+    CHOSEN_CODE,
+    CODE,
+    CPU_FALLBACKS,
+    FOLDER,
+    NAME,
+    SCHEDULES,
+    environ,
+    is_schedule,
+)
 
-from .base import Device
+from .base import NO_CHOICES, Device
 
 _LIBRARY = "libcuda.so.1"
 _REFERENCE = "serial"
 _MAX_SCHEDULES = 8  # that a record lists
+_MAX_CALLS = 64  # of vendor libraries, that a record lists
 
 
 class Vgpu(Device):
@@ -26,15 +37,25 @@ class Vgpu(Device):
     unavailable_advice = ("Use `tfdet run --device vgpu`, which builds it, or an image that `tfdet build` created on a "
                           "host with a C++ compiler.")
 
+    def choose(self, choices):
+        unknown = [one for one in choices.schedules if not is_schedule(one)]
+        if unknown:
+            raise ValueError("schedule {!r} not found: {}".format(unknown[0], SCHEDULES))
+        self._choices = choices
+
     def initialize(self):
         """Restart the process with the virtual GPU's libraries first in LD_LIBRARY_PATH, which the loader reads once.
 
         Whatever the caller has set, a record says all that changes its bits: there are no CPU fallbacks, since a call
-        of a vendor library is not supported here, and placement, number of multiprocessors and the choice of code are
-        the default.
+        of a vendor library is not supported here, and the choice of code is the default, unless choose() asks for
+        something else; placement and number of multiprocessors are the default.
         """
         for name in (CPU_FALLBACKS, CODE) + AXIS_VARIABLES:
             os.environ.pop(name, None)
+        if self._choices.cpu_fallbacks:
+            os.environ[CPU_FALLBACKS] = "all"
+        if self._choices.code:
+            os.environ[CODE] = self._choices.code
         folder = _folder()
         restarted = os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] == folder
         if restarted or not os.path.exists(os.path.join(folder, _LIBRARY)):
@@ -50,7 +71,7 @@ class Vgpu(Device):
         return {"kind": self.kind, "model": "vgpu-sm" + (visible[0]["compute_capability"] or "").replace(".", "")}, {}
 
     def before_run(self, number):
-        schedule = _schedule(number)
+        schedule = self._schedule(number)
         if _library().vgpu_set_schedule(schedule.encode("ascii")):
             raise ValueError("the virtual GPU does not know the schedule {}".format(schedule))
         return schedule
@@ -58,12 +79,28 @@ class Vgpu(Device):
     def codes(self):
         return _library().vgpu_codes().decode("ascii").split()
 
-    def details(self, schedules, codes=()):
+    def _schedule(self, number):
+        """The schedule of the n-th run: the reference, then the chosen ones in turn, if any are."""
+        chosen = self._choices.schedules
+        return chosen[(number - 1) % len(chosen)] if number and chosen else _schedule(number)
+
+    def fallback_calls(self):
+        return _library().vgpu_fallback_calls().decode("ascii").split() if self._choices.cpu_fallbacks else []
+
+    def details(self, schedules, codes=(), fallback_calls=()):
         with open(os.path.join(_folder(), "sources")) as digest:
             found = {"sources": digest.read().strip(), "reference": _REFERENCE, "schedules": schedules[:_MAX_SCHEDULES]}
+        if self._choices.cpu_fallbacks:  # of no kind's details: such a record is never evidence
+            found["cpu_fallbacks"] = list(fallback_calls)[:_MAX_CALLS]
+        if self._choices.code:
+            found[CHOSEN_CODE] = self._choices.code
         return dict(found, code=codes) if codes else found
 
+    def is_chosen(self, details):
+        return details.get(CHOSEN_CODE) == self._choices.code
+
     def __init__(self):
+        self._choices = NO_CHOICES
         self._report = ""  # the file that the device appends to, if it proves
 
     def enable_proofs(self):
@@ -101,5 +138,6 @@ def _schedule(number):
 
 def _library():
     library = ctypes.CDLL(_LIBRARY)
-    library.vgpu_unsupported_calls.restype = library.vgpu_codes.restype = ctypes.c_char_p
+    for text in (library.vgpu_unsupported_calls, library.vgpu_codes, library.vgpu_fallback_calls):
+        text.restype = ctypes.c_char_p
     return library

@@ -5,6 +5,7 @@ The probe runs each module in a process of its own, like an environment's suite 
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 from unittest import TestCase
 
 import pytest
+
+from tfdet_common.defaults import MAX_COUNT, RUN_DEFAULTS
+from tfdet_common.virtual_gpu import SCHEDULES, is_schedule
 
 if TYPE_CHECKING:
     from tfdet.matrix.load import Matrix
@@ -47,19 +51,43 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="KEY",
         help="solution to run under (repeatable; default: none)",
     )
+    group.addoption(
+        "--tfdet-schedules",
+        type=_count,
+        metavar="N",
+        help="run under N schedules of the vgpu, in one process, instead of repeats and processes",
+    )
+    group.addoption(
+        "--tfdet-schedule",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run under this schedule of the vgpu, such as random:4, which a failure has named (repeatable)",
+    )
+    group.addoption(
+        "--tfdet-cpu-fallbacks",
+        action="store_true",
+        help="on the vgpu, compute calls of cuBLAS and cuDNN on the CPU: never evidence about NVIDIA's libraries",
+    )
     group.addoption("--tfdet-framework", metavar="NAME", help="framework (default: the one that the module imports)")
     group.addoption(
         "--tfdet-repeats", type=int, default=10, metavar="N", help="repeats of a case in one process (default: 10)"
     )
     group.addoption("--tfdet-processes", type=int, default=2, metavar="N", help="fresh processes per case (default: 2)")
+    group.addoption(
+        "--tfdet-timeout",
+        type=float,
+        default=RUN_DEFAULTS.seconds,
+        metavar="SECONDS",
+        help=f"time limit of each process of a case (default: {RUN_DEFAULTS.seconds:g})",
+    )
     group.addoption("--tfdet-out", type=Path, metavar="FOLDER", help="write the records to FOLDER, one file per module")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("--tfdet"):
         return
-    if config.getoption("--tfdet-prove"):
-        config.option.tfdet_device, config.option.tfdet_repeats, config.option.tfdet_processes = "vgpu", 1, 1
+    _set_runs(config)
     shared = getattr(config, "workerinput", {}).get("tfdet")
     if config.getoption("--tfdet-device") == "vgpu" and not config.option.collectonly:
         _preload_virtual_gpu()
@@ -69,6 +97,27 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(made.cleanup)
         shared = made.name
     config.stash[_SHARED] = Path(shared)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) <= MAX_COUNT:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of schedules, from 1 to {MAX_COUNT}")
+    return int(text)
+
+
+def _set_runs(config: pytest.Config) -> None:
+    """How often, and where, by the options that say it in other words."""
+    option = config.option
+    if option.tfdet_prove:
+        option.tfdet_device, option.tfdet_repeats, option.tfdet_processes = "vgpu", 1, 1
+    number = len(option.tfdet_schedule) or option.tfdet_schedules
+    if option.tfdet_device != "vgpu" and (number or option.tfdet_cpu_fallbacks):
+        word = "--tfdet-schedule" if number else "--tfdet-cpu-fallbacks"
+        raise pytest.UsageError(f"{word} requires --tfdet-device vgpu")
+    if unknown := [one for one in option.tfdet_schedule if not is_schedule(one)]:
+        raise pytest.UsageError(f"--tfdet-schedule {unknown[0]}: schedule not found. Schedules: {SCHEDULES}")
+    if number:
+        option.tfdet_repeats, option.tfdet_processes = number, 1
 
 
 def _preload_virtual_gpu() -> None:
@@ -163,11 +212,26 @@ class RepeatItem(pytest.Item):
         if not mine:
             raise NotReproducibleError(_no_records_reason(self))
         for source, cell in _cells(mine, self._solution):
+            records = [r for r in mine if (r.source, r.solution) == (source, self._solution)]
             text = f"{source} under {self._solution}: {cell.verdict}, {cell.differed} of {cell.runs} runs differed"
-            self.add_report_section("call", "tfdet", text)
+            self.add_report_section("call", "tfdet", f"{text}{_fallback_text(records)}")
             if not _is_reproducible(cell, self.config.getoption("--tfdet-prove")):
-                why = _failure_detail(cell, [r for r in mine if (r.source, r.solution) == (source, self._solution)])
-                raise NotReproducibleError(f"{text}{why}")
+                raise NotReproducibleError(f"{text}{_failure_detail(cell, records)}{self._where(cell, records)}")
+
+    def _where(self, cell: InferredCell, records: list[Record]) -> str:
+        """Where it differs, on a device that can repeat the run that did: the op, the line, how to replay it."""
+        from tfdet.cli import pytest_locate
+        from tfdet.verdicts.infer import Verdict
+
+        if cell.verdict is not Verdict.NONDETERMINISTIC or self.config.getoption("--tfdet-device") != "vgpu":
+            return ""
+        module = self.getparent(pytest.Module)
+        assert module
+        replay = pytest_locate.Replay(self.nodeid, self._solution, self.config.getoption("--tfdet-cpu-fallbacks"))
+        plan = _plan(self, {record.source for record in records})
+        run = pytest_locate.CaseRun(module.obj.__name__, self.path, plan, self._solution, _environ(self.config),
+                                    self.config.rootpath, self.config.getoption("--tfdet-timeout"))  # fmt: skip
+        return "".join(f"\n{line}" for line in pytest_locate.explain(records, run, replay))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         from tfdet.base.errors import TfdetError
@@ -213,6 +277,13 @@ def _proof_text(records: list[Record]) -> str:
     return "\n".join(proof_views.explain(records)).strip()
 
 
+def _fallback_text(records: list[Record]) -> str:
+    """What no library of NVIDIA's computed, and so says nothing about one; empty if nothing was."""
+    details = [(record.device.details or {}).get("cpu_fallbacks") for record in records]
+    calls = sorted({call for called in details if isinstance(called, list) for call in called})
+    return f"\ncomputed by CPU fallbacks, so not evidence about NVIDIA's library: {', '.join(calls)}" if calls else ""
+
+
 def _failure_detail(cell: InferredCell, records: list[Record]) -> str:
     """Return the largest difference or the errors; empty if unknown (texts have no numeric difference)."""
     from tfdet.verdicts.infer import EQUAL_VERDICTS, Verdict
@@ -234,7 +305,10 @@ def _records(item: RepeatItem) -> list[Record]:
     config, module = item.config, item.path
     known = config.stash.setdefault(_RECORDS, {})
     if module not in known:
-        arguments = [f"--{name}={config.getoption(f'--tfdet-{name}')}" for name in ("device", "repeats", "processes")]
+        passed = ("device", "repeats", "processes", "timeout")
+        arguments = [f"--{name}={config.getoption(f'--tfdet-{name}')}" for name in passed]
+        arguments += [f"--schedule={one}" for one in config.getoption("--tfdet-schedule")]
+        arguments += ["--cpu-fallbacks"] * config.getoption("--tfdet-cpu-fallbacks")
         families = [one.family for one in item.session.items if isinstance(one, RepeatItem) and _is_to_run(one, module)]
         arguments += ["--suite", str(module), *(f"--case={case_key(one.__name__, [], '*')}" for one in families)]
         arguments += ["--prove"] * config.getoption("--tfdet-prove")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import ziglang
 from fleets import ROOT
-from pytest_sessions import ARGUMENTS, run_session
+from pytest_sessions import ARGUMENTS, run_in, run_session
 
 from tfdet.base.paths import cache_dir
 from tfdet.store.records import read_records
@@ -101,23 +97,23 @@ def test_a_module_of_no_framework_is_told(module: Path) -> None:
     assert "test_mine.py imports no framework: name one by --tfdet-framework" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--tfdet-schedules", "3"], "--tfdet-schedule requires --tfdet-device vgpu"),
+        (["--tfdet-cpu-fallbacks"], "--tfdet-cpu-fallbacks requires --tfdet-device vgpu"),
+        (["--tfdet-schedules", "0"], "0 is not a number of schedules"),
+        (["--tfdet-device", "vgpu", "--tfdet-schedule", "random"], "--tfdet-schedule random: schedule not found"),
+    ],
+)
+def test_options_of_the_virtual_gpu_are_checked(module: Path, words: list[str], told: str) -> None:
+    done = run_session(module.parent, "--tfdet", *words)
+    assert done.returncode == 4 and told in done.stderr
+
+
 def test_an_unknown_solution_is_told_with_advice(module: Path) -> None:
     done = run_session(module.parent, *ARGUMENTS, "--tfdet-solution", "TEODD", "-k", "steady")
     assert "no solution is called 'TEODD'" in done.stdout and "Did you mean TEOD" in done.stdout
-
-
-def run_in(python: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Its own packages come first, as in a user's environment."""
-    ours = [str(ROOT / "src"), str(ROOT / "runtime"), *(path for path in sys.path if "site-packages" in path)]
-    start = f"import sys; sys.path += {ours!r}; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
-    compiler = folder / "compiler"
-    if not compiler.exists():  # what `pip install ziglang` gives the interpreter that builds the virtual GPU
-        compiler.mkdir()
-        (compiler / "ziglang").symlink_to(Path(ziglang.__file__).parent)
-    return subprocess.run(
-        [python, "-c", start, "-p", "no:cacheprovider", "-rA", *words], cwd=folder,
-        env={**os.environ, "TFDET_ROOT": str(ROOT), "PYTHONPATH": str(compiler)}, capture_output=True, text=True,
-    )  # fmt: skip
 
 
 @pytest.mark.tensorflow

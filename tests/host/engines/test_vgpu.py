@@ -16,6 +16,8 @@ from tfdet.engines import doctor, vgpu
 from tfdet.engines.locks import check_lock, framework_of, without_nvidia
 from tfdet.matrix.load import load_matrix
 from tfdet_common import virtual_gpu
+from tfdet_probe.devices import DeviceChoices
+from tfdet_probe.devices.cpu import Cpu
 from tfdet_probe.devices.vgpu import Vgpu, _schedule
 
 NAME_OF_THE_DEVICE = """
@@ -122,6 +124,26 @@ def test_records_are_refused_with_cpu_fallbacks(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     Vgpu().initialize()
     assert "VGPU_CPU_FALLBACKS" not in os.environ
+
+
+def test_what_a_caller_chooses_of_the_device_is_set_and_recorded(
+    library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(library))
+    for name in ("VGPU_CODE", "VGPU_CPU_FALLBACKS"):
+        monkeypatch.setenv(name, "")
+    device = Vgpu()
+    device.choose(DeviceChoices(("random:4", "lanes"), True, "sass"))
+    device.initialize()
+    assert (os.environ["VGPU_CODE"], os.environ["VGPU_CPU_FALLBACKS"]) == ("sass", "all")
+    assert [device._schedule(number) for number in range(4)] == ["serial", "random:4", "lanes", "random:4"]
+    details = device.details(["lanes"], ["sass"], ["cublasSgemm_v2"])
+    assert (details["chosen_code"], details["cpu_fallbacks"]) == ("sass", ["cublasSgemm_v2"])
+    assert device.is_chosen(details) and not device.is_chosen({}) and Vgpu().is_chosen({})
+    with pytest.raises(ValueError, match="schedule 'random' not found"):
+        device.choose(DeviceChoices(("random",), False, None))
+    with pytest.raises(ValueError, match="the device cpu has no schedules"):
+        Cpu().choose(DeviceChoices((), False, "ptx"))
 
 
 def test_without_a_compiler_it_is_told_what_to_install(checkout: Project, tmp_path: Path) -> None:

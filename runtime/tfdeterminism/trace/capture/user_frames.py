@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # for type comments alone
 DEPTH = 8  # frames kept of a stack
 
 _HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_PACKAGES = backends.packages() + ("numpy", "horovod")
+_PACKAGES = backends.packages() + ("numpy", "horovod", "tfdet_probe")
 _KNOWN_LIMIT = 1 << 16  # codes and stacks that are known
 _known = {}
 _folders = {}
