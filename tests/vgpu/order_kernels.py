@@ -1,8 +1,9 @@
-"""Is what VGPU_CHECK=order proves true?  python tests/vgpu/order_kernels.py COUNT [SEED]
+"""Is what VGPU_CHECK=order proves true?  python tests/vgpu/order_kernels.py COUNT [SEED [sass]]
 
 Small random kernels, whose interleavings are all walked through.  The virtual GPU runs each in several schedules, and
 says whether it is proved.  Counted are kernels that leave one result (independent) and others (differs).
 The exit code is 1 where one is proved and differs, or where the device leaves what no interleaving leaves.
+sass: as machine code, which ptxas makes of them.
 """
 
 import collections
@@ -10,8 +11,11 @@ import ctypes
 import json
 import os
 import random
+import re
+import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 from interleavings import (
     GLOBAL,
@@ -52,9 +56,12 @@ REGISTERS = ".reg .pred %p; .reg .b32 %t, %i, %a, %w, %x; .reg .b64 %global, %ou
 class Draft:
     """A random kernel: its text and, as `kernel`, the same for the interpreter."""
 
+    shapes = (ONE_WARP, WARPS, WARPS, BLOCKS)
+    barriers = ("block", "block", "warp", "some")
+
     def __init__(self, seed):
         self.random = choose = random.Random(seed)
-        self.grid, self.block, self.threads = choose.choice(choose.choice([ONE_WARP, WARPS, WARPS, BLOCKS]))
+        self.grid, self.block, self.threads = choose.choice(choose.choice(self.shapes))
         self.widths = []  # of the registers
         self.private = set()  # registers of loops, at which nobody else looks
         self.lines, self.labels = [], 0
@@ -166,7 +173,7 @@ class Draft:
     def add_barrier(self, number):
         """Of each block or warp; of some lanes or warps; or one where one warp arrives and another one waits."""
         choose, everyone = self.random, range(len(self.threads))
-        kind = choose.choice(["block", "block", "warp", "some"])
+        kind = choose.choice(self.barriers)
         if kind == "some" and self.grid == 1:
             self.add_partial_barrier(number, sorted(choose.sample(everyone, 2)))
             return
@@ -206,6 +213,23 @@ class Draft:
         count, type = len(self.widths), f"b{8 * self.widths[register]}"
         at = f"mad.wide.u32 %d, %i, {8 * count}, %out;"
         return f"{at} st.global.{type} [%d+{8 * register}], %v{register};\n"
+
+
+class MachineDraft(Draft):
+    """One whose machine code does what its text says.
+
+    Accesses are volatile, or ptxas would leave some out.  Registers begin with a zero, as the interpreter's do.  No two
+    threads are of one warp: lanes that are together run in lockstep, which the interpreter does not know.
+    """
+
+    shapes = (((1, 64, [0, 32]), (1, 96, [0, 32, 64])), ((2, 1, [0, 1]), (3, 1, [0, 1, 2])))
+    barriers = ("block", "block", "warp")  # of some threads: not decoded
+
+    def text(self):
+        zeros = "".join(f"mov.b{8 * width} %v{k}, 0; " for k, width in enumerate(self.widths))
+        text = super().text().replace(START, START + zeros + "\n")
+        text = re.sub(r"\b(ld|st)\.(global|shared)\.", r"\1.volatile.\2.", text)
+        return text.replace("sm_90", "sm_80").replace("8.6", "8.0")
 
 
 def access_text(access, widths):
@@ -266,9 +290,12 @@ class Runner:
         os.environ.update(VGPU_CHECK="order", VGPU_REPORT=self.report.name, VGPU_MAX_INSTRUCTIONS="10000000")
         self.device = Device(build())
 
+    def image(self, draft):
+        return draft.text()
+
     def run(self, draft):
         """For each schedule: what the kernel left, and whether the launch was proved."""
-        result, module = self.device.load(draft.text())
+        result, module = self.device.load(self.image(draft))
         result, function = self.device.function(module) if result == 0 else (result, None)
         assert result == 0, f"CUDA's error {result} for {draft.text()}"
         made = [self.launch(draft, function, schedule) for schedule in SCHEDULES]
@@ -291,6 +318,19 @@ class Runner:
         cuda.cuMemcpyDtoH_v2(words, out, ctypes.c_size_t(size))
         cuda.cuMemFree_v2(memory), cuda.cuMemFree_v2(out)
         return left.raw, tuple(tuple(words[one * kernel.registers + k] for k in kernel.kept) for one in kernel.threads)
+
+
+class MachineRunner(Runner):
+    def __init__(self):
+        os.environ.update(VGPU_CODE="sass", VGPU_COMPUTE_CAPABILITY="80")
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+
+    def image(self, draft):
+        text, code = (Path(self.folder.name, name) for name in ("k.ptx", "k.cubin"))
+        text.write_text(draft.text(), "utf-8")
+        subprocess.run(["ptxas", "-arch=sm_80", str(text), "-o", str(code)], check=True)
+        return code.read_bytes()
 
 
 def is_among(result, ends):
@@ -323,11 +363,12 @@ def judge(runner, draft, tally):
 
 def main():
     count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    runner, tally, wrong = Runner(), collections.Counter(kernels=0), 0
+    make, run = (MachineDraft, MachineRunner) if sys.argv[3:] == ["sass"] else (Draft, Runner)
+    runner, tally, wrong = run(), collections.Counter(kernels=0), 0
     number = 0
     while tally["kernels"] < count:
         number += 1
-        draft = Draft(f"{seed} {number}")
+        draft = make(f"{seed} {number}")
         found = judge(runner, draft, tally)
         if found:
             wrong += 1

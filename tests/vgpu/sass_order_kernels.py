@@ -12,7 +12,7 @@ from test_order import NEIGHBOR, OWN, OWN_SHARED, P0
 from virtual_device import SCRATCH
 
 TEXT = Path(__file__).with_name("kernels") / "order.ptx"
-HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 4 .b8 word[1024];\n"
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 8 .b8 word[1024];\n"
 # What machine code cannot hold here: barriers of some threads, and the number of the multiprocessor.
 NOT_DECODED = {"a barrier of some", "a barrier at which some arrive", "a multiprocessor"}
 NOT_ACCEPTED = {"a maximum of floats"}  # its loop of compare-and-swap is known in PTX alone
@@ -34,6 +34,10 @@ INDEPENDENT = {
         f"@%p1 bra END; {READ} END: st.global.u32 [%l1], %r2;", 2, 32, None),
     "a shuffle": (SHUFFLE.replace("MASK", "-1"), 2, 32, None),
     "an atomic that the leader does for all": (f"{P0} atom.global.add.u32 %r1, [%l0], 3;", 4, 64, "commuting"),
+    "a double in shared memory": (  # a loop of compare-and-swap, whose success fills two registers
+        f"{P0} mov.u64 %l1, word; mov.b64 %l2, 0d7FF8000000000001; st.volatile.shared.u64 [%l1], %l2;"
+        "mov.b64 %l3, 0d3FF8000000000000; atom.shared.add.f64 %l4, [%l1], %l3; st.global.u64 [%l0], %l4;",
+        1, 1, None),
     "a vote of all": (f"{OWN} setp.lt.u32 %p1, %t, 5; vote.sync.ballot.b32 %r1, %p1, -1;"
                       "st.global.u32 [%l1], %r1;", 2, 32, None),
 }  # fmt: skip

@@ -72,7 +72,7 @@ template <class T> void write_result(WarpContext& warp, const Instruction& i, ui
   if (i.count == kWasSwapped) bits = bits == expected;
   warp.observed_change |= d[lane] != static_cast<uint32_t>(bits);
   d[lane] = static_cast<uint32_t>(bits);
-  if (sizeof(T) == 4 || i.count == kWasSwapped) return;
+  if (sizeof(T) == 4) return;
   warp.observed_change |= d[lane + kWarpSize] != static_cast<uint32_t>(bits >> 32);
   d[lane + kWarpSize] = static_cast<uint32_t>(bits >> 32);
 }
