@@ -275,6 +275,19 @@ sys.stdout.flush()
     assert found["interventions"]["compared"] == "printed text"
 
 
+def test_a_difference_may_be_rare_where_a_line_gets_what_differs(tmp_path: Path) -> None:
+    text = """
+import os, tempfile
+path = os.path.join(tempfile.gettempdir(), "count")
+count = os.path.getsize(path) if os.path.exists(path) else 0
+open(path, "a").write("x")
+tempfile.TemporaryFile().close()
+print(hash("a") and count // 6)
+"""
+    _, found = located(write_program(tmp_path, main=text))
+    assert (found["interventions"]["runs"], found["interventions"]["distinct"]) == (7, 2)
+
+
 def test_what_no_pin_takes_away_is_said(tmp_path: Path) -> None:
     text = """
 import socket, subprocess

@@ -82,15 +82,18 @@ class Files(Kind):
             self.note(place, "read " + full, self._stat(full).st_size)
 
     def _is_file(self, path):
+        return stat.S_ISREG(self._mode(path))
+
+    def _mode(self, path):
         try:
-            return stat.S_ISREG(self._stat(path).st_mode)
+            return self._stat(path).st_mode
         except (OSError, ValueError):
-            return False
+            return 0
 
     def written(self, path):
         """A file is about to be written, by Python or by C++."""
         full = os.path.abspath(path)
-        if full.startswith(self._system):
+        if full.startswith(self._system) or stat.S_ISDIR(self._mode(full)):  # it is opened for a file without a name
             return
         is_old = self._is_file(full)
         if is_old and not full.startswith(self.interposer.root):
