@@ -144,6 +144,32 @@ def test_a_set_is_sorted_at_its_line_in_an_imported_module(runner: Any) -> None:
     assert len(program.printed(2, pins={"hash-seed": ["names.py:1"]})) == 2
 
 
+POOLS = {
+    "multiprocessing.Pool(2, initializer=begin)": "pool.map(work, range(12), 1)",
+    "ProcessPoolExecutor(2, initializer=begin)": "pool.map(work, range(12))",
+}
+
+
+@pytest.mark.parametrize(("make", "use"), POOLS.items())
+def test_workers_of_a_pool_begin_alike(make: str, use: str, runner: Any) -> None:
+    program = runner(f"""
+import multiprocessing, os, time
+from concurrent.futures import ProcessPoolExecutor
+def begin():
+    global seed
+    seed = os.getpid()
+def work(number):
+    time.sleep(os.urandom(1)[0] / 5000)
+    return seed + number
+if __name__ == "__main__":
+    multiprocessing.set_start_method("fork")
+    with {make} as pool:
+        print(list({use}))
+""")
+    assert len(program.printed(2)) == 2
+    assert len(program.printed(3, pins={"pid": None})) == 1
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_child_processes_are_pinned_by_their_position(method: str, runner: Any) -> None:
     program = runner(f"""

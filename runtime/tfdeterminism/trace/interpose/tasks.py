@@ -1,6 +1,7 @@
 """Tasks of pools: which worker takes which is chance, so what is pinned in a task follows from its number."""
 
 import functools
+import inspect
 
 from .variables import current
 
@@ -31,10 +32,10 @@ class Tasks(object):
         self._interposer.imports.add(
             {
                 "multiprocessing.pool": self._hook_pool,
-                "concurrent.futures.thread": lambda module: self._wrap_submit(
+                "concurrent.futures.thread": lambda module: self._wrap_executor(
                     module.ThreadPoolExecutor, False
                 ),
-                "concurrent.futures.process": lambda module: self._wrap_submit(
+                "concurrent.futures.process": lambda module: self._wrap_executor(
                     module.ProcessPoolExecutor, True
                 ),
             }
@@ -58,8 +59,24 @@ class Tasks(object):
             staticmethod(get_tasks),
             functools.wraps(apply_async)(applied),
         )
+        self._wrap_initializer(module.Pool, True)
 
-    def _wrap_submit(self, owner, in_process):
+    def _wrap_initializer(self, owner, in_process):
+        """All workers of a pool begin with the same pinned values: which of them takes a task is chance."""
+        original = owner.__init__
+        signature = inspect.signature(original)
+
+        @functools.wraps(original)
+        def __init__(*args, **kwargs):
+            bound = signature.bind(*args, **kwargs)
+            if bound.arguments.get("initializer") is not None:
+                bound.arguments["initializer"] = self._task(bound.arguments["initializer"], in_process)
+            return original(*bound.args, **bound.kwargs)
+
+        owner.__init__ = __init__
+
+    def _wrap_executor(self, owner, in_process):
+        self._wrap_initializer(owner, in_process)
         original = owner.submit
 
         @functools.wraps(original)
