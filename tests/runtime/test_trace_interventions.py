@@ -512,6 +512,7 @@ FIXES = [
     ("addresses", "ordered = sorted(nodes, key=id)", "ordered = list(nodes)"),
     ("addresses", "nodes.sort(key=id)", "pass  # in the order in which they were added"),
     ("addresses", "random.seed(id(x) % 7)", "random.seed(0)"),
+    ("hash-seed", "x = ','.join({c for n in names for c in n})", "x = ','.join(sorted({c for n in names for c in n}))"),
     ("hash-seed", "x = sorted(names, key=len)", "x = sorted(sorted(names), key=len)"),
     ("clock", "run = time.time_ns()\nrng = random.Random(run)", "run = 0\nrng = random.Random(run)"),
     ("clock", "run = now().isoformat()\nrng = random.Random(run)", "run = '0'\nrng = random.Random(run)"),

@@ -198,7 +198,7 @@ def _sorted_sets(at):
     found += [one for call in at.calls(_ITERATING) for one in call.args]
     by_key = [call for call in at.calls(("sorted", "min", "max")) if call.keywords]  # ties keep the set's order
     found += [one for call in by_key for one in call.args[:1]]
-    found = sorted(_unsorted(found), key=lambda node: not _looks_like_set(node))
+    found = sorted(_unsorted(found), key=_unlikeliness_of_set)
     edits = []
     for node in found:
         edits += [at.replace(node, text.format(at.text(node))) for text in ("sorted({})", "sorted({}, key=repr)")]
@@ -215,10 +215,13 @@ def _unsorted(nodes):
     return [node for node in nodes if not any(other is not node and node in ast.walk(other) for other in calls)]
 
 
-def _looks_like_set(node):
+def _unlikeliness_of_set(node):
+    """0 for what is a set, 1 for what may be one, 2 for anything else."""
     if isinstance(node, ast.Call):
-        return _name(node) in ("set", "frozenset", "union", "intersection", "difference")
-    return isinstance(node, (ast.Set, ast.SetComp, ast.Name, ast.Attribute, ast.BinOp, ast.Subscript))
+        return 0 if _name(node) in ("set", "frozenset", "union", "intersection", "difference") else 2
+    if isinstance(node, (ast.Set, ast.SetComp)):
+        return 0
+    return 1 if isinstance(node, (ast.Name, ast.Attribute, ast.BinOp, ast.Subscript)) else 2
 
 
 def _sorted_listing(at):
