@@ -19,7 +19,7 @@ os.environ["PATH"] = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 # What runs inside old environments: Python 3.5 has to read it.
 OLD = ["runtime", "tests/suite", "tests/runtime/programs", "tests/runtime/recorded", "tests/runtime/forking.py"]
 FLEET = "tests/e2e/test_fleet_daemons.py"
-LONGEST = ["locate", "fix", "collection", "culprits", "docs", "processes", "torch"]  # so they begin first
+LONGEST = ["docs", "locate", "fix", "collection", "torch", "interventions", "processes", "culprits"]  # begin first
 TRACE = [f"tests/runtime/test_trace_{name}.py" for name in LONGEST]
 TRACE += sorted({path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/runtime/test_trace_*.py")} - {*TRACE})
 WEEKLY = os.environ.get("TFDET_TESTS") == "all"

@@ -38,7 +38,7 @@ def lines(found):
             )
         )
     if tries.verdict == SAME and tries.beside:
-        said.append("Beside:  the {} are equal; not compared: {}".format(tries.compared, ", ".join(tries.beside)))
+        said.append("Beside:  the {} are equal; not so: {}".format(tries.compared, ", ".join(tries.beside)))
     if tries.varied and not tries.latent:
         said.append("Varied without a difference: " + ", ".join(tries.varied))
     return said
