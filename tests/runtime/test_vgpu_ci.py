@@ -12,6 +12,7 @@ from typing import Any
 
 import guides
 import pytest
+import weekly
 import yaml
 from fleets import ROOT
 from pytest_sessions import run_in
@@ -67,7 +68,7 @@ def shell(command: str, folder: Path, **environ: str) -> subprocess.CompletedPro
     )
 
 
-@pytest.mark.skipif(os.environ.get("TFDET_TESTS") != "all", reason="once a week: it installs PyTorch")
+@weekly.ONLY  # it installs PyTorch
 def test_the_workflow_fails_and_passes_with_the_fix(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Each step is run as it stands, but for the address of tfdet, which is this checkout."""
     home = tmp_path_factory.mktemp("runner")
