@@ -30,7 +30,8 @@ class PlaceSearch(object):
             return self._search.agree(dict(whole, **{name: sorted(part)}))
 
         found = next(([one] for one in candidates[:_ALONE] if test([one])), None)
-        likely = [one for one in candidates if name == "files" or self._is_users(one)]
+        drawn = self._search.first_draws()
+        likely = [one for one in candidates if name == "files" or _is_users(one, drawn)]
         for some in (likely, candidates):
             if found is None and some and test(some):
                 found = ddmin(some, test)
@@ -59,17 +60,13 @@ class PlaceSearch(object):
 
         def unlikeliness(place):
             return (
-                not self._is_users(place),
+                not _is_users(place, drawn),
                 place not in differing and place not in drawn,
                 place in starts,
                 place,
             )
 
         return sorted({row.place for row in rows}, key=unlikeliness)
-
-    def _is_users(self, place):
-        """Is it a line of the user's, or a global generator that one drew from?"""
-        return is_users_line(place) or place in self._search.first_draws()
 
     def _place(self, name, place):
         if name == "files":
@@ -94,3 +91,8 @@ class PlaceSearch(object):
         with io.open(path, encoding="utf-8", errors="replace") as source:
             lines = source.read().splitlines()
         return lines[line - 1].strip() if line <= len(lines) else ""
+
+
+def _is_users(place, drawn):
+    """Is it a line of the user's, or a global generator that one drew from? drawn: those that any drew from."""
+    return is_users_line(place) or place in drawn
