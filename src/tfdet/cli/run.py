@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -68,6 +68,12 @@ def run(
             "process",
         ),
     ] = False,
+    code: Annotated[
+        Literal["ptx", "sass"] | None,
+        typer.Option(
+            help="with --device vgpu: the code that runs where a build has both PTX and machine code; default: ptx"
+        ),
+    ] = None,
     table: Annotated[bool, typer.Option("--table", help="print a row for each cell, however many there are")] = False,
     as_json: Json = False,
 ) -> None:
@@ -79,13 +85,15 @@ def run(
         raise UsageError("--timeout nan: not a number of seconds", f"Pass seconds, at most {MAX_TIMEOUT:.0f}.")
     if prove and device != "vgpu":
         raise UsageError(f"--prove: the device {device} cannot prove anything", "Add --device vgpu.")
+    if code and device != "vgpu":
+        raise UsageError(f"--code: the device {device} has no choice of code", "Add --device vgpu.")
     project, matrix = load_project()
     for key in env:
         matrix.environment(key)
     repeats, processes = _how_often(context, prove, repeats, processes)
     selection = Selection(
         device=device, sources=tuple(source or ()), solutions=tuple(solution or ()), cases=tuple(case or ()),
-        repeats=repeats, processes=processes, timeout=timeout, memory=memory, proves=prove,
+        repeats=repeats, processes=processes, timeout=timeout, memory=memory, proves=prove, code=code,
     )  # fmt: skip
     codes = []
     for key in env:

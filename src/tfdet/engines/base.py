@@ -27,6 +27,7 @@ class Selection:
     for one process of one case.
     resume_from_any_machine: what another machine finished in the same journal is not run again.
     proves: the virtual GPU proves of each case that no order of execution gives other bytes.
+    code: what the virtual GPU runs where a container has both, see virtual_gpu.CODES; None: its default.
     """
 
     device: str = GPU  # as `--device` calls it
@@ -39,6 +40,7 @@ class Selection:
     memory: int = RUN_DEFAULTS.mebibytes
     resume_from_any_machine: bool = False
     proves: bool = False
+    code: str | None = None
 
     def probe_arguments(self) -> list[str]:
         """Arguments of `python -m tfdet_probe`, but for --plan, --suite and --out, which are the engine's."""
@@ -46,6 +48,7 @@ class Selection:
         arguments += ["--timeout", str(self.timeout), "--memory", str(self.memory)]
         arguments += ["--resume-from-any-machine"] * self.resume_from_any_machine
         arguments += ["--prove"] * self.proves
+        arguments += ["--code", self.code] if self.code else []
         for source in self.sources:
             arguments += ["--source", source]
         for solution in self.solutions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,15 +18,17 @@ from tfdet.store.cases import Cases
 from tfdet.store.fast_records import FastRecord, to_record_line
 from tfdet.store.records import Record
 from tfdet.store.stacks import StackFacts, broken_rules
+from tfdet_common import virtual_gpu
 from tfdet_common.variables import CALLER_VARIABLES
-from tfdet_common.virtual_gpu import is_schedule
 
 _WORD = re.compile("[a-z0-9:]+").fullmatch  # a detail is a key or a hash, and no card's name
 
 
 _ABSENT = (None, UNSET)
-_SCHEDULES = ("reference", "schedules")  # of what the virtual GPU adds
-_CODES = ("ptx", "sass")
+_KNOWN_DETAILS: Mapping[str, Callable[[str], object]] = {  # what the virtual GPU adds
+    **dict.fromkeys(("reference", "schedules"), virtual_gpu.is_schedule),
+    **dict.fromkeys(("code", virtual_gpu.CHOSEN_CODE), virtual_gpu.CODES.__contains__),
+}
 
 
 class _Build(NamedTuple):
@@ -167,6 +169,6 @@ def _odd(kind: DeviceKind, model: str, details: Mapping[str, object]) -> Iterato
         yield f"{model} tells no {', '.join(sorted(missing))}: what ran, and in which orders"
     for name, value in sorted(details.items()):
         texts = [str(text) for text in (value if isinstance(value, list) else [value])]
-        known = is_schedule if name in _SCHEDULES else _CODES.__contains__ if name == "code" else _WORD
+        known = _KNOWN_DETAILS.get(name, _WORD)
         if odd := next((text for text in texts if not (_WORD(text) and known(text))), None):
             yield f"{model} has no {name} {odd!r}"

@@ -17,7 +17,13 @@ from msgspec import UNSET, Meta, UnsetType
 from tfdet.base.errors import DataError
 from tfdet.base.untrusted import read_lines
 from tfdet.store import records
-from tfdet.store.record_rules import RecordFacts, contradictions, is_plausible_duration, is_plausible_time
+from tfdet.store.record_rules import (
+    RecordFacts,
+    chosen_code,
+    contradictions,
+    is_plausible_duration,
+    is_plausible_time,
+)
 from tfdet.store.records import FILE_OF_RECORDS, MAX_LINE_BYTES, Observation, Record, is_intact, parse
 from tfdet_common.variables import CALLER_VARIABLES
 
@@ -235,7 +241,8 @@ class FastRecord(RecordSummary, frozen=True, gc=False, kw_only=True, forbid_unkn
         s, told = self.stack, self.determinism_environment
         kernels = " ".join(f"{name}={told.get(name, '')}" for name in CALLER_VARIABLES)
         return (self.machine, s.engine, self.framework.version, s.python, s.numpy, s.driver or "",
-                s.image_digest or "", s.bundle.manifest if s.bundle else "", kernels)  # fmt: skip
+                s.image_digest or "", s.bundle.manifest if s.bundle else "", kernels,
+                chosen_code(self.device.details))  # fmt: skip
 
     @property
     def sort_key(self) -> tuple[str, ...]:

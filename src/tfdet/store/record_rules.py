@@ -6,7 +6,7 @@ A rule follows from how the probe makes a record (tfdet_probe.core, .devices): w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tfdet.matrix.devices import is_model
 from tfdet_common.defaults import MAX_COUNT
 from tfdet_common.journal import MAX_DIGESTS
+from tfdet_common.virtual_gpu import CHOSEN_CODE
 
 MIN_DATE = date(2019, 2, 26)  # that day came TensorFlow 1.13.1, the oldest of the matrix (its page on PyPI)
 TENTH_OF_A_MICROSECOND, YEAR = 1e-7, 366 * 86400.0
@@ -118,3 +119,9 @@ def _is_day(text: str) -> bool:
     except ValueError:
         return False
     return MIN_DATE <= day <= datetime.now(UTC).date() + timedelta(days=1)
+
+
+def chosen_code(details: object) -> str:
+    """Which code a caller chose to run, of a record's device details: its records stand beside those of the default."""
+    found = details.get(CHOSEN_CODE) if isinstance(details, Mapping) else None
+    return found if isinstance(found, str) else ""

@@ -14,7 +14,13 @@ from tfdet.base.errors import DataError
 from tfdet.base.strict_json import strict_json
 from tfdet.base.untrusted import read_lines
 from tfdet.matrix.field_types import StrictModel, format_validation_error
-from tfdet.store.record_rules import RecordFacts, contradictions, is_plausible_duration, is_plausible_time
+from tfdet.store.record_rules import (
+    RecordFacts,
+    chosen_code,
+    contradictions,
+    is_plausible_duration,
+    is_plausible_time,
+)
 from tfdet_common.journal import SCHEMA, dump
 from tfdet_common.variables import CALLER_VARIABLES
 
@@ -275,7 +281,7 @@ class Record(StrictModel):
         carried = s.bundle.manifest if s.bundle else ""
         kernels = " ".join(f"{name}={self.determinism_environment.get(name, '')}" for name in CALLER_VARIABLES)
         return (self.machine, s.engine, self.framework.version, s.python, s.numpy, s.driver or "", s.image_digest or "",
-                carried, kernels)  # fmt: skip
+                carried, kernels, chosen_code(self.device.details))  # fmt: skip
 
     def line(self) -> str:
         """As the probe wrote it: its checksum is over these very bytes."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from records import STACK, proof_of
+from records import STACK, device_of, proof_of
 
 from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.paths import Project
@@ -153,6 +153,19 @@ def test_a_run_with_a_proof_stands_beside_the_runs_without(store: EvidenceStore,
     newer = line(proof=proof_of(False), started="2026-03-01T00:00:00Z")
     assert store.ingest([parse(newer)]).replaced == 1
     assert sorted(lines(store)) == sorted([plain, newer])
+
+
+def test_records_of_chosen_code_stand_beside_those_of_the_default(store: EvidenceStore, line: Line) -> None:
+    """Machine code and PTX of the same kernels: none replaces the other."""
+    details = {"reference": "serial", "schedules": [], "sources": "0" * 12, "code": ["ptx"]}
+    vgpu = {"device": {**device_of("vgpu-sm80"), "details": details}, "ran_on": ["GPU:0"]}
+    chosen = {**vgpu["device"], "details": {**details, "code": ["sass"], "chosen_code": "sass"}}
+    default, sass = line(**vgpu), line(device=chosen, ran_on=["GPU:0"], started="2026-02-01T00:00:00Z")
+    for one in (default, sass):
+        assert store.ingest([parse(one)]).ingested == 1
+    again = line(**vgpu, started="2026-03-01T00:00:00Z")
+    assert store.ingest([parse(again)]).replaced == 1
+    assert sorted(lines(store)) == sorted([sass, again])
 
 
 @pytest.mark.parametrize("proved", [True, False])

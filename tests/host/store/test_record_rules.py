@@ -96,6 +96,8 @@ IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("a seed that is none", "equal", emulated(schedules=["random:x"])),
     ("a reference that does not exist", "equal", emulated(reference="best")),
     ("code that no kernel has", "equal", emulated(code=["python"])),
+    ("code that cannot be chosen", "equal", emulated(chosen_code="python")),
+    ("CPU fallbacks", "equal", emulated(cpu_fallbacks=[])),
     ("a CPU with a proof", "equal", {"proof": proof_of(True)}),
     ("a kind that nobody knows", "equal", {"device": device_of("tpu")}),
     ("a model of another kind", "equal", {"device": {"kind": "cpu", "model": "nvidia-h100"}}),
