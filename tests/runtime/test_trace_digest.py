@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy
@@ -21,6 +21,25 @@ BLOCK = digest._BLOCK * 8
 SIZES = (digest.SMALL - 8, digest.SMALL, digest.SMALL + 5, 3 * digest.SMALL, BLOCK - 8, BLOCK, BLOCK + 8, 2 * BLOCK + 3)
 MANY = settings(max_examples=150, deadline=None)
 seeds, places = some.integers(0, 1 << 30), some.integers(0, 1 << 30)
+
+
+@pytest.fixture(autouse=True, scope="module", params=["XXH3", "weighted sums"])
+def hash_function(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "XXH3":
+            assert digest.xxh3 is not None, "the tests have it"
+        else:
+            patch.setattr(digest, "xxh3", None)
+        yield
+
+
+def test_a_file_of_the_program_that_is_called_xxhash_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "xxhash.py").write_text("raise SystemExit('run')\n")
+    words = "from tfdeterminism.trace.capture import digest; print(digest.xxh3, digest.digest_bytes(b'1'))"
+    done = subprocess.run([sys.executable, "-c", words], cwd=tmp_path, env=environ(), capture_output=True, text=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digest, "xxh3", None)
+        assert (done.returncode, done.stdout.split()) == (0, ["None", str(digest.digest_bytes(b"1"))]), done.stderr
 
 
 def drawn(seed: int, size: int) -> bytearray:
@@ -133,7 +152,7 @@ def test_types_rows_and_unsound_numbers_show() -> None:
 @pytest.mark.tensorflow
 def test_it_is_the_same_in_an_old_python_and_numpy(tf_python: Callable[[str], Path]) -> None:
     words = (
-        "import numpy; from tfdeterminism.trace.capture import digest;"
+        "import numpy; from tfdeterminism.trace.capture import digest; digest.xxh3 = None;"
         " data = numpy.arange(100003, dtype='<i4') * 7777;"
         " print([digest.digest_array(data[:count]) for count in (3, 3000, 40000, 100003)])"
     )

@@ -3,6 +3,9 @@
 The digests of 0.0 and -0.0 differ, as do those of NaNs with different payloads; length and type count. Digests that
 were computed on different devices are never compared, so each may use its own hash function.
 
+Where the package xxhash is installed, XXH3 of 64 bits is taken, which is ten times as fast on large values. A trace
+says which it has, and those of different ones are not compared. Without it:
+
 Small values are hashed by SHA-1. That is too slow for large values, whose 64-bit words are hashed as follows: each word
 is folded (its high bits are XORed into its low bits) and multiplied by the weight of its position; the sums of blocks
 of words are hashed by SHA-1. Folding is invertible and each weight is odd, so a change of one word always changes the
@@ -13,14 +16,31 @@ if a lowest bit changes.
 """
 
 import hashlib
+import importlib.util
 import struct
 import threading
 import zlib
 
 import numpy
 
-NAME = ("SHA-1 up to 8 KiB, weighted sums of folded words above; in graphs farmhash64 on CPU, weighted integer sum on "
-        "GPU")
+from . import user_frames
+
+
+def _find_xxh3():
+    """xxhash.xxh3_64_intdigest, or None; a file of the program that is called so is not run."""
+    try:
+        spec = importlib.util.find_spec("xxhash")
+        if spec is None or spec.origin is None or user_frames.is_user(spec.origin):
+            return None
+        from xxhash import xxh3_64_intdigest
+        return xxh3_64_intdigest
+    except (ImportError, ValueError):  # an old one has no XXH3; a module without a spec
+        return None
+
+
+xxh3 = _find_xxh3()
+NAME = "{}; in graphs farmhash64 on CPU, weighted integer sum on GPU".format(
+    "XXH3" if xxh3 is not None else "SHA-1 up to 8 KiB, weighted sums of folded words above")
 SMALL = 8192  # bytes; above, TensorFlow's own Fingerprint is faster than hashlib
 # Of the weights of bytes, as signed integers of 64 bits.
 FIRST_FACTOR = 0x9e3779b97f4a7c15 - (1 << 64)
@@ -29,12 +49,15 @@ _BLOCK = 1 << 15  # words: with their numbers and what is made of them they fit 
 _FACTOR, _FOLD = numpy.uint64(FIRST_FACTOR & 0xffffffffffffffff), numpy.uint64(33)
 _SHAPES_LIMIT = 1 << 14
 _shapes = {}
+_seeds = {}  # by the names of types
 _local = threading.local()
 _weights = []  # an array of a number for each place of a block, when it is made
 
 
 def digest_bytes(data, kind=""):
     """data: bytes, or what is contiguous and has a buffer; kind: the name of its elements' type, which counts, too."""
+    if xxh3 is not None:
+        return xxh3(data, _seed(kind))
     size = len(data) if isinstance(data, bytes) else memoryview(data).nbytes
     if size < SMALL:
         said = bytes(data)
@@ -44,6 +67,13 @@ def digest_bytes(data, kind=""):
         if size % 8:
             said += numpy.frombuffer(data, numpy.uint8)[size // 8 * 8:].tobytes()
     return int.from_bytes(hashlib.sha1(kind.encode("ascii") + said).digest()[:8], "little")
+
+
+def _seed(kind):
+    found = _seeds.get(kind)
+    if found is None:
+        found = _seeds[kind] = zlib.crc32(kind.encode("ascii"))
+    return found
 
 
 def digest_array(array):
