@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import weekly
 import xdist
 from copies import ROOT, copied, few_environments
 from filelock import FileLock
@@ -22,6 +23,10 @@ from tfdet.matrix.load import load_matrix
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ENVIRONMENTS = {"tf_python", "torch_python"}  # fixtures that download a framework
+
+
+def pytest_report_header() -> str:
+    return "TFDET_TESTS=all" if weekly.ALL else f"TFDET_DAY={weekly.DAY}: what runs each day in part (tests/weekly.py)"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

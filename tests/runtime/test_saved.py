@@ -6,15 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import weekly
 from inside import objects
-from versions import versions
 
 from tfdet.base.paths import Project
 
 SCRIPT = "saved_checks.py"
 GRAPHS = {"frozen", "meta graph", "scope", "served"}
 FUNCTIONS = {"function", "signature", "frozen function", "keras h5"}
-KEYS = versions("tf1.14", "tf2.0", "tf2.21", of=["tf1.14", "tf1.15", *(f"tf2.{n}" for n in range(22))])
+KEYS = weekly.todays(["tf1.14", "tf2.0", "tf2.21"], of=["tf1.14", "tf1.15", *(f"tf2.{n}" for n in range(22))])
 
 
 def version(key: str) -> tuple[int, ...]:
@@ -48,7 +48,7 @@ def test_what_is_saved_differentiates_elsewhere(
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", versions("tf2.0", of=["tf2.0", "tf2.6"]))
+@pytest.mark.parametrize("key", weekly.todays(["tf2.0"], of=["tf2.0", "tf2.6"]))
 def test_a_gradient_is_not_that_of_the_op_with_the_same_number(
     checkout: Project, tf_python: Callable[[str], Path], key: str, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import weekly
 from inside import HERE, run
 
 from tfdet.base.paths import Project
@@ -35,7 +36,7 @@ VERSIONS = {
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", VERSIONS)
+@pytest.mark.parametrize("key", weekly.todays([*VERSIONS], days=3))
 def test_the_switch(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     said = run(checkout, tf_python(key), CHECKS, json.dumps(VERSIONS[key]), TF_USE_LEGACY_KERAS="")
     assert "FAILED" not in said, said

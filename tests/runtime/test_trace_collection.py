@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import weekly
 from collection import ENVIRONMENTS, Program, faults, programs
 from forks import Forks
 
@@ -53,7 +54,7 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("environment", QUICK)
+@pytest.mark.parametrize("environment", weekly.todays([*QUICK]))
 def test_the_quick_ones_are_right(environment: str, forks: Callable[[str], Forks], tmp_path: Path) -> None:
     wrong = {}
     for program in programs(environment):

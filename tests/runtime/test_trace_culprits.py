@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import weekly
 from collection import expect_race_if_replayed
 from forks import TRACE, Forks, Job, traced
 
@@ -105,7 +106,7 @@ def is_race(name: str) -> bool:
     return any(one.kind in ("kernel race", "input pipeline") for one in expected(name))
 
 
-@pytest.fixture(scope="module", params=ENVIRONMENTS)
+@pytest.fixture(scope="module", params=weekly.todays(ENVIRONMENTS))
 def recorded(
     request: pytest.FixtureRequest, forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> Programs:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import guides
 import pytest
+import weekly
 from collection import Program, located
 from forks import Forks, Job
 
@@ -85,6 +86,7 @@ def test_the_programs_of_the_verdicts_get_them(forks: Callable[[str], Forks], tm
     assert wrong == []
 
 
+@weekly.on_day(2)
 @pytest.mark.tensorflow
 def test_the_tutorial_of_the_readme(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     """It ends with a found race, a page, and the lines to change."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import weekly
 from forks import Forks, Job
 from test_trace_locate import PROGRAMS, Scripted, environ, program, started
 
@@ -164,7 +165,7 @@ APPLIED = {
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("environment", APPLIED)
+@pytest.mark.parametrize("environment", weekly.todays([*APPLIED]))
 def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
     """The program's file stays as it is, and three runs of it end alike, or differ as before."""
     numbers: Iterator[int] = itertools.count()
@@ -184,6 +185,7 @@ def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tm
     assert wrong == []
 
 
+@weekly.on_day(0)
 @pytest.mark.tensorflow
 def test_the_whole_command(tf_python: Callable[[str], Path]) -> None:
     search = started(tf_python("tf2.0"), "--json", "--max-runs", "2", "--fix", "--", str(PROGRAMS / "unseeded.py"))

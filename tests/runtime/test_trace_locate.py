@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import weekly
 from traces import Hand
 
 from tfdeterminism.trace.interpose import variables
@@ -294,6 +295,7 @@ def started(python: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@weekly.on_day(1)
 @pytest.mark.tensorflow
 def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]) -> None:
     """In TensorFlow 2.0, where enable_op_determinism does not exist yet."""

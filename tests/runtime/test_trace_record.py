@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+import weekly
 from forks import TRACE, Forks, Job, traced
 
 from tfdeterminism.trace.schema.format import key_of
@@ -63,7 +64,7 @@ class Environment:
         return load(str(self.folder / out / "trace-0.tfdt"))
 
 
-@pytest.fixture(scope="module", params=["tf2.21", "tf2.0", "tf1.14"])
+@pytest.fixture(scope="module", params=weekly.todays(["tf2.21", "tf2.0", "tf1.14"]))
 def tensorflow(
     request: pytest.FixtureRequest, forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> Environment:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from versions import versions
+import weekly
 from wheels import build, contents
 
 from tfdet.base.paths import Project
@@ -200,7 +200,7 @@ def test_it_installs_alone_and_says_what_it_lacks(wheel: Path, version: str, tmp
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", versions("tf1.14-python3.6", "tf2.0", "tf2.21", of=TRAINED))
+@pytest.mark.parametrize("key", weekly.todays(["tf1.14-python3.6", "tf2.0", "tf2.21"], of=TRAINED))
 def test_it_installs_and_trains(wheel: Path, python_of: Callable[[str], Path], key: str, tmp_path: Path) -> None:
     python = python_of(key)
     pip = subprocess.run([python, "-c", BUNDLED_PIP], check=True, capture_output=True, text=True).stdout.strip()

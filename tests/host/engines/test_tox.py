@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import weekly
 
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
@@ -61,6 +62,7 @@ def test_a_new_environment_of_the_matrix_is_one_of_tox(small: Path, key: str, na
     assert command in tox(small, "config", "-e", f"{name}-cpu", "-k", "commands")
 
 
+@weekly.on_day(0)
 @pytest.mark.tensorflow
 def test_the_suite_runs_in_a_tox_environment(tmp_path: Path, tf_python: Callable[[str], Path]) -> None:
     tf_python("tf1.15")  # named as skipped where there is no CPython 3.7

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import weekly
 from test_status import tfdet
 
 from tfdet.base.paths import Project
@@ -199,6 +200,7 @@ print(pytree.arrays([torch._efficientzerotensor((2,))])[0].tolist())
 """
 
 
+@weekly.on_day(1)
 @pytest.mark.tensorflow
 def test_an_op_runs_in_other_dtypes_and_compiled(torch_python: Path, checkout: Project, tmp_path: Path) -> None:
     """Those that it takes alone; compiled means whole: what torch.compile cannot take is unsupported, and why."""

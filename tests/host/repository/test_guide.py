@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import weekly
 
 from tfdet.base.paths import Project
 from tfdet.store.records import read_records
@@ -70,6 +71,7 @@ def test_a_source_is_one_toml_and_one_short_function(
     assert "cumsum-backprop" in done.stdout
 
 
+@weekly.on_day(0)
 def test_an_environment_is_one_toml_and_what_is_made_of_it(tmp_path: Path) -> None:
     """In a copy of the whole checkout, with the network that lock files are made from."""
     copy = tmp_path / "checkout"
