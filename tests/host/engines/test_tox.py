@@ -78,6 +78,7 @@ def test_the_suite_runs_in_a_tox_environment(tmp_path: Path, tf_python: Callable
     assert "differs" in {r.observation for r in records if r.source == "crop-and-resize-backprop"}
 
 
+@weekly.on_day(2)
 @pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="this machine has a GPU")
 def test_a_gpu_environment_on_a_machine_without_a_gpu_fails_with_advice(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tox", "-q", "-e", "tf115-gpu", "--workdir", str(tmp_path)]

@@ -270,6 +270,7 @@ print(seen)
 """
 
 
+@weekly.on_day(2)
 @pytest.mark.tensorflow
 def test_each_process_compiles_anew(torch_python: Path, checkout: Project) -> None:
     """What the first one decided is not handed to the second: it would be no fresh process."""
