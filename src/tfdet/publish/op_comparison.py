@@ -140,6 +140,8 @@ class OpRow:
             yield _kind(at, "raises"), f"it raises {where} under {solution}{dtypes}; the documentation {documentation}"
         if second in _NO_ERROR and documented == {"raises"}:
             yield _kind(at, "no-error"), f"it does not raise {where} under {solution}; the documentation says raises"
+        if second is Verdict.FAILED and first in _RAN:
+            yield _kind(at, "fails-under"), f"it ends in another error {where} under {solution}, and in none without"
 
     def _dtypes(self, place: MeasurementColumn, verdict: Verdict) -> str:
         return variants.dtypes_note(self.op, self.cells[place], verdict) if place in self.cells else ""
@@ -155,9 +157,11 @@ class OpRow:
 
 # Verdicts of an op that ran on a device under the documented solution without an error.
 _NO_ERROR = EQUAL_VERDICTS
+_RAN = (Verdict.NONDETERMINISTIC, *EQUAL_VERDICTS)
+_Behavior = Literal["differs", "differs-under", "raises", "no-error", "fails-under"]
 
 
-def _kind(place: MeasurementColumn, what: Literal["differs", "differs-under", "raises", "no-error"]) -> ReadingKind:
+def _kind(place: MeasurementColumn, what: _Behavior) -> ReadingKind:
     """The kind of a disagreement. GPUs have kinds of their own, as reading a CPU kernel explains nothing of a GPU's."""
     return _GPU_KINDS[what] if place.documented_device == GPU else what
 
@@ -167,6 +171,7 @@ _GPU_KINDS: dict[str, ReadingKind] = {
     "differs-under": "gpu-differs-under",
     "raises": "gpu-raises",
     "no-error": "gpu-no-error",
+    "fails-under": "gpu-fails-under",
 }
 
 

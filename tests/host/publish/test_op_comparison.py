@@ -104,6 +104,13 @@ CARD_CALM = CALM.model_copy(update={"backward": False})
             "gpu-no-error",
             "it does not raise on nvidia-h100 under UDA; the documentation says raises",
         ),
+        (
+            [CARD_CALM],
+            (EQUAL, Verdict.FAILED),
+            "gpu-fails-under",
+            "it ends in another error on nvidia-h100 under UDA, and in none without",
+        ),
+        ([CARD_CALM], (Verdict.FAILED, Verdict.FAILED), None, ""),
         ([CUDA], (Verdict.UNSUPPORTED, Verdict.UNSUPPORTED), None, ""),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,11 +44,17 @@ def test_each_has_what_a_maintainer_needs(checkout: Project, found: list[OpCompa
 
 
 def test_what_was_read_alone_is_not_called_run(checkout: Project, found: list[OpComparison]) -> None:
-    """The gradient of take raised on a card; index_reduce was not run there under the flag."""
-    unrun = {report.finding.key: report.is_code_only for report in reports(checkout, "torch", found)}
-    assert (unrun["index-reduce"], unrun["take-backward"], unrun["lstsq-pivots"]) == (True, False, False)
-    made = {path.stem: text for path, text in texts(checkout, "torch", found).items()}
+    """index_reduce was run under the flag, on the virtual GPU; here it is taken for one that was not."""
+    unrun = [replace(join, rows=[replace(row, verdicts={}) for row in join.rows]) for join in found]
+    code_only = [
+        {report.finding.key: report.is_code_only for report in reports(checkout, "torch", joins)}
+        for joins in (found, unrun)
+    ]
+    assert [one["index-reduce"] for one in code_only] == [False, True]
+    assert not any(one["lstsq-pivots"] for one in code_only)
+    made = {path.stem: text for path, text in texts(checkout, "torch", unrun).items()}
     assert "did not run on a GPU yet" in made["index-reduce"]
+    made = {path.stem: text for path, text in texts(checkout, "torch", found).items()}
     assert "did not run on a GPU yet" not in made["take-backward"]
     assert "| `take` | torch2.11 (2.11.0) | nvidia-h100-80gb-hbm3, UDA | raises |" in made["take-backward"]
 
