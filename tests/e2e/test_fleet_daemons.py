@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import weekly
 from e2e_project import ROOT
 from slurm import NEEDED, Slurm, wait_for
 
@@ -76,7 +77,7 @@ def fleet_run(slurm: Slurm, folder: Path, *more: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("device", SELECTION)
+@pytest.mark.parametrize("device", weekly.todays([*SELECTION]))
 def test_killed_daemons_change_no_evidence(slurm: Slurm, tmp_path: Path, device: str) -> None:
     sources = [word for source in SELECTION[device] for word in ("--source", source)]
     alone, together, folder = tmp_path / "alone.jsonl", tmp_path / "together.jsonl", tmp_path / "fleet"
