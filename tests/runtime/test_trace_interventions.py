@@ -338,6 +338,9 @@ print(open("/proc/sys/kernel/random/uuid").read(), subprocess.check_output(["dat
     [
         "await asyncio.gather(*[one(n) for n in range(9)])",
         "await asyncio.wait([asyncio.create_task(one(n)) for n in range(9)])",
+        "await asyncio.wait([asyncio.ensure_future(one(n)) for n in range(9)])",
+        "await asyncio.wait([asyncio.get_running_loop().create_task(one(n)) for n in range(9)])",
+        "async with asyncio.TaskGroup() as group: [group.create_task(one(n)) for n in range(9)]",
     ],
 )
 def test_asyncio_tasks_are_pinned_at_the_line_that_starts_them(start: str, runner: Any) -> None:

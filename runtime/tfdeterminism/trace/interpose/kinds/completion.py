@@ -2,7 +2,7 @@
 
 Pinned: results come in the order of submission, and what is started runs to its end before its starter goes on,
 unless it waits itself. Varied: threads, processes and tasks begin later by chance, and threads change often.
-Cannot be pinned: threads of C++ code, tasks of an asyncio.TaskGroup, who of a pool takes which task.
+Cannot be pinned: threads of C++ code, who of a pool takes which task.
 Example: ``for future in as_completed(futures)``.
 """
 
@@ -54,6 +54,8 @@ class Completion(Kind):
                 "multiprocessing.process": self._hook_processes,
                 "multiprocessing.pool": self._hook_pool,
                 "asyncio.tasks": self._hook_asyncio,
+                "asyncio.base_events": lambda module: self._hook_task_maker(module.BaseEventLoop, "create_task"),
+                "asyncio.taskgroups": lambda module: self._hook_task_maker(module.TaskGroup, "create_task"),
             }
         )
 
@@ -181,21 +183,31 @@ class Completion(Kind):
 
             return module.ensure_future(in_turn())
 
-        def created(place, original, coroutine, **kwargs):
+        self.replace(module, "as_completed", in_order, nothing)
+        self.replace(module, "gather", gathered, nothing, unless=self.is_called_by_library)
+        for name in ("create_task", "ensure_future"):
+            if hasattr(module, name):
+                self._hook_task_maker(module, name)
+
+    def _hook_task_maker(self, owner, name):
+        """A function or method that makes a task of its last argument: it begins when the one before has ended."""
+
+        def created(place, original, *args, **kwargs):
+            from asyncio import coroutines, wait  # not yet there when it is hooked
+
+            if not args or not coroutines.iscoroutine(args[-1]):
+                return original(*args, **kwargs)
             before, self._last_task = self._last_task, None
 
             async def after_the_last():
                 if before is not None and not before.done():
-                    await module.wait([before], timeout=_TASK_WAIT)
-                return await coroutine
+                    await wait([before], timeout=_TASK_WAIT)
+                return await args[-1]
 
-            self._last_task = original(after_the_last(), **kwargs)
+            self._last_task = original(*(args[:-1] + (after_the_last(),)), **kwargs)
             return self._last_task
 
-        self.replace(module, "as_completed", in_order, nothing)
-        self.replace(module, "gather", gathered, nothing, unless=self.is_called_by_library)
-        if hasattr(module, "create_task"):
-            self.replace(module, "create_task", created, nothing, unless=self.is_called_by_library)
+        self.replace(owner, name, created, nothing, unless=self.is_called_by_library)
 
     def order_argument(self, owner, method, argument):
         """A method whose results come as they are ready if `argument` is false."""
