@@ -145,7 +145,7 @@ class Claim(EnvironmentSelector):
     solutions: list[Text] = Field(min_length=1, description="each of them by itself")
     outcome: Literal["deterministic", "nondeterministic", "raises", "no-solution"]
     except_cases: list[Text] = Field(default=[], description="cases of which it does not speak")
-    partly: bool = Field(default=False, description="that it raises is said of some calls: others may be deterministic")
+    partly: bool = Field(default=False, description="it raises for some calls: others may be deterministic")
     note: str = ""
     cite: list[Text] = Field(min_length=1)
 

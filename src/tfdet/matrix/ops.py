@@ -18,6 +18,7 @@ from tfdet.base.errors import DataError
 from tfdet.base.folders import is_folder, is_there, listed
 from tfdet.matrix import alerts, source_readings
 from tfdet.matrix.call_patterns import ArgumentCondition, CallPattern, Calls, DottedName, Prefix, Value
+from tfdet.matrix.devices import CPU, GPU
 from tfdet.matrix.field_types import Device, StrictModel, Text
 from tfdet.matrix.files import load_json, load_toml
 from tfdet.matrix.models import Claim, Environment, Source, SourceAudit
@@ -147,7 +148,8 @@ def sources(folder: Path, environments: Mapping[str, Environment]) -> dict[str, 
             raise DataError(f"{path}: no names.toml", "It says what the entries of the lists mean.")
         kernels = load_kernels(folder, path.name)
         for key, ops in load_ops(folder, path.name).items():
-            claims = _claims(names, ops, environments[key]) if key in environments else {}
+            raising = _read_to_raise(source_readings.load(folder, path.name), ops)
+            claims = _claims(names, ops, environments[key], raising) if key in environments else {}
             for op in ops.ops:
                 known, more = found.get(names.prefix + op.key), claims.get(op.key, [])
                 if known:
@@ -209,8 +211,25 @@ def title(op: Op) -> str:
     return f"{op.name} ({op.variant})" if op.variant else op.name
 
 
-def _claims(names: NameMappings, ops: Ops, environment: Environment) -> dict[str, list[Claim]]:
-    """By op.  Where one entry says that an op raises and another that it does not, it does on some of its samples."""
+_RAISING: dict[source_readings.ReadingKind, Device] = {"raises": CPU, "gpu-raises": GPU}
+
+
+def _read_to_raise(readings: source_readings.Readings, ops: Ops) -> set[tuple[str, Device]]:
+    """The ops that a build's sources were read to refuse, some calls of them at least, whatever its documentation says."""
+    return {
+        (op, _RAISING[one.kind])
+        for one in readings.confirmed
+        if one.kind in _RAISING and one.locations[0].key in ops.lines
+        for op in one.ops
+    }
+
+
+def _claims(
+    names: NameMappings, ops: Ops, environment: Environment, raising: set[tuple[str, Device]]
+) -> dict[str, list[Claim]]:
+    """By op.  Where one entry says that an op raises and another that it does not, it does on some of its samples; so
+    does an op of `raising`, (op, device), of which the documentation says that it is deterministic.
+    """
     said: dict[tuple[str, Device], set[str]] = {}
     for entry in ops.documented:
         for key in ops_of_entry(names, entry):
@@ -218,18 +237,20 @@ def _claims(names: NameMappings, ops: Ops, environment: Environment) -> dict[str
                 said.setdefault((key, device), set()).add(entry.says)
     found: dict[str, list[Claim]] = {}
     for (key, device), says in said.items():
-        found.setdefault(key, []).append(_claim(names, environment, device, says))
+        found.setdefault(key, []).append(_claim(names, environment, device, says, (key, device) in raising))
     return found
 
 
-def _claim(names: NameMappings, environment: Environment, device: Device, says: set[str]) -> Claim:
+def _claim(
+    names: NameMappings, environment: Environment, device: Device, says: set[str], read_to_raise: bool
+) -> Claim:
     return Claim(
         framework=environment.framework,
         stock=f"=={environment.version}",
         device=device,
         solutions=[names.solution],
         outcome="raises" if "raises" in says else "deterministic",
-        partly="raises" in says,
+        partly="raises" in says or read_to_raise,
         cite=names.cite,
     )
 

@@ -318,6 +318,17 @@ def test_what_raises_on_some_samples_is_claimed_to_raise(checkout: Project) -> N
     }
 
 
+def test_what_the_sources_refuse_is_claimed_deterministic_in_part(checkout: Project) -> None:
+    """The documentation says so of MaxPool3d since 2.13; its code refuses unless indices are returned."""
+    source = load_matrix(checkout.matrix).source("torch-nn-functional-max-pool3d")
+    found = {claim.stock: (claim.outcome, claim.partly) for claim in source.claims if claim.device == "gpu"}
+    newest = {"==2.13", "==2.14", "==2.15"}
+    assert {found[version] for version in newest} == {("deterministic", True)}
+    assert {found[version] for version in found.keys() - newest} == {("raises", True)}
+    calm = load_matrix(checkout.matrix).source("torch-index-copy")
+    assert {(claim.outcome, claim.partly) for claim in calm.claims} == {("deterministic", False)}
+
+
 def test_this_python_has_none() -> None:
     """The host reads the suite's text and never imports a framework."""
     code = (

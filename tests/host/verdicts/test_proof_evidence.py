@@ -15,6 +15,8 @@ from tfdet.verdicts.status_loading import load_status
 _Key = tuple[str, str, str, str]  # environment, source, case, solution
 # Their seed is drawn on the host, anew in each run: every launch is proved, and runs differ.
 SEEDED_BY_THE_HOST = {"random-op-without-seed"}
+# Their result is memory as it was left, and PyTorch's allocator hands out again what an earlier call wrote.
+LEFT_IN_MEMORY = {"torch-empty-like", "torch-new-empty", "torch-new-empty-strided", "torch-resize"}
 
 
 def key_of(record: FastRecord) -> _Key:
@@ -42,14 +44,15 @@ def test_nothing_that_any_record_saw_differ_is_proved(of_gpus: list[FastRecord])
     assert sorted(proved & differed) == []
 
 
-def test_runs_differ_although_all_is_proved_only_where_the_host_draws_a_seed(of_gpus: list[FastRecord]) -> None:
+def test_runs_differ_although_all_is_proved_only_where_no_kernel_makes_the_difference(of_gpus: list[FastRecord]) -> None:
     """Elsewhere the prover would be wrong, and this is how it would show."""
     found = {
         record.source
         for record in of_gpus
         if record.proof and "runs_differ" in {why.reason for why in record.proof.host}
     }
-    assert found == SEEDED_BY_THE_HOST
+    assert found >= SEEDED_BY_THE_HOST
+    assert found <= SEEDED_BY_THE_HOST | LEFT_IN_MEMORY
 
 
 def test_the_status_names_no_false_proof(checkout: Project) -> None:
