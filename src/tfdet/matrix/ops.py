@@ -215,7 +215,7 @@ _RAISING: dict[source_readings.ReadingKind, Device] = {"raises": CPU, "gpu-raise
 
 
 def _read_to_raise(readings: source_readings.Readings, ops: Ops) -> set[tuple[str, Device]]:
-    """The ops that a build's sources were read to refuse, some calls of them at least, whatever its documentation says."""
+    """The ops of which a build's sources were read to refuse some calls, whatever its documentation says."""
     return {
         (op, _RAISING[one.kind])
         for one in readings.confirmed
@@ -241,9 +241,7 @@ def _claims(
     return found
 
 
-def _claim(
-    names: NameMappings, environment: Environment, device: Device, says: set[str], read_to_raise: bool
-) -> Claim:
+def _claim(names: NameMappings, environment: Environment, device: Device, says: set[str], read_to_raise: bool) -> Claim:
     return Claim(
         framework=environment.framework,
         stock=f"=={environment.version}",

@@ -44,7 +44,7 @@ def test_nothing_that_any_record_saw_differ_is_proved(of_gpus: list[FastRecord])
     assert sorted(proved & differed) == []
 
 
-def test_runs_differ_although_all_is_proved_only_where_no_kernel_makes_the_difference(of_gpus: list[FastRecord]) -> None:
+def test_runs_differ_although_all_is_proved_only_where_no_kernel_decides(of_gpus: list[FastRecord]) -> None:
     """Elsewhere the prover would be wrong, and this is how it would show."""
     found = {
         record.source
