@@ -651,3 +651,28 @@ def test_a_script_below_the_home_folder(tmp_path: Path, monkeypatch: pytest.Monk
     copy = ProgramCopy(["program/main.py"], str(tmp_path / "sandbox"))
     assert copy.root == str(program)
     assert copy.program == [os.path.join(copy.work, "main.py")]
+
+
+@pytest.mark.parametrize(
+    ("above", "drawn"),
+    [
+        ("from random import *", "random()"),
+        ("from random import random", "random()"),
+        ("import numpy.random as random", "random.rand()"),
+        ("import random", "random.random()"),
+        ("from os.path import *\nimport random", "random.random()"),
+        ("import random as r", "r.random()"),
+    ],
+)
+def test_seeding_takes_no_name_of_the_program_away(above: str, drawn: str) -> None:
+    lines = source_fixes.seed_lines("global:random") + source_fixes.seed_lines("global:numpy")
+    source = source_fixes.with_lines(f"{above}\nimport math\nvalue = {drawn}\n", lines)
+    values = set()
+    for _ in range(2):
+        names: dict[str, Any] = {}
+        exec(source, names)
+        values.add(names["value"])
+    assert len(values) == 1
+    assert ("import random as _random" in source) == (above in (
+        "from random import *", "from random import random", "import numpy.random as random"
+    ))  # fmt: skip

@@ -5,6 +5,7 @@ before, there are words alone.
 """
 
 import ast
+import re
 import sys
 
 SEED = "0"
@@ -98,14 +99,36 @@ def with_lines(source, lines):
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return source
-    at = 0
+    at, bound = 0, {}
     for node in tree.body:
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, _Constant)
         if not isinstance(node, (ast.Import, ast.ImportFrom)) and not is_text:
             break
+        if not is_text:
+            new = _bound_by(node)
+            bound = new if "*" in new else dict(bound, **new)
         at = node.end_lineno if hasattr(node, "end_lineno") else node.lineno
     kept = source.splitlines(True)
-    return "".join(kept[:at] + [one + "\n" for one in lines] + kept[at:])
+    return "".join(kept[:at] + [one + "\n" for one in _renamed(lines, bound)] + kept[at:])
+
+
+def _bound_by(node):
+    """{name: module, or None for what is in one} that an import binds; "*" if it may bind any name."""
+    if isinstance(node, ast.ImportFrom):
+        return {one.asname or one.name: None for one in node.names}
+    return {one.asname or one.name.partition(".")[0]: one.name if one.asname else one.name.partition(".")[0]
+            for one in node.names}
+
+
+def _renamed(lines, bound):
+    """Statements whose imports take no name away that the program has bound to something else."""
+    for line in lines:
+        name = line.partition("import ")[2] if line.startswith("import ") else ""
+        if name and (bound[name] != name if name in bound else "*" in bound):
+            used = re.compile(r"(?<![\w.'\"/]){}\.".format(name))
+            lines = [used.sub("_{}.".format(name), one) for one in lines]
+            lines[lines.index(line)] = "import {0} as _{0}".format(name)
+    return lines
 
 
 def seed_lines(generator):
