@@ -224,6 +224,43 @@ def test_each_call_of_a_kind_is_pinned(runner: Any) -> None:
     assert len(program.printed(2, pins=dict.fromkeys(CALLS))) == 1
 
 
+# Ways to ask for the time of a file; each is a sort key of entries of os.scandir().
+TIMES = [
+    "lambda one: one.stat().st_mtime",
+    "lambda one: os.lstat(one).st_mtime_ns",
+    "lambda one: os.path.getctime(one)",
+]
+
+
+@pytest.mark.parametrize("key", TIMES)
+def test_each_way_to_ask_for_the_time_of_a_file_is_pinned(key: str, runner: Any) -> None:
+    writes = "for name in sorted('abcdefgh', key=lambda _: os.urandom(4)):\n"
+    writes += "    open('part' + name, 'w').close()\n    time.sleep(0.02)\n"
+    asks = f"print([one.name for one in sorted(os.scandir('.'), key={key}) if one.is_file() and 'part' in one.path])"
+    program = runner("import os, time\n" + writes + asks)
+    assert len(program.printed(3)) > 1
+    assert len(program.printed(3, pins={"mtime": ["main.py:5"], "listing": None})) == 1
+
+
+def test_an_entry_of_a_folder_stays_one(runner: Any) -> None:
+    asks = [
+        "isinstance(one, os.DirEntry)",
+        "os.fspath(one)",
+        "one.inode() > 0",
+        "one.is_dir()",
+        "one.is_symlink()",
+        "one",
+    ]
+    text = f"import os\nwith os.scandir('.') as entries:\n    print([({', '.join(asks)}) for one in entries])"
+    [printed] = runner(text).printed(1)
+    assert "(True, './main.py', True, False, False, <DirEntry 'main.py'>)" in printed
+
+
+def test_who_asks_where_a_file_is_asks_for_no_time(runner: Any) -> None:
+    program = runner("import os\nprint(os.path.realpath('main.py'))")
+    assert not [row for row in program.runs.run(0).ledger if row.kind == "mtime" and row.is_users]
+
+
 def located(folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
     ran = subprocess.run(
         command("--json", *options, "--", "main.py"),
@@ -532,6 +569,8 @@ FIXES = [
     ("pid", "rng = random.Random(os.getpid())", "rng = random.Random(0)"),
     ("clock", "random.seed(int(time.time() * 1000))", "random.seed(0)"),
     ("random", "rng = np.random.default_rng()", "rng = np.random.default_rng(0)"),
+    ("random", "n = uuid4().int", "n = __import__('uuid').UUID(int=0).int"),
+    ("random", "n = int(secrets.token_hex(4), 16)", "n = int('00' * (4), 16)"),
     ("random", "rng = random.SystemRandom()", "rng = random.Random(0)"),
     ("completion", "for f in as_completed(futures):\n    pass", "for f in list(futures):\n    pass"),
     ("completion", "x = list(pool.imap_unordered(f, xs))", "x = list(pool.imap(f, xs))"),

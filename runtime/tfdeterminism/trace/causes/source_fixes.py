@@ -296,9 +296,12 @@ def _seeded(at):
         edits.append(at.replace(call, "{}({})".format(name, SEED)))
     for call in at.calls(("urandom", "token_bytes")):
         edits += [at.replace(call, "bytes({})".format(at.text(size))) for size in call.args[:1]]
+    for call in at.calls(("token_hex",)):
+        edits += [at.replace(call, "'00' * ({})".format(at.text(size))) for size in call.args[:1]]
     for call in at.calls(("uuid4", "uuid1")):
-        if isinstance(call.func, ast.Attribute):
-            edits.append(at.replace(call, "{}.UUID(int=0)".format(at.text(call.func.value))))
+        is_of_module = isinstance(call.func, ast.Attribute)
+        module = at.text(call.func.value) if is_of_module else "__import__('uuid')"
+        edits.append(at.replace(call, "{}.UUID(int=0)".format(module)))
     return edits + [at.replace(call, SEED) for call in at.calls(("randbits", "randbelow"))]
 
 
