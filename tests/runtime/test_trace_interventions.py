@@ -569,6 +569,7 @@ FIXES = [
     ("pid", "rng = random.Random(os.getpid())", "rng = random.Random(0)"),
     ("clock", "random.seed(int(time.time() * 1000))", "random.seed(0)"),
     ("random", "rng = np.random.default_rng()", "rng = np.random.default_rng(0)"),
+    ("clock", "return hosts[time.time_ns() % len(hosts)]", "return hosts[0]"),
     ("random", "n = uuid4().int", "n = __import__('uuid').UUID(int=0).int"),
     ("random", "n = int(secrets.token_hex(4), 16)", "n = int('00' * (4), 16)"),
     ("random", "rng = random.SystemRandom()", "rng = random.Random(0)"),

@@ -265,10 +265,12 @@ def _chosen_number(at):
 
 
 def _chosen_time(at):
-    """Only where the time seeds something: a loop until a time would never end."""
+    """Only where the time seeds or chooses something: a loop until a time would never end."""
     times = at.calls(_TIMES)
-    seeds = [one for call in at.calls(_SEEDED_BY) for one in call.args]
-    edits = [at.replace(one, SEED) for one in seeds if any(call in ast.walk(one) for call in times)]
+    chosen = [one for call in at.calls(_SEEDED_BY) for one in call.args]
+    indices = [node.slice for node in at.nodes if isinstance(node, ast.Subscript)]
+    chosen += [one for one in indices if isinstance(one, (ast.BinOp, ast.Call))]  # no slice; Python 3.9 and later
+    edits = [at.replace(one, SEED) for one in chosen if any(call in ast.walk(one) for call in times)]
     if times and isinstance(at.statement, ast.Assign) and _is_seed(at, at.text(at.statement.targets[0])):
         value = at.statement.value
         is_text = any(_name(node) in _TEXTS for node in ast.walk(value) if isinstance(node, ast.Call))
