@@ -73,12 +73,12 @@ def _library(library: LibraryAudit) -> StoredLibrary:
         by_name[kernel.name].append(kernel)
     short = signatures(sorted({*library.names, *by_name}))
     telling = {name for name, kernels in by_name.items() if any(k.order_dependent != "no" for k in kernels)}
-    orderless = Counter(family(short[name]) for name in by_name.keys() - telling)
+    order_independent = Counter(family(short[name]) for name in by_name.keys() - telling)
     return StoredLibrary(
         kernel_counts=library.kernel_counts,
-        kernels=[StoredKernel(name=name, found=_merge_kernels(by_name[name])) for name in sorted(telling)],
-        orderless=dict(sorted(orderless.items())),
-        plain=sorted({family(text) for name, text in short.items() if name not in by_name}),
+        kernels=[StoredKernel(name=name, findings=_merge_kernels(by_name[name])) for name in sorted(telling)],
+        order_independent=dict(sorted(order_independent.items())),
+        without_atomics=sorted({family(text) for name, text in short.items() if name not in by_name}),
     )
 
 

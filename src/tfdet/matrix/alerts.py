@@ -25,7 +25,7 @@ class Alert(StrictModel):
     """One alert in one library."""
 
     library: Text
-    words: Text = Field(description="with which the code calls the function that refuses")
+    caller: Text = Field(description="the name that the code passes to the function that refuses")
     calls: int = Field(ge=1, description="how many of them")
 
 
@@ -34,17 +34,17 @@ class Alerts(StrictModel):
 
     wheel: Wheel
     alerts: list[Alert]
-    unread: int = Field(ge=0, description="calls whose words were not found")
+    unresolved_calls: int = Field(ge=0, description="calls whose caller was not found")
 
     @property
-    def words(self) -> set[str]:
-        return {alert.words for alert in self.alerts}
+    def callers(self) -> set[str]:
+        return {alert.caller for alert in self.alerts}
 
 
 class Meaning(StrictModel):
     """Which ops some of the names speak of, where, and which entries of the documentation they make true."""
 
-    words: list[Text] = Field(min_length=1)
+    callers: list[Text] = Field(min_length=1)
     ops: list[Text] = Field(description="their keys; none: no op of the samples is meant")
     apis: list[Text] = Field(default=[], description="of the documentation, which says that they raise")
     devices: list[Device] = Field(min_length=1)
@@ -81,9 +81,11 @@ def meanings_in_build(meanings: Meanings | None, found: Alerts | None) -> list[M
     """The meanings that apply to a build, each with the alerts that the build contains."""
     if meanings is None or found is None:
         return []
-    held = found.words
-    some = [one.model_copy(update={"words": [word for word in one.words if word in held]}) for one in meanings.alerts]
-    return [one for one in some if one.words]
+    held = found.callers
+    some = [
+        one.model_copy(update={"callers": [name for name in one.callers if name in held]}) for one in meanings.alerts
+    ]
+    return [one for one in some if one.callers]
 
 
 def find_faults(
@@ -92,12 +94,12 @@ def find_faults(
     """Alerts of a build that alerts.toml does not list, and ops in alerts.toml that no build has."""
     if meanings is None:
         return
-    known, keys = {word for one in meanings.alerts for word in one.words}, set(ops)
+    known, keys = {name for one in meanings.alerts for name in one.callers}, set(ops)
     yield from (f"no op {key}" for one in meanings.alerts for key in one.ops if key not in keys)
     for environment in environments:
         found = load(folder, environment)
-        yield from (f"{environment} raises {word!r}, which no [[alerts]] entry lists"
-                    for word in sorted(found.words - known if found else ()))  # fmt: skip
+        yield from (f"{environment} raises {name!r}, which no [[alerts]] entry lists"
+                    for name in sorted(found.callers - known if found else ()))  # fmt: skip
 
 
 def to_json(content: Mapping[str, object], alerts: Iterable[Alert]) -> str:

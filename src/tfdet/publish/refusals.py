@@ -15,7 +15,7 @@ _WORDS: dict[Device, str] = {"cpu": "CPU", "gpu": "CUDA"}
 
 def refusals_text(refuses: Sequence[Meaning]) -> str:
     """As a table has it: histc: `_histc_cuda` (CUDA)."""
-    return "; ".join(f"{', '.join(f'`{word}`' for word in one.words)} ({_where(one)})" for one in refuses)
+    return "; ".join(f"{', '.join(f'`{name}`' for name in one.callers)} ({_where(one)})" for one in refuses)
 
 
 def _where(one: Meaning) -> str:
@@ -27,7 +27,7 @@ def disagreements(
 ) -> Iterator[tuple[ReadingKind, str]]:
     """Of one op.  held: the entries that some name in that build makes true, whatever the op."""
     for device in (CPU, GPU):
-        names = ", ".join(f"`{word}`" for one in refuses if device in one.devices for word in one.words)
+        names = ", ".join(f"`{name}`" for one in refuses if device in one.devices for name in one.callers)
         says = {entry.says for entry in documented if device in entry.devices}
         code = f"its code refuses by {names} on {_WORDS[device]}"
         if names and not says:

@@ -290,7 +290,7 @@ def _kernels(rows: Iterable[KernelRow]) -> Iterator[tuple[str, ...]]:
     """One for each name and reason: kernels of several libraries, or whose names are cut, are counted."""
     alike: dict[tuple[str, str, str], list[tuple[str, audits.StoredFinding]]] = defaultdict(list)
     for row in rows:
-        for held in row.kernel.found:
+        for held in row.kernel.findings:
             key = row.signature[:_LONGEST_NAME], held.order_dependent, held.reason
             alike[key].append((row.kernel.name, held))
     for (name, answer, reason), some in alike.items():

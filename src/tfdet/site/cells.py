@@ -121,7 +121,7 @@ def _audit(facts: SiteFacts, environment: str, source: str, finding: AuditFindin
     rows = [
         {"kernel": row.signature, "atomics": held.atomics, "order_dependent": held.order_dependent,
          "why": held.reason, "archs": held.archs, "library": row.library}
-        for row in finding.rows for held in row.kernel.found
+        for row in finding.rows for held in row.kernel.findings
     ]  # fmt: skip
     return {**finding.as_json(), "blind": audit.unauditable_reason if audit else "",
             "refuses": facts.status.audits[environment].refusal_messages(audit) if audit else [],

@@ -48,7 +48,7 @@ class StoredFinding(StrictModel):
 
 class StoredKernel(StrictModel):
     name: Text = Field(description="mangled")
-    found: list[StoredFinding] = Field(min_length=1)
+    findings: list[StoredFinding] = Field(min_length=1)
 
     @property
     def verdict(self) -> Verdict:
@@ -56,8 +56,8 @@ class StoredKernel(StrictModel):
 
         Machine code that could not be followed is settled by the PTX: it is that source, one step before.
         """
-        said = {found.order_dependent for found in self.found}
-        ptx = {found.order_dependent for found in self.found if "compute_" in found.archs}
+        said = {found.order_dependent for found in self.findings}
+        ptx = {found.order_dependent for found in self.findings if "compute_" in found.archs}
         if "yes" in said or "unresolved" not in said or ptx == {"no"}:
             return "yes" if "yes" in said else "no"
         return "unresolved"
@@ -66,8 +66,8 @@ class StoredKernel(StrictModel):
 class StoredLibrary(StrictModel):
     kernel_counts: dict[str, int] = Field(description="architecture: kernels in all")
     kernels: list[StoredKernel] = Field(description="those whose order-dependence is yes or unresolved somewhere")
-    orderless: dict[str, int] = Field(description="family: kernels whose atomics do not depend on order")
-    plain: list[Text] = Field(description="families without any atomic instruction")
+    order_independent: dict[str, int] = Field(description="family: kernels whose atomics do not depend on order")
+    without_atomics: list[Text] = Field(description="families without any atomic instruction")
 
 
 class StoredAudit(StrictModel):
@@ -112,7 +112,7 @@ def write(project: Project, stored: StoredAudit) -> Path:
 def to_json(value: Any, indent: int = 0) -> str:
     """JSON in which a diff can be read: whatever fits stays on one line, and so does a kernel."""
     line = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, dict | list) or not value or len(line) <= _WIDTH or "found" in value:
+    if not isinstance(value, dict | list) or not value or len(line) <= _WIDTH or "findings" in value:
         return line
     pad = " " * (indent + 1)
     if isinstance(value, dict):

@@ -46,8 +46,8 @@ class AuditFinding:
 
     rows: tuple[KernelRow, ...]  # those that match
     own: tuple[KernelRow, ...]  # of them, what the op itself runs
-    orderless: int  # kernels of its families whose atomics do not depend on order
-    plain: tuple[str, ...]  # its families without atomics
+    order_independent: int  # kernels of its families whose atomics do not depend on order
+    without_atomics: tuple[str, ...]  # its families without atomics
     reach: Reachability = UNCHECKED
 
     @property
@@ -74,9 +74,9 @@ class AuditFinding:
             return "order-dependent" if any(row.kernel.verdict == "yes" for row in self.own) else "partial"
         if self.unresolved_kernels:
             return "unresolved"
-        if self.orderless:
+        if self.order_independent:
             return "orderless"
-        return "no atomics" if self.plain else "not shipped"
+        return "no atomics" if self.without_atomics else "not shipped"
 
     @property
     def names(self) -> int:
@@ -89,7 +89,7 @@ class AuditFinding:
         found = {
             a
             for row in self.order_dependent_kernels
-            for f in row.kernel.found
+            for f in row.kernel.findings
             if f.order_dependent == "yes"
             for a in f.archs.split()
         }
@@ -113,7 +113,7 @@ class AuditFinding:
             "add floats atomically",
             "unresolved": f"{_kernels(len({row.kernel.name for row in self.unresolved_kernels}))} with atomics whose "
             "effect could not be resolved",
-            "orderless": f"none found: the atomics of its {_kernels(self.orderless)} do not depend on order",
+            "orderless": f"none found: the atomics of its {_kernels(self.order_independent)} do not depend on order",
             "no atomics": "none found: its kernels hold no atomics",
             "not shipped": "no such kernel is shipped",
         }
@@ -180,8 +180,8 @@ class AuditIndex:
                 for row in rows
                 if audit.kernels_of_this_op is None or _match(audit.kernels_of_this_op, row.signature)
             ),
-            orderless=sum(count for name, count in self.order_independent.items() if _is_family(named, name)),
-            plain=tuple(sorted(name for name in self.without_atomics if _is_family(kept, name))),
+            order_independent=sum(count for name, count in self.order_independent.items() if _is_family(named, name)),
+            without_atomics=tuple(sorted(name for name in self.without_atomics if _is_family(kept, name))),
             reach=self.reach(audit),
         )
 
@@ -199,15 +199,15 @@ class AuditIndex:
 
 def index_audit(stored: StoredAudit) -> AuditIndex:
     rows: list[KernelRow] = []
-    orderless: dict[str, int] = {}
-    plain: set[str] = set()
+    order_independent: dict[str, int] = {}
+    without_atomics: set[str] = set()
     for library, content in stored.libraries.items():
         short = signatures([kernel.name for kernel in content.kernels])
         rows += [KernelRow(library, short[kernel.name], kernel) for kernel in content.kernels]
-        for name, count in content.orderless.items():
-            orderless[name] = orderless.get(name, 0) + count
-        plain.update(content.plain)
-    return AuditIndex(stored, tuple(rows), orderless, frozenset(plain))
+        for name, count in content.order_independent.items():
+            order_independent[name] = order_independent.get(name, 0) + count
+        without_atomics.update(content.without_atomics)
+    return AuditIndex(stored, tuple(rows), order_independent, frozenset(without_atomics))
 
 
 def count_by_family(rows: Iterable[KernelRow]) -> dict[str, int]:

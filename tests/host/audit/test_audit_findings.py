@@ -181,7 +181,7 @@ def test_ptx_settles_what_machine_code_leaves_open_and_nothing_else(
 ) -> None:
     read = [("sm_70", machine), ("compute_70", ptx)]
     found = [stored.StoredFinding(archs=a, order_dependent=v, reason="r", atomics={"cas": 1}) for a, v in read if v]
-    assert stored.StoredKernel(name="k", found=found).verdict == said
+    assert stored.StoredKernel(name="k", findings=found).verdict == said
 
 
 def test_ops_of_sources(checkout: Project, sources: Mapping[str, Source]) -> None:

@@ -74,9 +74,9 @@ def test_machine_code_and_ptx_of_one_architecture_do_not_contradict(audits: dict
     """Two readers of one build: what one of them resolves, the other does not resolve otherwise."""
     agree = 0
     for row in audits[key].rows:
-        said = [f.order_dependent for f in row.kernel.found if {"sm_70", "compute_70"} & set(f.archs.split())]
+        said = [f.order_dependent for f in row.kernel.findings if {"sm_70", "compute_70"} & set(f.archs.split())]
         assert not {"yes", "no"} <= set(said), row.signature
-        agree += any({"sm_70", "compute_70"} <= set(f.archs.split()) for f in row.kernel.found) or said == [
+        agree += any({"sm_70", "compute_70"} <= set(f.archs.split()) for f in row.kernel.findings) or said == [
             "yes",
             "yes",
         ]
@@ -91,7 +91,7 @@ def test_divisions_are_read_from_machine_code_as_from_ptx(audits: dict[str, Audi
     for key in [key for key in audits if key.startswith("tf")]:
         rows = [row for row in audits[key].rows if re.match(DIVIDES, row.signature)]
         assert len(rows) >= 8, key
-        assert {found.order_dependent for row in rows for found in row.kernel.found} == {"yes"}, key
+        assert {found.order_dependent for row in rows for found in row.kernel.findings} == {"yes"}, key
 
 
 @pytest.mark.parametrize(

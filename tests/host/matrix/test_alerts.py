@@ -51,7 +51,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_texts_of_calls_are_read_out_of_machine_code(library: Path) -> None:
-    """Lengths that are given and that are counted; what is no constant is counted as unread, and nothing is guessed."""
+    """Lengths that are given and that are counted; a text that is not constant counts as unresolved, nothing is guessed."""
     found = find_calls(library, FUNCTION.encode())
     assert found.texts == {"index_reduce_cuda": 2, "_histc_cu": 1, "kthvalue CUDA": 1}
     assert found.unresolved == 1
@@ -71,9 +71,9 @@ def test_every_build_of_which_lists_are_known_was_read_whole(checkout: Project) 
     for environment in load_ops(checkout.matrix, "torch"):
         found = alerts.load(checkout.matrix, environment)
         assert found is not None, f"scripts/extract-determinism-alerts {environment}"
-        assert found.unread == 0
+        assert found.unresolved_calls == 0
         assert {Path(alert.library).name for alert in found.alerts} == {"libtorch_cpu.so", "libtorch_cuda.so"}
-        assert {"_bincount_cuda", "median CUDA with indices output"} <= found.words
+        assert {"_bincount_cuda", "median CUDA with indices output"} <= found.callers
 
 
 def test_what_refused_on_a_card_and_on_processors_is_among_the_names(checkout: Project) -> None:
@@ -90,12 +90,12 @@ def test_what_refused_on_a_card_and_on_processors_is_among_the_names(checkout: P
     for environment, names in said.items():
         found = alerts.load(checkout.matrix, environment)
         assert found is not None
-        assert names <= found.words
+        assert names <= found.callers
 
 
 RAISES = DocumentedEntry(api="torch.an_op", says="raises", devices=["gpu"], backward=False, modes=[])
 CALM = RAISES.model_copy(update={"says": "deterministic"})
-ON_CUDA = Meaning(words=["an_op_cuda"], ops=["an-op"], apis=["torch.an_op"], devices=["gpu"], backward=True)
+ON_CUDA = Meaning(callers=["an_op_cuda"], ops=["an-op"], apis=["torch.an_op"], devices=["gpu"], backward=True)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_does_not_fit(
 
 
 def test_how_a_row_has_it() -> None:
-    both = Meaning(words=["put_"], ops=["put"], devices=["cpu", "gpu"])
+    both = Meaning(callers=["put_"], ops=["put"], devices=["cpu", "gpu"])
     assert refusals_text([ON_CUDA, both]) == "`an_op_cuda` (CUDA, backward); `put_` (CPU, CUDA)"
 
 
@@ -138,7 +138,7 @@ def test_a_file_is_what_was_read(checkout: Project, tmp_path: Path) -> None:
     path = alerts.path_of(checkout.matrix, "torch2.14")
     known = alerts.load(checkout.matrix, "torch2.14")
     assert known is not None
-    head = {"wheel": known.wheel.model_dump(), "unread": known.unread}
+    head = {"wheel": known.wheel.model_dump(), "unresolved_calls": known.unresolved_calls}
     assert alerts.to_json(head, known.alerts) == path.read_text("utf-8")
     assert alerts.load(tmp_path, "torch2.14") is None
     (tmp_path / "alerts").mkdir()
@@ -150,10 +150,12 @@ def test_a_file_is_what_was_read(checkout: Project, tmp_path: Path) -> None:
 
 def test_only_what_a_build_holds_is_meant() -> None:
     meanings = alerts.Meanings(
-        function="f", libraries="l", alerts=[ON_CUDA, ON_CUDA.model_copy(update={"words": ["x", "y"]})]
+        function="f", libraries="l", alerts=[ON_CUDA, ON_CUDA.model_copy(update={"callers": ["x", "y"]})]
     )
     held = Alerts(
-        wheel=alerts.Wheel(file="w.whl", sha256="0" * 64), unread=0, alerts=[Alert(library="l", words="y", calls=1)]
+        wheel=alerts.Wheel(file="w.whl", sha256="0" * 64),
+        unresolved_calls=0,
+        alerts=[Alert(library="l", caller="y", calls=1)],
     )
-    assert [one.words for one in alerts.meanings_in_build(meanings, held)] == [["y"]]
+    assert [one.callers for one in alerts.meanings_in_build(meanings, held)] == [["y"]]
     assert alerts.meanings_in_build(meanings, None) == []

@@ -16,7 +16,7 @@ def test_each_kernel_is_shown_once_for_each_reason(status: Status, env: str, sou
     assert finding is not None and finding.rows
     shown = list(terminal_views._kernels(finding.rows))
     assert Counter((name, answer, reason) for name, _, answer, reason, _ in shown).most_common(1)[0][1] == 1
-    held = [(row, one) for row in finding.rows for one in row.kernel.found]
+    held = [(row, one) for row in finding.rows for one in row.kernel.findings]
     assert {arch for *_, archs in shown for arch in archs.split()} == {a for _, one in held for a in one.archs.split()}
     assert {reason for *_, reason, _ in shown} == {one.reason for _, one in held}
 
