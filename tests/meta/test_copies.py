@@ -1,4 +1,4 @@
-"""A tensor comes to the host once a repeat: what is compared and hashed afterwards is that copy."""
+"""The probe copies each output to the host once per repeat, and compares and hashes that copy."""
 
 import json
 import subprocess

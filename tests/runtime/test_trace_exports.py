@@ -1,4 +1,4 @@
-"""What a traced program writes for others to run: no probe is in it, and it runs without the tool."""
+"""Models that a traced program exports contain no ops of the trace, and run without tfdeterminism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed between two builds: kernels that appeared or went, and deterministic ones that came beside the old."""
+"""What changed between two builds: kernels that were added or removed, and new deterministic variants."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from tfdet.verdicts.audit_findings import AuditIndex, count_by_family
 
 @dataclass(frozen=True)
 class BuildDiff:
-    """old, new: environments.  Kernels are told by family, with their number; copies count once."""
+    """old, new: environments.  Kernels are counted by family; copies count once."""
 
     old: str
     new: str
     added: dict[str, int]  # with order-dependent atomics, not in the old build
     removed: dict[str, int]  # with order-dependent atomics, in the old build only
     changed: dict[str, tuple[int, int]]
-    deterministic_added: dict[str, list[str]]  # new and without such atomics: the sources that it offers another way
-    sources: dict[str, tuple[str, str]]  # whose finding is another
-    variables: tuple[list[str], list[str]]  # that appeared, that went
+    deterministic_added: dict[str, list[str]]  # new and without such atomics: the sources that can use it
+    sources: dict[str, tuple[str, str]]  # {source: (old finding, new finding)}
+    variables: tuple[list[str], list[str]]  # (added, removed)
     messages: tuple[list[str], list[str]]
 
     def as_json(self) -> dict[str, Any]:
         return {
             "old": self.old,
             "new": self.new,
-            "appeared": self.added,
-            "went": self.removed,
+            "added": self.added,
+            "removed": self.removed,
             "changed": {name: list(pair) for name, pair in self.changed.items()},
-            "deterministic_beside": self.deterministic_added,
+            "deterministic_added": self.deterministic_added,
             "sources": {name: list(pair) for name, pair in self.sources.items()},
-            "environment_variables": {"appeared": self.variables[0], "went": self.variables[1]},
-            "messages": {"appeared": self.messages[0], "went": self.messages[1]},
+            "environment_variables": {"added": self.variables[0], "removed": self.variables[1]},
+            "messages": {"added": self.messages[0], "removed": self.messages[1]},
         }
 
 

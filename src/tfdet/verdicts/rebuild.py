@@ -1,4 +1,4 @@
-"""Cells of others, run again here: which to choose, and do they agree?  (As rebuilders of reproducible builds.)"""
+"""Choose cells that others measured, run them again here, and compare the verdicts (as rebuilders do)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class RebuildResult:
 
     @property
     def answer(self) -> Answer:
-        """Agrees: of a case that both saw the same observation of; a verdict alone may rest on different ones.
+        """Agrees: the verdicts are equal and rest on at least one common case.
 
-        Undecided: what was seen here neither says the same nor contradicts it, as where a control did not differ.
+        Undecided: this result neither confirms nor contradicts theirs, as when a control did not differ.
         """
         if self.reproduced.verdict is self.recorded.verdict:
             return "agrees" if self.cases else "undecided"
@@ -37,7 +37,7 @@ class RebuildResult:
 
     @property
     def cases(self) -> list[str]:
-        """That both rest on, if they say the same."""
+        """The cases on which both verdicts rest; empty if the verdicts are not equal."""
         same = self.reproduced.verdict is self.recorded.verdict
         return sorted(self.reproduced.deciding_cases & self.recorded.deciding_cases) if same else []
 
@@ -56,7 +56,7 @@ class RebuildResult:
 def rebuild_candidates(
     status: Status, records: Iterable[Record], machine: str, word: str, environments: Collection[str]
 ) -> list[CellKey]:
-    """What could be run again here: no machine but others had a hand in it.  word: as `--device` has it."""
+    """Cells that only other machines have run and that can run here.  word: the value of `--device`."""
     machines: dict[CellKey, set[str]] = defaultdict(set)
     for r in records:
         machines[CellKey(r.environment, r.device.model, r.source, r.solution)].add(r.machine)
@@ -78,13 +78,13 @@ def _runnable(matrix: Matrix, environment: str, word: str) -> Iterator[tuple[str
 
 
 def draw_sample(among: list[CellKey], share: float, seed: int) -> list[CellKey]:
-    """The same of the same for one seed; at least one."""
+    """Draw at least one cell; the same seed draws the same cells."""
     number = max(1, round(len(among) * share))
     return sorted(random.Random(seed).sample(among, min(number, len(among))))
 
 
 def by_run(chosen: Iterable[CellKey]) -> Mapping[tuple[str, str], list[str]]:
-    """{(environment, solution): sources}: what one run of the suite can take together."""
+    """{(environment, solution): sources}: cells that one run of the suite can cover."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for key in chosen:
         found[key.environment, key.solution].append(key.source)
@@ -92,5 +92,5 @@ def by_run(chosen: Iterable[CellKey]) -> Mapping[tuple[str, str], list[str]]:
 
 
 def compare(status: Status, again: Status, chosen: Iterable[CellKey]) -> list[RebuildResult]:
-    """`again` may be of another model of that kind of device, or of none."""
+    """again: the status of the new run; its device may be another model of the same kind."""
     return [RebuildResult(key, status.verdict(key), again.verdict(key)) for key in chosen]

@@ -170,8 +170,8 @@ def test_what_changed_since_another_version_in_one_command(run: Run, published: 
     assert done.returncode == ExitCode.OK, done.stderr
     found = json.loads(done.stdout)
     assert len(found["kernels"]) == 2
-    assert found["difference"]["appeared"] == {"tensorflow::NobodyKnowsIt": 1}
-    assert json.loads(run("--compare", published, "fast-kernels==2.0", "--json").stdout)["went"] == {}
+    assert found["difference"]["added"] == {"tensorflow::NobodyKnowsIt": 1}
+    assert json.loads(run("--compare", published, "fast-kernels==2.0", "--json").stdout)["removed"] == {}
     shown = run("fast-kernels==1.0", "--baseline", "fast-kernels==2.0").stdout
     assert "fast-kernels==2.0 → fast-kernels==1.0" in shown
     assert "order-dependent kernels that went\n  tensorflow::NobodyKnowsIt (1)" in shown

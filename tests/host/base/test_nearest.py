@@ -1,4 +1,4 @@
-"""Did you mean: what was meant comes first, and alone where only look-alike characters differ."""
+"""The "did you mean" suggestions: the intended name is first, and alone if only look-alike characters differ."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_texts_of_calls_are_read_out_of_machine_code(library: Path) -> None:
-    """Lengths that are given and that are counted; a text that is not constant counts as unresolved, nothing is guessed."""
+    """Lengths are given or counted; a text that is not constant counts as unresolved, and nothing is guessed."""
     found = find_calls(library, FUNCTION.encode())
     assert found.texts == {"index_reduce_cuda": 2, "_histc_cu": 1, "kthvalue CUDA": 1}
     assert found.unresolved == 1

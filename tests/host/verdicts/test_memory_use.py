@@ -1,4 +1,4 @@
-"""`tfdet check`: memory that nobody has written is an error where it is read so, and no idiom of PyTorch is."""
+"""`tfdet check` reports a read of uninitialized memory as an error, and accepts PyTorch's usual ways to fill it."""
 
 from __future__ import annotations
 
