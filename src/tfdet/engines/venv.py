@@ -198,6 +198,8 @@ def run_uv(arguments: Sequence[str], version: str, variables: Mapping[str, str] 
         )
     if "No space left" in text or "os error 28" in text:
         raise RunFailedError("the disk is full", f"Free space for {cache_dir()}: an environment takes 1 to 5 GiB.")
+    if "Failed to build" in text:
+        raise RunFailedError(cause, "See the compiler's messages above; `tfdet doctor ENV` says what it needs.")
     raise RunFailedError(cause, "See uv's messages above; an environment cannot be built without a network.")
 
 
