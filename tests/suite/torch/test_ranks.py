@@ -40,3 +40,20 @@ def same_ddp(make, ranks, megabytes):
             models.append(wrapped(make, megabytes))
         return gradients(models[0], inputs)
     return make.ranks("torchrun", ranks, make.program(program))
+
+
+@case("torch-horovod-tensor-fusion", modes=["eager"], unplaced="Horovod sums, which the dispatcher does not show",
+      ranks=[2, 3, 4])
+def horovod_allreduce(make, ranks):
+    """Ten sums that are ready at the same time: which of them share a buffer depends on the moment. Two ranks are a
+    control: a + b is b + a."""
+    import horovod.torch as hvd
+    tensors = [torch.from_numpy(make.uniform((size,))) for size in (3, 11, 47, 128, 333, 1024, 2500, 4096, 7001, 12345)]
+    grouped = make.option("grouped", 0)
+
+    def program():
+        if grouped:
+            return hvd.grouped_allreduce(tensors, name="group", op=hvd.Sum)
+        sums = [hvd.allreduce_async(x, name="tensor%d" % number, op=hvd.Sum) for number, x in enumerate(tensors)]
+        return [hvd.synchronize(handle) for handle in sums]
+    return make.ranks("horovodrun", ranks, make.program(program))
