@@ -1,3 +1,6 @@
+import os
+import sys
+
 import torch
 
 print("torch", torch.__version__)
@@ -20,3 +23,5 @@ for switch in (False, True):
         except IndexError as error:
             result = f"IndexError: {error}"
         print(f"use_deterministic_algorithms({switch}), {device}, {name}: {result}")
+sys.stdout.flush()
+os._exit(0)  # a thread of PyTorch may still hold the error of a gradient: Python's end could abort
