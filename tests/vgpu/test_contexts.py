@@ -1,4 +1,4 @@
-"""What goes with a context, what host functions may not do, errors of images, the stack's limit, and managed memory."""
+"""Contexts and who holds the primary one, host functions, errors of images, the stack, and managed memory."""
 
 import ctypes
 import textwrap
@@ -56,6 +56,64 @@ def test_what_was_made_in_a_context_goes_with_it(device, way):
     """
     wanted = [0, 0, *[INVALID_VALUE] * 6, INVALID_VALUE, *[INVALID_HANDLE] * 3, 0, 7, 0]
     assert run(device, MADE.format(way=way) + textwrap.dedent(code), STORE)[0] == wanted
+
+
+PRIMARY = """
+def retain():
+    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(ctypes.c_void_p()), 0) == 0
+def state():
+    flags, active = ctypes.c_uint(), ctypes.c_int()
+    assert cuda.cuDevicePrimaryCtxGetState(0, ctypes.byref(flags), ctypes.byref(active)) == 0
+    return flags.value, active.value
+def make_current():
+    context = ctypes.c_void_p()
+    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert cuda.cuCtxSetCurrent(context) == 0
+release = lambda: cuda.cuDevicePrimaryCtxRelease_v2(0)
+flags = ctypes.c_uint(7)
+"""
+INVALID_CONTEXT = 201
+
+
+def test_the_last_release_resets_the_primary_context(device):
+    code = """
+    print(*state(), release())
+    make_current(), retain()
+    made = allocate(4096)
+    print(*state(), release(), cuda.cuMemsetD8_v2(ctypes.c_uint64(made), 1, ctypes.c_size_t(4)))
+    print(release(), *state(), cuda.cuMemsetD8_v2(ctypes.c_uint64(made), 1, ctypes.c_size_t(4)))
+    print(cuda.cuCtxGetFlags(ctypes.byref(flags)), release())
+    make_current()
+    print(*state(), cuda.cuCtxGetFlags(ctypes.byref(flags)), flags.value)
+    """
+    wanted = [0, 0, INVALID_CONTEXT, 0, 1, 0, 0, 0, 0, 0, INVALID_VALUE, INVALID_CONTEXT, INVALID_CONTEXT, 0, 1, 0, 0]
+    assert run(device, PRIMARY + textwrap.dedent(code))[0] == wanted
+
+
+def test_the_runtime_holds_the_primary_context_until_a_reset(device):
+    code = """
+    made = ctypes.c_void_p()
+    print(cuda.cudaFree(None), *state(), cuda.cuCtxSetCurrent(None))
+    print(cuda.cudaMalloc(ctypes.byref(made), ctypes.c_size_t(64)), *state())
+    retain()
+    print(release(), *state(), cuda.cudaMemset(made, 1, ctypes.c_size_t(4)))
+    print(cuda.cudaDeviceReset(), *state(), int(cuda.cudaMemset(made, 1, ctypes.c_size_t(4)) != 0))
+    print(cuda.cudaFree(None), *state())
+    """
+    wanted = [0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1]
+    assert run(device, PRIMARY + textwrap.dedent(code))[0] == wanted
+
+
+@pytest.mark.parametrize("given", [0, 4, 0x0C, 3, 0x100])
+def test_flags_of_the_primary_context_are_kept(device, given):
+    code = f"""
+    print(cuda.cuDevicePrimaryCtxSetFlags_v2(0, {given}), state()[0])
+    print(cuda.cudaSetDeviceFlags({given}), cuda.cudaGetDeviceFlags(ctypes.byref(flags)), flags.value)
+    make_current()
+    print(cuda.cuCtxGetFlags(ctypes.byref(flags)), flags.value)
+    """
+    kept, wrong = (0, INVALID_VALUE) if given in (3, 0x100) else (given, 0)
+    assert run(device, PRIMARY + textwrap.dedent(code))[0] == [wrong, kept, wrong, 0, kept, 0, kept]
 
 
 @pytest.mark.parametrize("way", WAYS)

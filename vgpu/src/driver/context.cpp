@@ -1,7 +1,8 @@
 // The device and its contexts, which share all that there is.
-#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 #include "api.h"
@@ -14,10 +15,53 @@ namespace {
 
 struct Context { unsigned flags; };
 
-Context the_context;
+// What was made in a context goes with it.
+CudaResult clear(const void* which) {
+  if (CudaResult broken = wait_for_all()) return broken;
+  unload_modules_of(which), destroy_streams_of(which), free_memory_of(which);
+  return kSuccess;
+}
+
+// The device's own context: active from its first user on, and reset when the last one releases it.
+class PrimaryContext {
+ public:
+  void* handle() { return &context_; }
+  void retain() {
+    std::lock_guard<std::mutex> one(mutex_);
+    references_++, active_ = true;
+  }
+  CudaResult release() {
+    std::lock_guard<std::mutex> one(mutex_);
+    if (!references_) return kInvalidContext;
+    if (--references_ || by_runtime_) return kSuccess;
+    active_ = false;
+    return clear(handle());
+  }
+  void retain_for_runtime() {  // which releases it by a reset alone
+    std::lock_guard<std::mutex> one(mutex_);
+    by_runtime_ = active_ = true;
+  }
+  CudaResult reset() {
+    std::lock_guard<std::mutex> one(mutex_);
+    by_runtime_ = active_ = false;
+    return clear(handle());
+  }
+  bool active() const { return active_; }
+  unsigned flags() const { return context_.flags; }
+  void set_flags(unsigned flags) { context_.flags = flags; }
+
+ private:
+  std::mutex mutex_;
+  Context context_{0};
+  unsigned references_ = 0;
+  bool by_runtime_ = false;
+  std::atomic<bool> active_{false};
+};
+
+PrimaryContext primary;
 thread_local std::vector<void*> stack;  // of this thread; the current one is the last
 
-bool known(const void* handle) { return handle == &the_context || alive<Context>(handle); }
+bool known(const void* handle) { return handle == primary.handle() ? primary.active() : alive<Context>(handle) != nullptr; }
 // Of the context that is named, or where none is, of this thread's.
 template <class F> int of_context(const void* handle, F f) {
   if (in_host_function()) return kNotPermitted;
@@ -35,12 +79,8 @@ int create(void** made, unsigned flags, int device) {
   });
 }
 
-// What was made in a context goes with it.
-CudaResult clear(const void* which) {
-  if (CudaResult broken = wait_for_all()) return broken;
-  unload_modules_of(which), destroy_streams_of(which), free_memory_of(which);
-  return kSuccess;
-}
+// CUctx_flags: how the host waits is one of four, and above it are single bits.
+bool valid_flags(unsigned flags) { return flags < 256 && ((flags & 7) < 3 || (flags & 7) == 4); }
 
 constexpr const char* kBusId = "0000:01:00.0";
 
@@ -48,13 +88,16 @@ constexpr const char* kBusId = "0000:01:00.0";
 
 namespace vgpu {
 
-void* context() { return &the_context; }
+void* context() { return primary.handle(); }
 const void* owning_context() {
   const void* current = current_context();
   return current ? current : context();
 }
 void use_primary_context() {
-  if (!current_context()) stack.push_back(context());
+  const void* current = current_context();
+  if (current && current != context()) return;  // the runtime uses what a program made
+  primary.retain_for_runtime();
+  if (!current) stack.push_back(context());
 }
 void* current_context() {  // destroyed by another thread: none
   return stack.empty() || !known(stack.back()) ? nullptr : stack.back();
@@ -108,22 +151,26 @@ API int cuDeviceGetLuid(char* luid, unsigned* mask, int device) {
 }
 
 API int cuDevicePrimaryCtxRetain(void** made, int device) {
-  return of_device(device, [=] { return give(made, context()); });
+  if (!made) return kInvalidValue;
+  return of_device(device, [=] { return primary.retain(), give(made, context()); });
 }
 API int cuDevicePrimaryCtxRelease(int device) {
-  return of_device(device, [] { return kSuccess; });
+  return of_device(device, [] { return primary.release(); });
 }
 API int cuDevicePrimaryCtxRelease_v2(int device) { return cuDevicePrimaryCtxRelease(device); }
 API int cuDevicePrimaryCtxReset(int device) {
-  return of_device(device, [] { return clear(context()); });
+  return of_device(device, [] { return primary.reset(); });
 }
 API int cuDevicePrimaryCtxReset_v2(int device) { return cuDevicePrimaryCtxReset(device); }
 API int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
   if (!flags || !active) return kInvalidValue;
-  return of_device(device, [=] { return *flags = 0, *active = 1, kSuccess; });
+  return of_device(device, [=] { return *flags = primary.flags(), *active = primary.active(), kSuccess; });
 }
-API int cuDevicePrimaryCtxSetFlags(int device, unsigned) { return cuDevicePrimaryCtxRelease(device); }
-API int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned) { return cuDevicePrimaryCtxRelease(device); }
+API int cuDevicePrimaryCtxSetFlags(int device, unsigned flags) {
+  if (!valid_flags(flags)) return kInvalidValue;
+  return of_device(device, [=] { return primary.set_flags(flags), kSuccess; });
+}
+API int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags) { return cuDevicePrimaryCtxSetFlags(device, flags); }
 
 API int cuCtxCreate_v2(void** made, unsigned flags, int device) { return create(made, flags, device); }
 API int cuCtxCreate_v3(void** made, const void*, int, unsigned flags, int device) { return create(made, flags, device); }
@@ -158,7 +205,9 @@ API int cuCtxGetDevice(int* device) {
 API int cuCtxGetDevice_v2(int* device, void* of) {
   return of_context(known(of) ? of : nullptr, [=] { return give(device, 0); });
 }
-API int cuCtxGetFlags(unsigned* flags) { return give(flags, 0); }
+API int cuCtxGetFlags(unsigned* flags) {
+  return of_context(nullptr, [=] { return give(flags, static_cast<const Context*>(current_context())->flags); });
+}
 API int cuCtxGetApiVersion(void* of, unsigned* version) {
   return of_context(of, [=] { return give(version, 3020); });
 }

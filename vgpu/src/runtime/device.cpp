@@ -98,9 +98,12 @@ API int cudaSetDevice(int device) {
   if (device == 0) use_primary_context();
   return set_last_error(device == 0 ? kSuccess : kInvalidDevice);
 }
-API int cudaSetDeviceFlags(unsigned) { return kSuccess; }
-API int cudaGetDeviceFlags(unsigned* flags) { return set_last_error(give(flags, 0)); }
-API int cudaDeviceSynchronize() { return set_last_error(cuCtxSynchronize()); }
+API int cudaSetDeviceFlags(unsigned flags) { return set_last_error(cuDevicePrimaryCtxSetFlags(0, flags)); }
+API int cudaGetDeviceFlags(unsigned* flags) {
+  int active = 0;
+  return set_last_error(cuDevicePrimaryCtxGetState(0, flags, &active));
+}
+API int cudaDeviceSynchronize() { return use_primary_context(), set_last_error(cuCtxSynchronize()); }
 API int cudaDeviceReset() { return set_last_error(cuDevicePrimaryCtxReset_v2(0)); }
 API int cudaDeviceGetAttribute(int* value, int which, int device) {
   return set_last_error(cuDeviceGetAttribute(value, which, device));

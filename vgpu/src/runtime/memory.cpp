@@ -27,6 +27,7 @@ Memcpy3DParams box(void* to, size_t to_pitch, const void* from, size_t from_pitc
 }
 int allocate(void** to, size_t bytes, int (*how)(uint64_t*, size_t)) {
   if (!to) return set_last_error(kInvalidValue);
+  use_primary_context();
   uint64_t at = 0;
   int result = bytes ? how(&at, bytes) : kSuccess;
   return *to = pointer(at), set_last_error(result);
@@ -48,7 +49,7 @@ API int cudaMemAdvise(const void* at, size_t bytes, int advice, int device) {
 API int cudaMemPrefetchAsync(const void* at, size_t bytes, int device, void* stream) {
   return set_last_error(cuMemPrefetchAsync(address(at), bytes, device, stream));
 }
-API int cudaFree(void* at) { return set_last_error(cuMemFree_v2(address(at))); }
+API int cudaFree(void* at) { return use_primary_context(), set_last_error(cuMemFree_v2(address(at))); }  // of none, too
 API int cudaFreeAsync(void* at, void* stream) { return set_last_error(at ? cuMemFreeAsync(address(at), stream) : kSuccess); }
 API int cudaMallocHost(void** to, size_t bytes) { return set_last_error(cuMemHostAlloc(to, bytes, 0)); }
 API int cudaHostAlloc(void** to, size_t bytes, unsigned) { return set_last_error(cuMemHostAlloc(to, bytes, 0)); }
@@ -142,7 +143,7 @@ API int cudaPointerGetAttributes(PointerAttributes* to, const void* at) {
 }
 
 API int cudaStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
-  return set_last_error(cuStreamCreateWithPriority(stream, flags, priority));
+  return use_primary_context(), set_last_error(cuStreamCreateWithPriority(stream, flags, priority));
 }
 API int cudaStreamCreate(void** stream) { return cudaStreamCreateWithPriority(stream, 0, 0); }
 API int cudaStreamCreateWithFlags(void** stream, unsigned flags) { return cudaStreamCreateWithPriority(stream, flags, 0); }
@@ -161,7 +162,9 @@ API int cudaStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* 
 API int cudaLaunchHostFunc(void* stream, void (*f)(void*), void* data) {
   return set_last_error(cuLaunchHostFunc(stream, f, data));
 }
-API int cudaEventCreateWithFlags(void** event, unsigned flags) { return set_last_error(cuEventCreate(event, flags)); }
+API int cudaEventCreateWithFlags(void** event, unsigned flags) {
+  return use_primary_context(), set_last_error(cuEventCreate(event, flags));
+}
 API int cudaEventCreate(void** event) { return cudaEventCreateWithFlags(event, 0); }
 API int cudaEventDestroy(void* event) { return set_last_error(cuEventDestroy_v2(event)); }
 API int cudaEventRecord(void* event, void* stream) { return set_last_error(cuEventRecord(event, stream)); }
