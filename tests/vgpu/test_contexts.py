@@ -104,6 +104,23 @@ def test_the_runtime_holds_the_primary_context_until_a_reset(device):
     assert run(device, PRIMARY + textwrap.dedent(code))[0] == wanted
 
 
+@pytest.mark.parametrize("reset", ["cudaDeviceReset()", "cuDevicePrimaryCtxReset_v2(0)"])
+def test_a_reset_waits_for_a_host_function_that_asks_for_the_context(device, reset):
+    """What it asks for is refused; neither waits for the other."""
+    code = f"""
+    import time
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    def ask(_):
+        time.sleep(0.2)
+        asked.append(cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(64)))
+    asked, stream = [], ctypes.c_void_p()
+    make_current()
+    print(cuda.cudaStreamCreate(ctypes.byref(stream)), cuda.cudaLaunchHostFunc(stream, ask, None))
+    print(cuda.{reset}, *asked)
+    """
+    assert run(device, PRIMARY + textwrap.dedent(code))[0] == [0, 0, 0, NOT_PERMITTED]
+
+
 @pytest.mark.parametrize("given", [0, 4, 0x0C, 3, 0x100])
 def test_flags_of_the_primary_context_are_kept(device, given):
     code = f"""

@@ -22,7 +22,8 @@ CudaResult clear(const void* which) {
   return kSuccess;
 }
 
-// The device's own context: active from its first user on, and reset when the last one releases it.
+// The device's own context: active from its first user on, and reset when the last one releases it.  What clears it waits
+// for streams, and their host functions may ask for it: never while the lock is held.
 class PrimaryContext {
  public:
   void* handle() { return &context_; }
@@ -31,19 +32,24 @@ class PrimaryContext {
     references_++, active_ = true;
   }
   CudaResult release() {
-    std::lock_guard<std::mutex> one(mutex_);
-    if (!references_) return kInvalidContext;
-    if (--references_ || by_runtime_) return kSuccess;
-    active_ = false;
+    {
+      std::lock_guard<std::mutex> one(mutex_);
+      if (!references_) return kInvalidContext;
+      if (--references_ || by_runtime_) return kSuccess;
+      active_ = false;
+    }
     return clear(handle());
   }
-  void retain_for_runtime() {  // which releases it by a reset alone
+  void retain_for_runtime() {  // which releases it by a reset alone, and asks at each launch
+    if (by_runtime_) return;
     std::lock_guard<std::mutex> one(mutex_);
     by_runtime_ = active_ = true;
   }
   CudaResult reset() {
-    std::lock_guard<std::mutex> one(mutex_);
-    by_runtime_ = active_ = false;
+    {
+      std::lock_guard<std::mutex> one(mutex_);
+      by_runtime_ = active_ = false;
+    }
     return clear(handle());
   }
   bool active() const { return active_; }
@@ -54,8 +60,7 @@ class PrimaryContext {
   std::mutex mutex_;
   Context context_{0};
   unsigned references_ = 0;
-  bool by_runtime_ = false;
-  std::atomic<bool> active_{false};
+  std::atomic<bool> by_runtime_{false}, active_{false};
 };
 
 PrimaryContext primary;
