@@ -3,8 +3,8 @@
 The digests of 0.0 and -0.0 differ, as do those of NaNs with different payloads; length and type count. Digests that
 were computed on different devices are never compared, so each may use its own hash function.
 
-Where the package xxhash is installed, XXH3 of 64 bits is taken, which is ten times as fast on large values. A trace
-says which it has, and those of different ones are not compared. Without it:
+Where the package xxhash is installed, XXH3 of 64 bits is taken, which is faster on large values. A trace says which
+it has, and those of different ones are not compared. Without it:
 
 Small values are hashed by SHA-1. That is too slow for large values, whose 64-bit words are hashed as follows: each word
 is folded (its high bits are XORed into its low bits) and multiplied by the weight of its position; the sums of blocks

@@ -116,8 +116,8 @@ def _bound_by(node):
     """{name: module, or None for what is in one} that an import binds; "*" if it may bind any name."""
     if isinstance(node, ast.ImportFrom):
         return {one.asname or one.name: None for one in node.names}
-    return {one.asname or one.name.partition(".")[0]: one.name if one.asname else one.name.partition(".")[0]
-            for one in node.names}
+    modules = [(one.asname, one.name if one.asname else one.name.partition(".")[0]) for one in node.names]
+    return {alias or module: module for alias, module in modules}
 
 
 def _renamed(lines, bound):
