@@ -28,6 +28,11 @@ CONFLICTING_VERDICTS = [
 ]
 
 
+def _only_unseen(card: InferredCell, emulated: InferredCell) -> bool:
+    """Did a schedule differ that the card may never have taken? Equal runs without a control prove nothing."""
+    return emulated.verdict is Verdict.NONDETERMINISTIC and card.verdict in (Verdict.NOT_SHOWN, Verdict.TOO_FEW)
+
+
 @dataclass(frozen=True)
 class StatusCell:
     """finding: what that environment's audit found of the source; audited: it backs what this cell says.
@@ -251,7 +256,7 @@ class Status:
             for key in (key for key in self.verdicts if key.device == gpu):
                 for model in self.emulated_models:
                     card, other = self.verdict(key), self.verdict(key._replace(device=model))
-                    if {card.verdict, other.verdict} in CONFLICTING_VERDICTS:
+                    if {card.verdict, other.verdict} in CONFLICTING_VERDICTS and not _only_unseen(card, other):
                         yield (
                             f"{key.source} under {key.solution} in {key.environment}: "
                             f"{gpu} measured {card.verdict}, {model} emulated {other.verdict}"

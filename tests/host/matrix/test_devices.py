@@ -128,16 +128,37 @@ def test_a_claim_that_the_emulation_contradicts_is_named(copy: Project, line: Ca
     assert "claimed deterministic" in done.stderr and "emulated nondeterministic" in done.stderr
 
 
+def card_records(project: Project, line: Callable[..., bytes], *seen: tuple[str, str]) -> list[bytes]:
+    h200 = {"kind": "nvidia", "model": "nvidia-h200"}
+    stack = {**STACK, "gpu": "NVIDIA H200", "driver": "550.54", "compute_capability": "9.0"}
+    return records_of(project, line, *seen, device=h200, stack=stack, machine="abcdef123456")
+
+
+@pytest.mark.parametrize(
+    ("emulated", "card", "apart"),
+    [("differs", "equal", False), ("equal", "differs", True)],
+    ids=["a card need not take the schedule that differs", "a card differs where no schedule did"],
+)
+def test_without_a_control_only_a_difference_disagrees(
+    copy: Project, line: Callable[..., bytes], emulated: str, card: str, apart: bool
+) -> None:
+    project = without_emulation(copy)
+    take(project, records_of(project, line, (emulated, "none")))
+    take(project, card_records(project, line, (card, "none")), Signer("lab"))
+    row(project)
+    done = tfdet(project, "status", "--check")
+    named = "nvidia-h200 measured nondeterministic, vgpu-sm70 emulated not shown to differ"
+    assert (named in done.stderr) is apart
+    assert (done.returncode == ExitCode.CONTRADICTED) is apart
+
+
 @pytest.mark.parametrize(("card", "apart"), [("equal", False), ("differs", True)])
 def test_a_card_that_disagrees_with_its_emulation_is_named(
     copy: Project, line: Callable[..., bytes], card: str, apart: bool
 ) -> None:
     project = without_emulation(copy)
     take(project, records_of(project, line, ("differs", "none"), ("equal", "TDO")))
-    h200 = {"kind": "nvidia", "model": "nvidia-h200"}
-    stack = {**STACK, "gpu": "NVIDIA H200", "driver": "550.54", "compute_capability": "9.0"}
-    seen = (("differs", "none"), (card, "TDO"))
-    take(project, records_of(project, line, *seen, device=h200, stack=stack, machine="abcdef123456"), Signer("lab"))
+    take(project, card_records(project, line, ("differs", "none"), (card, "TDO")), Signer("lab"))
     row(project)
     done = tfdet(project, "status", "--check")
     assert (done.returncode == ExitCode.CONTRADICTED) is apart
