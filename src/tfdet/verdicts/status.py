@@ -28,8 +28,8 @@ CONFLICTING_VERDICTS = [
 ]
 
 
-def _only_unseen(card: InferredCell, emulated: InferredCell) -> bool:
-    """Did a schedule differ that the card may never have taken? Equal runs without a control prove nothing."""
+def _card_may_have_missed(card: InferredCell, emulated: InferredCell) -> bool:
+    """Did a schedule differ, and the card not show it? Equal runs without a control prove nothing."""
     return emulated.verdict is Verdict.NONDETERMINISTIC and card.verdict in (Verdict.NOT_SHOWN, Verdict.TOO_FEW)
 
 
@@ -256,7 +256,7 @@ class Status:
             for key in (key for key in self.verdicts if key.device == gpu):
                 for model in self.emulated_models:
                     card, other = self.verdict(key), self.verdict(key._replace(device=model))
-                    if {card.verdict, other.verdict} in CONFLICTING_VERDICTS and not _only_unseen(card, other):
+                    if {card.verdict, other.verdict} in CONFLICTING_VERDICTS and not _card_may_have_missed(card, other):
                         yield (
                             f"{key.source} under {key.solution} in {key.environment}: "
                             f"{gpu} measured {card.verdict}, {model} emulated {other.verdict}"

@@ -152,6 +152,17 @@ def test_without_a_control_only_a_difference_disagrees(
     assert (done.returncode == ExitCode.CONTRADICTED) is apart
 
 
+def test_a_card_whose_control_differed_contradicts_a_schedule_that_differs(
+    copy: Project, line: Callable[..., bytes]
+) -> None:
+    project = without_emulation(copy)
+    take(project, records_of(project, line, ("differs", "none"), ("differs", "TDO")))
+    take(project, card_records(project, line, ("differs", "none"), ("equal", "TDO")), Signer("lab"))
+    row(project)
+    done = tfdet(project, "status", "--check")
+    assert "nvidia-h200 measured deterministic, vgpu-sm70 emulated nondeterministic" in done.stderr
+
+
 @pytest.mark.parametrize(("card", "apart"), [("equal", False), ("differs", True)])
 def test_a_card_that_disagrees_with_its_emulation_is_named(
     copy: Project, line: Callable[..., bytes], card: str, apart: bool
