@@ -24,7 +24,9 @@ def main() -> int:
     pairs = Counter((observed(first[case]), observed(second[case])) for case in first.keys() & second.keys())
     for pair, count in pairs.most_common():
         print(f"{count:6,}  {' | '.join(pair)}")
-    equal = [case for case in first.keys() & second.keys() if observed(first[case]) == observed(second[case]) == "equal"]
+    equal = [
+        case for case in first.keys() & second.keys() if observed(first[case]) == observed(second[case]) == "equal"
+    ]
     same = sum(bool(digests(first[case]) & digests(second[case])) for case in equal)
     print(f"same bytes: {same:,} of {len(equal):,} equal on both")
     return 0
