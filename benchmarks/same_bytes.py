@@ -2,8 +2,9 @@
 
     python benchmarks/same_bytes.py ENVIRONMENT DEVICE DEVICE
 
-Compared are the records in matrix/evidence of one source, case and solution.  Prints how many pairs there are of each two
-observations, and of those that are equal on both devices how many have a result of the same bytes.  Promises nothing.
+Compared are the records in matrix/evidence of one source, case and solution.  Prints how many pairs there are of each
+two observations, and of those that are equal on both devices how many have a result of the same bytes.  Promises
+nothing.
 """
 
 from __future__ import annotations
