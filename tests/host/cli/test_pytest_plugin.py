@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,11 +160,13 @@ def test_steady(make):
 
 def on_the_virtual_gpu(folder: Path, environments: str, module: str, *words: str) -> str:
     """What pytest says in a real build for GPUs, where one was made: it is too large to be brought for this alone."""
-    there = sorted(cache_dir().glob(f"venvs/{environments}-gpu-*/complete"))
+    ours = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"  # whose packages it borrows
+    made = (complete.parent for complete in sorted(cache_dir().glob(f"venvs/{environments}-gpu-*/complete")))
+    there = [venv for venv in made if (venv / ours).is_dir()]
     if not there:
-        pytest.skip(f"no {environments} for GPUs here: tfdet run ENV --device vgpu makes one")
+        pytest.skip(f"no {environments} for GPUs and this Python: tfdet run ENV --device vgpu makes one")
     (folder / "test_sums.py").write_text(module, "utf-8")
-    done = run_in(there[0].parent / "bin" / "python", folder, "--tfdet", *words)
+    done = run_in(there[0] / "bin" / "python", folder, "--tfdet", *words)
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     return done.stdout
 
