@@ -132,6 +132,39 @@ def test_what_is_known_of_memory_that_is_gone_does_not_keep_it_in_pieces(torch_f
     assert done.returncode == 0 and int(done.stdout) < 100, done.stdout + done.stderr
 
 
+THREADS = """
+import sys
+import threading
+import torch
+from tfdeterminism.trace.capture.torch.memory import StorageRegistry
+
+sys.setswitchinterval(1e-6)
+registry, right = StorageRegistry(), []
+
+def work(me):
+    for _ in range(200):
+        held = [torch.empty(1) for _ in range(20)]
+        for one in held:
+            registry.find(one).keys = [me]
+        for _ in range(200):
+            registry.find(torch.empty(1))
+        right.extend(registry.find(one).keys == [me] for one in held)
+
+threads = [threading.Thread(target=work, args=(me,)) for me in range(3)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+print(len(right), right.count(False))
+"""
+
+
+@pytest.mark.tensorflow
+def test_threads_forget_no_memory_of_each_other(torch_python: Path) -> None:
+    done = subprocess.run([torch_python, "-c", THREADS], env=environ(), capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["12000", "0"], done.stderr
+
+
 @pytest.mark.tensorflow
 def test_replay_runs_no_op_that_does_more_than_compute(torch_python: Path) -> None:
     asked = ["aten.index_put.default", "aten.from_file.default", "c10d.broadcast_.default", "aten.nothing.default",

@@ -1,5 +1,7 @@
 """What Python has been told of tensors: numbers that it may hand on to ops, whose values then come from there."""
 
+import threading
+
 import torch
 
 from .. import digest, pool_tasks, user_frames
@@ -22,6 +24,7 @@ class HostReads(object):
     def __init__(self, recorder, memories, wrappers):
         self._recorder, self._memories = recorder, memories
         self._main = _ReadChain(-1)
+        self._lock = threading.Lock()
         for name in ("numpy", "tolist", "__array__"):
             wrappers.wrap(torch.Tensor, name, self._on_numpy_export)
 
@@ -47,7 +50,8 @@ class HostReads(object):
             self._add_independent(self._of_step(), key)
 
     def _add_independent(self, chain, key):
-        chain.independent = [one for one in chain.independent if one != key][-_MAX_INDEPENDENT:] + [key]
+        with self._lock:  # tasks of several threads add to that of the step
+            chain.independent = [one for one in chain.independent if one != key][-_MAX_INDEPENDENT:] + [key]
 
     def _chain(self):
         task = pool_tasks.current_task()

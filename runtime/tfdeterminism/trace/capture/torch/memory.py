@@ -1,5 +1,7 @@
 """Which ops have made what lies in a tensor's memory. Views share it, and ops write into it in place."""
 
+import threading
+
 import torch
 
 from . import digests
@@ -72,10 +74,10 @@ class StorageProvenance(object):
 
 
 class StorageRegistry(object):
-    """All that are alive."""
+    """All that are alive. Threads share it: what is known of a live one is never lost."""
 
     def __init__(self):
-        self._known, self._limit = {}, _FEWEST
+        self._known, self._limit, self._forgetting = {}, _FEWEST, threading.Lock()
 
     def find(self, tensor):
         """The StorageProvenance of a tensor, a new one if nobody knew it; None for a tensor without (sparse, fake)."""
@@ -88,13 +90,19 @@ class StorageRegistry(object):
         found = self._known.get(storage._cdata)
         if found is None:
             self._forget()
-            found = self._known[storage._cdata] = StorageProvenance(storage)
+            found = self._known.setdefault(storage._cdata, StorageProvenance(storage))
         return found
 
     def _forget(self):
-        if len(self._known) >= self._limit:
-            self._known = {address: one for address, one in self._known.items() if not one.is_freed}
+        """One thread at a time: what is freed keeps its address from others until it is taken out."""
+        if len(self._known) < self._limit or not self._forgetting.acquire(False):
+            return
+        try:
+            for address in [address for address, one in list(self._known.items()) if one.is_freed]:
+                del self._known[address]
             self._limit = max(_FEWEST, 2 * len(self._known))
+        finally:
+            self._forgetting.release()
 
 
 def covers_storage(tensor):
