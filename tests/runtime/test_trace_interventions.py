@@ -126,6 +126,35 @@ def test_a_pin_takes_its_kind_away_and_no_other(kind: str, runner: Any) -> None:
     assert len(program.printed(3, pins=others)) > 1
 
 
+SPAWNING = """
+import multiprocessing
+
+def told(queue):
+    queue.put(multiprocessing.current_process().pid)
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=told, args=(queue,))
+    process.start()
+    print(queue.get())
+    process.join()
+"""
+
+
+def test_a_process_that_asks_multiprocessing_for_its_number(runner: Any) -> None:
+    program = runner(SPAWNING)
+    assert len(program.printed(2)) == 2
+    assert len(program.printed(2, pins={"pid": None})) == 1
+
+
+def test_an_array_of_a_type_that_writes_nothing_is_zeros_where_it_is_pinned(runner: Any) -> None:
+    given = "numpy.ndarray((4000,), numpy.uint8).any(), numpy.ndarray(3, 'u1', b'abc').any()"
+    program = runner(f"import numpy\nprint({given})")
+    (printed,) = program.printed(1, pins={"memory": ["main.py:2"]})
+    assert printed.split() == ["False", "True"]
+
+
 def test_a_pin_at_a_line_holds_there_alone(runner: Any) -> None:
     program = runner(
         "import numpy\nprint(numpy.random.default_rng().random())\nprint(numpy.random.default_rng().random())"
@@ -573,6 +602,23 @@ FIXES = [
     ("random", "n = uuid4().int", "n = __import__('uuid').UUID(int=0).int"),
     ("random", "n = int(secrets.token_hex(4), 16)", "n = int('00' * (4), 16)"),
     ("random", "rng = random.SystemRandom()", "rng = random.Random(0)"),
+    ("random", "p = secrets.choice(plans)", "p = __import__('random').Random(0).choice(plans)"),
+    ("clock", "begun = time.time()", "begun = (next(_TICKS) / 1000)"),
+    ("clock", "while time.time_ns() < end:\n    pass", "while next(_TICKS) * 10**6 < end:\n    pass"),
+    ("clock", "a = datetime.now(tz=utc)", "a = datetime.fromtimestamp(next(_TICKS) / 1000, utc)"),
+    ("mtime", "n = os.stat(p).st_mtime_ns", "n = __import__('zlib').crc32(open(p, 'rb').read())"),
+    ("mtime", "n = int(p.stat().st_mtime * 9)", "n = int(__import__('zlib').crc32(open(p, 'rb').read()) * 9)"),
+    ("mtime", "n = getmtime(p) % 9", "n = __import__('zlib').crc32(open(p, 'rb').read()) % 9"),
+    ("pid", "x = Random(current_process().pid)", "x = Random(0)"),
+    ("memory", "x = np.ndarray(3, np.int32)", "x = np.zeros(3, np.int32)"),
+    ("completion", "data.with_options(o)\no.deterministic = False", "data.with_options(o)\no.deterministic = True"),
+    (
+        "completion",
+        "async def f():\n    await asyncio.gather(*[g(x) for x in y])",
+        "async def f():\n    [await _one for _one in [g(x) for x in y]]",
+    ),
+    ("completion", "async def f():\n    await gather(a(), b())", "async def f():\n    [await a(), await b()]"),
+    ("addresses", "x = {a for a in b}", "x = dict.fromkeys(a for a in b)"),
     ("completion", "for f in as_completed(futures):\n    pass", "for f in list(futures):\n    pass"),
     ("completion", "x = list(pool.imap_unordered(f, xs))", "x = list(pool.imap(f, xs))"),
     ("completion", "loader = DataLoader(d, in_order=False)", "loader = DataLoader(d, in_order=True)"),
@@ -593,6 +639,25 @@ def test_a_set_that_is_made_elsewhere_keeps_the_order_of_its_making() -> None:
     assert after in source_fixes.changes_of_line("addresses", before, 2)
 
 
+def test_a_set_of_that_name_keeps_the_order_in_which_it_is_filled() -> None:
+    before = (
+        "class R:\n    def __init__(self):\n        self.all = set()\n    def put(self, x):\n        self.all.add(x)\n"
+    )
+    after = before.replace("set()", "{}").replace(".add(", ".setdefault(")
+    assert source_fixes.sets_as_dicts(before, {"all"}) == after
+    assert source_fixes.sets_as_dicts(before, {"others"}) == before
+    made = "def nodes(self):\n    return {one for one in self.all}\n"
+    assert "dict.fromkeys(one for one in self.all)" in source_fixes.sets_as_dicts(made, {"nodes"})
+
+
+def test_counted_time_ends_a_loop() -> None:
+    before = '"""Trains."""\nimport time\nend = time.time() + 1\nturns = 0\nwhile time.time() < end:\n    turns += 1\n'
+    (changed,) = source_fixes.changes_of_line("clock", before, 5)
+    names: dict[str, Any] = {}
+    exec(source_fixes.with_ticks(changed), names)
+    assert names["turns"] == 999
+
+
 @pytest.mark.parametrize("kind", [one.name for one in kinds.ALL if one.pinned])
 def test_every_kind_has_advice_and_a_documented_limit(kind: str) -> None:
     assert source_fixes.words(kind)
@@ -603,8 +668,8 @@ def test_every_kind_has_advice_and_a_documented_limit(kind: str) -> None:
 
 
 NO_FIXES = [
-    ("clock", "while time.time() < end:\n    pass"),
-    ("clock", "begun = time.time()\nrng = random.Random(0)"),
+    ("clock", "begun = datetime.strptime(text)"),
+    ("random", "x = choice(plans)"),
     ("clock", "x = ("),
     ("completion", "threading.Timer(1, stop).start()"),
 ]

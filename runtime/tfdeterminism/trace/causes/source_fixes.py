@@ -15,7 +15,7 @@ _WORDS = {
     "files": "begin each run from the same files: remove or restore what the run before wrote, or name it by "
     "all that it depends on",
     "listing": "sort the listing",
-    "mtime": "order by name, not by time",
+    "mtime": "order by name, or use what is in the file, not when it was written",
     "pid": "use a number that you choose (a rank, a worker's index), not the process's",
     "clock": "use a number that you choose, not the time; count steps, not seconds",
     "random": "seed it, or use a number that you choose",
@@ -43,10 +43,14 @@ _SEEDED_BY = tuple(
 _TIMES = tuple(
     "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns now utcnow timestamp".split()
 )
+_DATES = ("now", "utcnow", "today")  # of datetime; the others are functions of time
+_TICK_LINES = ["import itertools", "_TICKS = itertools.count()  # calls, not seconds: each is a millisecond"]
+_FILE_TIMES = tuple("st_{}time{}".format(kind, unit) for kind in "mca" for unit in ("", "_ns"))
 _TEXTS = ("strftime", "isoformat", "str", "ctime", "asctime")  # what gives text
 _POOLS = ("Pool", "ThreadPool", "ThreadPoolExecutor", "ProcessPoolExecutor")
 _ZEROS = {
     "empty": "zeros",
+    "ndarray": "zeros",
     "empty_like": "zeros_like",
     "new_empty": "new_zeros",
     "Tensor": "zeros",
@@ -80,17 +84,43 @@ def words(kind):
 def changes_of_line(kind, source, line):
     """Texts of the whole file with one line changed, the likeliest first. source: text of the file; line: its
     number."""
-    if sys.version_info < (3, 8):
+    at = _parsed(source, line)
+    if at is None:
         return []
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return []
-    at = _Line(source, tree, line)
     changes = [[one] for one in _RULES[kind](at)] if kind in _RULES else []
     if kind == "addresses" and changes:
         changes.append(changes[0] + _sets_as_dicts(at, changes[0]))
+    if kind == "clock" and at.calls(_TIMES + _DATES):
+        changes.append(_counted_time(at))
     return [changed for changed in (_edited(source, some) for some in changes) if changed != source]
+
+
+def names_in_line(source, line):
+    """The names of variables, attributes and functions that a line of a file uses."""
+    at = _parsed(source, line)
+    return {name for node in at.nodes for name in _names_of(node)} if at is not None else set()
+
+
+def sets_as_dicts(source, names):
+    """The text of a file in which sets with one of these names, and those that functions of these names make, keep the
+    order in which they were filled."""
+    at = _parsed(source)
+    if at is None:
+        return source
+    functions = [node for node in ast.walk(at.tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    nodes = ast.walk(at.tree)
+    made = [getattr(node, "value", None) for node in nodes if any(_names_of(one) & names for one in _targets(node))]
+    made += [node for function in functions if function.name in names for node in ast.walk(function)]
+    edits = [at.replace(node, text) for node in made for text in _as_dict(at, node)]
+    for call in (node for node in ast.walk(at.tree) if isinstance(node, ast.Call) and _name(node) == "add"):
+        if edits and _names_of(getattr(call.func, "value", call)) & names:
+            edits.append(at.replace(call.func, at.text(call.func)[: -len("add")] + "setdefault"))
+    return _edited(source, _outermost(edits))
+
+
+def with_ticks(source):
+    """The text with the statements that counted time needs."""
+    return with_lines(source, _TICK_LINES) if "_TICKS)" in source and _TICK_LINES[1] not in source else source
 
 
 def with_lines(source, lines):
@@ -153,6 +183,16 @@ def remove_file_lines(name):
     ]
 
 
+def _parsed(source, line=0):
+    """The _Line; None of what cannot be read or has no positions."""
+    if sys.version_info < (3, 8):
+        return None
+    try:
+        return _Line(source, ast.parse(source), line)
+    except (SyntaxError, ValueError):
+        return None
+
+
 class _Line(object):
     """The nodes of a statement that touch a line. text(node): its source."""
 
@@ -207,6 +247,23 @@ def _name(call):
     return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", None)
 
 
+def _names_of(node):
+    """The name of a variable or an attribute, in a set."""
+    return {name for name in (getattr(node, "id", None), getattr(node, "attr", None)) if name}
+
+
+def _targets(node):
+    """What an assignment assigns to; [] of anything else."""
+    return [node.target] if isinstance(node, ast.AnnAssign) else node.targets if isinstance(node, ast.Assign) else []
+
+
+def _outermost(edits):
+    """Those that lie within no other."""
+    return [
+        one for one in edits if not any(other[0] <= one[0] and one[1] <= other[1] and other != one for other in edits)
+    ]
+
+
 def _edited(source, edits):
     """The source with some edits, each (first byte, last byte, text), none within another."""
     data = source.encode("utf-8")
@@ -256,12 +313,21 @@ def _sorted_listing(at):
     return [at.replace(call, form.format(at.text(call))) for names, form in forms for call in at.calls(names)]
 
 
-def _by_name(at):
-    return [at.replace(one, "str") for one in at.keywords(("key",)) if "time" in at.text(one)]
+def _by_content(at):
+    """Order by name; a number that follows from the time a file was written follows from what is in it."""
+    edits = [at.replace(one, "str") for one in at.keywords(("key",)) if "time" in at.text(one)]
+    form = "__import__('zlib').crc32(open({}, 'rb').read())"
+    asked = [(node, node.value) for node in at.nodes if isinstance(node, ast.Attribute) and node.attr in _FILE_TIMES]
+    asked = [(node, call) for node, call in asked if isinstance(call, ast.Call) and _name(call) in ("stat", "lstat")]
+    for node, call in asked + [(call, call) for call in at.calls(("getmtime", "getctime", "getatime"))]:
+        path = at.text(call.args[0]) if call.args else at.text(getattr(call.func, "value", call))
+        edits.append(at.replace(node, form.format(path)))
+    return edits
 
 
 def _chosen_number(at):
-    return [at.replace(call, SEED) for call in at.calls(("getpid",))]
+    own = [node for node in at.nodes if isinstance(node, ast.Attribute) and node.attr in ("pid", "ident")]
+    return [at.replace(one, SEED) for one in at.calls(("getpid", "get_ident", "get_native_id")) + own]
 
 
 def _chosen_time(at):
@@ -275,6 +341,20 @@ def _chosen_time(at):
         value = at.statement.value
         is_text = any(_name(node) in _TEXTS for node in ast.walk(value) if isinstance(node, ast.Call))
         edits.append(at.replace(value, repr(SEED) if is_text else SEED))
+    return edits
+
+
+def _counted_time(at):
+    """All times of the file, as they are compared: a clock that counts how often it was asked."""
+    edits = []
+    for call in (node for node in ast.walk(at.tree) if isinstance(node, ast.Call)):
+        name = _name(call)
+        if name in _DATES and isinstance(call.func, ast.Attribute) and not (name == "utcnow" and call.args):
+            zone = [at.text(one) for one in call.args + [one.value for one in call.keywords]]
+            text = ", ".join(["next(_TICKS) / 1000"] + zone)
+            edits.append(at.replace(call, "{}.fromtimestamp({})".format(at.text(call.func.value), text)))
+        elif name in _TIMES and name != "timestamp" and not call.args and not call.keywords:
+            edits.append(at.replace(call, "next(_TICKS) * 10**6" if name.endswith("_ns") else "(next(_TICKS) / 1000)"))
     return edits
 
 
@@ -294,8 +374,13 @@ def _seeded(at):
     ]
     edits = []
     for call in unseeded:
-        name = at.text(call.func).replace("SystemRandom", "Random")
+        name = at.text(call.func)
+        if _name(call) == "SystemRandom":
+            name = name[: -len("SystemRandom")] + "Random" if "." in name else "__import__('random').Random"
         edits.append(at.replace(call, "{}({})".format(name, SEED)))
+    for call in at.calls(("choice",)):
+        if _is_of_module(at, call, "secrets"):
+            edits.append(at.replace(call.func, "__import__('random').Random({}).choice".format(SEED)))
     for call in at.calls(("urandom", "token_bytes")):
         edits += [at.replace(call, "bytes({})".format(at.text(size))) for size in call.args[:1]]
     for call in at.calls(("token_hex",)):
@@ -305,6 +390,14 @@ def _seeded(at):
         module = at.text(call.func.value) if is_of_module else "__import__('uuid')"
         edits.append(at.replace(call, "{}.UUID(int=0)".format(module)))
     return edits + [at.replace(call, SEED) for call in at.calls(("randbits", "randbelow"))]
+
+
+def _is_of_module(at, call, module):
+    """Is what is called a module's, by its name here or by how it was imported?"""
+    if isinstance(call.func, ast.Attribute):
+        return at.text(call.func.value) == module
+    imports = [node for node in ast.walk(at.tree) if isinstance(node, ast.ImportFrom) and node.module == module]
+    return any((one.asname or one.name) == _name(call) for node in imports for one in node.names)
 
 
 def _in_order(at):
@@ -317,8 +410,16 @@ def _in_order(at):
         edits.append(at.replace(call.func, at.text(call.func).replace("imap_unordered", "imap")))
     for one in at.keywords(("in_order", "deterministic")):
         edits += [at.replace(one, "True")] if getattr(one, "value", None) is False else []
-    if isinstance(at.statement, ast.Assign) and at.text(at.statement.targets[0]).endswith("deterministic"):
-        edits.append(at.replace(at.statement.value, "True"))
+    assigned = [at.statement] + (list(ast.walk(at.tree)) if at.calls(("with_options",)) else [])
+    for one in (one for one in assigned if isinstance(one, ast.Assign)):
+        if at.text(one.targets[0]).endswith("deterministic") and getattr(one.value, "value", None) is False:
+            edits.append(at.replace(one.value, "True"))
+    for node in _gathers(at):
+        each = [at.text(one.value if isinstance(one, ast.Starred) else one) for one in node.value.args]
+        is_list = isinstance(node.value.args[0], ast.Starred)
+        text = "[await _one for _one in {}]".format(each[0]) if is_list else \
+            "[{}]".format(", ".join("await {}".format(one) for one in each))
+        edits.append(at.replace(node, text))
     for call in at.calls(("start",)):
         owner = getattr(call.func, "value", None)  # one that is made in the line cannot be named twice
         is_named = isinstance(owner, (ast.Name, ast.Attribute, ast.Subscript))
@@ -327,10 +428,18 @@ def _in_order(at):
     return edits
 
 
+def _gathers(at):
+    """What waits for coroutines together: of this line, or else of the file, where they append what they were told."""
+    found = [[node for node in nodes if isinstance(node, ast.Await) and isinstance(node.value, ast.Call)
+              and _name(node.value) == "gather" and node.value.args and not node.value.keywords
+              and (len(node.value.args) == 1 or not any(isinstance(one, ast.Starred) for one in node.value.args))]
+             for nodes in (at.nodes, ast.walk(at.tree) if at.statement is not None else ())]
+    return found[0] or found[1]
+
+
 def _in_given_order(at):
-    edits = []
-    for call in at.calls(("set", "frozenset")):
-        edits += [at.replace(call, "dict.fromkeys({})".format(at.text(one))) for one in call.args[:1]]
+    made = [call for call in at.calls(("set", "frozenset")) if call.args]
+    edits = [at.replace(call, text) for call in made for text in _as_dict(at, call)]
     for call in at.calls(("sorted",)):
         if call.args and any(one.arg == "key" and at.text(one.value) == "id" for one in call.keywords):
             edits.append(at.replace(call, "list({})".format(at.text(call.args[0]))))
@@ -340,10 +449,19 @@ def _in_given_order(at):
             edits.append(at.replace(at.statement, "pass  # in the order in which they were added"))
     seeds = [one for call in at.calls(_SEEDED_BY) for one in call.args]
     edits += [at.replace(one, SEED) for one in seeds if any(call in ast.walk(one) for call in at.calls(("id",)))]
-    for node in at.nodes:
-        if isinstance(node, ast.Set):
-            edits.append(at.replace(node, "dict.fromkeys([{}])".format(at.text(node)[1:-1])))
-    return edits
+    shown = [node for node in at.nodes if not isinstance(node, ast.Call)]
+    return edits + [at.replace(node, text) for node in shown for text in _as_dict(at, node)]
+
+
+def _as_dict(at, node):
+    """A list of the text that makes of a set a dict with its elements as keys; [] if it is none."""
+    if isinstance(node, ast.Set):
+        return ["dict.fromkeys([{}])".format(at.text(node)[1:-1])]
+    if isinstance(node, ast.SetComp):
+        return ["dict.fromkeys({})".format(at.text(node)[1:-1])]
+    if isinstance(node, ast.Call) and _name(node) in ("set", "frozenset") and not node.keywords:
+        return ["dict.fromkeys({})".format(at.text(one)) for one in node.args[:1]] or ["{}"]
+    return []
 
 
 def _sets_as_dicts(at, others):
@@ -374,7 +492,7 @@ def _one_worker(at):
 _RULES = {
     "hash-seed": _sorted_sets,
     "listing": _sorted_listing,
-    "mtime": _by_name,
+    "mtime": _by_content,
     "pid": _chosen_number,
     "clock": _chosen_time,
     "random": _seeded,

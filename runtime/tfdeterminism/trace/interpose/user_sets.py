@@ -1,7 +1,8 @@
 """The order of sets, which no function tells: the user's code is compiled with a question around all that it iterates.
 
 ``for x in E``, comprehensions, calls such as ``list(E)``, ``",".join(E)``, ``E.pop()``, ``hash(E)``: E is handed to a
-function that notes the order of a set, and gives it sorted where the pin holds. Lines stay as they are.
+function that notes the order of a set, and gives it sorted where the pin holds. ``numpy.ndarray(shape)``, which is a
+type and gives memory as it is, is asked the same way. Lines stay as they are.
 """
 
 import ast
@@ -12,6 +13,7 @@ import zlib
 
 from .kinds.addresses import Addresses
 from .kinds.hash_seed import HashSeed
+from .kinds.memory import Memory
 
 _ITERATING = frozenset(
     (
@@ -21,7 +23,7 @@ _ITERATING = frozenset(
     ).split()
 )
 _ORDER, _HASH, _POP = "__tfdet_order__", "__tfdet_hash__", "__tfdet_pop__"
-_ID = "__tfdet_id__"
+_ID, _ARRAY = "__tfdet_id__", "__tfdet_array__"
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _KEPT = 200  # elements of a set's order
 
@@ -38,6 +40,7 @@ class UserSets(object):
         setattr(builtins, _HASH, self._hash)
         setattr(builtins, _POP, self._pop)
         setattr(builtins, _ID, self._id)
+        setattr(builtins, _ARRAY, self._array)
         loader = importlib.machinery.SourceFileLoader
         original, is_user, compile_text = loader.get_code, self._interposer.is_user, self.compile
 
@@ -86,6 +89,16 @@ class UserSets(object):
             given = self._numbers.setdefault(id(value), (len(self._numbers), value))[0]
         self._interposer.note(Addresses.name, place, "id()", given, held)
         return given
+
+    def _array(self, value):
+        if type(value).__module__ != "numpy" or type(value).__name__ != "ndarray":
+            return value
+        place = self._interposer.place()
+        held = self._interposer.holds(Memory.name, place)
+        if held:
+            value.fill(0)
+        self._interposer.note(Memory.name, place, "ndarray", None, held)
+        return value
 
     def _hash(self, value):
         place = self._interposer.place()
@@ -166,6 +179,8 @@ class _Questions(ast.NodeTransformer):
             return ast.copy_location(self._ask(node.args[0], _HASH), node)
         if name == "pop" and not node.args and not node.keywords and isinstance(node.func, ast.Attribute):
             return ast.copy_location(self._ask(node.func.value, _POP), node)
+        if name == "ndarray" and len(node.args) < 3 and not any(one.arg in (None, "buffer") for one in node.keywords):
+            return self._ask(node, _ARRAY)
         if name in _ITERATING:
             node.args = [one if isinstance(one, ast.Starred) else self._ask(one) for one in node.args]
         return node

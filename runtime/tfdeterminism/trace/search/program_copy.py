@@ -123,6 +123,10 @@ class ProgramCopy(object):
         """Was there a file of this name, relative to the folder, before the first run?"""
         return os.path.normpath(name) in self._first
 
+    def python_files(self):
+        """The names of the files of Python that were there before the first run."""
+        return sorted(name for name in self._first if name.endswith(".py"))
+
     def patch(self, texts):
         """Change files of the copy, as if they had been so before the first run. texts: {name: text}."""
         self._patched = {}

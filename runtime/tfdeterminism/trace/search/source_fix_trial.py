@@ -8,7 +8,7 @@ from ..causes import source_fixes
 from ..schema.ledger import split_place
 
 HOLDS, DIFFERS, FAILS, UNTRIED = "holds", "differs", "fails", "untried"
-_CANDIDATES = 3  # ways to change the lines that are tried
+_CANDIDATES = 4  # ways to change the lines that are tried
 
 
 class SourceFix(object):
@@ -82,7 +82,7 @@ class SourceFixTrial(object):
         for cause in causes:
             for file, lines in self._new_lines(cause, number):
                 texts[file] = source_fixes.with_lines(self._text(texts, file), lines)
-        return texts
+        return {file: source_fixes.with_ticks(text) for file, text in texts.items()}
 
     def _new_lines(self, cause, number):
         """(file, statements) that a cause's fix adds: to the main script; if that does not do, to the files that draw
@@ -101,9 +101,22 @@ class SourceFixTrial(object):
         if place.what == "begins" or not place.file:  # a global generator: it is seeded in the main script
             return
         before = self._text(texts, place.file)
-        candidates = source_fixes.changes_of_line(kind, before, place.line) if before is not None else []
+        if before is None:
+            return
+        candidates = [{place.file: one} for one in source_fixes.changes_of_line(kind, before, place.line)]
+        if kind == "addresses" and len(candidates) <= number:
+            candidates += self._sets_elsewhere(texts, source_fixes.names_in_line(before, place.line))
         if candidates:
-            texts[place.file] = candidates[min(number, len(candidates) - 1)]
+            texts.update(candidates[min(number, len(candidates) - 1)])
+
+    def _sets_elsewhere(self, texts, names):
+        """[{file: text}] with what the program's files keep in sets of these names in an order; [] if they do not."""
+        changed = {}
+        for file in self._copy.python_files():
+            before = self._text(texts, file) or ""
+            after = source_fixes.sets_as_dicts(before, names) if any(name in before for name in names) else before
+            changed.update({file: after} if after != before else {})
+        return [changed] if changed else []
 
     def _lines(self, cause):
         """Statements for the main script."""

@@ -1,8 +1,9 @@
 """The numbers of a process and its threads.
 
 Pinned: os.getpid gives one that follows from the process's position in the tree of processes; os.kill is told the
-real one; threading.get_ident and get_native_id give a user's line one that follows from the thread's name.
-Cannot be pinned: Process.pid, Popen.pid and Thread.ident, getppid, C code.
+real one, and multiprocessing.current_process().pid is it, too; threading.get_ident and get_native_id give a user's line
+one that follows from the thread's name.
+Cannot be pinned: Process.pid of another process, Popen.pid and Thread.ident, getppid, C code.
 Example: ``numpy.random.seed(os.getpid())``.
 """
 
@@ -27,6 +28,18 @@ class Pid(Kind):
         for name in ("get_ident", "get_native_id"):  # the second came with Python 3.8
             if hasattr(threading, name):
                 self.replace(threading, name, self._number_of_thread, unless=self.is_called_by_library)
+
+        self.interposer.imports.add({"multiprocessing.process": self._replace_process})
+
+    def _replace_process(self, module):
+        """There a process asks for its own number, too."""
+
+        class Asked(object):
+            ident = staticmethod(module.BaseProcess.ident.fget)
+
+        is_other = lambda process: process is not module.current_process() or self.is_called_by_library()  # noqa: E731
+        self.replace(Asked, "ident", lambda *_: self._number(), unless=is_other)
+        module.BaseProcess.ident = module.BaseProcess.pid = property(Asked.ident)
 
     def _number_of_thread(self, *_):
         return self._number() + zlib.crc32(threading.current_thread().name.encode("utf-8", "replace")) % _LARGEST
