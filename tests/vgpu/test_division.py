@@ -2,36 +2,49 @@
 
 import numpy as np
 import pytest
-from exact import Real, result
+from exact import result
 from operands import assert_same, operand_tuples
 from virtual_device import kernel
 
-REAL = Real("f32")
 FAR = 0x7E800000  # 2^126
 
 
-def quotient(x, y, approximate, ftz):
-    """a * (1 / b). For b above 2^126, 1 / b is flushed to zero, so that infinity / b is NaN."""
-    if ftz:
-        x, y = REAL.flushed(x), REAL.flushed(y)
-    if approximate and FAR < y & 0x7FFFFFFF <= REAL.infinite:
-        sign, magnitude = (x ^ y) & REAL.sign, x & 0x7FFFFFFF
-        return REAL.nan if magnitude >= REAL.infinite else sign
-    return result("f32", "div", "rn", [x, y], ftz=ftz)
+def scaled(x, by):
+    with np.errstate(all="ignore"):
+        return (x.view(np.float32) * np.float32(by)).view(np.uint32)
+
+
+def flushed(x, ftz):
+    return np.where((x & 0x7F800000 == 0) & bool(ftz), x & 0x80000000, x).astype(np.uint32)
 
 
 @pytest.mark.parametrize("ftz", ["", ".ftz"])
 @pytest.mark.parametrize("how", ["approx", "full"])
 def test_division(device, how, ftz):
-    """Rounded to nearest, which is within 2 units of the last place."""
+    """a * (1 / b), both scaled: where b is subnormal, and by full above 2^126, where 1 / b is flushed to zero."""
     x, y = operand_tuples("f32", 2, 500)
     far = np.array([FAR - 1, FAR, FAR + 1, FAR + (1 << 23), 0x7F7FFFFF, 0x7F800000], np.uint32)
     near = np.array([0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000], np.uint32)
     signs = np.array([0, 1 << 31], np.uint32)
     a, b = (one.ravel() for one in np.meshgrid(np.add.outer(signs, near), np.add.outer(signs, far)))
     x, y = np.concatenate([x, a]), np.concatenate([y, b])
-    wanted = [quotient(p, q, how == "approx", bool(ftz)) for p, q in zip(x.tolist(), y.tolist(), strict=True)]
+    magnitude = y & 0x7FFFFFFF
+    scale = np.where((magnitude < 0x800000) & (not ftz), 2.0**24, 1)
+    scale = np.where((magnitude > FAR) & (how == "full"), 0.25, scale)
+    p, q = flushed(scaled(flushed(x, ftz), scale), ftz), scaled(y, scale)
+    inverse = device.evaluate("rcp.approx.ftz.f32 %d, %x;", [np.uint32], q)
+    wanted = [
+        result("f32", "mul", "rn", [a, b], ftz=bool(ftz)) for a, b in zip(inverse.tolist(), p.tolist(), strict=True)
+    ]
     assert_same(device.evaluate(f"div.{how}{ftz}.f32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+
+
+def test_a_quotient_is_near_the_true_one(device):
+    """Within 2 units of the last place, as PTX documents."""
+    x, y = (np.random.default_rng(n).uniform(0.01, 100, 4000).astype(np.float32) for n in range(2))
+    for how in ("approx", "full"):
+        made = device.evaluate(f"div.{how}.f32 %d, %x, %y;", [np.uint32], x.view(np.uint32), y.view(np.uint32))
+        assert (np.abs(made.astype(np.int64) - (x / y).view(np.uint32)) <= 2).all()
 
 
 REFUSED = """fma.f32 %f1,%f2,%f3,%f4;div.f32 %f1,%f2,%f3;div.f64 %d1,%d2,%d3;div.approx.f64 %d1,%d2,%d3;sqrt.f32 %f1,%f2

@@ -1,5 +1,4 @@
-// exp2, log2, sin, cos and tanh of doubles that a float or a half was, to some 1e-15: what PTX calls approximate; and
-// exp and log, which the CPU fallbacks need.
+// exp2, log2 and tanh of doubles that a float or a half was, to some 1e-15; and exp and log, which the CPU fallbacks need.
 //
 // Not those of the C library: each version of it, on each processor, has last bits of its own, and the same schedule shall
 // give the same bytes everywhere.  Only what IEEE 754 rounds in one way is used: + - * / and fma.
@@ -41,24 +40,6 @@ inline double log2_of(double x) {
 
 template <class T> T exp_of(T x) { return static_cast<T>(exp2_of(x * kLog2OfE)); }
 template <class T> T log_of(T x) { return static_cast<T>(log2_of(x) / kLog2OfE); }
-
-// sin(x + quarters * pi/2).  Beyond 2^20 the angle is that of a period of 2 * pi rounded to double.
-inline double sine(double x, int quarters) {
-  static constexpr double kSin[] = {1,           -1 / 6.,        1 / 120.,        -1 / 5040.,
-                                    1 / 362880., -1 / 39916800., 1 / 6227020800., -1 / 1307674368000.};
-  static constexpr double kCos[] = {
-      1, -1 / 2., 1 / 24., -1 / 720., 1 / 40320., -1 / 3628800., 1 / 479001600., -1 / 87178291200., 1 / 20922789888000.};
-  constexpr double kHalfPi = 1.57079632679489656, kRest = 6.12323399573676604e-17;  // of which their sum is pi/2
-  if (!(std::fabs(x) <= std::numeric_limits<double>::max())) return std::numeric_limits<double>::quiet_NaN();
-  if (std::fabs(x) > 0x1p20) x = std::remainder(x, 4 * kHalfPi);
-  double turns = std::floor(x * (1 / kHalfPi) + 0.5);
-  double r = std::fma(-turns, kRest, std::fma(-turns, kHalfPi, x));
-  int quarter = (int(turns) + quarters) & 3;
-  double found = quarter & 1 ? polynomial(kCos, r * r) : r * polynomial(kSin, r * r);
-  return quarter & 2 ? -found : found;
-}
-inline double sin_of(double x) { return x == 0 ? x : sine(x, 0); }  // -0 stays
-inline double cos_of(double x) { return sine(x, 1); }
 
 inline double tanh_of(double x) {
   static constexpr double kOdd[] = {1, -1 / 3., 2 / 15., -17 / 315., 62 / 2835., -1382 / 155925., 21844 / 6081075.};

@@ -4,6 +4,7 @@
 
 #include "elementary.h"
 #include "float.h"
+#include "multi_function.h"
 #include "rounding.h"
 
 namespace vgpu::fp {
@@ -32,18 +33,6 @@ struct Rcp {
 struct Rsqrt {
   template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(1.0 / std::sqrt(double(a)))); }
 };
-struct Ex2 {
-  template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(exp2_of(double(a)))); }
-};
-struct Lg2 {
-  template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(log2_of(double(a)))); }
-};
-struct Sin {
-  template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(sin_of(double(a)))); }
-};
-struct Cos {
-  template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(cos_of(double(a)))); }
-};
 struct Tanh {
   template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(tanh_of(double(a)))); }
 };
@@ -60,13 +49,27 @@ struct MaxNan {
   template <class T> static T of(T a, T b) { return a != a || b != b ? canonicalize_nan(a + b) : maximum(a, b); }
 };
 
-// rcp.approx.ftz.f64 and its like read and write the upper 32 bits alone, and flush what is subnormal.
-template <class Op> struct ApproximateF64 {
-  static double upper(double x) {
-    double cut = bit_cast<double>(bit_cast<uint64_t>(x) & ~0xffffffffull);
-    return x != x ? canonicalize_nan(x) : std::fpclassify(cut) == FP_SUBNORMAL ? std::copysign(0.0, x) : cut;
+// What the multi-function unit computes, of a float's bits.
+template <uint32_t (*kOf)(uint32_t)> struct OfBits {
+  static float of(float a) { return bit_cast<float>(kOf(bit_cast<uint32_t>(a))); }
+};
+using UnitRcp = OfBits<multi_function::rcp>;
+using UnitRsqrt = OfBits<multi_function::rsqrt>;
+using UnitSqrt = OfBits<multi_function::sqrt>;
+using UnitEx2 = OfBits<multi_function::ex2>;
+using UnitLg2 = OfBits<multi_function::lg2>;
+struct UnitSin {  // of turns: of the angle over 2 pi
+  static float of(float a) { return bit_cast<float>(multi_function::sine_of_turns(bit_cast<uint32_t>(a), 0)); }
+};
+struct UnitCos {
+  static float of(float a) { return bit_cast<float>(multi_function::sine_of_turns(bit_cast<uint32_t>(a), 1)); }
+};
+
+// rcp.approx.ftz.f64 and its like read and write the upper 32 bits alone.
+template <uint32_t (*kOf)(uint32_t)> struct OfUpperWord {
+  static double of(double a) {
+    return bit_cast<double>(uint64_t(kOf(static_cast<uint32_t>(bit_cast<uint64_t>(a) >> 32))) << 32);
   }
-  static double of(double a) { return upper(Op::of(upper(a))); }
 };
 
 // The same with subnormals flushed, and with results held to [0, 1].  A card looks at what is to be rounded: what becomes

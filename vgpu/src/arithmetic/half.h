@@ -85,15 +85,15 @@ inline double odd_sum(double a, double b) {
 // How the two formats go in and out of double, and lose their subnormals.
 struct HalfFormat {
   static double from_bits(uint16_t x) { return half_to_float(x); }
-  static uint16_t to_bits(double x) { return to_half(x); }
+  static uint16_t to_bits(double x, RoundingMode to = RoundingMode::Nearest) { return to_half(x, to); }
   static uint16_t flush_subnormal(uint16_t x) { return x & 0x7c00 ? x : x & 0x8000; }
-  static constexpr double kMinNormal = 0x1p-14;
+  static constexpr double kMinNormal = 0x1p-14, kBeyond = 0x1p16;
 };
 struct BfloatFormat {
   static double from_bits(uint16_t x) { return bfloat16_to_float(x); }
-  static uint16_t to_bits(double x) { return to_bfloat16(x); }
+  static uint16_t to_bits(double x, RoundingMode to = RoundingMode::Nearest) { return to_bfloat16(x, to); }
   static uint16_t flush_subnormal(uint16_t x) { return x & 0x7f80 ? x : x & 0x8000; }
-  static constexpr double kMinNormal = 0x1p-126;
+  static constexpr double kMinNormal = 0x1p-126, kBeyond = 0x1p128;
 };
 
 }  // namespace vgpu

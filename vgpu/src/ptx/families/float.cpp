@@ -1,8 +1,8 @@
 // Floating point of 32 and 64 bits: PTX ISA, "Floating Point Instructions".
 //
-// Exact operations are those of IEEE 754, in the rounding that the instruction names.  What PTX calls approximate is
-// computed in double and rounded once: within its documented error, and not the last bits of any one card.  A NaN result
-// is the canonical one of the hardware.
+// Exact operations are those of IEEE 754, in the rounding that the instruction names.  What PTX calls approximate becomes
+// the instructions that ptxas makes of it, and the bits of a card; tanh alone is computed in double and rounded once.  A NaN
+// result is the canonical one of the hardware.
 #include <cmath>
 
 #include "arithmetic/float_operations.h"
@@ -14,10 +14,51 @@ namespace {
 
 using namespace fp;
 
-// As a * (1 / b): beyond 2^126 that reciprocal is subnormal, and a card takes it as zero.
-struct DivApproximate {
+bool is_subnormal(float a) { return std::fabs(a) < kMinNormal; }
+
+// Approximations without ftz: what is subnormal, or near it, is scaled before and after.
+struct ApproximateRcp {
+  static float of(float a) {
+    const float scale = std::fabs(a) > 0x1p126f ? 0.25f : is_subnormal(a) ? 0x1p24f : 1;
+    return canonicalize_nan(scale * UnitRcp::of(scale * a));
+  }
+};
+struct ApproximateRsqrt {
+  static float of(float a) { return is_subnormal(a) ? UnitRsqrt::of(a * 0x1p24f) * 0x1p12f : UnitRsqrt::of(a); }
+};
+struct ApproximateSqrt {
+  static float of(float a) { return is_subnormal(a) ? UnitSqrt::of(a * 0x1p24f) * 0x1p-12f : UnitSqrt::of(a); }
+};
+struct ApproximateEx2 {
+  static float of(float a) {
+    if (!(a < -126)) return UnitEx2::of(a);
+    const float root = UnitEx2::of(a * 0.5f);
+    return root * root;
+  }
+};
+struct ApproximateLg2 {
+  static float of(float a) { return is_subnormal(a) ? UnitLg2::of(a * 0x1p24f) - 24 : UnitLg2::of(a); }
+};
+// The angle over 2 pi, rounded toward zero: the product of two floats is exact as a double.
+template <class Unit> struct OfAngle {
+  static float of(float a) {
+    const double turns = double(a) * double(0.15915494f);
+    if (!(std::fabs(turns) <= 0x1p127)) return canonicalize_nan(NAN);
+    return Unit::of(static_cast<float>(bit_cast<double>(bit_cast<uint64_t>(turns) >> 29 << 29)));
+  }
+};
+
+// a * (1 / b). Beyond 2^126 that reciprocal is subnormal, which a card takes as zero: full scales it.
+template <bool kFull> struct ApproximateDiv {
   static float of(float a, float b) {
-    return std::fabs(b) > 0x1p126f ? canonicalize_nan(a * std::copysign(0.0f, b)) : Div::of(a, b);
+    const float scale = kFull && std::fabs(b) > 0x1p126f ? 0.25f : is_subnormal(b) ? 0x1p24f : 1;
+    return Mul::of(UnitRcp::of(b * scale), a * scale);
+  }
+};
+template <bool kFull> struct ApproximateDivFlushed {
+  static float of(float a, float b) {
+    const float scale = kFull && std::fabs(b) > 0x1p126f ? 0.25f : 1;
+    return Flushed<Mul>::of(UnitRcp::of(b * scale), flush_subnormal(flush_subnormal(a) * scale));
   }
 };
 struct Neg {
@@ -39,12 +80,17 @@ template <class Op> struct XorSign {
 
 }  // namespace
 
-template <> constexpr bool kIsExpensive<Ex2> = true;
-template <> constexpr bool kIsExpensive<Lg2> = true;
-template <> constexpr bool kIsExpensive<Sin> = true;
-template <> constexpr bool kIsExpensive<Cos> = true;
 template <> constexpr bool kIsExpensive<Tanh> = true;
-template <class Op> constexpr bool kIsExpensive<ApproximateF64<Op>> = true;
+template <uint32_t (*kOf)(uint32_t)> constexpr bool kIsExpensive<OfBits<kOf>> = true;
+template <uint32_t (*kOf)(uint32_t)> constexpr bool kIsExpensive<OfUpperWord<kOf>> = true;
+template <class Unit> constexpr bool kIsExpensive<OfAngle<Unit>> = true;
+template <> constexpr bool kIsExpensive<ApproximateRcp> = true;
+template <> constexpr bool kIsExpensive<ApproximateRsqrt> = true;
+template <> constexpr bool kIsExpensive<ApproximateSqrt> = true;
+template <> constexpr bool kIsExpensive<ApproximateEx2> = true;
+template <> constexpr bool kIsExpensive<ApproximateLg2> = true;
+template <bool kFull> constexpr bool kIsExpensive<ApproximateDiv<kFull>> = true;
+template <bool kFull> constexpr bool kIsExpensive<ApproximateDivFlushed<kFull>> = true;
 template <class Op> constexpr bool kIsExpensive<Flushed<Op>> = kIsExpensive<Op>;
 template <class Op> constexpr bool kIsExpensive<Saturated<Op>> = kIsExpensive<Op>;
 
@@ -86,7 +132,6 @@ Execute select_rounded(const Statement& s) {
   if (s.op == "sub") return of<Sub, 2>(s, to);
   if (s.op == "mul") return of<Mul, 2>(s, to);
   if (s.op == "fma" || s.op == "mad") return of<Fma, 3>(s, to);
-  if (s.op == "div" && s.has("approx")) return single<DivApproximate, 2>(s);
   if (s.op == "div") return of<Div, 2>(s, to);
   if (s.op == "sqrt") return of<Sqrt, 1>(s, to);
   if (s.op == "rcp") return of<Rcp, 1>(s, to);
@@ -105,20 +150,33 @@ Execute select_nearest(const Statement& s) {
   if (s.op == "min") return s.has("NaN") ? limit<MinNan>(s) : limit<Min>(s);
   if (s.op == "max") return s.has("NaN") ? limit<MaxNan>(s) : limit<Max>(s);
   if (s.op == "rsqrt") return of<Rsqrt, 1>(s, nearest);
-  if (s.op == "ex2") return of<Ex2, 1>(s, nearest);
-  if (s.op == "lg2") return of<Lg2, 1>(s, nearest);
-  if (s.op == "sin") return of<Sin, 1>(s, nearest);
-  if (s.op == "cos") return of<Cos, 1>(s, nearest);
-  if (s.op == "tanh") return of<Tanh, 1>(s, nearest);
   if (s.op == "copysign") return of<CopySign, 2>(s, nearest);
   return nullptr;
 }
 
+template <class Op, class Flushing, int kOperands = 1> Execute approximation(const Statement& s) {
+  return s.has("ftz") ? applied<float, Flushing, kOperands>() : applied<float, Op, kOperands>();
+}
+
+Execute select_approximation(const Statement& s) {
+  if (s.op == "rcp") return approximation<ApproximateRcp, UnitRcp>(s);
+  if (s.op == "rsqrt") return approximation<ApproximateRsqrt, UnitRsqrt>(s);
+  if (s.op == "sqrt") return approximation<ApproximateSqrt, UnitSqrt>(s);
+  if (s.op == "ex2") return approximation<ApproximateEx2, UnitEx2>(s);
+  if (s.op == "lg2") return approximation<ApproximateLg2, UnitLg2>(s);
+  if (s.op == "sin") return applied<float, OfAngle<UnitSin>, 1>();
+  if (s.op == "cos") return applied<float, OfAngle<UnitCos>, 1>();
+  if (s.op == "tanh") return of<Tanh, 1>(s, RoundingMode::Nearest);
+  if (s.op == "div" && s.has("full")) return approximation<ApproximateDiv<true>, ApproximateDivFlushed<true>, 2>(s);
+  return s.op == "div" ? approximation<ApproximateDiv<false>, ApproximateDivFlushed<false>, 2>(s) : nullptr;
+}
+
 Execute select_operation(const Statement& s) {
   if (s.type() == "f64" && s.has("approx") && s.has("ftz"))
-    return s.op == "rcp"     ? unary<double, double, ApproximateF64<Rcp>>
-           : s.op == "rsqrt" ? unary<double, double, ApproximateF64<Rsqrt>>
+    return s.op == "rcp"     ? unary<double, double, OfUpperWord<multi_function::rcp64h>>
+           : s.op == "rsqrt" ? unary<double, double, OfUpperWord<multi_function::rsqrt64h>>
                              : nullptr;
+  if (s.type() == "f32" && (s.has("approx") || s.has("full"))) return select_approximation(s);
   const Execute rounded = select_rounded(s);
   return rounded ? rounded : select_nearest(s);
 }

@@ -6,6 +6,7 @@
 
 #include "arithmetic/elementary.h"
 #include "arithmetic/float.h"
+#include "arithmetic/multi_function.h"
 #include "families.h"
 #include "types.h"
 
@@ -14,6 +15,12 @@ namespace {
 
 enum { kAdd, kSub, kMul, kFma, kNeg, kAbs, kMin, kMax, kMinNan, kMaxNan, kEx2, kTanh };
 constexpr uint8_t kFlush = 1, kSaturate = 2, kRelu = 4, kXorSign = 8;
+
+// As a card's: that of single precision, cut.
+template <class H> double power_of_two(double x) {
+  const float made = bit_cast<float>(multi_function::ex2(bit_cast<uint32_t>(static_cast<float>(x))));
+  return made < H::kBeyond ? made : double(made) + INFINITY;
+}
 
 template <class H, int kOp> uint16_t of(uint16_t a, uint16_t b, uint16_t c, uint8_t mode) {
   if (mode & kFlush) a = H::flush_subnormal(a), b = H::flush_subnormal(b), c = H::flush_subnormal(c);
@@ -31,13 +38,13 @@ template <class H, int kOp> uint16_t of(uint16_t a, uint16_t b, uint16_t c, uint
     case kMax: made = maximum(x, y); break;
     case kMinNan: made = x != x || y != y ? NAN : minimum(x, y); break;
     case kMaxNan: made = x != x || y != y ? NAN : maximum(x, y); break;
-    case kEx2: made = exp2_of(x); break;
+    case kEx2: made = power_of_two<H>(x); break;
     default: made = tanh_of(x); break;
   }
   if ((mode & kSaturate) && !(made > 0 && made < 1)) made = made >= 1 ? 1 : 0;
   // What only its rounding makes normal is flushed, too.
   if ((mode & kFlush) && std::fabs(made) < H::kMinNormal) made = std::copysign(0.0, made);
-  uint16_t bits = H::to_bits(made);
+  uint16_t bits = H::to_bits(made, kOp == kEx2 ? RoundingMode::Zero : RoundingMode::Nearest);
   if (made == made) bits |= sign;
   return mode & kRelu ? relu(bits) : bits;
 }

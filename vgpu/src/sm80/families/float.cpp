@@ -1,4 +1,4 @@
-// Floating point of 32 bits.  What a card approximates is computed in double and rounded once, as PTX's is.
+// Floating point of 32 bits.
 #include "arithmetic/float_operations.h"
 #include "floats.h"
 #include "select.h"
@@ -90,22 +90,11 @@ void multiply_scaled(WarpContext& warp, const Instruction& i) {
   });
 }
 
-// Sines and cosines of turns: the angle over 2 pi.
-struct SinOfTurns {
-  static float of(float a) { return canonicalize_nan(static_cast<float>(sin_of(double(a) * 6.283185307179586))); }
-};
-struct CosOfTurns {
-  static float of(float a) { return canonicalize_nan(static_cast<float>(cos_of(double(a) * 6.283185307179586))); }
-};
-
 // The upper words of doubles.
-template <class Op> void upper_word(WarpContext& warp, const Instruction& i) {
+template <uint32_t (*kOf)(uint32_t)> void upper_word(WarpContext& warp, const Instruction& i) {
   const uint32_t* b = words(warp, i.b);
   const Signs<uint32_t> signs(i.vector_registers[kFlags], 1);
-  for_each_lane(warp.active_mask, [=, d = words(warp, i.d)](uint32_t l) {
-    const double made = ApproximateF64<Op>::of(bit_cast<double>(uint64_t(signs.of(b[l])) << 32));
-    d[l] = static_cast<uint32_t>(bit_cast<uint64_t>(made) >> 32);
-  });
+  write_words(warp, i.d, [=](uint32_t l) { return kOf(signs.of(b[l])); });
 }
 
 // Is a quotient beyond what a reciprocal and two refinements give?  Yes is right too often: the long way is exact as well.
@@ -167,16 +156,16 @@ bool select_float_set(FunctionDecoder&, const Decoded& c, Instruction& i) {
 bool select_elementary(FunctionDecoder&, const Decoded& c, Instruction& i) {
   i.vector_registers[kFlags] = sign_flags(c);
   const std::string_view name = c.modifier(74);
-  if (name == "COS") i.execute = elementary<CosOfTurns>();
-  if (name == "SIN") i.execute = elementary<SinOfTurns>();
-  if (name == "EX2") i.execute = elementary<Ex2>();
-  if (name == "LG2") i.execute = elementary<Lg2>();
-  if (name == "RCP") i.execute = elementary<Rcp>();
-  if (name == "RSQ") i.execute = elementary<Rsqrt>();
-  if (name == "SQRT") i.execute = elementary<Sqrt>();
+  if (name == "COS") i.execute = elementary<UnitCos>();
+  if (name == "SIN") i.execute = elementary<UnitSin>();
+  if (name == "EX2") i.execute = elementary<UnitEx2>();
+  if (name == "LG2") i.execute = elementary<UnitLg2>();
+  if (name == "RCP") i.execute = elementary<UnitRcp>();
+  if (name == "RSQ") i.execute = elementary<UnitRsqrt>();
+  if (name == "SQRT") i.execute = elementary<UnitSqrt>();
   if (name == "TANH") i.execute = elementary<Tanh>();
-  if (name == "RCP64H") i.execute = upper_word<Rcp>;
-  if (name == "RSQ64H") i.execute = upper_word<Rsqrt>;
+  if (name == "RCP64H") i.execute = upper_word<multi_function::rcp64h>;
+  if (name == "RSQ64H") i.execute = upper_word<multi_function::rsqrt64h>;
   return i.execute != nullptr;
 }
 

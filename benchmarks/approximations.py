@@ -1,0 +1,52 @@
+"""Do the virtual GPU's approximate instructions give the bits of a card, for all arguments of 32 bits?
+
+    python benchmarks/approximations.py [OP...] [--every N]
+
+OP: as in tests/vgpu/approximations.json, such as ex2.approx.ftz.f32; default: all 16.  An NVIDIA H100 gave the sums
+there, each over 2^24 arguments; here they are computed again.  --every N: of those 256, each Nth.  Exit code 1 if a sum
+is another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests" / "vgpu")]
+from test_approximations import RECORDED, of_block, summed  # noqa: E402
+from virtual_device import Device, build  # noqa: E402
+
+BLOCKS = 256  # of 2^16 arguments in a sum
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ops", nargs="*", metavar="OP", choices=[[], *RECORDED["sums"]], help="default: all")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="each Nth of the 256 sums")
+    options = parser.parse_args()
+    device, wrong = Device(build()), 0
+    for op in options.ops or RECORDED["sums"]:
+        parts = range(0, 256, options.every)
+        others = [part for part in parts if sum_of(device, op, part) != recorded(op, part)]
+        wrong += len(others)
+        print(
+            f"{op}: {len(parts) - len(others)} of {len(parts)} sums of 2^24 arguments are the card's",
+            *others,
+            flush=True,
+        )
+    return int(wrong > 0)
+
+
+def sum_of(device: Device, op: str, part: int) -> int:
+    blocks = range(part * BLOCKS, (part + 1) * BLOCKS)
+    return sum(summed(of_block(device, op, block)) for block in blocks) & 0xFFFFFFFF
+
+
+def recorded(op: str, part: int) -> int:
+    return int(RECORDED["sums"][op][8 * part : 8 * part + 8], 16)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
