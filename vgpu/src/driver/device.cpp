@@ -14,6 +14,7 @@
 #include "analysis/racecheck.h"
 #include "api.h"
 #include "core/error.h"
+#include "run_time_compiler.h"
 #include "settings.h"
 #include "unsupported_log.h"
 
@@ -85,6 +86,7 @@ Device::Device()
       capability_fixed_(settings().capability),
       log_(static_cast<int>(settings().log)),
       max_instructions_(settings().limit) {
+  load_nvrtc_builtins();
   make_observers();
 }
 

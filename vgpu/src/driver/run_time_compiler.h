@@ -1,0 +1,8 @@
+// What an installed NVRTC needs to compile in this process.
+#pragma once
+
+namespace vgpu {
+
+void load_nvrtc_builtins();
+
+}  // namespace vgpu
