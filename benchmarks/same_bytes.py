@@ -43,8 +43,9 @@ def records(environment: str, device: str) -> dict[Case, list[dict[str, Any]]]:
 
 
 def observed(of_case: list[dict[str, Any]]) -> str:
-    """What all machines observed; `differs` if one of them saw that."""
+    """What all machines observed; `differs` if one of them saw that. A run that did not end counts if no other did."""
     found = {record["observation"] for record in of_case}
+    found = found - {"crashed", "timed-out"} or found
     return "differs" if "differs" in found else " and ".join(sorted(found))
 
 
