@@ -605,6 +605,7 @@ FIXES = [
     ("random", "p = secrets.choice(plans)", "p = __import__('random').Random(0).choice(plans)"),
     ("clock", "begun = time.time()", "begun = (next(_TICKS) / 1000)"),
     ("clock", "while time.time_ns() < end:\n    pass", "while next(_TICKS) * 10**6 < end:\n    pass"),
+    ("clock", "a = datetime.now(zone(time()))", "a = datetime.fromtimestamp(next(_TICKS) / 1000, zone(time()))"),
     ("clock", "a = datetime.now(tz=utc)", "a = datetime.fromtimestamp(next(_TICKS) / 1000, utc)"),
     ("mtime", "n = os.stat(p).st_mtime_ns", "n = __import__('zlib').crc32(open(p, 'rb').read())"),
     ("mtime", "n = int(p.stat().st_mtime * 9)", "n = int(__import__('zlib').crc32(open(p, 'rb').read()) * 9)"),
@@ -648,6 +649,8 @@ def test_a_set_of_that_name_keeps_the_order_in_which_it_is_filled() -> None:
     assert source_fixes.sets_as_dicts(before, {"others"}) == before
     made = "def nodes(self):\n    return {one for one in self.all}\n"
     assert "dict.fromkeys(one for one in self.all)" in source_fixes.sets_as_dicts(made, {"nodes"})
+    twice = "def nodes():\n    nodes = set(set(names))\n    return nodes\n"
+    assert "nodes = dict.fromkeys(set(names))\n" in source_fixes.sets_as_dicts(twice, {"nodes"})
 
 
 def test_counted_time_ends_a_loop() -> None:

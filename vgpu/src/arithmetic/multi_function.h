@@ -13,7 +13,7 @@ namespace vgpu::multi_function {
 constexpr uint32_t kSign = 0x80000000, kInfinity = 0x7f800000, kNan = 0x7fffffff, kOne = 0x3f800000;
 constexpr int kBias = 127, kMantissaBits = 23, kPartBits = 17;  // of an argument within its part
 constexpr uint32_t kMantissa = (1u << kMantissaBits) - 1, kHidden = 1u << kMantissaBits;
-constexpr int kUnit = 41;  // values are multiples of 2^-41; of reciprocals and roots of 2^-42, as they are below 1
+constexpr int kUnit = 41;  // values are multiples of 2^-41; those of rcp and rsqrt, which are below 1, of 2^-42
 
 struct Float {
   uint32_t sign, exponent, mantissa;

@@ -258,10 +258,9 @@ def _targets(node):
 
 
 def _outermost(edits):
-    """Those that lie within no other."""
-    return [
-        one for one in edits if not any(other[0] <= one[0] and one[1] <= other[1] and other != one for other in edits)
-    ]
+    """Each once, and none that lies within another."""
+    once = sorted(set(edits))
+    return [one for one in once if not any(a <= one[0] and one[1] <= b for a, b, _ in once if (a, b) != one[:2])]
 
 
 def _edited(source, edits):
@@ -355,7 +354,7 @@ def _counted_time(at):
             edits.append(at.replace(call, "{}.fromtimestamp({})".format(at.text(call.func.value), text)))
         elif name in _TIMES and name != "timestamp" and not call.args and not call.keywords:
             edits.append(at.replace(call, "next(_TICKS) * 10**6" if name.endswith("_ns") else "(next(_TICKS) / 1000)"))
-    return edits
+    return _outermost(edits)
 
 
 def _is_seed(at, name):
