@@ -155,6 +155,20 @@ def test_an_array_of_a_type_that_writes_nothing_is_zeros_where_it_is_pinned(runn
     assert printed.split() == ["False", "True"]
 
 
+DRAWING = """
+import os
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(1) as pool:
+    print(pool.submit(os.urandom, 4).result())
+"""
+
+
+def test_what_a_librarys_thread_does_is_of_the_line_that_started_it(runner: Any) -> None:
+    program = runner(DRAWING)
+    assert len(program.printed(2, pins={"random": ["main.py:3"]})) == 2
+    assert len(program.printed(2, pins={"random": ["main.py:4"]})) == 1
+
+
 def test_a_pin_at_a_line_holds_there_alone(runner: Any) -> None:
     program = runner(
         "import numpy\nprint(numpy.random.default_rng().random())\nprint(numpy.random.default_rng().random())"
@@ -619,6 +633,7 @@ FIXES = [
         "async def f():\n    [await _one for _one in [g(x) for x in y]]",
     ),
     ("completion", "async def f():\n    await gather(a(), b())", "async def f():\n    [await a(), await b()]"),
+    ("completion", "model.fit(Rows(workers=3))", "model.fit(Rows(workers=1))"),
     ("addresses", "x = {a for a in b}", "x = dict.fromkeys(a for a in b)"),
     ("completion", "for f in as_completed(futures):\n    pass", "for f in list(futures):\n    pass"),
     ("completion", "x = list(pool.imap_unordered(f, xs))", "x = list(pool.imap(f, xs))"),

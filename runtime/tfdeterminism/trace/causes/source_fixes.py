@@ -47,6 +47,7 @@ _DATES = ("now", "utcnow", "today")  # of datetime; the others are functions of 
 _TICK_LINES = ["import itertools", "_TICKS = itertools.count()  # calls, not seconds: each is a millisecond"]
 _FILE_TIMES = tuple("st_{}time{}".format(kind, unit) for kind in "mca" for unit in ("", "_ns"))
 _TEXTS = ("strftime", "isoformat", "str", "ctime", "asctime")  # what gives text
+_COUNTS = ("workers", "num_workers", "max_workers", "processes", "num_parallel_calls")
 _POOLS = ("Pool", "ThreadPool", "ThreadPoolExecutor", "ProcessPoolExecutor")
 _ZEROS = {
     "empty": "zeros",
@@ -424,6 +425,7 @@ def _in_order(at):
         is_named = isinstance(owner, (ast.Name, ast.Attribute, ast.Subscript))
         if isinstance(at.statement, (ast.Expr, ast.For)) and is_named:
             edits.append(at.replace(call, "({0}.start(), {0}.join())".format(at.text(owner))))
+    edits += [at.replace(one, "1") for one in at.keywords(_COUNTS)]
     return edits
 
 

@@ -1,7 +1,9 @@
 """One process's interposer: its position in the tree of processes, the user's lines, and which pins hold there."""
 
+import _thread
 import atexit
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -21,6 +23,7 @@ if TYPE_CHECKING:  # for type comments alone
 UNKNOWN = "-"  # the place of what no line of the user's has asked for
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _PROJECT = os.path.dirname(os.path.dirname(_HERE))  # tfdeterminism
+_STARTED_AT = "_tfdet_started_at"  # of a thread: the place that started it
 _FRAMES = 80  # that are looked at for a line of the user's
 
 
@@ -77,6 +80,7 @@ class Interposer(object):
         Children(self).open()
         Tasks(self).open()
         self.imports.add({name: self._framework_imported(name) for name in self.told["frameworks"]})
+        self.imports.add({"threading": self._note_starts})
         self.sets.open()
         atexit.register(self.close)
 
@@ -121,8 +125,8 @@ class Interposer(object):
     # Places
 
     def place(self):
-        """ "FILE:LINE" of the user's innermost frame, " (import)" behind it where an import lies between; UNKNOWN for
-        none."""
+        """ "FILE:LINE" of the user's innermost frame, " (import)" behind it where an import lies between. In a thread
+        that runs no line of the user's, of the line that started it; UNKNOWN for none."""
         frame, imports = self.caller(), False
         for _ in range(_FRAMES):
             if frame is None:
@@ -132,7 +136,18 @@ class Interposer(object):
                 return "{}:{}{}".format(self._relative(name), frame.f_lineno, " (import)" if imports else "")
             imports = imports or name.startswith("<frozen importlib")
             frame = frame.f_back
-        return UNKNOWN
+        thread = threading._active.get(_thread.get_ident())  # type: ignore[attr-defined]  # makes none, unlike its kin
+        return getattr(thread, _STARTED_AT, UNKNOWN)
+
+    def _note_starts(self, module):
+        original = module.Thread.start
+
+        @functools.wraps(original)
+        def start(thread):
+            setattr(thread, _STARTED_AT, self.place())
+            return original(thread)
+
+        module.Thread.start = start
 
     def caller(self, ours=_PROJECT + os.sep):
         """The innermost frame that is not ours: other wrappers of this project may lie around the call as well."""
