@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tfdeterminism.trace import command_line
 from tfdeterminism.trace.causes import source_fixes
 from tfdeterminism.trace.interpose import kinds
 from tfdeterminism.trace.schema.ledger import read_ledgers, split_place
@@ -305,8 +306,12 @@ def test_who_asks_where_a_file_is_asks_for_no_time(runner: Any) -> None:
 
 
 def located(folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
+    return located_words(folder, *options, "--", "main.py")
+
+
+def located_words(folder: Path, *words: str) -> tuple[int, dict[str, Any]]:
     ran = subprocess.run(
-        command("--json", *options, "--", "main.py"),
+        command("--json", *words),
         cwd=folder,
         env=environ(),
         capture_output=True,
@@ -799,3 +804,94 @@ def test_seeding_takes_no_name_of_the_program_away(above: str, drawn: str) -> No
     assert ("import random as _random" in source) == (above in (
         "from random import *", "from random import random", "import numpy.random as random"
     ))  # fmt: skip
+
+
+FUSING = """
+import os, sys
+from horovod.torch import mpi_ops
+
+def total(numbers):
+    return mpi_ops.allreduce_async(numbers)
+
+print(total([1, 2]), total([3]))
+"""
+MPI_OPS = """
+import os
+
+def size():
+    return {ranks}
+
+def allreduce_async(numbers):  # as Horovod does, it asks the environment what to put together
+    is_off = os.environ.get("HOROVOD_FUSION_THRESHOLD") == "0"
+    return numbers, [] if is_off else os.read(os.open("/dev/urandom", os.O_RDONLY), 4)
+"""
+
+
+@pytest.fixture
+def horovod(tmp_path: Path) -> Any:
+    def program(ranks: int) -> Path:
+        made = write_program(tmp_path, main=FUSING, launch="import runpy, sys\nrunpy.run_path(sys.argv[1])")
+        (made / "horovod" / "torch").mkdir(parents=True)
+        (made / "horovod" / "torch" / "mpi_ops.py").write_text(MPI_OPS.format(ranks=ranks))
+        return made
+
+    return program
+
+
+def test_tensor_fusion_is_proved_and_switched_off(horovod: Any) -> None:
+    code, found = located_words(horovod(3), "--fix", "--max-runs", "3", "--", "-m", "launch", "main.py")
+    (cause,) = found["causes"]
+    assert (code, cause["kind"], cause["fix"]["result"]) == (5, "tensor-fusion", "holds")
+    assert [(one["file"], one["line"]) for one in cause["places"]] == [("main.py", 5)]
+    assert '+os.environ["HOROVOD_FUSION_THRESHOLD"] = "0"  # before hvd.init()' in cause["fix"]["diff"]
+
+
+def test_two_ranks_sum_alike_in_any_order(horovod: Any) -> None:
+    code, found = located(horovod(2), "--max-runs", "3")
+    assert (code, found["causes"], found["interventions"]["verdict"]) == (1, [], "not ours")
+
+
+STARTS = """
+import os, subprocess, sys
+chance = os.open("/dev/urandom", os.O_RDONLY)
+ranks = sorted(["0", "1", "2"], key=lambda one: os.read(chance, 4))
+started = [subprocess.Popen([sys.executable, sys.argv[1]], env=dict(os.environ, RANK=one)) for one in ranks]
+for one in started:
+    one.wait()
+"""
+ONE_RANK = """
+import os, random
+number = 1.5 if os.environ["RANK"] != "2" else random.random()
+with open("rank" + os.environ["RANK"], "w") as target:
+    target.write(str(number))
+"""
+
+
+def test_a_rank_is_told_by_its_number_and_not_by_its_start(tmp_path: Path) -> None:
+    program = write_program(tmp_path, launch=STARTS, main=ONE_RANK)
+    code, found = located_words(program, "--fix", "--max-runs", "3", "--", "-m", "launch", "main.py")
+    (cause,) = found["causes"]
+    assert (code, cause["kind"], cause["fix"]["result"]) == (5, "random", "holds")
+    assert [(one["file"], one["line"]) for one in cause["places"]] == [("main.py", 2)]
+    assert cause["details"] == ["in rank 2 only, of 3 ranks"]
+
+
+@pytest.mark.parametrize(
+    ("words", "argv"),
+    [
+        (["--", "main.py", "--", "1"], ["main.py", "--", "1"]),
+        (["--", "python3.11", "main.py"], ["main.py"]),
+        (["torchrun", "--standalone", "main.py"], ["-m", "torch.distributed.run", "--standalone", "main.py"]),
+        (["--", "horovodrun", "-np", "4", "main.py"], ["-m", "horovod.runner.launch", "-np", "4", "main.py"]),
+        (["-m", "package"], ["-m", "package"]),
+        (["--"], []),
+    ],
+)  # fmt: skip
+def test_what_a_shell_would_start_is_what_python_runs(words: list[str], argv: list[str]) -> None:
+    assert command_line.program_of(words) == argv
+
+
+def test_a_file_of_the_users_is_no_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "torchrun").touch()
+    assert command_line.program_of(["torchrun", "1"]) == ["torchrun", "1"]

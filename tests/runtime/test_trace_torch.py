@@ -165,6 +165,27 @@ def test_threads_forget_no_memory_of_each_other(torch_python: Path) -> None:
     assert done.stdout.split() == ["12000", "0"], done.stderr
 
 
+AS_IN_2_0 = """
+import torch
+from tfdeterminism.trace.capture.torch import compiled
+del torch.nn.Module.compile
+
+
+class Wrappers(object):
+    def wrap(self, owner, name, wrapper):
+        print(owner.__name__ + "." + name, hasattr(owner, name))
+
+
+compiled.switch_off(None, Wrappers())
+"""
+
+
+@pytest.mark.tensorflow
+def test_a_version_whose_modules_compile_nothing_is_traced(torch_python: Path) -> None:
+    done = subprocess.run([torch_python, "-c", AS_IN_2_0], env=environ(), capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "torch.compile True\n"), done.stderr
+
+
 @pytest.mark.tensorflow
 def test_replay_runs_no_op_that_does_more_than_compute(torch_python: Path) -> None:
     asked = ["aten.index_put.default", "aten.from_file.default", "c10d.broadcast_.default", "aten.nothing.default",

@@ -2,13 +2,27 @@
 
 import argparse
 import errno
+import os
+import re
 import sys
 
 from . import errors
 from .remedies import AUTOMATIC_FIXES
 from .untrusted import sanitize_line
 
+_LAUNCHERS = {"torchrun": "torch.distributed.run", "horovodrun": "horovod.runner.launch",
+              "accelerate": "accelerate.commands.accelerate_cli"}  # commands that are Python modules
 LEVELS = ("none", "weights", "layers", "unordered", "ops")
+
+
+def program_of(words):
+    """The argv of the program that Python runs. words: those behind the options, which may be what a shell would run:
+    "-- python train.py", "-- torchrun --nproc_per_node 4 train.py"."""
+    words = words[1:] if words[:1] == ["--"] else words
+    name = words[0] if words and not os.path.exists(words[0]) else ""
+    if re.match(r"python[\d.]*$", name):
+        return words[1:]
+    return ["-m", _LAUNCHERS[name]] + words[1:] if name in _LAUNCHERS else words
 
 
 def print_error(cause, advice, code=errors.EXIT_USAGE):

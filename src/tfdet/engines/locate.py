@@ -231,6 +231,7 @@ class ProvenCause(_Model):
     words: Words
     places: list[CausePlace]
     first_run_only: bool
+    details: list[Words] = []
     proof: CauseProof
     fix: SourceFix | None
 

@@ -118,6 +118,21 @@ def test_what_compiles_a_package_without_wheels_is_named(checkout: Project, monk
     assert (check.state, check.detail) == ("missing", "no sh")
 
 
+def test_a_command_that_breaks_a_build_is_warned_of(
+    checkout: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pip = load_matrix(checkout.matrix).environment("torch2.0-horovod").pip
+    assert pip is not None and pip.compiled is not None
+    compiled = pip.compiled.model_copy(update={"tools": []})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert doctor.check_build_tools(compiled).state == "ok"
+    nvcc = tmp_path / "nvcc"
+    nvcc.touch(0o755)
+    check = doctor.check_build_tools(compiled)
+    assert (check.state, check.detail) == ("warn", str(nvcc))
+    assert "PyTorch's CUDA 11.7" in check.advice
+
+
 def test_docker_that_is_not_there_is_a_finding_not_an_error() -> None:
     check = doctor.check_docker(TfdetError("Docker is not installed", "Install it."))
     assert (check.state, check.detail, check.advice) == ("missing", "Docker is not installed", "Install it.")

@@ -4,7 +4,8 @@ import os
 import re
 import sys
 
-_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID", "RANK")
+from ..interpose.variables import rank
+
 _MAIN = "MainProcess"
 _SPECIAL = re.compile(r"[^\w.+-]+")
 
@@ -61,20 +62,6 @@ class ProcessIdentity(object):
     def for_fork(self, number):
         """The ProcessIdentity of a fork of this process, asked in the parent."""
         return ProcessIdentity(process=_process_name(), **self.child_arguments("fork-{}".format(number)))
-
-
-def rank():
-    """What tells this process from others of the same program: a job name and number, or "0"."""
-    task = re.search(r'"task"\s*:\s*\{[^}]*\}', os.environ.get("TF_CONFIG", ""))
-    if task:
-        kind = re.search(r'"type"\s*:\s*"(\w+)"', task.group(0))
-        number = re.search(r'"index"\s*:\s*"?(\d+)', task.group(0))
-        if kind and number:
-            return kind.group(1) + number.group(1)
-    for name in _RANKS:
-        if os.environ.get(name, "").isdigit():
-            return os.environ[name]
-    return "0"
 
 
 def script_of(words):

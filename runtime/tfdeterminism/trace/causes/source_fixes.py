@@ -22,6 +22,7 @@ _WORDS = {
     "completion": "take results in the order of submission, or put each where it belongs by its index",
     "memory": "write memory before it is read",
     "addresses": "order by a value of the objects (a name, an index), not by id() or as a set gives them",
+    "tensor-fusion": "switch tensor fusion off before hvd.init(), or sum the tensors as a group (grouped_allreduce)",
     "switches": "switch to deterministic ops",
     "one-thread": "use one thread, or the op's deterministic form",
     "one-worker": "use one worker, or give each worker its own seed and its own place for results",
@@ -169,6 +170,11 @@ def seed_lines(generator):
 
 def switch_lines(framework):
     return list(_SWITCH_LINES.get(framework, ()))
+
+
+def fusion_lines():
+    """Statements that switch Horovod's tensor fusion off."""
+    return ["import os", 'os.environ["HOROVOD_FUSION_THRESHOLD"] = "0"  # before hvd.init()']
 
 
 def thread_lines(framework):

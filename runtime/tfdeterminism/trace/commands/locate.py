@@ -27,7 +27,7 @@ def main(arguments=None, out=None):
     """The command; gives the exit code."""
     out = out or sys.stdout
     options = command_line.locate(arguments)
-    program = options.program[1:] if options.program[:1] == ["--"] else options.program
+    program = command_line.program_of(options.program)
     if not program:
         return command_line.print_error("no program is named", "locate -- train.py ARGS")
     folder, made = os.path.abspath(options.keep_traces or os.curdir), None

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from .variables import POSITION, VARIABLE, hooked_path
+from .variables import PARENT_RANK, POSITION, VARIABLE, hooked_path, launched_rank
 
 
 class Children(object):
@@ -30,6 +30,7 @@ class Children(object):
         return {
             VARIABLE: json.dumps(self._interposer.told, sort_keys=True),
             POSITION: self._next(),
+            PARENT_RANK: launched_rank(),
             "PYTHONPATH": hooked_path(of.get("PYTHONPATH", "")),
         }
 

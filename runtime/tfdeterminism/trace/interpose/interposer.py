@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .import_hook import ImportHook
 from .ledger import Ledger
 from .user_sets import UserSets
-from .variables import POSITION, VARIABLE, current_interposer
+from .variables import VARIABLE, current_interposer, position
 
 if TYPE_CHECKING:  # for type comments alone
     from types import FrameType  # noqa: F401
@@ -29,7 +29,7 @@ _FRAMES = 80  # that are looked at for a line of the user's
 
 def begin():
     """Interpose in this process, as VARIABLE says: called by the hook, in the package of the name variables.NAME."""
-    current_interposer.append(Interposer(json.loads(os.environ[VARIABLE]), os.environ.get(POSITION, "0")))
+    current_interposer.append(Interposer(json.loads(os.environ[VARIABLE]), position()))
     current_interposer[0].open()
 
 

@@ -69,6 +69,7 @@ def _cause_lines(cause, tries):
         )
     else:
         said.append("Place:   no line alone")
+    said += ["Details: " + one for one in cause.details]
     return said + _fix_lines(cause.fix)
 
 

@@ -5,6 +5,7 @@ import json
 import os
 
 PREFIX = "ledger-"
+RANK = "rank"  # begins the position of a process that a launcher gave a rank
 UNKNOWN_PLACE = "-"
 IMPORT = " (import)"  # ends a place between which and the call lies an import
 _GLOBAL = "global:"  # begins the place of a global generator
@@ -23,6 +24,12 @@ class LedgerRow(object):
         self.count, self.held = int(said["count"]), int(said["held"])
         self.values, self.digest = [str(one) for one in said["values"]], str(said["digest"])
         self.position = str(said["position"])
+
+    @property
+    def rank(self):
+        """Of the process or of the one that started it, "" where no launcher gave one."""
+        top = self.position.partition(".")[0]
+        return top[len(RANK) :] if top.startswith(RANK) else ""
 
     @property
     def is_users(self):

@@ -13,6 +13,7 @@ from .interposed_runs import FILES, PRINTED, WEIGHTS
 from .minimize import ddmin
 from .place_search import PlaceSearch
 from .proven_cause import NOT_OURS, PROVEN, SAME, Interventions, ProvenCause
+from .summed_tensors import SummedTensors
 
 _RISK = 0.05  # that runs which would differ agree by chance so often
 _LIKELY = 5  # kinds that are tried alone
@@ -38,7 +39,7 @@ class CauseSearch(object):
     def __init__(self, runs, copy, limit, schedules, progress):
         self._runs, self._copy, self._limit, self._schedules = runs, copy, limit, schedules
         self._progress, self._known = progress, {}
-        self._places = PlaceSearch(self, copy)
+        self._places, self._sums = PlaceSearch(self, copy), SummedTensors(self, runs, copy)
         self._lines = True  # are addresses pinned at lines alone?
         self._line_pins = {}  # of a line that was proved before its kind
         self.held = {}  # kind: how often its pin gave a value in a run: one that did nothing is not praised
@@ -182,15 +183,28 @@ class CauseSearch(object):
         for cause in found.causes:
             self._places.find(cause)
         only_once = bool(self._line_pins) and found.needed > _FIRST_RUNS  # runs that differ seldom may agree by chance
-        if all(cause.places for cause in found.causes) and not only_once or self._agree_again(pins):
+        by_lines = all(cause.places and cause.kind.has_places for cause in found.causes)
+        if by_lines and not only_once or self._agree_again(pins):
             found.verdict = PROVEN
             for cause in found.causes:
                 cause.held = self.held[cause.kind.name]
+                cause.details += self._ranks_of(cause)
+                self._sums.find(cause)
             return
         found.causes, found.verdict = [], NOT_OURS
         if again:
             found.needed *= 2
             self._find_kinds(again - 1)
+
+    def _ranks_of(self, cause):
+        """A line about the ranks that a cause enters, where it does not enter all."""
+        lines = {str(place) for place in cause.places}
+        rows = [row for one in self.baseline for row in one.ledger]
+        every = {row.rank for row in rows} - {""}
+        some = {row.rank for row in rows if row.kind == cause.kind.name and _line_of(row) in lines} - {""}
+        if not some or some == every:
+            return []
+        return ["in rank {} only, of {} ranks".format(", ".join(sorted(some)), len(every))]
 
     def _agree_again(self, pins):
         """Do the runs agree once more, anew? Where lines alone were pinned, these runs have shown it."""
@@ -301,7 +315,7 @@ class CauseSearch(object):
     def first_draws(self):
         """{a global generator without a seed: the line that drew from it first}"""
         rows = [row for row in self.events("random") if row.what == kinds.FIRST_DRAW and row.values]
-        return {row.place: row.values[0].strip("'") for row in rows}
+        return {row.place: _line_of(row) for row in rows}
 
     def differing_places(self, kind):
         """The user's lines whose values differ between the first two runs."""
@@ -361,6 +375,11 @@ class CauseSearch(object):
         run = self._runs.run(0, vary={name: seed}, what="varied: " + name)
         tiers = [WEIGHTS] if self.found.compared == WEIGHTS else [FILES, PRINTED]
         return not run.failed and any(run.ends[tier] not in {one.ends[tier] for one in self.baseline} for tier in tiers)
+
+
+def _line_of(row):
+    """The line of a LedgerRow: of a global generator that nobody seeded, of its first draw."""
+    return row.values[0].strip("'") if row.what == kinds.FIRST_DRAW and row.values else row.place
 
 
 def _held(pins, rows):

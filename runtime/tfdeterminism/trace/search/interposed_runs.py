@@ -44,14 +44,15 @@ class InterposedRuns(object):
         self._limit = None  # seconds that a run may take, once one without pins has ended
         self.count = 0
 
-    def run(self, turn, pins=None, vary=None, what="without pins", require=False):
+    def run(self, turn, pins=None, vary=None, what="without pins", require=False, more=None):
         """An InterposedRun. turn: which of the runs that are compared it is; pins: {kind: None, or its places}; vary:
-        {kind: seed}; what: for the progress; require: has it to run something on the virtual GPU?"""
+        {kind: seed}; what: for the progress; require: has it to run something on the virtual GPU?; more: variables to
+        add."""
         self.count += 1
         shutil.rmtree(self._out, ignore_errors=True)
         traces = os.path.join(self._out, "traces")
         os.makedirs(self._out)
-        environment = self._environment(pins or {}, vary or {})
+        environment = dict(self._environment(pins or {}, vary or {}), **(more or {}))
         level = "none" if self._launcher.steps is None else "weights"  # steps are counted from there on
         options = ["--out", traces, "--level", level]
         self._progress.begin_run("run {}, {}".format(self.count, what))
@@ -67,7 +68,7 @@ class InterposedRuns(object):
             failed = error
         self._progress.end_run()
         run = InterposedRun(time.time() - began, failed)
-        if not pins and not vary and not failed:  # a pin may make a program wait for ever
+        if not (pins or vary or more or failed):  # a pin may make a program wait for ever
             self._limit = max(self._limit or 0, _PATIENCE * run.seconds, _SHORTEST_LIMIT)
         run.ledger = ledger.read_ledgers(self._out)
         run.files = self._copy.changed()

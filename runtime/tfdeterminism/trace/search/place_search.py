@@ -21,6 +21,9 @@ class PlaceSearch(object):
     def find(self, cause):
         """Fill in the places of a ProvenCause, if some lines alone suffice."""
         name = cause.kind.name
+        if not cause.kind.has_places:
+            self._only_line(cause)
+            return
         candidates = self.candidates(name)
         if not candidates:
             return
@@ -38,6 +41,13 @@ class PlaceSearch(object):
         if found is not None:
             cause.place_runs = self._search.found.needed
             cause.places = [self._place(name, one) for one in found]
+
+    def _only_line(self, cause):
+        """A pin that holds everywhere holds at one line alone where no other line asks."""
+        lines = {row.place for row in self._search.events(cause.kind.name) if row.is_users}
+        if len(lines) == 1:
+            cause.place_runs = cause.runs
+            cause.places = [self._place(cause.kind.name, one) for one in lines]
 
     def candidates(self, name):
         """Places of a kind, the likeliest first."""

@@ -28,12 +28,14 @@ class ProvenCause(object):
     pins: all of the test, {kind: None, or its places}; runs: how many runs with these pins there were, which all
     ended alike; held: how often the pin gave a value in the last run with it everywhere or at some lines;
     first_run_only: did only the first run without pins end otherwise?; place_runs: number of runs with the pin at
-    these places alone, which all ended alike; fix: a source_fix_trial.SourceFix.
+    these places alone, which all ended alike; details: lines of text on what differs; fix: a
+    source_fix_trial.SourceFix.
     """
 
     def __init__(self, kind, pins, runs, first_run_only):
         self.kind, self.pins, self.runs, self.first_run_only = kind, pins, runs, first_run_only
         self.places, self.place_runs, self.held, self.fix = [], 0, 0, None
+        self.details = []  # type: list[str]
 
     @property
     def pinned(self):
@@ -46,6 +48,7 @@ class ProvenCause(object):
             "words": self.kind.words,
             "places": [one.as_json() for one in self.places],
             "first_run_only": self.first_run_only,
+            "details": self.details,
             "proof": {
                 "pinned": self.pinned,
                 "runs": self.runs,

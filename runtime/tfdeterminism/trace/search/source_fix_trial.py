@@ -131,6 +131,8 @@ class SourceFixTrial(object):
                 if not path.startswith(os.pardir) and not self._copy.was_there(path)
                 for line in source_fixes.remove_file_lines(path)
             ]
+        if name == "tensor-fusion":
+            return source_fixes.fusion_lines()
         if name in ("switches", "schedule"):
             return source_fixes.switch_lines(framework)
         return source_fixes.thread_lines(framework) if name == "one-thread" else []
@@ -147,11 +149,15 @@ class SourceFixTrial(object):
         return next((name for name in ("torch", "tensorflow") if name in found), None)
 
     def _main(self):
-        """The main script's name in the program's folder, or None."""
-        path = self._copy.program[0]
-        full = os.path.join(self._copy.cwd, path)
-        inside = os.path.relpath(full, self._copy.work)
-        return inside if path != "-m" and not inside.startswith(os.pardir) and os.path.isfile(full) else None
+        """The main script's name in the program's folder, or None. Of a launcher (-m torch.distributed.run train.py)
+        it is the first script that it is given."""
+        words = self._copy.program
+        for path in [one for one in words[2:] if one.endswith(".py")] if words[0] == "-m" else words[:1]:
+            full = os.path.join(self._copy.cwd, path)
+            inside = os.path.relpath(full, self._copy.work)
+            if not inside.startswith(os.pardir) and os.path.isfile(full):
+                return inside
+        return None
 
     def _text(self, texts, file):
         if file in texts:

@@ -15,4 +15,5 @@ def switch_off(recorder, wrappers):
 
     if hasattr(torch, "compile"):
         wrappers.wrap(torch, "compile", compiled)
+    if hasattr(torch.nn.Module, "compile"):  # not in 2.0
         wrappers.wrap(torch.nn.Module, "compile", lambda original, module, *args, **kwargs: compiled(original, module))

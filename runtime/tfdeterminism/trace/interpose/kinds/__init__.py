@@ -16,6 +16,7 @@ from .random_numbers import FIRST_DRAW, RandomNumbers
 from .schedule import Schedule
 from .switches import Switches
 from .system import System
+from .tensor_fusion import TensorFusion
 
 __all__ = ["ALL", "BY_NAME", "FIRST_DRAW", "Addresses", "Schedule"]
 
@@ -32,6 +33,7 @@ ALL = (
     Network,
     System,
     Addresses,
+    TensorFusion,
     Schedule,
     Switches,
     OneThread,
