@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tfdet.engines.interpreters import find_python
 from tfdeterminism.trace import command_line
 from tfdeterminism.trace.causes import source_fixes
 from tfdeterminism.trace.interpose import kinds
@@ -168,6 +169,79 @@ def test_what_a_librarys_thread_does_is_of_the_line_that_started_it(runner: Any)
     program = runner(DRAWING)
     assert len(program.printed(2, pins={"random": ["main.py:3"]})) == 2
     assert len(program.printed(2, pins={"random": ["main.py:4"]})) == 1
+
+
+DRAWING_WORKERS = f"""
+import multiprocessing, os, random, time
+import numpy
+
+def work(number):
+    {SLEEP}
+    return random.random(), numpy.random.random()
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(3) as pool:
+        print(pool.map(work, range(9), chunksize=1))
+"""
+
+
+def test_each_task_of_a_worker_draws_what_its_number_gives(runner: Any) -> None:
+    program = runner(DRAWING_WORKERS)
+    assert len(program.printed(4, pins={"random": ["global:random", "global:numpy"]})) == 1
+
+
+def test_what_goes_on_from_the_run_before_writes_elsewhere(runner: Any) -> None:
+    said = runner("import json, os\nprint(json.loads(os.environ['TFDET_INTERPOSE'])['out'])").printed(2)
+    assert len(said) == 2
+    assert len({len(one) for one in said}) == 1  # the environment's size moves addresses
+
+
+OLD_PYTHONS = ("3.7", "3.8", "3.9", "3.10", "3.12", "3.13")
+INTERPOSED = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+from tfdeterminism.trace.interpose import variables
+told = {"root": os.getcwd(), "out": os.getcwd(), "kept": os.getcwd(), "epoch": 0,
+        "pins": dict.fromkeys(["pid", "clock", "completion"]),
+        "vary": {}, "frameworks": []}
+os.environ.update({variables.VARIABLE: json.dumps(told), "PYTHONPATH": variables.hooked_path("")})
+os.execv(sys.executable, [sys.executable, "main.py"])
+"""
+WORKERS = """
+import asyncio, multiprocessing, os, queue, subprocess, sys, threading, time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+
+def work(number):
+    return number, os.getpid() < 1 << 22, time.time() < 1000
+
+async def both():
+    return await asyncio.gather(asyncio.sleep(0.01, 1), asyncio.sleep(0.0, 2))
+
+if __name__ == "__main__":
+    said = [multiprocessing.get_context("fork").Pool(2).map(work, range(3))]
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        said.append(pool.map(work, range(3)))
+    for kind in (ThreadPoolExecutor, ProcessPoolExecutor):
+        with kind(2) as pool:
+            said.append([one.result() for one in as_completed([pool.submit(work, n) for n in range(3)])])
+    said.append(asyncio.new_event_loop().run_until_complete(both()))
+    said.append(subprocess.check_output([sys.executable, "child.py"]).strip())
+    print(said)
+"""
+
+
+@pytest.mark.parametrize("version", OLD_PYTHONS)
+def test_workers_of_each_python_are_interposed(version: str, tmp_path: Path) -> None:
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"no CPython {version} on this machine")
+    program = write_program(tmp_path, main=WORKERS, child="import os\nprint(os.getpid())")
+    words = [python, "-c", INTERPOSED, str(ROOT / "runtime")]
+    said = [subprocess.run(words, cwd=program, capture_output=True, text=True, timeout=120) for _ in range(2)]
+    assert said[0].returncode == 0, said[0].stderr
+    assert said[0].stdout == said[1].stdout
+    assert "False" not in said[0].stdout
+    assert "interposed" not in said[0].stderr
 
 
 def test_a_pin_at_a_line_holds_there_alone(runner: Any) -> None:
@@ -342,7 +416,7 @@ def test_the_cause_is_proved_and_its_fix_holds(tmp_path: Path) -> None:
     assert (code, places(found)) == (5, [("hash-seed", "split.py", 5)])
     cause = found["causes"][0]
     assert cause["proof"]["equal"] == cause["proof"]["runs"] >= 3
-    assert cause["proof"]["held"] > 0
+    assert cause["proof"]["pinned_calls"] > 0
     assert (cause["fix"]["result"], found["interventions"]["verdict"]) == ("holds", "proven")
     assert any(line.startswith("+") and "sorted(" in line for line in cause["fix"]["diff"])
     assert (program / "split.py").read_text() == SPLIT.lstrip("\n"), "the user's file was changed"
@@ -409,7 +483,7 @@ except OSError:
 print(open("/proc/sys/kernel/random/uuid").read(), subprocess.check_output(["date", "+%N"]))
 """
     code, found = located(write_program(tmp_path, main=text))
-    assert (code, found["causes"], found["interventions"]["verdict"]) == (1, [], "not ours")
+    assert (code, found["causes"], found["interventions"]["verdict"]) == (1, [], "not proved")
     assert found["interventions"]["tried"]
     assert found["interventions"]["noted"] == [
         "connect at main.py:3",
@@ -848,7 +922,7 @@ def test_tensor_fusion_is_proved_and_switched_off(horovod: Any) -> None:
 
 def test_two_ranks_sum_alike_in_any_order(horovod: Any) -> None:
     code, found = located(horovod(2), "--max-runs", "3")
-    assert (code, found["causes"], found["interventions"]["verdict"]) == (1, [], "not ours")
+    assert (code, found["causes"], found["interventions"]["verdict"]) == (1, [], "not proved")
 
 
 STARTS = """

@@ -206,12 +206,12 @@ class CausePlace(_Model):
 
 
 class CauseProof(_Model):
-    """Runs with the cause taken away, which all ended alike; held: how often the pin gave a value in one of them."""
+    """Runs with the cause taken away, which all ended alike; pinned_calls: values that the pin gave in one of them."""
 
     pinned: list[Words]
     runs: int
     equal: int
-    held: int
+    pinned_calls: int
     runs_at_places: int
 
 
@@ -244,7 +244,7 @@ class LatentKind(_Model):
 class Interventions(_Model):
     """The runs without pins, and what was tried; why: no pin was tried."""
 
-    verdict: Literal["same", "proven", "not ours", "not tried"]
+    verdict: Literal["same", "proven", "not proved", "not tried"]
     compared: Words | None
     runs: int
     distinct: int
@@ -252,7 +252,7 @@ class Interventions(_Model):
     latent: list[LatentKind]
     varied: list[Words]
     noted: list[Words] = []
-    beside: list[Words] = []
+    also_differ: list[Words] = []
     why: Words | None
     total_runs: int
 

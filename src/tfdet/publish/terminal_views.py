@@ -114,7 +114,7 @@ def change_table(found: Iterable[CellChange]) -> FactTable:
 
 def rebuild_table(found: Iterable[RebuildResult]) -> FactTable:
     """The recorded verdicts beside the reproduced ones."""
-    table = FactTable("environment", "device", "source", "solution", "theirs", "ours", "")
+    table = FactTable("environment", "device", "source", "solution", "recorded", "reproduced", "")
     for one in found:
         key = one.key
         table.add(key.environment, key.device, key.source, key.solution, verdict_text(one.recorded),

@@ -29,7 +29,7 @@ class RebuildResult:
     def answer(self) -> Answer:
         """Agrees: the verdicts are equal and rest on at least one common case.
 
-        Undecided: this result neither confirms nor contradicts theirs, as when a control did not differ.
+        Undecided: this result neither confirms nor contradicts the recorded one, as when a control did not differ.
         """
         if self.reproduced.verdict is self.recorded.verdict:
             return "agrees" if self.cases else "undecided"
@@ -42,7 +42,7 @@ class RebuildResult:
         return sorted(self.reproduced.deciding_cases & self.recorded.deciding_cases) if same else []
 
     def as_json(self) -> dict[str, Any]:
-        told = {"theirs": str(self.recorded.verdict), "ours": str(self.reproduced.verdict)}
+        told = {"recorded": str(self.recorded.verdict), "reproduced": str(self.reproduced.verdict)}
         return {
             **self.key._asdict(),
             **told,

@@ -64,7 +64,8 @@ class Children(object):
             self, lambda _: util.Finalize(None, children._interposer.close, exitpriority=-100)
         )
         process = sys.modules.get("multiprocessing.process")
-        if process is not None and process.parent_process() is not None:  # spawned: it ends by os._exit, too
+        current = process and process.current_process()
+        if getattr(current, "_parent_pid", None) is not None:  # spawned: it ends by os._exit, too
             util.Finalize(None, self._interposer.close, exitpriority=-100)
 
     def _before_fork(self):

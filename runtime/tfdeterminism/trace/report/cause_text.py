@@ -1,7 +1,7 @@
 """Proven causes, for people: cause, place and fix in three lines, what they rest on below."""
 
 from ..search.interposed_runs import PRINTED
-from ..search.proven_cause import NOT_OURS, PROVEN, SAME, TRACE_ONLY
+from ..search.proven_cause import NOT_PROVED, PROVEN, SAME, TRACE_ONLY
 from ..search.source_fix_trial import DIFFERS, FAILS, HOLDS
 
 _RESULTS = {
@@ -20,7 +20,7 @@ def lines(found):
     if tries.verdict == PROVEN:
         said += [""] + _entry_lines(found)
         said.append("Tried:   {}".format("; ".join(tries.without_effect()) or "nothing else"))
-    elif tries.verdict == NOT_OURS:
+    elif tries.verdict == NOT_PROVED:
         said.append(
             "Not proved: the {} in {}, and they still differ with every kind pinned that can be".format(
                 _differ(tries), _ends(tries)
@@ -37,8 +37,8 @@ def lines(found):
                 one["kind"], ": " + ", ".join(one["places"]) if one["places"] else ""
             )
         )
-    if tries.verdict == SAME and tries.beside:
-        said.append("Beside:  the {} are equal; not so: {}".format(tries.compared, ", ".join(tries.beside)))
+    if tries.verdict == SAME and tries.also_differ:
+        said.append("Beside:  the {} are equal; not so: {}".format(tries.compared, ", ".join(tries.also_differ)))
     if tries.varied and not tries.latent:
         said.append("Varied without a difference: " + ", ".join(tries.varied))
     return said

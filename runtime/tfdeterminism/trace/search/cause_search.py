@@ -12,7 +12,7 @@ from ..interpose import kinds
 from .interposed_runs import FILES, PRINTED, WEIGHTS
 from .minimize import ddmin
 from .place_search import PlaceSearch
-from .proven_cause import NOT_OURS, PROVEN, SAME, Interventions, ProvenCause
+from .proven_cause import NOT_PROVED, PROVEN, SAME, Interventions, ProvenCause
 from .summed_tensors import SummedTensors
 
 _RISK = 0.05  # that runs which would differ agree by chance so often
@@ -107,7 +107,7 @@ class CauseSearch(object):
         known = [tier for tier in (WEIGHTS, FILES, PRINTED) if all(one.ends[tier] is not None for one in done)]
         differing = [tier for tier in known if len({one.ends[tier] for one in done}) > 1]
         self.found.compared = WEIGHTS if WEIGHTS in known else (differing + known)[0]
-        self.found.beside = [tier for tier in differing if tier != self.found.compared]
+        self.found.also_differ = [tier for tier in differing if tier != self.found.compared]
         ends = [one.ends[self.found.compared] for one in done]
         self.found.runs = [ends.index(end) for end in ends]
 
@@ -169,7 +169,7 @@ class CauseSearch(object):
         found = self.found
         needed = self._smallest_set(self._candidates())
         if needed is None:
-            found.verdict = NOT_OURS
+            found.verdict = NOT_PROVED
             return
         if "addresses" in needed and not self._lines:
             needed = self._without_helpers(needed)
@@ -187,11 +187,11 @@ class CauseSearch(object):
         if by_lines and not only_once or self._agree_again(pins):
             found.verdict = PROVEN
             for cause in found.causes:
-                cause.held = self.held[cause.kind.name]
+                cause.pinned_calls = self.held[cause.kind.name]
                 cause.details += self._ranks_of(cause)
                 self._sums.find(cause)
             return
-        found.causes, found.verdict = [], NOT_OURS
+        found.causes, found.verdict = [], NOT_PROVED
         if again:
             found.needed *= 2
             self._find_kinds(again - 1)

@@ -1,9 +1,9 @@
-"""What interventions have shown: the causes, each with its proof, or that none of ours is one."""
+"""What interventions have shown: the causes, each with its proof, or that no pin takes it away."""
 
 from ..schema.ledger import split_place
 
 TRACE_ONLY = "only traces were asked for"
-SAME, PROVEN, NOT_OURS, NOT_TRIED = "same", "proven", "not ours", "not tried"
+SAME, PROVEN, NOT_PROVED, NOT_TRIED = "same", "proven", "not proved", "not tried"
 
 
 class Place(object):
@@ -26,7 +26,7 @@ class ProvenCause(object):
 
     kind: its class of interpose.kinds; places: the Places at which alone the pin suffices, [] where no line alone does;
     pins: all of the test, {kind: None, or its places}; runs: how many runs with these pins there were, which all
-    ended alike; held: how often the pin gave a value in the last run with it everywhere or at some lines;
+    ended alike; pinned_calls: how often the pin gave a value in the last run with it everywhere or at some lines;
     first_run_only: did only the first run without pins end otherwise?; place_runs: number of runs with the pin at
     these places alone, which all ended alike; details: lines of text on what differs; fix: a
     source_fix_trial.SourceFix.
@@ -34,7 +34,7 @@ class ProvenCause(object):
 
     def __init__(self, kind, pins, runs, first_run_only):
         self.kind, self.pins, self.runs, self.first_run_only = kind, pins, runs, first_run_only
-        self.places, self.place_runs, self.held, self.fix = [], 0, 0, None
+        self.places, self.place_runs, self.pinned_calls, self.fix = [], 0, 0, None
         self.details = []  # type: list[str]
 
     @property
@@ -53,7 +53,7 @@ class ProvenCause(object):
                 "pinned": self.pinned,
                 "runs": self.runs,
                 "equal": self.runs,
-                "held": self.held,
+                "pinned_calls": self.pinned_calls,
                 "runs_at_places": self.place_runs,
             },
             "fix": self.fix and self.fix.as_json(),
@@ -61,15 +61,15 @@ class ProvenCause(object):
 
 
 class Interventions(object):
-    """verdict: SAME, PROVEN, NOT_OURS (the runs differ with all pins, too), NOT_TRIED; compared: what of a run's end;
+    """verdict: SAME, PROVEN, NOT_PROVED (the runs differ with all pins, too), NOT_TRIED; compared: what of a run's end;
     runs: ends of the runs without pins, as numbers of the first that each equals; needed: runs that agree before it
-    counts; beside: what else of the ends differs, and is not compared; causes: ProvenCauses; tried: lines; latent:
+    counts; also_differ: what else of the ends differs, and is not compared; causes: ProvenCauses; tried: lines; latent:
     kinds that make a difference if they are varied; noted: what entered that has no pin; why: of NOT_TRIED."""
 
     def __init__(self):
         self.verdict, self.compared, self.runs, self.needed = NOT_TRIED, None, [], 0
         self.causes, self.tried, self.latent, self.varied, self.why, self.total = [], [], [], [], None, 0
-        self.noted, self.beside = [], []
+        self.noted, self.also_differ = [], []
 
     def without_effect(self):
         """The lines of `tried` about whole kinds with which the runs still differ, each once."""
@@ -90,7 +90,7 @@ class Interventions(object):
             "latent": self.latent,
             "varied": self.varied,
             "noted": self.noted,
-            "beside": self.beside,
+            "also_differ": self.also_differ,
             "why": self.why,
             "total_runs": self.total,
         }

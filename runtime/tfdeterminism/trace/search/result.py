@@ -4,7 +4,7 @@ from .. import errors
 from ..causes import trace_diff
 from ..faults import Fault
 from .fix_trial import REPEATS
-from .proven_cause import NOT_OURS, PROVEN
+from .proven_cause import NOT_PROVED, PROVEN
 from .source_fix_trial import HOLDS
 
 _PINNED_CLASSES = tuple(one.value for one in (Fault.HOST_VALUE, Fault.ORDER, Fault.FILE, Fault.SEED))
@@ -29,10 +29,10 @@ class SearchResult(object):
     def set_interventions(self, found):
         """found: a proven_cause.Interventions."""
         self.interventions = found
-        if found.verdict == NOT_OURS:
+        if found.verdict == NOT_PROVED:
             for culprit in self.culprits:
                 _without_disproved_advice(culprit)
-        if found.verdict in (PROVEN, NOT_OURS) and self.result == "same":
+        if found.verdict in (PROVEN, NOT_PROVED) and self.result == "same":
             self.result = "diverged"
             self.unlocated = "The runs differ, and what was recorded does not show where"
 

@@ -178,6 +178,7 @@ class RandomNumbers(Kind):
             place = GLOBAL + generator
             if generator not in self._seeded and self.holds(place):
                 seed(self.number(place))
+                self._seeded.discard(generator)  # it was us
 
     def _drawn(self, generator):
         place = self.interposer.place()
