@@ -91,7 +91,7 @@ def test_an_image_that_was_not_built(docker: docker_sdk.DockerClient, project: P
 
 
 INSPECT_CONTAINER = """
-import json, os, resource
+import json, os, resource, socket
 status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
 def denied(path):
     try:
@@ -103,7 +103,7 @@ print(json.dumps({
     "uid": os.getuid(), "capabilities": int(status["CapBnd"], 16), "no_new_privileges": int(status["NoNewPrivs"]),
     "root": denied("/x"), "suite": denied("/opt/tfdet/x"), "plan": denied("/plan.json"),
     "out": denied("/out/x"), "tmp": denied("/tmp/x"), "networks": sorted(os.listdir("/sys/class/net")),
-    "out_holds": sorted(os.listdir("/out")),
+    "out_holds": sorted(os.listdir("/out")), "address": socket.gethostbyname(socket.gethostname()),
 }))
 """
 
@@ -132,7 +132,7 @@ def test_the_container_is_isolated(
     assert found["no_new_privileges"] == 1
     assert None not in (found["root"], found["suite"], found["plan"])
     assert (found["out"], found["tmp"]) == (None, None)
-    assert found["networks"] == ["lo"]
+    assert (found["networks"], found["address"]) == (["lo"], "127.0.0.1")  # Gloo asks for the address
     assert limits["Memory"] == limits["MemorySwap"] == (1000 + 2048) << 20
 
 

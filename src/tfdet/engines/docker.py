@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
     from docker.models.images import Image
 
+_HOSTNAME = "tfdet"
 IMAGE_USER = 10001  # for a caller who is root
 SUITE_MEBIBYTES = 2048  # what the suite itself may take beside one case
 STOP_SECONDS = 10
@@ -87,6 +88,8 @@ def container_options(request: Request, image: Image, name: str, out: Path) -> d
         "labels": {images.LABEL: request.key},
         "user": f"{uid}:{gid}",
         "network_mode": "none",
+        "hostname": _HOSTNAME,
+        "extra_hosts": {_HOSTNAME: "127.0.0.1"},  # Gloo asks for the address of its machine's name
         "read_only": True,
         "tmpfs": {"/tmp": "rw,nosuid,nodev,noexec,size=2g,mode=1777"},
         "shm_size": "1g",
