@@ -190,6 +190,67 @@ def test_each_task_of_a_worker_draws_what_its_number_gives(runner: Any) -> None:
     assert len(program.printed(4, pins={"random": ["global:random", "global:numpy"]})) == 1
 
 
+IN_TASKS = """
+import multiprocessing, random
+
+def work(number):
+    "Adds noise."
+    for _ in range(2):
+        noise = random.random()
+    return number + noise
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        print(pool.map(work, range(8), chunksize=1))
+"""
+
+
+def test_a_task_of_a_fork_is_seeded_by_its_arguments(tmp_path: Path) -> None:
+    code, found = located(write_program(tmp_path, main=IN_TASKS), "--fix", "--max-runs", "3")
+    assert (code, places(found)) == (5, [("random", "main.py", 6)])
+    (changed,) = [line for line in found["causes"][0]["fix"]["diff"] if line.startswith("+ ")]
+    assert changed == "+    __import__('random').seed(__import__('zlib').crc32(repr((number,)).encode()))"
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("def f(n): return random.random()", 1),
+        ("def f():\n    return random.random()", 2),
+        ("x = random.random()", 1),
+        ("def f(self):\n    return random.random()", 2),
+        ("def f(n)\n    return random.random()", 2),
+    ],
+)
+def test_what_has_no_arguments_is_not_seeded_by_them(source: str, line: int) -> None:
+    assert source_fixes.seeded_by_arguments(source, line, "global:random") == source
+
+
+TERMINATED = """
+import multiprocessing, os, sys, time
+
+def work():
+    os.getpid()
+    open("begun", "w").close()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
+        pool.apply_async(work)
+        while not os.path.exists("begun"):
+            time.sleep(0.01)
+    print(pool._pool[0].exitcode)
+"""
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_what_a_worker_noted_is_known_though_its_pool_ended_it(start: str, runner: Any) -> None:
+    program = runner(TERMINATED.replace("sys.argv[1]", repr(start)))
+    run = program.runs.run(0)
+    assert run.ends[PRINTED].strip() == "-15"
+    assert [row.place for row in run.ledger if row.kind == "pid" and row.position != "0"] == ["main.py:4"]
+
+
 def test_what_goes_on_from_the_run_before_writes_elsewhere(runner: Any) -> None:
     said = runner("import json, os\nprint(json.loads(os.environ['TFDET_INTERPOSE'])['out'])").printed(2)
     assert len(said) == 2

@@ -64,6 +64,11 @@ _SEED_LINES = {
     "global:torch": ["import torch", "torch.manual_seed({})"],
     "global:tensorflow": ["import tensorflow", "tensorflow.random.set_seed({})"],
 }
+_SEED_CALLS = {
+    "global:random": "__import__('random').seed",
+    "global:numpy": "__import__('numpy').random.seed",
+    "global:torch": "__import__('torch').manual_seed",
+}
 _SWITCH_LINES = {
     "torch": ["import torch", "torch.use_deterministic_algorithms(True)"],
     "tensorflow": ["import tensorflow", "tensorflow.config.experimental.enable_op_determinism()"],
@@ -166,6 +171,33 @@ def _renamed(lines, bound):
 def seed_lines(generator):
     """Statements that seed a global generator, as the ledger names it."""
     return [one.format(SEED) for one in _SEED_LINES.get(generator, ())]
+
+
+def seeded_by_arguments(source, line, generator):
+    """The text in which the function at a line seeds a global generator from its arguments: a task draws the same
+    numbers whichever worker takes it. As it was where no function with arguments is there."""
+    at = _parsed(source)
+    nodes = ast.walk(at.tree) if at is not None else []
+    functions = [
+        node
+        for node in nodes
+        if isinstance(node, ast.FunctionDef) and node.lineno < line <= (node.end_lineno or 0)
+    ]
+    if not functions or generator not in _SEED_CALLS:
+        return source
+    function = max(functions, key=lambda node: node.lineno)
+    names = [one.arg for one in function.args.args if one.arg not in ("self", "cls")]
+    if not names:
+        return source
+    number = "__import__('zlib').crc32(repr(({},)).encode())".format(", ".join(names))
+    begin = function.body[0]
+    if isinstance(begin, ast.Expr) and isinstance(begin.value, _Constant) and len(function.body) > 1:
+        begin = function.body[1]  # behind what the function says of itself
+    if begin.lineno == function.lineno:
+        return source
+    kept = source.splitlines(True)
+    new = "{}{}({})\n".format(" " * begin.col_offset, _SEED_CALLS[generator], number)
+    return "".join(kept[: begin.lineno - 1] + [new] + kept[begin.lineno - 1 :])
 
 
 def switch_lines(framework):

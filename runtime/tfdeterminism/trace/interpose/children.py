@@ -1,5 +1,6 @@
 """The processes that a program starts: each is interposed too, and has a position that is the same in every run."""
 
+import functools
 import inspect
 import json
 import os
@@ -18,7 +19,9 @@ class Children(object):
 
     def open(self):
         self._wrap_popen()
-        self._interposer.imports.add({"multiprocessing.util": self._hook_multiprocessing})
+        self._interposer.imports.add(
+            {"multiprocessing.util": self._hook_multiprocessing, "multiprocessing.process": self._hook_bootstrap}
+        )
         os.register_at_fork(before=self._before_fork, after_in_child=self._in_fork)  # novm
 
     def _next(self):
@@ -67,6 +70,17 @@ class Children(object):
         current = process and process.current_process()
         if getattr(current, "_parent_pid", None) is not None:  # spawned: it ends by os._exit, too
             util.Finalize(None, self._interposer.close, exitpriority=-100)
+
+    def _hook_bootstrap(self, module):
+        """What each process of multiprocessing runs first."""
+        original, children = module.BaseProcess._bootstrap, self
+
+        @functools.wraps(original)
+        def _bootstrap(*args, **kwargs):
+            children._interposer.write_when_terminated()
+            return original(*args, **kwargs)
+
+        module.BaseProcess._bootstrap = _bootstrap
 
     def _before_fork(self):
         self._forked = self._next()

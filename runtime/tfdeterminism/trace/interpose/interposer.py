@@ -7,6 +7,7 @@ import functools
 import importlib
 import json
 import os
+import signal
 import sys
 import sysconfig
 import threading
@@ -24,6 +25,7 @@ UNKNOWN = "-"  # the place of what no line of the user's has asked for
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _PROJECT = os.path.dirname(os.path.dirname(_HERE))  # tfdeterminism
 _STARTED_AT = "_tfdet_started_at"  # of a thread: the place that started it
+_getpid, _kill = os.getpid, os.kill  # before they are pinned
 _FRAMES = 80  # that are looked at for a line of the user's
 
 
@@ -90,6 +92,17 @@ class Interposer(object):
             self.ledger.write()
         except OSError as error:
             sys.stderr.write("tfdeterminism.trace: the ledger was not written: {}\n".format(error))
+
+    def write_when_terminated(self):
+        """A pool ends workers that wait or work by SIGTERM: what they noted is written before that ends them."""
+
+        def end(number, frame):
+            self.close()
+            signal.signal(number, signal.SIG_DFL)
+            _kill(_getpid(), number)
+
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, end)
 
     def on_fork(self, position):
         self.position = position

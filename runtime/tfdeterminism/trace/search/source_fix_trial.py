@@ -9,6 +9,7 @@ from ..schema.ledger import split_place
 
 HOLDS, DIFFERS, FAILS, UNTRIED = "holds", "differs", "fails", "untried"
 _CANDIDATES = 4  # ways to change the lines that are tried
+_IN_MAIN, _WHERE_DRAWN = 0, 1  # numbers of those in which a global generator is seeded; later, in the task that draws
 
 
 class SourceFix(object):
@@ -80,6 +81,9 @@ class SourceFixTrial(object):
             for place in cause.places if cause.kind.name != "files" else ():
                 self._change_line(texts, cause.kind.name, place, number)
         for cause in causes:
+            if cause.kind.name == "random" and number > _WHERE_DRAWN:
+                self._seed_in_tasks(texts, cause)
+                continue
             for file, lines in self._new_lines(cause, number):
                 texts[file] = source_fixes.with_lines(self._text(texts, file), lines)
         return {file: source_fixes.with_ticks(text) for file, text in texts.items()}
@@ -88,7 +92,7 @@ class SourceFixTrial(object):
         """(file, statements) that a cause's fix adds: to the main script; if that does not do, to the files that draw
         from the generators, which may be another process's main script."""
         main, lines = self._main(), self._lines(cause)
-        if cause.kind.name == "random" and number:
+        if cause.kind.name == "random" and number != _IN_MAIN:
             drawing = {one: split_place(line)[0] for one, line in self._unseeded(cause)}
             return [
                 (file, source_fixes.seed_lines(one))
@@ -96,6 +100,15 @@ class SourceFixTrial(object):
                 if self._text({}, file) is not None and source_fixes.seed_lines(one)
             ]
         return [(main, lines)] if main and lines else []
+
+    def _seed_in_tasks(self, texts, cause):
+        """From below, so that lines keep their numbers. A fork seeds Python's generator anew."""
+        drawn = [(split_place(line), one) for one, line in self._unseeded(cause)]
+        for (file, line), generator in sorted(drawn, reverse=True):
+            before = self._text(texts, file)
+            after = before and source_fixes.seeded_by_arguments(before, line, generator)
+            if after != before:
+                texts[file] = after
 
     def _change_line(self, texts, kind, place, number):
         if place.what == "begins" or not place.file:  # a global generator: it is seeded in the main script
