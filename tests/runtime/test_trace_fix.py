@@ -188,10 +188,20 @@ def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tm
 @weekly.on_day(0)
 @pytest.mark.tensorflow
 def test_the_whole_command(tf_python: Callable[[str], Path]) -> None:
-    search = started(tf_python("tf2.0"), "--json", "--max-runs", "2", "--fix", "--", str(PROGRAMS / "unseeded.py"))
+    options = ("--json", "--trace-only", "--max-runs", "2", "--fix")
+    search = started(tf_python("tf2.0"), *options, "--", str(PROGRAMS / "unseeded.py"))
     said, progress = search.communicate()
     assert search.returncode == 5, progress
     found = json.loads(said)
     assert (found["result"], found["fix"]["result"]) == ("diverged", "repeats")
     assert found["fix"]["with"]["identical"] == 2
     assert found["fix"]["ratio"] > 0
+
+
+@pytest.mark.tensorflow
+def test_the_cause_is_no_line_of_this_project_in_a_copy_of_it(tf_python: Callable[[str], Path]) -> None:
+    options = ("--json", "--max-runs", "2", "--fix")
+    search = started(tf_python("tf2.0"), *options, "--", str(PROGRAMS / "unseeded.py"))
+    said, progress = search.communicate()
+    assert search.returncode == 5, progress
+    assert [(one["kind"], one["fix"]["result"]) for one in json.loads(said)["causes"]] == [("random", "holds")]

@@ -38,7 +38,8 @@ def begin():
 class Interposer(object):
     """told: what is the same in each process of a run:
 
-    root: folder of the program, to which places are relative; out: folder for ledgers; epoch: seconds since 1970 that
+    root: folder of the program, to which places are relative; project: a copy of this one in it; out: folder for
+    ledgers; epoch: seconds since 1970 that
     pinned clocks begin with; pins: {kind: None for everywhere, or the places at which it is pinned}; vary: {kind:
     seed}; frameworks: names of the modules that can be interposed. position: of this process.
     """
@@ -51,6 +52,7 @@ class Interposer(object):
             told["epoch"],
         )
         self.told, self.position = told, position
+        self._ours = (_PROJECT + os.sep, told.get("project", _PROJECT) + os.sep)  # the program may run a copy of us
         self.ledger = Ledger(told["out"], position)
         self.imports = ImportHook()
         self.kinds = {}
@@ -162,8 +164,9 @@ class Interposer(object):
 
         module.Thread.start = start
 
-    def caller(self, ours=_PROJECT + os.sep):
+    def caller(self, ours=None):
         """The innermost frame that is not ours: other wrappers of this project may lie around the call as well."""
+        ours = ours or self._ours
         frame = sys._getframe(1)  # type: FrameType | None
         while frame is not None and frame.f_code.co_filename.startswith(ours):
             frame = frame.f_back
@@ -192,7 +195,7 @@ class Interposer(object):
             known = self._users[path] = (
                 path[:1] != "<"
                 and not full.startswith(self._libraries)
-                and not full.startswith(_PROJECT + os.sep)
+                and not full.startswith(self._ours)
                 and "site-packages" not in full
             )
         return known

@@ -16,6 +16,7 @@ from .run_ends import digest_of_weights
 WEIGHTS, FILES, PRINTED = "final weights", "written files", "printed text"
 _PATIENCE = 20        # a run with pins may take so many times as long as one without
 _SHORTEST_LIMIT = 300  # seconds
+_PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # tfdeterminism
 _TIME_ZONES = ("UTC-13", "UTC+11")  # a day apart, or nearly so
 _VARIED_ENVIRONMENT = {
     "time-zone": lambda seed: {"TZ": _TIME_ZONES[seed % len(_TIME_ZONES)]},
@@ -86,6 +87,7 @@ class InterposedRuns(object):
     def _environment(self, pins, vary):
         told = {
             "root": self._copy.work,
+            "project": self._copy.into_copy(_PROJECT),
             "out": self._out,
             "kept": self._copy.kept,
             "epoch": self._epoch,
