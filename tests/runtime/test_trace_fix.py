@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import weekly
 from forks import Forks, Job
-from test_trace_locate import PROGRAMS, Scripted, environ, program, started
+from test_trace_locate import PROGRAMS, Scripted, environ, program, searched
 
 from tfdeterminism.trace import backends, remedies
 from tfdeterminism.trace.causes import advice
@@ -188,11 +188,8 @@ def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tm
 @weekly.on_day(0)
 @pytest.mark.tensorflow
 def test_the_whole_command(tf_python: Callable[[str], Path]) -> None:
-    options = ("--json", "--trace-only", "--max-runs", "2", "--fix")
-    search = started(tf_python("tf2.0"), *options, "--", str(PROGRAMS / "unseeded.py"))
-    said, progress = search.communicate()
-    assert search.returncode == 5, progress
-    found = json.loads(said)
+    options = ("--trace-only", "--max-runs", "2", "--fix")
+    found, _ = searched(5, tf_python("tf2.0"), *options, "--", str(PROGRAMS / "unseeded.py"))
     assert (found["result"], found["fix"]["result"]) == ("diverged", "repeats")
     assert found["fix"]["with"]["identical"] == 2
     assert found["fix"]["ratio"] > 0
@@ -200,8 +197,5 @@ def test_the_whole_command(tf_python: Callable[[str], Path]) -> None:
 
 @pytest.mark.tensorflow
 def test_the_cause_is_no_line_of_this_project_in_a_copy_of_it(tf_python: Callable[[str], Path]) -> None:
-    options = ("--json", "--max-runs", "2", "--fix")
-    search = started(tf_python("tf2.0"), *options, "--", str(PROGRAMS / "unseeded.py"))
-    said, progress = search.communicate()
-    assert search.returncode == 5, progress
-    assert [(one["kind"], one["fix"]["result"]) for one in json.loads(said)["causes"]] == [("random", "holds")]
+    found, _ = searched(5, tf_python("tf2.0"), "--max-runs", "2", "--fix", "--", str(PROGRAMS / "unseeded.py"))
+    assert [(one["kind"], one["fix"]["result"]) for one in found["causes"]] == [("random", "holds")]

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tfdet.engines.interpreters import find_python
 from tfdeterminism.trace import command_line
 from tfdeterminism.trace.causes import source_fixes
-from tfdeterminism.trace.interpose import kinds
+from tfdeterminism.trace.interpose import kinds, variables
 from tfdeterminism.trace.schema.ledger import read_ledgers, split_place
 from tfdeterminism.trace.search import interposed_runs
 from tfdeterminism.trace.search.interposed_runs import PRINTED, InterposedRuns
@@ -1009,6 +1009,25 @@ def test_a_rank_is_told_by_its_number_and_not_by_its_start(tmp_path: Path) -> No
     assert (code, cause["kind"], cause["fix"]["result"]) == (5, "random", "holds")
     assert [(one["file"], one["line"]) for one in cause["places"]] == [("main.py", 2)]
     assert cause["details"] == ["in rank 2 only, of 3 ranks"]
+
+
+@pytest.mark.parametrize(
+    ("told", "position"),
+    [
+        ({}, "0"),
+        ({"TFDET_POSITION": "0.2"}, "0.2"),
+        ({"TFDET_POSITION": "0.2", "TFDET_PARENT_RANK": "", "RANK": "0"}, "rank0"),
+        ({"TFDET_POSITION": "rank0.1", "TFDET_PARENT_RANK": "0", "RANK": "0"}, "rank0.1"),
+    ],
+)
+def test_a_rank_is_its_launchers_child_and_not_a_childs(
+    told: dict[str, str], position: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TF_CONFIG", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID", "RANK"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    assert variables.position() == position
 
 
 @pytest.mark.parametrize(

@@ -295,15 +295,20 @@ def started(python: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def searched(code: int, python: Path, *arguments: str) -> tuple[dict[str, Any], str]:
+    """(what `locate --json` says, its progress), once it has ended with this exit code."""
+    search = started(python, "--json", *arguments)
+    said, progress = search.communicate()
+    assert search.returncode == code, progress
+    return json.loads(said), progress
+
+
 @weekly.on_day(1)
 @pytest.mark.tensorflow
 def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]) -> None:
     """In TensorFlow 2.0, where enable_op_determinism does not exist yet."""
-    options = ("--trace-only", "--json", "--max-runs", "12")
-    search = started(tf_python("tf2.0"), *options, "--", str(PROGRAMS / "crop_race.py"))
-    said, progress = search.communicate()
-    assert search.returncode == 1, progress
-    found = json.loads(said)
+    options = ("--trace-only", "--max-runs", "12")
+    found, progress = searched(1, tf_python("tf2.0"), *options, "--", str(PROGRAMS / "crop_race.py"))
     culprit = found["culprits"][0]
     assert (culprit["op_type"], culprit["forward_op"]) == ("CropAndResizeGradImage", "CropAndResize")
     assert "tf.image.crop_and_resize" in dict(culprit["snippet"])[culprit["line"]]

@@ -64,11 +64,6 @@ _SEED_LINES = {
     "global:torch": ["import torch", "torch.manual_seed({})"],
     "global:tensorflow": ["import tensorflow", "tensorflow.random.set_seed({})"],
 }
-_SEED_CALLS = {
-    "global:random": "__import__('random').seed",
-    "global:numpy": "__import__('numpy').random.seed",
-    "global:torch": "__import__('torch').manual_seed",
-}
 _SWITCH_LINES = {
     "torch": ["import torch", "torch.use_deterministic_algorithms(True)"],
     "tensorflow": ["import tensorflow", "tensorflow.config.experimental.enable_op_determinism()"],
@@ -183,7 +178,7 @@ def seeded_by_arguments(source, line, generator):
         for node in nodes
         if isinstance(node, ast.FunctionDef) and node.lineno < line <= (node.end_lineno or 0)
     ]
-    if not functions or generator not in _SEED_CALLS:
+    if not functions or generator not in _SEED_LINES:
         return source
     function = max(functions, key=lambda node: node.lineno)
     names = [one.arg for one in function.args.args if one.arg not in ("self", "cls")]
@@ -196,7 +191,9 @@ def seeded_by_arguments(source, line, generator):
     if begin.lineno == function.lineno:
         return source
     kept = source.splitlines(True)
-    new = "{}{}({})\n".format(" " * begin.col_offset, _SEED_CALLS[generator], number)
+    module = _SEED_LINES[generator][0].partition(" ")[2]
+    call = _SEED_LINES[generator][1].format(number).replace(module, "__import__({!r})".format(module), 1)
+    new = "{}{}\n".format(" " * begin.col_offset, call)
     return "".join(kept[: begin.lineno - 1] + [new] + kept[begin.lineno - 1 :])
 
 

@@ -5,7 +5,6 @@ import inspect
 import json
 import os
 import subprocess
-import sys
 
 from .variables import PARENT_RANK, POSITION, VARIABLE, hooked_path, launched_rank
 
@@ -66,10 +65,6 @@ class Children(object):
         util.register_after_fork(
             self, lambda _: util.Finalize(None, children._interposer.close, exitpriority=-100)
         )
-        process = sys.modules.get("multiprocessing.process")
-        current = process and process.current_process()
-        if getattr(current, "_parent_pid", None) is not None:  # spawned: it ends by os._exit, too
-            util.Finalize(None, self._interposer.close, exitpriority=-100)
 
     def _hook_bootstrap(self, module):
         """What each process of multiprocessing runs first."""

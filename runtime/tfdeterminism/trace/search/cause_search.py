@@ -267,7 +267,7 @@ class CauseSearch(object):
         """The pins of these kinds, with those that they need. lines: pin addresses at the user's lines, if there are
         any, which needs no other pin."""
         pins = dict.fromkeys(names)  # type: dict
-        places = sorted({row.place for row in self.events("addresses") if row.is_users})
+        places = self.users_lines("addresses")
         for name in names:
             if name == "addresses" and lines and places:
                 pins[name] = places
@@ -281,7 +281,7 @@ class CauseSearch(object):
         helpers = [name for name in needed if name in kinds.Addresses.needs]
         own = []
         for name in helpers:
-            users = {row.place for row in self.events(name) if row.is_users}
+            users = set(self.users_lines(name))
             rest = sorted({row.place for row in self.events(name)} - users)
             if users and not self.agree(dict(self._expanded(needed, False), **{name: rest})):
                 own.append(name)
@@ -311,6 +311,10 @@ class CauseSearch(object):
     def events(self, kind):
         """The LedgerRows of a kind in the runs without pins."""
         return [row for one in self.baseline for row in one.ledger if row.kind == kind]
+
+    def users_lines(self, kind):
+        """The user's lines at which a kind enters."""
+        return sorted({row.place for row in self.events(kind) if row.is_users})
 
     def first_draws(self):
         """{a global generator without a seed: the line that drew from it first}"""
@@ -367,7 +371,7 @@ class CauseSearch(object):
 
     def _users_places(self, name):
         """The user's lines at which what is varied enters."""
-        return sorted({row.place for row in self.events(_ENTERS_BY.get(name, name)) if row.is_users})
+        return self.users_lines(_ENTERS_BY.get(name, name))
 
     def _differs_varied(self, name, seed):
         """Does a run in which a kind is varied end otherwise than all without? A run that fails does not count."""

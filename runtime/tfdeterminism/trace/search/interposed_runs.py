@@ -40,7 +40,7 @@ class InterposedRuns(object):
 
     def __init__(self, launcher, copy, folder, schedules, progress):
         self._launcher, self._copy, self._schedules, self._progress = launcher, copy, schedules, progress
-        self._folder = self._out = os.path.join(folder, "interposed")
+        self._folder, self._out = os.path.join(folder, "interposed"), ""  # of all runs, and of the last
         self._epoch = time.time()
         self._limit = None  # seconds that a run may take, once one without pins has ended
         self.count = 0
@@ -50,7 +50,7 @@ class InterposedRuns(object):
         {kind: seed}; what: for the progress; require: has it to run something on the virtual GPU?; more: variables to
         add."""
         self.count += 1
-        shutil.rmtree(self._out, ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
         # Another one for each run: a process of the run before may still write. Of one length: the environment's size
         # moves addresses.
         self._out = os.path.join(self._folder, "{:06d}".format(self.count))

@@ -44,7 +44,7 @@ class PlaceSearch(object):
 
     def _only_line(self, cause):
         """A pin that holds everywhere holds at one line alone where no other line asks."""
-        lines = {row.place for row in self._search.events(cause.kind.name) if row.is_users}
+        lines = self._search.users_lines(cause.kind.name)
         if len(lines) == 1:
             cause.place_runs = cause.runs
             cause.places = [self._place(cause.kind.name, one) for one in lines]

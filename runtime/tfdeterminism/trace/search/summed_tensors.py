@@ -23,7 +23,7 @@ class SummedTensors(object):
         """Give a ProvenCause that is tensor fusion its details: the lines that sum, and the first sum that differs."""
         if cause.kind is not TensorFusion:
             return
-        lines = sorted({row.place for row in self._search.events(TensorFusion.name) if row.is_users})
+        lines = self._search.users_lines(TensorFusion.name)
         if len(lines) > 1:
             cause.details.append("summed at " + ", ".join(lines))
         first = None
