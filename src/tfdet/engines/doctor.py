@@ -70,7 +70,7 @@ def check_build_tools(compiled: CompiledPackages) -> Check:
     missing = missing_tools(compiled)
     if missing:
         return Check(name, "missing", f"no {', '.join(missing)}", "Install a C++ compiler and make.")
-    for command, why in compiled.disturbing.items():
+    for command, why in compiled.conflicts.items():
         if found := shutil.which(command):
             return Check(name, "warn", found, why)
     settings = " ".join(f"{key}={value}" for key, value in compiled.variables.items())

@@ -72,7 +72,7 @@ class VenvEngine:
         check_lock(lock, framework=framework)
         locked = read_lock(self._project, key, build)
         pinned = without_nvidia(locked, framework.virtual_gpu_packages) if without_vendor_libraries else locked
-        compiled = pip.compiled.model_dump_json(exclude={"disturbing"}) if pip.compiled else ""
+        compiled = pip.compiled.model_dump_json(exclude={"conflicts"}) if pip.compiled else ""
         digest = hashlib.sha256((pinned + compiled).encode()).hexdigest()[:10]
         folder = cache_dir() / "venvs" / f"{key}-{build}-{digest}"
         python = folder / "bin" / "python"

@@ -66,7 +66,7 @@ class CompiledPackages(StrictModel):
     packages: list[Text] = Field(min_length=1, description="names in the lock files")
     tools: list[Text] = Field(min_length=1, description="commands that must be on PATH")
     variables: dict[str, str] = Field(default={}, description="environment variables of their build")
-    disturbing: dict[str, Text] = Field(default={}, description="commands that break their build if found, and why")
+    conflicts: dict[str, Text] = Field(default={}, description="commands that break their build if found, and why")
 
 
 class PipRequirements(StrictModel):
