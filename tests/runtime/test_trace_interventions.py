@@ -349,6 +349,25 @@ if __name__ == "__main__":
     assert len(program.printed(3, pins={"pid": None})) == 1
 
 
+def test_what_a_process_of_the_run_before_prints_is_no_part_of_this_one(runner: Any, tmp_path: Path) -> None:
+    flags = str(tmp_path / "run-")
+    program = runner(f"""
+import os, subprocess, time
+def wait(name):
+    while not os.path.exists("{flags}" + name):
+        time.sleep(0.02)
+if os.path.exists("{flags}first"):
+    open("{flags}second", "w").close()
+    wait("printed")
+else:
+    open("{flags}first", "w").close()
+    late = "while [ ! -e {flags}second ]; do sleep 0.02; done; echo late; : > {flags}printed"
+    subprocess.Popen(["sh", "-c", late])
+print("one line")
+""")
+    assert program.printed(2) == {"one line\n"}
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_child_processes_are_pinned_by_their_position(method: str, runner: Any) -> None:
     program = runner(f"""

@@ -52,7 +52,7 @@ class Launcher(object):
         the child before it becomes the program; limit: seconds after which it is ended, None for no limit. Raises
         ProgramFailedError."""
         command = [sys.executable, "-m", errors.MODULE, "run"] + options + ["--"] + self._program
-        with io.open(self._log, "wb") as output:
+        with _new_file(self._log) as output:
             child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                      env=_merged_environ(dict(self._always, **(environment or {}))), cwd=self._cwd,
                                      preexec_fn=prepare)
@@ -93,6 +93,13 @@ class Launcher(object):
         said = "".join("\n  | " + line[:200] for line in lines)
         return ProgramFailedError("the program ended with {} in run {}{}".format(_describe_exit(code), number, said),
                       "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)))
+
+
+def _new_file(path):
+    """A process of the run before may still print: it goes on writing the file of that run."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)
+    return io.open(path, "wb")
 
 
 def _merged_environ(environment):
