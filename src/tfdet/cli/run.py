@@ -37,7 +37,10 @@ def run(
     context: typer.Context,
     env: Environments,
     engine: Engine = None,
-    device: Annotated[Device, typer.Option(help="device that the ops run on")] = "gpu",
+    device: Annotated[
+        Device | None,
+        typer.Option(help="device that the ops run on; default: gpu, or cpu if the choice runs on that alone"),
+    ] = None,
     source: SourceFilter = None,
     solution: Annotated[
         list[str] | None,
@@ -79,27 +82,28 @@ def run(
 ) -> None:
     """Run the shared suite and store its records as evidence."""
     from tfdet.engines.base import Selection
-    from tfdet.engines.run import run_environment, worst_exit_code
+    from tfdet.engines.run import on_default_device, run_environment, worst_exit_code
 
     if math.isnan(timeout):  # no range's bound stops it
         raise UsageError("--timeout nan: not a number of seconds", f"Pass seconds, at most {MAX_TIMEOUT:.0f}.")
     if prove and device != "vgpu":
-        raise UsageError(f"--prove: the device {device} cannot prove anything", "Add --device vgpu.")
+        raise UsageError(f"--prove: the device {device or 'gpu'} cannot prove anything", "Add --device vgpu.")
     if code and device != "vgpu":
-        raise UsageError(f"--code: the device {device} has no choice of code", "Add --device vgpu.")
+        raise UsageError(f"--code: the device {device or 'gpu'} has no choice of code", "Add --device vgpu.")
     project, matrix = load_project()
     for key in env:
         matrix.environment(key)
     repeats, processes = _how_often(context, prove, repeats, processes)
     selection = Selection(
-        device=device, sources=tuple(source or ()), solutions=tuple(solution or ()), cases=tuple(case or ()),
+        device=device or "gpu", sources=tuple(source or ()), solutions=tuple(solution or ()), cases=tuple(case or ()),
         repeats=repeats, processes=processes, timeout=timeout, memory=memory, proves=prove, code=code,
     )  # fmt: skip
     codes = []
     for key in env:
-        console.print_note(f"{key} on the {device}")
+        chosen = selection if device else on_default_device(matrix, key, selection)
+        console.print_note(f"{key} on the {chosen.device}")
         try:
-            result = run_environment(project, matrix, key, selection, engine, out)
+            result = run_environment(project, matrix, key, chosen, engine, out)
         except InterruptedRunError:
             raise
         except (TfdetError, OSError) as error:  # the next environment may do better

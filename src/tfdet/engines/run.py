@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from tfdet.base.untrusted import resolve
 from tfdet.engines.base import Engine, Request, Selection, container_path
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
-from tfdet.matrix.plan import plan_cells, write_plan
+from tfdet.matrix.plan import PlannedCell, plan_cells, write_plan
 from tfdet.store import signing_key
 from tfdet.store.consistency import ConsistencyRules, device_faults
 from tfdet.store.evidence import EvidenceStore
@@ -143,19 +143,29 @@ def _check_selection(matrix: Matrix, key: str, selection: Selection) -> None:
         matrix.source(source)
     for solution in selection.solutions:
         matrix.solution(solution)
-    chosen = [
-        cell
-        for cell in plan_cells(matrix, key)
-        if cell.device == selection.device
-        and (not selection.sources or cell.source in selection.sources)
-        and (not selection.solutions or cell.solution in selection.solutions)
-    ]
+    chosen = [cell for cell in _chosen(matrix, key, selection) if cell.device == selection.device]
     if not any(cell.reason is None for cell in chosen):
         reasons = sorted({cell.reason for cell in chosen if cell.reason})
         raise UsageError(
             f"nothing to run in {key} on the {selection.device}: {'; '.join(reasons[:3]) or 'no such cell'}",
             "Choose another --source, --solution or --device.",
         )
+
+
+def _chosen(matrix: Matrix, key: str, selection: Selection) -> list[PlannedCell]:
+    """Of all devices."""
+    return [
+        cell
+        for cell in plan_cells(matrix, key)
+        if (not selection.sources or cell.source in selection.sources)
+        and (not selection.solutions or cell.solution in selection.solutions)
+    ]
+
+
+def on_default_device(matrix: Matrix, key: str, selection: Selection) -> Selection:
+    """The selection on the GPU; on the CPU if that alone runs any of it."""
+    runnable = {cell.device for cell in _chosen(matrix, key, selection) if cell.reason is None}
+    return replace(selection, device="gpu" if "gpu" in runnable or "cpu" not in runnable else "cpu")
 
 
 @contextlib.contextmanager

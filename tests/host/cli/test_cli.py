@@ -19,6 +19,7 @@ from tfdet.base import console
 from tfdet.base.errors import ExitCode, RunFailedError, TfdetError
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
+from tfdet.engines.base import Selection
 from tfdet.engines.run import RunResult
 from tfdet.publish.terminal_views import verdict_text
 from tfdet.store.cases import current_hashes
@@ -268,3 +269,18 @@ def test_outside_of_a_checkout_nothing_is_completed(tmp_path: Path) -> None:
     command = [Path(sys.executable).with_name("tfdet")]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
     assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
+def test_what_runs_on_the_cpu_alone_runs_there_by_default(checkout: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = []
+
+    def run_environment(project: Project, matrix: object, key: str, selection: Selection, *rest: Any) -> RunResult:
+        devices.append((key, selection.device))
+        return RunResult(ExitCode.OK, [], None)
+
+    monkeypatch.setattr("tfdet.engines.run.run_environment", run_environment)
+    monkeypatch.setenv("TFDET_ROOT", str(checkout.root))
+    both = ["run", "tf2.0-horovod", "torch2.14", "--source", "horovod-tensor-fusion", "--source", "index-add"]
+    for words in (both, [*both, "--device", "gpu"]):
+        assert CliRunner().invoke(app, words).exit_code == ExitCode.OK
+    assert devices == [("tf2.0-horovod", "cpu"), ("torch2.14", "gpu"), ("tf2.0-horovod", "gpu"), ("torch2.14", "gpu")]
