@@ -644,9 +644,29 @@ open("done", "w").close()
 print(total)
 """
 DAY = "import time\nprint(time.localtime().tm_yday)"
+HOST = """
+import random, socket
+random.seed(socket.gethostname())
+print(random.random())
+"""
+NODE = "import platform\nprint(platform.node())"
+WHOLE = "import platform\nprint(platform.uname().node, getattr(platform.uname(), 'processor', None))"
+SYSTEM = "import os\nprint(len(os.uname()), os.uname().nodename)"
+SHARE = "import multiprocessing\nprint(100 // multiprocessing.cpu_count())"
 
 
-@pytest.mark.parametrize(("text", "kind", "line"), [(RACE, "completion", 8), (DAY, "time-zone", 2)])
+@pytest.mark.parametrize(
+    ("text", "kind", "line"),
+    [
+        (RACE, "completion", 8),
+        (DAY, "time-zone", 2),
+        (HOST, "machine", 2),
+        (NODE, "machine", 2),
+        (WHOLE, "machine", 2),
+        (SYSTEM, "machine", 2),
+        (SHARE, "processors", 2),
+    ],
+)
 def test_what_is_varied_is_latent(text: str, kind: str, line: int, tmp_path: Path) -> None:
     code, found = located(write_program(tmp_path, main=text), "--max-runs", "3")
     if kind != "completion" or found["interventions"]["verdict"] == "same":  # threads may well differ by themselves

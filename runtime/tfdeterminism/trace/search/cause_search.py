@@ -20,12 +20,13 @@ _LIKELY = 5  # kinds that are tried alone
 _ALWAYS = ("hash-seed", "addresses", "memory", "switches", "one-thread")  # leave no trace in the ledger
 _FINE = 3  # pins that are less coarse take one thing away
 _NOTED = tuple(kind.name for kind in kinds.ALL if not kind.pinned)
+_CONSTANT = tuple(kind.name for kind in kinds.ALL if kind.constant)
 _LONG_RUN = 600    # seconds
 _RUNS_OF_A_PROOF = 12
 _FIRST_RUNS = 3  # without pins, at least
 _LONGER = 3  # times as many, while what differs enters at a line
 _RARELY = ("hash-seed", "random", "pid")
-_VARIED = ("listing", "mtime", "completion", "time-zone")
+_VARIED = ("listing", "mtime", "completion", "time-zone", "machine")
 _OUTSIDE = ("files", "schedule", "switches", "one-thread")  # their pins give no values inside the program
 _PROCESSORS = "processors"
 _ENTERS_BY = {"time-zone": "clock"}  # what is varied: the kind whose lines tell where it enters
@@ -60,6 +61,7 @@ class CauseSearch(object):
                 {
                     "{} at {}".format(row.what, row.place)
                     for name in _NOTED
+                    if name not in _CONSTANT
                     for row in self.events(name)
                     if row.is_users
                 }

@@ -6,12 +6,14 @@ from .completion import Completion
 from .files import Files
 from .hash_seed import HashSeed
 from .listing import Listing
+from .machine import Machine
 from .memory import Memory
 from .mtime import Mtime
 from .network import Network
 from .one_thread import OneThread
 from .one_worker import OneWorker
 from .pid import Pid
+from .processors import Processors
 from .random_numbers import FIRST_DRAW, RandomNumbers
 from .schedule import Schedule
 from .switches import Switches
@@ -32,6 +34,8 @@ ALL = (
     Memory,
     Network,
     System,
+    Machine,
+    Processors,
     Addresses,
     TensorFusion,
     Schedule,

@@ -9,7 +9,8 @@ class Kind(object):
     name: in the ledger, and of the pin; words: what a person calls it; coarse: 0 takes one thing away; the higher, the
     more else a pin takes away, and the earlier it is given up; has_places: can it be pinned at some lines only?; needs:
     names of the pins without which this one pins nothing; environment: variables that pin it in a process that is yet
-    to start; pinned: is there a pin? A kind without one is noted only.
+    to start; pinned: is there a pin? A kind without one is noted only; constant: is it the same in each run on one
+    machine? Then it is varied only.
     """
 
     name = words = ""
@@ -18,6 +19,7 @@ class Kind(object):
     needs = ()  # type: tuple
     environment = {}  # type: dict
     pinned = True
+    constant = False
 
     def __init__(self, interposer):
         self.interposer = interposer
