@@ -864,6 +864,14 @@ def test_every_kind_has_advice_and_a_documented_limit(kind: str) -> None:
                                                             if word in module.__doc__}  # fmt: skip
 
 
+def test_the_advice_is_that_of_the_change() -> None:
+    sets, digests = (
+        source_fixes.words("hash-seed", source_fixes.changes_of_line("hash-seed", text, 1))
+        for text in ("x = list({'a', y})", "x = hash(y) % 64")
+    )
+    assert len({sets, digests, source_fixes.words("hash-seed")}) == 3
+
+
 NO_FIXES = [
     ("clock", "begun = datetime.strptime(text)"),
     ("random", "x = choice(plans)"),

@@ -11,7 +11,7 @@ import sys
 SEED = "0"
 _Constant = getattr(ast, "Constant", ())  # Python 3.6 and later; older ones get no fix
 _WORDS = {
-    "hash-seed": "iterate over the set in sorted order",
+    "hash-seed": "iterate over sets in sorted order, and digest without hash()",
     "files": "begin each run from the same files: remove or restore what the run before wrote, or name it by "
     "all that it depends on",
     "listing": "sort the listing",
@@ -28,6 +28,9 @@ _WORDS = {
     "one-worker": "use one worker, or give each worker its own seed and its own place for results",
     "schedule": "switch to deterministic ops",
 }
+_DIGEST = "__import__('zlib').crc32(repr({}).encode())"  # the same in each process, unlike hash()
+_SORT_WORDS = "iterate over the set in sorted order"
+_DIGEST_WORDS = "digest it without hash(), which gives something else in each process"
 _ITERATING = tuple(
     (
         "list tuple enumerate iter map filter zip array tensor join extend fromkeys constant Counter chain "
@@ -78,8 +81,10 @@ _THREAD_LINES = {
 }
 
 
-def words(kind):
-    """What to do about a kind of nondeterminism, in one line."""
+def words(kind, new_lines=()):
+    """What to do about a kind of nondeterminism, in one line. new_lines: what the change writes."""
+    if kind == "hash-seed" and new_lines:
+        return _DIGEST_WORDS if any(_DIGEST.partition("{}")[0] in one for one in new_lines) else _SORT_WORDS
     return _WORDS[kind]
 
 
@@ -184,7 +189,7 @@ def seeded_by_arguments(source, line, generator):
     names = [one.arg for one in function.args.args if one.arg not in ("self", "cls")]
     if not names:
         return source
-    number = "__import__('zlib').crc32(repr(({},)).encode())".format(", ".join(names))
+    number = _DIGEST.format("({},)".format(", ".join(names)))
     begin = function.body[0]
     if isinstance(begin, ast.Expr) and isinstance(begin.value, _Constant) and len(function.body) > 1:
         begin = function.body[1]  # behind what the function says of itself
@@ -318,8 +323,7 @@ def _sorted_sets(at):
     for node in found:
         edits += [at.replace(node, text.format(at.text(node))) for text in ("sorted({})", "sorted({}, key=repr)")]
     hashes = [call for call in at.calls(("hash",)) if call.args]
-    text = "__import__('zlib').crc32(repr({}).encode())"
-    return edits + [at.replace(call, text.format(at.text(call.args[0]))) for call in hashes]
+    return edits + [at.replace(call, _DIGEST.format(at.text(call.args[0]))) for call in hashes]
 
 
 def _unsorted(nodes):

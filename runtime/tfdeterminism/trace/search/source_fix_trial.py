@@ -16,8 +16,9 @@ class SourceFix(object):
     """words: what to do; diff: lines of a unified diff, [] where no change of the lines is known; result: HOLDS,
     DIFFERS, FAILS or UNTRIED; runs: how many were made with it."""
 
-    def __init__(self, words, diff=()):
-        self.words, self.diff, self.result, self.runs = words, list(diff), UNTRIED, 0
+    def __init__(self, kind, diff=()):
+        self.diff, self.result, self.runs = list(diff), UNTRIED, 0
+        self.words = source_fixes.words(kind, self.new_lines())
 
     def as_json(self):
         return {"words": self.words, "diff": self.diff, "result": self.result, "runs": self.runs}
@@ -37,7 +38,7 @@ class SourceFixTrial(object):
     def suggest(self):
         """Give each cause its likeliest fix, untried."""
         for cause in self._causes:
-            cause.fix = SourceFix(source_fixes.words(cause.kind.name), self._diff(self._changed([cause], 0)))
+            cause.fix = SourceFix(cause.kind.name, self._diff(self._changed([cause], 0)))
 
     def run(self):
         """Try the fixes of all causes together, the likeliest first; each cause's fix tells what came of it."""
@@ -50,9 +51,7 @@ class SourceFixTrial(object):
             result, runs = self._try(texts)
             for cause in self._causes:
                 if result == HOLDS or number == 0:
-                    cause.fix = SourceFix(
-                        source_fixes.words(cause.kind.name), self._diff(self._changed([cause], number))
-                    )
+                    cause.fix = SourceFix(cause.kind.name, self._diff(self._changed([cause], number)))
                 cause.fix.result, cause.fix.runs = result, runs
             if result == HOLDS:
                 break
