@@ -241,7 +241,7 @@ def test_the_version_is_told(checkout: Project) -> None:
 @pytest.mark.parametrize(
     ("typed", "among"),
     [
-        ("tfdet recipe tf2.2", {"tf2.2", "tf2.20", "tf2.21", "tf2.21-tensorrt"}),
+        ("tfdet recipe tf2.2", {"tf2.2", "tf2.20", "tf2.21"}),
         ("tfdet build tf2.0 ngc22.03-", {"ngc22.03-tf1", "ngc22.03-tf2"}),
         ("tfdet show tf2.0 gather", {"gather-backprop"}),
         ("tfdet run tf2.0 --source bias-add", {"bias-add-backprop"}),

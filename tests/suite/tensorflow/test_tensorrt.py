@@ -26,7 +26,7 @@ def layers_of_engine(trt, text, level):
     """Build an engine; what its inspector says of its layers and their kernels."""
     logger = trt.Logger(trt.Logger.ERROR)
     builder = trt.Builder(logger)
-    network = builder.create_network(0)
+    network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.EXPLICIT_BATCH))
     parser = trt.OnnxParser(network, logger)
     if not parser.parse(text):
         raise ValueError(parser.get_error(0).desc())
