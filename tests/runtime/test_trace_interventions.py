@@ -349,6 +349,52 @@ if __name__ == "__main__":
     assert len(program.printed(3, pins={"pid": None})) == 1
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_worker_whose_main_thread_hears_no_signal_is_ended(method: str, runner: Any) -> None:
+    program = runner(f"""
+import ctypes, multiprocessing, os, time
+def child(ready):
+    number = os.getpid()
+    ready.set()
+    lock, libc = ctypes.create_string_buffer(64), ctypes.CDLL(None)
+    libc.pthread_mutex_lock(lock)
+    libc.pthread_mutex_lock(lock)
+if __name__ == "__main__":
+    context = multiprocessing.get_context("{method}")
+    ready = context.Event()
+    process = context.Process(target=child, args=(ready,))
+    process.start()
+    ready.wait()
+    time.sleep(0.1)
+    process.terminate()
+    process.join(20)
+    print(process.exitcode)
+    process.kill()
+""")
+    assert program.printed(1) == {"-15\n"}
+    ledger = read_ledgers(program.runs._out)
+    assert any(row.what == "getpid" and row.position != "0" for row in ledger)
+
+
+def test_what_a_run_has_started_ends_with_it_at_its_limit(runner: Any, tmp_path: Path) -> None:
+    program = runner(f"""
+import multiprocessing, os, time
+def child():
+    open({str(tmp_path / "number")!r}, "w").write(str(os.getppid()) + " " + os.readlink("/proc/self"))
+    time.sleep(600)
+if __name__ == "__main__":
+    multiprocessing.get_context("fork").Process(target=child).start()
+    time.sleep(600)
+""")
+    program.runs._limit = 8
+    program.copy.restore()
+    run = program.runs.run(0)
+    assert run.failed is not None
+    for number in (tmp_path / "number").read_text().split():
+        stat = Path(f"/proc/{number}/stat")
+        assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z", "it still runs"
+
+
 def test_what_a_process_of_the_run_before_prints_is_no_part_of_this_one(runner: Any, tmp_path: Path) -> None:
     flags = str(tmp_path / "run-")
     program = runner(f"""

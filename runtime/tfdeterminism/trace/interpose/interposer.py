@@ -3,6 +3,7 @@
 import _thread
 import atexit
 import contextlib
+import ctypes
 import functools
 import importlib
 import json
@@ -97,19 +98,35 @@ class Interposer(object):
 
     def write_when_terminated(self):
         """A pool ends workers that wait or work by SIGTERM: what they noted is written before that ends them."""
+        if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+            return
+        told, tell = os.pipe()
+        os.set_blocking(tell, False)
+        before = signal.set_wakeup_fd(tell)
+        if before != -1:  # the program's own
+            signal.set_wakeup_fd(before)
+            return
+        signal.signal(signal.SIGTERM, _leave_to_thread)
+        _thread.start_new_thread(self._end_when_terminated, (told, ctypes.CDLL(None)))
 
-        def end(number, frame):
-            self.close()
-            signal.signal(number, signal.SIG_DFL)
-            _kill(_getpid(), number)
-
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, end)
+    def _end_when_terminated(self, told, libc):
+        """In a thread: the main one hears of no signal that comes just before it waits for a lock. told: the pipe from
+        which numbers of signals come."""
+        while True:
+            is_ended = signal.SIGTERM in bytearray(os.read(told, 64))
+            if is_ended and signal.getsignal(signal.SIGTERM) is _leave_to_thread:
+                break
+        self.close()
+        libc.signal(signal.SIGTERM, None)  # Python's own call is for the main thread alone
+        _kill(_getpid(), signal.SIGTERM)
 
     def on_fork(self, position):
         self.position = position
         self._local = threading.local()
         self.ledger.on_fork(position)
+        if signal.getsignal(signal.SIGTERM) is _leave_to_thread:  # which is not in this process
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     # Events
 
@@ -236,6 +253,10 @@ class Interposer(object):
                 sys.stderr.write("tfdeterminism.trace: {} is not interposed: {}\n".format(name, error))
 
         return imported
+
+
+def _leave_to_thread(number, frame):
+    """The handler of SIGTERM in the main thread: another one ends the process."""
 
 
 def _audit_hook(heard):

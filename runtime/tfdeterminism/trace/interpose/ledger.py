@@ -42,6 +42,8 @@ class Ledger(object):
 
     def write(self):
         """Write it as it is now; a process that goes on writes it again."""
+        with self._lock:  # other threads may go on
+            kept = sorted(self._rows.items())
         rows = [
             {
                 "kind": kind,
@@ -53,7 +55,7 @@ class Ledger(object):
                 "digest": row[3].hexdigest(),
                 "position": self._position,
             }
-            for (kind, place, what), row in sorted(self._rows.items())
+            for (kind, place, what), row in kept
         ]
         path = os.path.join(self._folder, "ledger-{}-{}.json".format(self._position, _real_pid()))
         with open(path + ".part", "w") as target:

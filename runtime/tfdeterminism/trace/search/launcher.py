@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -126,16 +127,44 @@ def _terminating(child):
 
 
 def _terminate(child):
-    """See a child to its end: Ctrl-C reached it too; then less kindly."""
+    """See a child to its end: Ctrl-C reached it too; then less kindly. What it has started is ended with it."""
+    started = _descendants(child.pid)
     for what in (lambda: None, child.terminate, child.kill):
         try:
             what()
             child.wait(timeout=10)
-            return
+            break
         except subprocess.TimeoutExpired:
             continue
         except OSError:
-            return
+            break
+    for pid, begun in started:
+        if _parent_and_begin(pid)[1:] == (begun,):  # no other process has got its number
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _descendants(pid):
+    """[(number, when it began)] of the processes that one has started, and these; [] on a system without /proc."""
+    every = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        found = _parent_and_begin(name) if name.isdigit() else ()
+        if found:
+            every.setdefault(found[0], []).append((int(name), found[1]))
+    found = list(every.get(pid, ()))
+    for number, _ in found:  # grows
+        found += every.get(number, ())
+    return found
+
+
+def _parent_and_begin(pid):
+    """(number of the parent, when it began) of a process, () if there is none."""
+    try:
+        with io.open("/proc/{}/stat".format(pid), encoding="ascii", errors="replace") as source:
+            fields = source.read().rpartition(")")[2].split()
+    except OSError:
+        return ()
+    return int(fields[1]), int(fields[19])
 
 
 def _describe_exit(code):
