@@ -280,7 +280,16 @@ def test_what_runs_on_the_cpu_alone_runs_there_by_default(checkout: Project, mon
 
     monkeypatch.setattr("tfdet.engines.run.run_environment", run_environment)
     monkeypatch.setenv("TFDET_ROOT", str(checkout.root))
-    both = ["run", "--json", "tf2.0-horovod", "torch2.14", "--source", "horovod-tensor-fusion", "--source", "index-add"]
+    both = [
+        "run",
+        "--json",
+        "tf2.0-horovod",
+        "torch2.14",
+        "--source",
+        "horovod-tensor-fusion",
+        "--source",
+        "torch-index-add",
+    ]
     for words in (both, [*both, "--device", "gpu"]):
         assert CliRunner().invoke(app, words).exit_code == ExitCode.OK
     assert devices == [("tf2.0-horovod", "cpu"), ("torch2.14", "gpu"), ("tf2.0-horovod", "gpu"), ("torch2.14", "gpu")]
