@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -41,13 +41,23 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--no-fix", action="store_true", help="try no fix")
     options = parser.parse_args()
-    found = []
+    return reported(_outcomes(options), options.json)
+
+
+def _outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
     for program in programs(options.framework, options.names):
         with tempfile.TemporaryDirectory() as folder:
-            found.append(searched(program, os.path.abspath(options.python), Path(folder), not options.no_fix))
-        print(line_of(found[-1]), flush=True)
-        if options.json:
-            options.json.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n", "utf-8")
+            yield searched(program, os.path.abspath(options.python), Path(folder), not options.no_fix)
+
+
+def reported(outcomes: Iterable[Outcome], kept: Path | None) -> int:
+    """Print each as it comes, then the totals, and write all into a file; the exit code."""
+    found = []
+    for one in outcomes:
+        found.append(one)
+        print(line_of(one), flush=True)
+        if kept:
+            kept.write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n", "utf-8")
     broken = broken_promises(found)
     print("\n".join([*totals(found), *broken]))
     return int(bool(broken))

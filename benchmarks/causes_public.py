@@ -11,13 +11,11 @@ nothing false of a clean script.  Baseline: the plain script, run just before.  
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from causes import ROOT
 from trace_scripts import Script, located
 
 sys.path[:0] = [str(ROOT / "runtime"), str(ROOT / "tests" / "runtime")]
+from cause_answers import Outcome  # noqa: E402
 from cause_collection import FRAMEWORKS, Cause, CauseProgram, Place  # noqa: E402
 
 TABLE = Path(__file__).with_suffix(".toml")
@@ -40,24 +39,24 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="of scripts; all, if none is named")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     options = parser.parse_args()
-    found = []
+    return causes.reported(_outcomes(options), options.json)
+
+
+def _outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
     for name, row in rows(options.framework, options.names).items():
         with tempfile.TemporaryDirectory() as folder:
             os.environ["HOME"] = folder  # a script may keep something there
             program = made(name, row, options.framework, options.folder, Path(folder))
-            found.append(causes.searched(program, os.path.abspath(options.python), Path(folder), True))
-        print(causes.line_of(found[-1]), flush=True)
-        if options.json:
-            options.json.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n", "utf-8")
-    broken = causes.broken_promises(found)
-    print("\n".join([*causes.totals(found), *broken]))
-    return int(bool(broken))
+            yield causes.searched(program, os.path.abspath(options.python), Path(folder), True)
 
 
 def rows(framework: str, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """{name: row} of the table for a framework, with "of": the repository and commit."""
+    """{name: row} of the table for a framework, with "of": the repository and commit. Raises ValueError for a name that
+    there is not."""
     every = tomllib.loads(TABLE.read_text("utf-8"))
     sources = every.pop("sources")
+    if unknown := set(names) - set(every):
+        raise ValueError(f"no script: {', '.join(sorted(unknown))}")
     found = {}
     for name, row in every.items():
         source, path = row["from"]
