@@ -100,20 +100,20 @@ class Interposer(object):
         """A pool ends workers that wait or work by SIGTERM: what they noted is written before that ends them."""
         if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
             return
-        told, tell = os.pipe()
-        os.set_blocking(tell, False)
-        before = signal.set_wakeup_fd(tell)
+        read_end, write_end = os.pipe()
+        os.set_blocking(write_end, False)
+        before = signal.set_wakeup_fd(write_end)
         if before != -1:  # the program's own
             signal.set_wakeup_fd(before)
             return
         signal.signal(signal.SIGTERM, _leave_to_thread)
-        _thread.start_new_thread(self._end_when_terminated, (told, ctypes.CDLL(None)))
+        _thread.start_new_thread(self._end_when_terminated, (read_end, ctypes.CDLL(None)))
 
-    def _end_when_terminated(self, told, libc):
-        """In a thread: the main one hears of no signal that comes just before it waits for a lock. told: the pipe from
-        which numbers of signals come."""
+    def _end_when_terminated(self, read_end, libc):
+        """In a thread: the main one hears of no signal that comes just before it waits for a lock. read_end: of the
+        pipe into which Python writes the numbers of signals."""
         while True:
-            is_ended = signal.SIGTERM in bytearray(os.read(told, 64))
+            is_ended = signal.SIGTERM in bytearray(os.read(read_end, 64))
             if is_ended and signal.getsignal(signal.SIGTERM) is _leave_to_thread:
                 break
         self.close()
