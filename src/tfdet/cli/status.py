@@ -83,7 +83,9 @@ def status(
     project = find_project()
     if write or check:
         project.require_checkout("--write" if write else "--check")
-    found = load_status(project, records or [], store=not no_store, unsigned=include_unsigned)
+    found = load_status(
+        project, records or [], store=not no_store, unsigned=include_unsigned, cached=not (write or check)
+    )
     cells = asked.cells(found)
     contradictions = found.contradictions()
     for key in found.stale_audits:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_atomic
+from tfdet.base.parallel import parallel_map
 from tfdet.engines.run import ingest_records
 from tfdet.fleet.folder import FleetFolder
 from tfdet.fleet.tasks import Task
@@ -69,7 +68,9 @@ def ingest_into_store(folder: FleetFolder) -> IngestResult:
     for task, names in begun.items():
         places[tasks[task].environment][task] = names
     total, faults = IngestResult(), []
-    for added in _parallel_map(partial(_ingest_environment, folder.path), list(places.values()), len(begun)):
+    for added in parallel_map(
+        partial(_ingest_environment, folder.path), places.values(), enough=len(begun) >= PARALLEL_TASKS
+    ):
         if isinstance(added, str):
             faults.append(added)
             continue
@@ -81,17 +82,6 @@ def ingest_into_store(folder: FleetFolder) -> IngestResult:
         rest = f"{total.ingested + total.duplicates} records of other environments were added."
         raise DataError("\n".join(faults), f"Move these files away, then run with --resume. {rest}")
     return total
-
-
-def _parallel_map(
-    take: Callable[[Attempts], IngestResult | str], places: list[Attempts], tasks: int
-) -> Iterator[IngestResult | str]:
-    """Map in processes on all cores if there are enough tasks to pay for starting them."""
-    if tasks < PARALLEL_TASKS:
-        yield from map(take, places)
-        return
-    with ProcessPoolExecutor(initializer=gc.disable) as pool:  # no record makes a cycle
-        yield from pool.map(take, places)
 
 
 def _ingest_environment(path: Path, attempts: Attempts) -> IngestResult | str:

@@ -7,12 +7,14 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
 from tfdet.base.errors import EXIT_CODES, DataError, ExitCode, TfdetError
 from tfdet.base.files import write_atomic
 from tfdet.base.folders import is_there, listed, walked
+from tfdet.base.parallel import ENOUGH_BYTES, parallel_map
 from tfdet.base.paths import Project
 from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
@@ -31,7 +33,6 @@ from tfdet.store.batch_invariance import folder
 from tfdet.store.cases import current_cases
 from tfdet.store.consistency import ConsistencyRules
 from tfdet.store.evidence import EvidenceStore
-from tfdet.store.fast_records import to_record_line
 from tfdet.store.signatures import SUFFIX, AttestationStore, folder_of
 from tfdet.verdicts import remaining_sources
 from tfdet.verdicts.status import Status
@@ -89,8 +90,10 @@ def _check_all_records(project: Project, status: Status) -> None:
     """Every record is read once more, whole and strictly; DataError names those that cannot be."""
     rules = ConsistencyRules.from_matrix(status.matrix, current_cases(project))
     store = EvidenceStore.open(project, rules)
-    records = (record for path in store.files() for record in store.read(path))
-    faults = [fault for record in records for fault in rules.faults_of_new(to_record_line(record).record)]
+    files = store.files()
+    read = partial(store.find_faults_of, find_faults=rules.faults_of_new)
+    size = sum(path.stat().st_size for path in files)
+    faults = [fault for some in parallel_map(read, files, enough=size >= ENOUGH_BYTES) for fault in some]
     if faults:
         raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or mend the matrix.")
     if forged := AttestationStore.open(project, status.matrix).find_faults():

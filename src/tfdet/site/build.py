@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from tfdet.base.errors import UsageError
 from tfdet.base.folder_swap import replace_folder
 from tfdet.base.folders import is_there
+from tfdet.base.parallel import ENOUGH_BYTES, parallel_map
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve
 from tfdet.publish.render import provenance
@@ -38,7 +38,6 @@ from tfdet.site.site_facts import SiteFacts
 from tfdet.store.cases import current_hashes
 from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import read_records
-from tfdet.verdicts.status_loading import PARALLEL_BYTES
 from tfdeterminism.version import __version__
 
 _MARKER = "site.json"  # a folder that holds it is a site, and may be made anew
@@ -113,12 +112,8 @@ def _write(facts: SiteFacts, evidence: _Evidence, writer: Writer) -> list[Verdic
     """All pages; what the days changed."""
     work = _Work(facts, evidence, writer)
     keys = list(facts.matrix.environments)
-    if evidence.bytes < PARALLEL_BYTES:
-        done = list(map(work.environment, keys))
-    else:
-        _ = facts.by_page, facts.costs  # made once, before the processes part
-        with ProcessPoolExecutor(initializer=_init_worker, initargs=(work,)) as pool:
-            done = list(pool.map(_in_process, keys))
+    _ = facts.by_page, facts.costs  # made once, before processes part
+    done = list(parallel_map(work.environment, keys, enough=evidence.bytes >= ENOUGH_BYTES))
     changes = sort_changes(change for changed, _ in done for change in changed)
     apart = plots_page.UlpHistogram.merge([found for _, found in done])
     for page in _pages(facts, changes, apart):
@@ -140,17 +135,6 @@ class _Work:
         for page in cells.pages(self.facts, key, records):
             self.writer.write(page)
         return History(self.evidence.hashes).changes(records), plots_page.UlpHistogram.from_records(records)
-
-
-_worker_state: list[_Work] = []  # of a process of the pool: given once, not with each environment
-
-
-def _init_worker(work: _Work) -> None:
-    _worker_state.append(work)
-
-
-def _in_process(key: str) -> tuple[list[VerdictChange], plots_page.UlpHistogram]:
-    return _worker_state[0].environment(key)
 
 
 def _pages(facts: SiteFacts, changes: list[VerdictChange], apart: plots_page.UlpHistogram) -> Iterator[Page]:

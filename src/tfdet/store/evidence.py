@@ -107,9 +107,17 @@ class EvidenceStore:
 
     def read(self, path: Path) -> Iterator[Record]:
         """The same as complete Records, which takes longer."""
+        return (record for _, record in self._read_twice(path))
+
+    def find_faults_of(self, path: Path, find_faults: FindFaults) -> list[str]:
+        """Why records of one file do not fit; each is read whole."""
+        return [fault for row, _ in self._read_twice(path) for fault in find_faults(row.record)]
+
+    def _read_twice(self, path: Path) -> Iterator[tuple[RecordLine, Record]]:
+        """Each record by both readers; raise DataError if one alone takes it."""
         for row in self.record_lines(path):
             try:
-                yield parse(row.line)
+                yield row, parse(row.line)
             except ValueError as error:
                 number = list(read_lines(path)).index(row.line) + 1
                 raise DataError(f"{path}:{number}: {error}", _MOVED) from error

@@ -160,6 +160,9 @@ class AttestationStore:
             yield from ((f"{path}:{number}", line) for number, line in read_bundle(path))
         yield from (("", line) for line in self.extra_envelopes)
 
+    def has_envelopes(self, device: str, environment: str) -> bool:
+        return next(self._lines(device, environment), None) is not None
+
     def verify(self, line: str) -> list[Attestation]:
         """One for each key that did sign it, in the order of its signatures.
 

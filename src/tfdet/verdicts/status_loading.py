@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from tfdet.base.parallel import ENOUGH_BYTES, parallel_map
 from tfdet.base.paths import Project
 from tfdet.matrix.devices import DeviceRegistry
 from tfdet.matrix.keys import Keyring
@@ -26,18 +25,24 @@ from tfdet.store.record_lookup import FindRecord, find_nothing
 from tfdet.store.records import checksums
 from tfdet.store.signatures import NO_SIGNER, Attestation, AttestationIndex, AttestationStore, bundle_path, read_bundle
 from tfdet.verdicts.audit_findings import index_audit
+from tfdet.verdicts.cell_cache import CellCache
 from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell
 from tfdet.verdicts.status import Status, StatusCell
 
-PARALLEL_BYTES = 64 << 20
 
-
-def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True, unsigned: bool = False) -> Status:
+def load_status(
+    project: Project,
+    extra: Iterable[Path] = (),
+    store: bool = True,
+    unsigned: bool = False,
+    cached: bool = True,
+) -> Status:
     """Matrix and evidence of a checkout; `extra` files of records are looked at, not taken in.
 
     store: whether the checkout's own evidence is looked at.  A record in both counts once.
     unsigned: whether records count that nobody signed, of devices whose records have to be.  In `extra` they do: who
     names a file knows whose it is.
+    cached: whether cells that were inferred earlier, of the same bytes, are taken; not beside `extra` records.
     """
     extra = list(extra)
     matrix = load_matrix(project.matrix, project.user_keys)
@@ -56,11 +61,12 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
         by_place[row.record.model, row.record.environment][1].append(_signable(row))
     judge = partial(_infer_partition, there, matrix.devices, rules.cases.hashes(), frozenset(more),
                     signatures=signatures, unsigned=unsigned)  # fmt: skip
-    parts = _parallel_map(judge, list(by_place.values()), sum(path.stat().st_size for path in files))
+    cache = CellCache.open(project, unsigned) if cached and not extra else None
+    cells = _cells_of(by_place, judge, cache, signatures)
     audits = {key: audit for key, audit in load_all(project).items() if key in matrix.environments}
     return Status(
         matrix,
-        {key: cell for part in parts for key, cell in part.items()},
+        cells,
         {key: index_audit(audit) for key, audit in audits.items() if not audit.stale},
         tuple(key for key, audit in audits.items() if audit.stale),
     )
@@ -70,6 +76,33 @@ _Signable = tuple[RecordSummary, str, str]  # and its checksum, and when it was 
 _Partition = tuple[
     list[Path], list[_Signable]
 ]  # one device and environment: its files, and what comes beside the store
+
+
+def _cells_of(
+    by_place: Mapping[tuple[str, str], _Partition],
+    judge: Callable[[_Partition], dict[CellKey, InferredCell]],
+    cache: CellCache | None,
+    signatures: AttestationStore,
+) -> dict[CellKey, InferredCell]:
+    """The cells of all places; those that nobody signed by the cache, if it has them."""
+    cells: dict[CellKey, InferredCell] = {}
+    missing: list[tuple[str | None, _Partition]] = []
+    for place, partition in by_place.items():
+        key = cache.key(partition[0]) if cache and not signatures.has_envelopes(*place) else None
+        known = cache.get(key) if cache and key else None
+        if known is None:
+            missing.append((key, partition))
+        else:
+            cells |= known
+    size = sum(path.stat().st_size for _, (paths, _) in missing for path in paths)
+    found = parallel_map(judge, [partition for _, partition in missing], enough=size >= ENOUGH_BYTES)
+    for (key, _), part in zip(missing, found, strict=True):
+        cells |= part
+        if cache and key:
+            cache.put(key, part)
+    if cache and any(key for key, _ in missing):
+        cache.trim()
+    return cells
 
 
 def _signable(row: RecordLine) -> _Signable:
@@ -168,28 +201,3 @@ def _source(one: _Signable) -> str:
 
 def _kept(rows: Iterable[RecordLine], skip: frozenset[str], counts: bool) -> Iterator[_Weighed]:
     return ((_signable(row), counts) for row in rows if row.record.checksum not in skip)
-
-
-_worker_state: list[
-    Callable[[_Partition], dict[CellKey, InferredCell]]
-] = []  # of a process of the pool: given once, not with each place
-
-
-def _init_worker(judge: Callable[[_Partition], dict[CellKey, InferredCell]]) -> None:
-    gc.disable()  # no record makes a cycle, and to look for one takes long
-    _worker_state.append(judge)
-
-
-def _in_process(place: _Partition) -> dict[CellKey, InferredCell]:
-    return _worker_state[0](place)
-
-
-def _parallel_map(
-    judge: Callable[[_Partition], dict[CellKey, InferredCell]], places: list[_Partition], size: int
-) -> Iterator[dict[CellKey, InferredCell]]:
-    """judge(place) for each; on all cores where there is enough to read (bytes) to pay for starting them."""
-    if size < PARALLEL_BYTES:
-        yield from map(judge, places)
-        return
-    with ProcessPoolExecutor(initializer=_init_worker, initargs=(judge,)) as pool:
-        yield from pool.map(_in_process, places)

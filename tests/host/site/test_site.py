@@ -194,7 +194,7 @@ def test_the_same_data_give_the_same_bytes(small: Project, site: Path, tmp_path:
 def test_several_processes_make_the_same_site(
     small: Project, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site_build, "PARALLEL_BYTES", 0)
+    monkeypatch.setattr(site_build, "ENOUGH_BYTES", 0)
     again = build(small, tmp_path / "again").folder
     names = [path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()]
     _, other, lost = filecmp.cmpfiles(site, again, names, shallow=False)
