@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import weekly
 
 from tfdet.base.paths import Project
 
@@ -50,7 +51,7 @@ def test_every_example_says_where_it_runs() -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("version", ["1.14", "2.0", "2.21"])
+@pytest.mark.parametrize("version", weekly.todays(["1.14", "2.0", "2.21"]))
 def test_the_guide(checkout: Project, tf_python: Callable[[str], Path], version: str) -> None:
     found = examples(version, "python")
     assert len(found) >= 4

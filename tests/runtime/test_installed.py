@@ -77,12 +77,13 @@ def test_a_recipe_says_how_to_get_the_other_package(tfdet: Installed) -> None:
     "arguments",
     [("status", "--environment", "tf2.0", "--json"), ("show", "tf2.0", "bias-add-backprop"), ("doctor", "tf2.0")],
 )
-def test_it_says_what_a_checkout_says_and_writes_nothing(
+def test_it_says_what_a_checkout_says_and_writes_nothing_but_its_cache(
     tfdet: Installed, checkout: Project, arguments: tuple[str, ...]
 ) -> None:
     done, there = tfdet(*arguments), tfdet(*arguments, TFDET_ROOT=str(checkout.root))
     assert done.stdout and (done.stdout, done.returncode) == (there.stdout, there.returncode)
-    assert list(tfdet.home.iterdir()) == []
+    written = [path for path in tfdet.home.rglob("*") if path.is_file()]
+    assert {path.parent for path in written} <= {tfdet.home / ".cache" / "tfdet" / "cells"}
 
 
 @pytest.mark.parametrize("arguments", [("status", "--write"), ("status", "--check"), ("audit", "tf2.0", "--write")])
@@ -157,7 +158,7 @@ def test_without_a_compiler_the_compiled_wheel_is_named_and_serves(
         assert os.access(where.parent / "ptxas", os.X_OK)
 
 
-@weekly.on_day(2)
+@weekly.on_day(4)
 @pytest.mark.tensorflow
 def test_a_run_is_kept_in_the_users_data_folder(tfdet: Installed, tf_python: Callable[[str], Path]) -> None:
     tf_python("tf2.21")

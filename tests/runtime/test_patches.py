@@ -18,7 +18,7 @@ from tfdet.verdicts.ops import order_dependent_ops
 from tfdeterminism.patches import PATCHES, Patch
 
 OF_KERAS_2 = ("tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.6", "tf2.8", "tf2.15")
-ENVIRONMENTS = weekly.todays(("tf1.14", "tf2.0", "tf2.21"), of=(*OF_KERAS_2, "tf2.21"))
+ENVIRONMENTS = weekly.todays(("tf1.14", "tf2.0", "tf2.21"), of=(*OF_KERAS_2, "tf2.21"), days=weekly.DAYS)
 # Ops of served sources that compute each output by itself: the order dependence is in their gradients.
 ORDERLESS = {"GatherV2", "ResizeBilinear"}
 
@@ -58,7 +58,7 @@ def helped(matrix: Matrix, key: str, source: Source) -> bool:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", weekly.todays(ENVIRONMENTS, of=("tf1.13.1", *ENVIRONMENTS)))
+@pytest.mark.parametrize("key", ("tf1.13.1", *ENVIRONMENTS) if weekly.ALL else ENVIRONMENTS)
 def test_the_same_mathematics(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     cases = objects(checkout, tf_python(key), "math_checks.py")
     assert {case["case"]: case["faults"] for case in cases if case["faults"]} == {}
@@ -67,7 +67,9 @@ def test_the_same_mathematics(checkout: Project, tf_python: Callable[[str], Path
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", weekly.todays(("tf2.0", "tf2.21"), of=("tf2.0", "tf2.4", "tf2.21")))
+@pytest.mark.parametrize(
+    "key", weekly.todays(("tf2.0", "tf2.21"), of=("tf2.0", "tf2.4", "tf2.21"), days=weekly.DAYS, first=3)
+)
 def test_loops_functions_jacobians_and_forward_mode(
     checkout: Project, tf_python: Callable[[str], Path], key: str
 ) -> None:
@@ -77,7 +79,9 @@ def test_loops_functions_jacobians_and_forward_mode(
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", weekly.todays(("tf1.14", "tf2.0"), of=("tf1.14", "tf2.0", "tf2.6")))
+@pytest.mark.parametrize(
+    "key", weekly.todays(("tf1.14", "tf2.0"), of=("tf1.14", "tf2.0", "tf2.6"), days=weekly.DAYS, first=4)
+)
 def test_additions_are_exact(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     """Any order of the addends gives the same bits, of adversarial numbers too; added one by one they differ."""
     [found] = objects(checkout, tf_python(key), "exact_checks.py")

@@ -14,7 +14,9 @@ from tfdet.base.paths import Project
 SCRIPT = "saved_checks.py"
 GRAPHS = {"frozen", "meta graph", "scope", "served"}
 FUNCTIONS = {"function", "signature", "frozen function", "keras h5"}
-KEYS = weekly.todays(["tf1.14", "tf2.0", "tf2.21"], of=["tf1.14", "tf1.15", *(f"tf2.{n}" for n in range(22))])
+KEYS = weekly.todays(
+    ["tf1.14", "tf2.0", "tf2.21"], of=["tf1.14", "tf1.15", *(f"tf2.{n}" for n in range(22))], days=weekly.DAYS, first=3
+)
 
 
 def version(key: str) -> tuple[int, ...]:

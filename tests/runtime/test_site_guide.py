@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import weekly
 from test_docs import BLOCK, PLAIN, run
 from typer.testing import CliRunner
 
@@ -24,7 +25,7 @@ def test_every_program_says_where_it_runs() -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", weekly.todays(VERSIONS, days=3))
 def test_the_guide(checkout: Project, tf_python: Callable[[str], Path], version: str) -> None:
     blocks = [b for b in BLOCK.finditer(GUIDE.read_text("utf-8")) if version in b["versions"].split(",")]
     run(tf_python(f"tf{version}"), checkout, *(block["text"] for block in blocks))

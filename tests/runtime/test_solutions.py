@@ -50,7 +50,7 @@ def records_of(checkout: Project, key: str, out: Path, *arguments: str) -> list[
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", weekly.todays(["tf1.14", "tf2.0"]))
+@pytest.mark.parametrize("key", weekly.todays(["tf1.14", "tf2.0"], days=weekly.DAYS))
 def test_both_run_and_the_race_of_crop_and_resize_is_gone(
     checkout: Project, tf_python: Callable[[str], Path], tmp_path: Path, key: str
 ) -> None:

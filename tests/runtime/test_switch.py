@@ -36,7 +36,7 @@ VERSIONS = {
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", weekly.todays([*VERSIONS], days=3))
+@pytest.mark.parametrize("key", weekly.todays([*VERSIONS], days=weekly.DAYS))
 def test_the_switch(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     said = run(checkout, tf_python(key), CHECKS, json.dumps(VERSIONS[key]), TF_USE_LEGACY_KERAS="")
     assert "FAILED" not in said, said

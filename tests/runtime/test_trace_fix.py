@@ -185,7 +185,7 @@ def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tm
     assert wrong == []
 
 
-@weekly.on_day(0)
+@weekly.on_day(4)
 @pytest.mark.tensorflow
 def test_the_whole_command(tf_python: Callable[[str], Path]) -> None:
     options = ("--trace-only", "--max-runs", "2", "--fix")

@@ -303,7 +303,7 @@ def searched(code: int, python: Path, *arguments: str) -> tuple[dict[str, Any], 
     return json.loads(said), progress
 
 
-@weekly.on_day(1)
+@weekly.on_day(3)
 @pytest.mark.tensorflow
 def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]) -> None:
     """In TensorFlow 2.0, where enable_op_determinism does not exist yet."""

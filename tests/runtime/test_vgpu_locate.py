@@ -24,7 +24,7 @@ print(loss.item())
 """
 
 
-@weekly.on_day(0)
+@weekly.on_day(1)
 def test_the_op_of_a_pytorch_program_is_named(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(PROGRAM, "utf-8")

@@ -32,7 +32,7 @@ def run(out: Path, *arguments: str, key: str = "tf2.0") -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
 
 
-@weekly.on_day(1)
+@weekly.on_day(3)
 def test_an_op_differs_by_itself_and_not_under_its_solution(tmp_path: Path) -> None:
     """Of the kernels that TensorFlow 2.0 ships; a second run shows the same two results."""
     often = ["--repeats", "5", "--processes", "1"]

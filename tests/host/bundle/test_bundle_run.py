@@ -77,7 +77,7 @@ def untrimmed(project: Project, python: Path, out: Path) -> list[Record]:
     return list(read_records(out))
 
 
-@weekly.on_day(1)
+@weekly.on_day(3)
 @pytest.mark.tensorflow
 def test_the_guide(copy: Project, tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     python = tf_python("tf1.14")  # skips where there is no CPython for it

@@ -62,7 +62,7 @@ def test_a_new_environment_of_the_matrix_is_one_of_tox(small: Path, key: str, na
     assert command in tox(small, "config", "-e", f"{name}-cpu", "-k", "commands")
 
 
-@weekly.on_day(0)
+@weekly.on_day(1)
 @pytest.mark.tensorflow
 def test_the_suite_runs_in_a_tox_environment(tmp_path: Path, tf_python: Callable[[str], Path]) -> None:
     tf_python("tf1.15")  # named as skipped where there is no CPython 3.7
@@ -78,7 +78,7 @@ def test_the_suite_runs_in_a_tox_environment(tmp_path: Path, tf_python: Callable
     assert "differs" in {r.observation for r in records if r.source == "crop-and-resize-backprop"}
 
 
-@weekly.on_day(2)
+@weekly.on_day(5)
 @pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="this machine has a GPU")
 def test_a_gpu_environment_on_a_machine_without_a_gpu_fails_with_advice(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tox", "-q", "-e", "tf115-gpu", "--workdir", str(tmp_path)]

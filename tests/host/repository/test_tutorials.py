@@ -29,12 +29,12 @@ def follow(name: str, root: Path, folder: Path) -> None:
         assert not guides.missing_lines(lines, done.stdout), (arguments, done.stdout)
 
 
-@weekly.on_day(1)
+@weekly.on_day(3)
 def test_look_up_an_op(checkout: Project, tmp_path: Path) -> None:
     follow("look-up-an-op.md", checkout.root, tmp_path)
 
 
-@weekly.on_day(2)
+@weekly.on_day(5)
 @pytest.mark.tensorflow
 def test_run_the_matrix(copy: Project, tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     tf_python("tf2.21")

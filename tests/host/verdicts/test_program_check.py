@@ -260,7 +260,7 @@ def tfdet(*words: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "tfdet", "check", *map(str, words)], capture_output=True, text=True)
 
 
-@weekly.on_day(2)
+@weekly.on_day(5)
 def test_exit_codes_and_what_machines_are_told(python: Path, tmp_path: Path) -> None:
     train = program(tmp_path)
     done = tfdet("--python", python, train, "--json")
