@@ -710,6 +710,15 @@ print(random.random())
 NODE = "import platform\nprint(platform.node())"
 WHOLE = "import platform\nprint(platform.uname().node, getattr(platform.uname(), 'processor', None))"
 SYSTEM = "import os\nprint(len(os.uname()), os.uname().nodename)"
+JOB = """
+import os
+os.environ["SLURM_JOB_ID"] = "17"
+os.environ["SLURM_JOB_NODELIST"] = "a"
+print(int(os.environ["SLURM_JOB_ID"]), os.environ["SLURM_JOB_NODELIST"])
+"""
+LOGIN = (
+    "import os\nos.environ['USER'] = 'a'\nprint(os.getenv('USER'), os.getenv('JOB_ID'), os.environ.get('PBS_JOBID', 7))"
+)
 SHARE = "import multiprocessing\nprint(100 // multiprocessing.cpu_count())"
 
 
@@ -722,6 +731,8 @@ SHARE = "import multiprocessing\nprint(100 // multiprocessing.cpu_count())"
         (NODE, "machine", 2),
         (WHOLE, "machine", 2),
         (SYSTEM, "machine", 2),
+        (JOB, "machine", 4),
+        (LOGIN, "machine", 3),
         (SHARE, "processors", 2),
     ],
 )

@@ -1,21 +1,29 @@
-"""The name of the machine and of the user: each run on one machine gets the same.
+"""The names of the machine, the user and the job of a cluster: each run on one machine gets the same.
 
-Noted: where a line of the user's asks. Varied: another name. Cannot be varied: what C code asks for, the environment.
-Example: ``random.seed(socket.gethostname())``.
+Noted: where a line of the user's asks, the environment's variables of these names too. Varied: another name.
+Cannot be varied: what C code asks for, other variables.
+Example: ``random.seed(socket.gethostname())``, ``seed = int(os.environ["SLURM_JOB_ID"])``.
 """
 
 import os
 
 from .base import Kind
 
+_VARIABLES = frozenset(
+    ["HOST", "HOSTNAME", "LOGNAME", "USER", "USERNAME"]
+    + ["JOB_ID", "LSB_JOBID", "PBS_JOBID", "SLURM_JOBID", "SLURM_JOB_ID"]
+)
+_FRAMES = 3  # os.getenv, and what it calls, lie between a variable and the line that asks for it
+
 
 class Machine(Kind):
-    name, words = "machine", "the name of the machine and of the user"
+    name, words = "machine", "the name of the machine, the user or the job"
     pinned, constant = False, True
 
     def open(self):
         self._replace(os, "uname", _renamed)
         self._replace(os, "getlogin", _other)
+        self._replace_variables(type(os.environ))
         self.interposer.imports.add(
             {
                 "socket": lambda module: [self._replace(module, name, _other) for name in ("gethostname", "getfqdn")],
@@ -41,6 +49,21 @@ class Machine(Kind):
                 unless=self.is_called_by_library,
                 varied=lambda seed, original, *args: change(seed, original(*args)),
             )
+
+    def _replace_variables(self, environ):
+        """environ: the class of os.environ. A variable that is not set stays so."""
+        original = environ.__getitem__
+
+        def get(variables, name):
+            found = original(variables, name)
+            if name not in _VARIABLES or not self.interposer.is_called_by_user(_FRAMES):
+                return found
+            if self.seed is not None:
+                found = str(int(found) + self.seed) if found.isdigit() else _other(self.seed, found)
+            self.note(self.interposer.place(), name, found)
+            return found
+
+        environ.__getitem__ = get
 
 
 def _other(seed, name):
