@@ -18,15 +18,19 @@ from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import load_project, print_json, report_added
 from tfdet.cli.layout import Group
 from tfdet.cli.options import (
+    Code,
     Device,
     Engine,
     Json,
     MemoryLimit,
     Processes,
+    Prove,
     RecordsFile,
     Repeats,
     SourceFilter,
     environments,
+    how_often,
+    require_virtual_gpu,
     solutions,
 )
 from tfdet_common.defaults import RUN_DEFAULTS
@@ -53,7 +57,8 @@ _NOT_FOR_MANIFESTS = ("cluster", "folder", "resume", "engine", "container_runtim
                       "build_environments", "poll_interval", "out")  # fmt: skip
 _MANIFESTS_ONLY = ("registry", "volume_claim", "queue")
 _NEW_FLEET_ONLY = ("cluster", "device", "gpu", "source", "solution", "engine", "container_runtime", "task_minutes",
-                   "max_parallel", "sbatch_option", "build_environments", "repeats", "processes", "memory")  # fmt: skip
+                   "max_parallel", "sbatch_option", "build_environments", "repeats", "processes", "memory",
+                   "prove", "code")  # fmt: skip
 
 
 def run(
@@ -100,6 +105,8 @@ def run(
     repeats: Repeats = RUN_DEFAULTS.repeats,
     processes: Processes = RUN_DEFAULTS.processes,
     memory: MemoryLimit = RUN_DEFAULTS.mebibytes,
+    prove: Prove = False,
+    code: Code = None,
     poll_interval: Annotated[
         float | None, typer.Option(min=0.1, help="poll interval in seconds; default: local 0.5, slurm 10")
     ] = None,
@@ -149,8 +156,11 @@ def run(
         made.cancel(False)
     else:
         _reject_empty_values({"gpu": [gpu], "solution": solution or []})
+        require_virtual_gpu(device, prove, code)
+        repeats, processes = how_often(context, prove, repeats, processes)
         options = FleetOptions(device=device, solutions=solution or [], repeats=repeats, processes=processes,
-                               memory=memory, engine=container_runtime or engine, gpu=gpu)  # fmt: skip
+                               memory=memory, proves=prove, code=code, engine=container_runtime or engine,
+                               gpu=gpu)  # fmt: skip
         found = _plan_tasks(env or [], source or [], options, 60 * task_minutes)
         if print_manifests:
             from tfdet.fleet.kubernetes import manifests

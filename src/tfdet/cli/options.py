@@ -82,5 +82,37 @@ MemoryLimit = Annotated[int, typer.Option(metavar="MIB", min=64, help="memory li
 RecordsFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="write the records to FILE instead of the evidence store")
 ]
+Prove = Annotated[
+    bool,
+    typer.Option(
+        "--prove",
+        help="prove on the virtual GPU that no order of execution gives other bytes; default then: one repeat, one "
+        "process",
+    ),
+]
+Code = Annotated[
+    Literal["ptx", "sass"] | None,
+    typer.Option(
+        help="with --device vgpu: the code that runs where a build has both PTX and machine code; default: ptx"
+    ),
+]
 Device = Literal["gpu", "cpu", "vgpu"]
 Build = Literal["gpu", "cpu"]
+
+
+def require_virtual_gpu(device: str, prove: bool, code: str | None) -> None:
+    """Raise UsageError where --prove or --code was given for another device."""
+    if prove and device != "vgpu":
+        raise UsageError(f"--prove: the device {device} cannot prove anything", "Add --device vgpu.")
+    if code and device != "vgpu":
+        raise UsageError(f"--code: the device {device} has no choice of code", "Add --device vgpu.")
+
+
+def how_often(context: typer.Context, prove: bool, repeats: int, processes: int) -> tuple[int, int]:
+    """(repeats, processes): of each one suffices for a proof, unless the caller asks for more."""
+
+    def number(name: str, given: int) -> int:
+        source = context.get_parameter_source(name)
+        return 1 if prove and source is not None and source.name == "DEFAULT" else given
+
+    return number("repeats", repeats), number("processes", processes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,15 +13,19 @@ from tfdet.base.errors import InterruptedRunError, RunFailedError, TfdetError, U
 from tfdet.base.paths import Project
 from tfdet.cli.app import load_project, report_added
 from tfdet.cli.options import (
+    Code,
     Device,
     Engine,
     Environments,
     Json,
     MemoryLimit,
     Processes,
+    Prove,
     RecordsFile,
     Repeats,
     SourceFilter,
+    how_often,
+    require_virtual_gpu,
     solutions,
 )
 from tfdet_common.defaults import RUN_DEFAULTS
@@ -63,20 +67,8 @@ def run(
     ] = RUN_DEFAULTS.seconds,
     memory: MemoryLimit = RUN_DEFAULTS.mebibytes,
     out: RecordsFile = None,
-    prove: Annotated[
-        bool,
-        typer.Option(
-            "--prove",
-            help="prove on the virtual GPU that no order of execution gives other bytes; default then: one repeat, one "
-            "process",
-        ),
-    ] = False,
-    code: Annotated[
-        Literal["ptx", "sass"] | None,
-        typer.Option(
-            help="with --device vgpu: the code that runs where a build has both PTX and machine code; default: ptx"
-        ),
-    ] = None,
+    prove: Prove = False,
+    code: Code = None,
     table: Annotated[bool, typer.Option("--table", help="print a row for each cell, however many there are")] = False,
     as_json: Json = False,
 ) -> None:
@@ -86,14 +78,11 @@ def run(
 
     if math.isnan(timeout):  # no range's bound stops it
         raise UsageError("--timeout nan: not a number of seconds", f"Pass seconds, at most {MAX_TIMEOUT:.0f}.")
-    if prove and device != "vgpu":
-        raise UsageError(f"--prove: the device {device or 'gpu'} cannot prove anything", "Add --device vgpu.")
-    if code and device != "vgpu":
-        raise UsageError(f"--code: the device {device or 'gpu'} has no choice of code", "Add --device vgpu.")
+    require_virtual_gpu(device or "gpu", prove, code)
     project, matrix = load_project()
     for key in env:
         matrix.environment(key)
-    repeats, processes = _how_often(context, prove, repeats, processes)
+    repeats, processes = how_often(context, prove, repeats, processes)
     selection = Selection(
         device=device or "gpu", sources=tuple(source or ()), solutions=tuple(solution or ()), cases=tuple(case or ()),
         repeats=repeats, processes=processes, timeout=timeout, memory=memory, proves=prove, code=code,
@@ -120,16 +109,6 @@ def run(
         if result.added:
             report_added(result.added)
     raise typer.Exit(worst_exit_code(codes))
-
-
-def _how_often(context: typer.Context, prove: bool, repeats: int, processes: int) -> tuple[int, int]:
-    """(repeats, processes): of each one suffices for a proof, unless the caller asks for more."""
-
-    def number(name: str, given: int) -> int:
-        source = context.get_parameter_source(name)
-        return 1 if prove and source is not None and source.name == "DEFAULT" else given
-
-    return number("repeats", repeats), number("processes", processes)
 
 
 def _show_run(project: Project, records: list[Record], out: Path | None, whole_table: bool) -> None:

@@ -28,6 +28,8 @@ class FleetOptions(StrictModel):
     processes: int = RUN_DEFAULTS.processes
     timeout: float = RUN_DEFAULTS.seconds
     memory: int = RUN_DEFAULTS.mebibytes
+    proves: bool = False
+    code: Text | None = None
     engine: Text | None = Field(default=None, description="absent: the environment's own")
     gpu: Text | None = Field(default=None, description="the type of GPU that is asked for, as the cluster calls it")
 
@@ -35,6 +37,7 @@ class FleetOptions(StrictModel):
         return Selection(
             device=self.device, sources=tuple(sources), solutions=tuple(self.solutions), repeats=self.repeats,
             processes=self.processes, timeout=self.timeout, memory=self.memory, resume_from_any_machine=True,
+            proves=self.proves, code=self.code,
         )  # fmt: skip
 
     @property

@@ -45,7 +45,7 @@ def test_the_guide_is_followed_word_by_word(copy: Project, tf_python: Callable[[
 def test_its_tables_name_options_that_there_are_with_their_defaults() -> None:
     told = dict(re.findall(r"^\| `--([a-z-]+) ?([^`]*)`", GUIDE, re.M))
     assert set(told) == {"gpu", "container-runtime", "sbatch-option", "build-environments", "max-parallel",
-                         "task-minutes", "memory", "poll-interval"}  # fmt: skip
+                         "task-minutes", "memory", "poll-interval", "prove"}  # fmt: skip
     defaults = command.run.__defaults__
     assert defaults is not None and float(told["task-minutes"]) in defaults and int(told["memory"]) in defaults
     assert f"asks for {tasks.SUITE_OVERHEAD_MEBIBYTES // 1024} GiB more" in GUIDE

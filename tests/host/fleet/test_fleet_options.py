@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import kubernetes_validate
@@ -64,6 +65,9 @@ def test_what_a_cluster_takes_is_written(given: dict[str, Any]) -> None:
         (["--queue", "gpus"], "--queue"),
         (["--volume-claim", "records"], "--volume-claim"),
         (["--resume", "--repeats", "3"], "--repeats"),
+        (["--resume", "--prove"], "--prove"),
+        (["--prove"], "--prove"),
+        (["--code", "sass"], "--code"),
         (["--gpu", ""], "--gpu"),
         (["--solution", ""], "--solution"),
     ],
@@ -74,3 +78,13 @@ def test_an_option_that_would_be_passed_over_is_refused(checkout: Project, words
     done = tfdet(checkout, "fleet", "run", *given, *nowhere, *words)
     assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
     assert f"tfdet: {option}" in done.stderr, done.stderr
+
+
+def test_a_proof_is_what_each_task_asks_for(checkout: Project) -> None:
+    words = ["tf2.0", "--device", "vgpu", "--source", "bincount", "--prove", "--code", "ptx"]
+    done = tfdet(checkout, "fleet", "run", *words, "--print-manifests", "kubernetes", "--repeats", "3")
+    assert done.returncode == 0, done.stderr
+    (tasks,) = (item["data"] for item in json.loads(done.stdout)["items"] if item["kind"] == "ConfigMap")
+    asked = next(iter(tasks.values())).split()
+    assert "--prove" in asked and asked[asked.index("--code") + 1] == "ptx"
+    assert [asked[asked.index(name) + 1] for name in ("--repeats", "--processes")] == ["3", "1"]
