@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -68,15 +68,15 @@ class CellCache:
         return found
 
     def put(self, key: str, cells: Mapping[CellKey, InferredCell]) -> None:
-        """Nothing is kept where nothing can be written."""
+        """Nothing is kept where nothing can be written.  What a killed process leaves goes with the oldest."""
+        part = self.folder / f"{key}.{os.getpid()}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=".cells-") as making:
-                whole = Path(making, key)
-                whole.write_bytes(_encode(list(cells.items())))
-                whole.replace(self.folder / key)
+            part.write_bytes(_encode(list(cells.items())))
+            part.replace(self.folder / key)
         except OSError:
-            return
+            with suppress(OSError):
+                part.unlink()
 
     def trim(self, most: int = MOST_BYTES) -> None:
         """Remove what was not used for longest, until no more than `most` bytes lie there."""
@@ -111,11 +111,11 @@ def _rule_files(project: Project) -> Iterator[tuple[str, Path]]:
     for package in _CODE:
         spec = find_spec(package)
         assert spec is not None and spec.origin is not None  # it runs here
-        yield from _named(package, Path(spec.origin).parent)
+        yield from _named(package, Path(spec.origin).parent, "*.py")  # the records of an installed tfdet lie there, too
 
 
-def _named(name: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    files = walked(folder) if is_folder(folder) else [folder]
+def _named(name: str, folder: Path, pattern: str = "*") -> Iterator[tuple[str, Path]]:
+    files = walked(folder, pattern) if is_folder(folder) else [folder]
     for path in files:
         if "__pycache__" not in path.parts and path.is_file():
             yield f"{name} {path.relative_to(folder).as_posix()}", path
