@@ -38,14 +38,14 @@ def _copy_packages(folder: Path, content: dict[str, bytes]) -> None:
 
 
 def _files() -> Iterator[tuple[str, Path]]:
-    folders = [Path(__file__).parents[1] / "data" / "runtime" / "unbundle", *map(_folder, PACKAGES)]
+    folders = [Path(__file__).parents[1] / "data" / "runtime" / "unbundle", *map(package_folder, PACKAGES)]
     for folder in folders:
         for path in folder.rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path.relative_to(folder.parent).as_posix(), path
 
 
-def _folder(package: str) -> Path:
+def package_folder(package: str) -> Path:
     spec = find_spec(package)
     assert spec is not None and spec.origin is not None  # tfdet brings them, or depends on them
     return Path(spec.origin).parent

@@ -161,6 +161,7 @@ class AttestationStore:
         yield from (("", line) for line in self.extra_envelopes)
 
     def has_envelopes(self, device: str, environment: str) -> bool:
+        """Did anybody sign records of this place, believed or not?"""
         return next(self._lines(device, environment), None) is not None
 
     def verify(self, line: str) -> list[Attestation]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from signers import H100, Signer, write_bundle
+from signers import H100, Signer, tfdet, write_bundle
 from site_builder import small_project
 
 from tfdet.base.errors import DataError
@@ -63,6 +63,14 @@ def test_it_is_taken_but_where_every_record_is_to_be_read(project: Project, fold
     assert is_forged(project)
     assert not is_forged(project, cached=False)
     assert not is_forged(project, unsigned=True)
+
+
+def test_tables_are_checked_by_the_records_alone(copy: Project, folder: Path) -> None:
+    load_status(copy)
+    forge(folder)
+    assert is_forged(copy)
+    done = tfdet(copy, "status", "--check")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

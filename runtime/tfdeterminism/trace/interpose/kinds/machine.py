@@ -23,7 +23,13 @@ class Machine(Kind):
     def open(self):
         self._replace(os, "uname", _renamed)
         self._replace(os, "getlogin", _other)
-        self._replace_variables(type(os.environ))
+        self.replace(
+            type(os.environ),
+            "__getitem__",
+            None,
+            unless=self._is_other_variable,
+            varied=lambda seed, original, variables, name: _other_name(seed, original(variables, name)),
+        )
         self.interposer.imports.add(
             {
                 "socket": lambda module: [self._replace(module, name, _other) for name in ("gethostname", "getfqdn")],
@@ -50,24 +56,17 @@ class Machine(Kind):
                 varied=lambda seed, original, *args: change(seed, original(*args)),
             )
 
-    def _replace_variables(self, environ):
-        """environ: the class of os.environ. A variable that is not set stays so."""
-        original = environ.__getitem__
-
-        def get(variables, name):
-            found = original(variables, name)
-            if name not in _VARIABLES or not self.interposer.is_called_by_user(_FRAMES):
-                return found
-            if self.seed is not None:
-                found = str(int(found) + self.seed) if found.isdigit() else _other(self.seed, found)
-            self.note(self.interposer.place(), name, found)
-            return found
-
-        environ.__getitem__ = get
+    def _is_other_variable(self, variables, name):
+        return name not in _VARIABLES or not self.interposer.is_called_by_user(_FRAMES)
 
 
 def _other(seed, name):
     return "{}-{}".format(name, seed)
+
+
+def _other_name(seed, name):
+    """The number of a job stays a number."""
+    return str(int(name) + seed) if name.isdigit() else _other(seed, name)
 
 
 def _renamed(seed, system):
