@@ -18,10 +18,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from tfdet.audit.wheels import Wheel, sha256
+from tfdet.audit.wheels import Wheel
 from tfdet.base import console
 from tfdet.base.errors import DataError, RunFailedError, TfdetError, UsageError
 from tfdet.base.paths import Project, cache_dir
+from tfdet.base.untrusted import sha256
 from tfdet.matrix.models import Environment
 
 # pip takes a wheel of any of these, newest first; the scanner reads libraries of x86-64 Linux only.

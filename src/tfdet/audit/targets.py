@@ -17,6 +17,7 @@ from tfdet.base.nearest import nearest
 from tfdet.base.paths import Project
 from tfdet.base.sanitize import escape_hidden
 from tfdet.base.untrusted import resolve as resolve_links
+from tfdet.base.untrusted import sha256
 from tfdet.matrix.load import Matrix
 
 
@@ -92,7 +93,7 @@ def _resolve(project: Project, matrix: Matrix, argument: str) -> Target:
         return _from_wheel(argument, package_index.any_wheel(package_index.requirement(argument)), None)
     if path.is_dir():
         return _from_folder(path)
-    return _from_wheel(argument, Wheel(path, wheels.sha256(path)), None)
+    return _from_wheel(argument, Wheel(path, sha256(path)), None)
 
 
 def _is_requirement(argument: str) -> bool:

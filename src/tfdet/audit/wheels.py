@@ -6,7 +6,6 @@ They are kept in the cache, under the wheel's own name and checksum; nothing hal
 from __future__ import annotations
 
 import errno
-import hashlib
 import lzma
 import os
 import re
@@ -28,7 +27,7 @@ from tfdet.base import console
 from tfdet.base.errors import DataError, RunFailedError
 from tfdet.base.files import add_path_to_errors
 from tfdet.base.paths import cache_dir
-from tfdet.base.untrusted import open_file, unreadable
+from tfdet.base.untrusted import unreadable
 
 _LIBRARY = re.compile(r"\.so(\.\d+)*$")
 _DATA = re.compile(r"^[^/]+\.data/(purelib|platlib)/")  # where old wheels keep what is installed
@@ -53,11 +52,6 @@ class Unpacked:
 
     libraries: dict[str, Path] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
-
-
-def sha256(path: Path) -> str:
-    with open_file(path) as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()
 
 
 def unpack(wheel: Wheel) -> Unpacked:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-ENOUGH_BYTES: Final = 8 << 20  # of records: to read as many takes longer than to start processes
+ENOUGH_BYTES: Final = 8 << 20
+
+
+def pays_to_read(paths: Iterable[Path]) -> bool:
+    """Whether it takes longer to read these files of records than to start processes."""
+    return sum(path.stat().st_size for path in paths) >= ENOUGH_BYTES
+
 
 _worker_state: list[Callable[[Any], Any]] = []  # of a process of the pool: given once, not with each item
 

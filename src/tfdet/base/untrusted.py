@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import stat
@@ -42,6 +43,12 @@ def read_bytes(path: Path, advice: str = "", limit: int = MAX_BYTES) -> bytes:
     if len(content) > limit:
         raise DataError(f"{path}: larger than {limit >> 20} MiB", advice)
     return content
+
+
+def sha256(path: Path) -> str:
+    """In hex, of a file of any size."""
+    with open_file(path) as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
 
 
 def read_text(path: Path, advice: str = "", limit: int = MAX_BYTES) -> str:

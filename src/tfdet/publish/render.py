@@ -14,7 +14,7 @@ from pathlib import Path
 from tfdet.base.errors import EXIT_CODES, DataError, ExitCode, TfdetError
 from tfdet.base.files import write_atomic
 from tfdet.base.folders import is_there, listed, walked
-from tfdet.base.parallel import ENOUGH_BYTES, parallel_map
+from tfdet.base.parallel import parallel_map, pays_to_read
 from tfdet.base.paths import Project
 from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
@@ -92,8 +92,7 @@ def _check_all_records(project: Project, status: Status) -> None:
     store = EvidenceStore.open(project, rules)
     files = store.files()
     read = partial(store.find_faults_of, find_faults=rules.faults_of_new)
-    size = sum(path.stat().st_size for path in files)
-    faults = [fault for some in parallel_map(read, files, enough=size >= ENOUGH_BYTES) for fault in some]
+    faults = [fault for some in parallel_map(read, files, enough=pays_to_read(files)) for fault in some]
     if faults:
         raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or mend the matrix.")
     if forged := AttestationStore.open(project, status.matrix).find_faults():

@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from tfdet.base.errors import UsageError
 from tfdet.base.folder_swap import replace_folder
 from tfdet.base.folders import is_there
-from tfdet.base.parallel import ENOUGH_BYTES, parallel_map
+from tfdet.base.parallel import parallel_map, pays_to_read
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve
 from tfdet.publish.render import provenance
@@ -81,15 +82,13 @@ class _Evidence:
 
     by_environment: dict[str, list[Path]]
     hashes: dict[str, set[str]]
-    bytes: int
 
     @classmethod
     def of(cls, project: Project, facts: SiteFacts) -> _Evidence:
         found: dict[str, list[Path]] = {key: [] for key in facts.matrix.environments}
         for path in EvidenceStore.open(project).files():
             found.get(path.stem, []).append(path)
-        size = sum(path.stat().st_size for paths in found.values() for path in paths)
-        return cls(found, current_hashes(project), size)
+        return cls(found, current_hashes(project))
 
     def newest(self) -> str:
         """The last day that a record tells of."""
@@ -113,7 +112,8 @@ def _write(facts: SiteFacts, evidence: _Evidence, writer: Writer) -> list[Verdic
     work = _Work(facts, evidence, writer)
     keys = list(facts.matrix.environments)
     _ = facts.by_page, facts.costs  # made once, before processes part
-    done = list(parallel_map(work.environment, keys, enough=evidence.bytes >= ENOUGH_BYTES))
+    enough = pays_to_read(chain.from_iterable(evidence.by_environment.values()))
+    done = list(parallel_map(work.environment, keys, enough=enough))
     changes = sort_changes(change for changed, _ in done for change in changed)
     apart = plots_page.UlpHistogram.merge([found for _, found in done])
     for page in _pages(facts, changes, apart):

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +20,8 @@ import msgspec
 from tfdet.base.errors import TfdetError
 from tfdet.base.folders import is_folder, listed, walked
 from tfdet.base.paths import Project, cache_dir
-from tfdet.base.untrusted import open_file
+from tfdet.base.runtime_folder import package_folder
+from tfdet.base.untrusted import sha256
 from tfdet.verdicts.infer import CellKey, InferredCell
 
 MOST_BYTES: Final = 64 << 20  # of all that is kept
@@ -44,7 +44,7 @@ class CellCache:
         """unsigned: whether records count that nobody signed.  None where the rules cannot be read."""
         rules = [("", f"{sys.version} {msgspec.__version__} {unsigned}")]
         try:
-            rules += ((name, _digest_of_file(path)) for name, path in sorted(_rule_files(project)))
+            rules += ((name, sha256(path)) for name, path in sorted(_rule_files(project)))
             return cls(cache_dir() / "cells", _digest(rules))
         except (TfdetError, OSError, RuntimeError):
             return None
@@ -52,9 +52,7 @@ class CellCache:
     def key(self, files: Iterable[Path]) -> str | None:
         """A digest for the cells that these files of records give; None where one cannot be read."""
         try:
-            return _digest(
-                [("", self.rules), *((f"{path.parent.name} {path.name}", _digest_of_file(path)) for path in files)]
-            )
+            return _digest([("", self.rules), *((f"{path.parent.name} {path.name}", sha256(path)) for path in files)])
         except (TfdetError, OSError):
             return None
 
@@ -96,11 +94,6 @@ def _digest(parts: Iterable[tuple[str, str]]) -> str:
     return hashlib.sha256("".join(f"{len(one)} {one} " for part in parts for one in part).encode()).hexdigest()
 
 
-def _digest_of_file(path: Path) -> str:
-    with open_file(path) as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
-
-
 def _rule_files(project: Project) -> Iterator[tuple[str, Path]]:
     """(a name that does not tell where the checkout lies, path) of the matrix, the suite, the keys and the code."""
     for folder in [project.suite(""), project.user_keys, *listed(project.matrix)]:
@@ -109,9 +102,7 @@ def _rule_files(project: Project) -> Iterator[tuple[str, Path]]:
         yield from _named(folder.name, folder)
     yield from (("earlier", path) for path in listed(project.evidence, "*.json"))
     for package in _CODE:
-        spec = find_spec(package)
-        assert spec is not None and spec.origin is not None  # it runs here
-        yield from _named(package, Path(spec.origin).parent, "*.py")  # the records of an installed tfdet lie there, too
+        yield from _named(package, package_folder(package), "*.py")  # the records of an installed tfdet lie there, too
 
 
 def _named(name: str, folder: Path, pattern: str = "*") -> Iterator[tuple[str, Path]]:

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from tfdet.base.parallel import ENOUGH_BYTES, parallel_map
+from tfdet.base.parallel import parallel_map, pays_to_read
 from tfdet.base.paths import Project
 from tfdet.matrix.devices import DeviceRegistry
 from tfdet.matrix.keys import Keyring
@@ -94,8 +94,8 @@ def _cells_of(
             missing.append((key, partition))
         else:
             cells |= known
-    size = sum(path.stat().st_size for _, (paths, _) in missing for path in paths)
-    found = parallel_map(judge, [partition for _, partition in missing], enough=size >= ENOUGH_BYTES)
+    enough = pays_to_read(path for _, (paths, _) in missing for path in paths)
+    found = parallel_map(judge, [partition for _, partition in missing], enough=enough)
     for (key, _), part in zip(missing, found, strict=True):
         cells |= part
         if cache and key:

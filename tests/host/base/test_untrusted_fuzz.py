@@ -21,6 +21,7 @@ from synthetic import write_trace
 from test_trust_keyless import BUNDLE, keyring
 
 from tfdet.audit import wheels
+from tfdet.base import untrusted
 from tfdet.base.errors import DataError, TfdetError
 from tfdet.base.paths import Project
 from tfdet.engines import locate
@@ -220,7 +221,7 @@ def test_a_wheel(folder: Path, data: st.DataObject) -> None:
             archive.writestr(name, b"content " * 20)
     path.write_bytes(data.draw(damaged(content.getvalue())))
     try:
-        wheels.unpack(wheels.Wheel(path, wheels.sha256(path)))
+        wheels.unpack(wheels.Wheel(path, untrusted.sha256(path)))
     except TfdetError as error:
         assert str(path) in error.cause
 

@@ -23,11 +23,11 @@ from records import make_record
 from signers import H100
 from site_builder import ENVIRONMENTS, OPS, Read, pages, small_project
 
+from tfdet.base import parallel
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
 from tfdet.publish import batch_invariance
 from tfdet.publish.op_comparison import compare_ops
-from tfdet.site import build as site_build
 from tfdet.site import environments, wording
 from tfdet.site import page as site_page
 from tfdet.site.build import build
@@ -194,7 +194,7 @@ def test_the_same_data_give_the_same_bytes(small: Project, site: Path, tmp_path:
 def test_several_processes_make_the_same_site(
     small: Project, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site_build, "ENOUGH_BYTES", 0)
+    monkeypatch.setattr(parallel, "ENOUGH_BYTES", 0)
     again = build(small, tmp_path / "again").folder
     names = [path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()]
     _, other, lost = filecmp.cmpfiles(site, again, names, shallow=False)
