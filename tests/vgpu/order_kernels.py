@@ -1,9 +1,11 @@
-"""Is what VGPU_CHECK=order proves true?  python tests/vgpu/order_kernels.py COUNT [SEED [sass]]
+"""Is what VGPU_CHECK=order proves true?  python tests/vgpu/order_kernels.py COUNT [SEED [sass|card]]
 
 Small random kernels, whose interleavings are all walked through.  The virtual GPU runs each in several schedules, and
 says whether it is proved.  Counted are kernels that leave one result (independent) and others (differs).
 The exit code is 1 where one is proved and differs, or where the device leaves what no interleaving leaves.
 sass: as machine code, which ptxas makes of them.
+card: on the card whose library VGPU_LIBRARY names (libcuda.so.1). It proves nothing; a kernel runs 20 times, and leaves
+what some interleaving leaves.
 """
 
 import collections
@@ -294,18 +296,24 @@ class Runner:
         return draft.text()
 
     def run(self, draft):
-        """For each schedule: what the kernel left, and whether the launch was proved."""
         result, module = self.device.load(self.image(draft))
         result, function = self.device.function(module) if result == 0 else (result, None)
         assert result == 0, f"CUDA's error {result} for {draft.text()}"
-        made = [self.launch(draft, function, schedule) for schedule in SCHEDULES]
+        made = self.launches(draft, function)
         self.device.cuda.cuModuleUnload(module)
-        verdicts = [line["order"]["proved"] for line in map(json.loads, self.report) if "kernel" in line]
-        return list(zip(made, verdicts, strict=True))
+        return made
 
-    def launch(self, draft, function, schedule):
+    def launches(self, draft, function):
+        """For each schedule: its name, what the kernel left, and whether the launch was proved."""
+        made = []
+        for schedule in SCHEDULES:
+            assert self.device.cuda.vgpu_set_schedule(schedule.encode()) == 0
+            made.append(self.launch(draft, function))
+        verdicts = [line["order"]["proved"] for line in map(json.loads, self.report) if "kernel" in line]
+        return list(zip(SCHEDULES, made, verdicts, strict=True))
+
+    def launch(self, draft, function):
         cuda, kernel = self.device.cuda, draft.kernel
-        assert cuda.vgpu_set_schedule(schedule.encode()) == 0
         size = 8 * draft.grid * draft.block * kernel.registers
         memory, out = self.device.allocate(GLOBAL), self.device.allocate(size)
         cuda.cuMemcpyHtoD_v2(memory, kernel.initial, ctypes.c_size_t(len(kernel.initial)))
@@ -333,6 +341,14 @@ class MachineRunner(Runner):
         return code.read_bytes()
 
 
+class CardRunner(Runner):
+    def __init__(self):
+        self.device = Device(build())
+
+    def launches(self, draft, function):
+        return [(f"run {k}", self.launch(draft, function), False) for k in range(20)]
+
+
 def is_among(result, ends):
     memory, kept = result
     return result in ends or any(
@@ -350,21 +366,24 @@ def judge(runner, draft, tally):
         tally["left out"] += 1
         return None
     made = runner.run(draft)
-    independent, proved = len(ends) == 1, made[0][1]
+    independent, proved = len(ends) == 1, made[0][2]
     tally["kernels"] += 1
     tally[f"{'' if proved else 'not '}proved, {'independent' if independent else 'differs'}"] += 1
-    if not independent and any(verdict for _, verdict in made):
+    if len({result for _, result, _ in made}) > 1:
+        tally["seen to differ"] += 1
+    if not independent and any(verdict for _, _, verdict in made):
         return f"proved, and leaves {len(ends) or 'undefined'} results"
-    for schedule, (result, _) in zip(SCHEDULES, made, strict=True):
+    for name, result, _ in made:
         if ends and not is_among(result, ends):
-            return f"no interleaving leaves what {schedule} leaves: {result}, but {ends}"
+            return f"no interleaving leaves what {name} leaves: {result}, but {ends}"
     return None
 
 
 def main():
     count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    make, run = (MachineDraft, MachineRunner) if sys.argv[3:] == ["sass"] else (Draft, Runner)
-    runner, tally, wrong = run(), collections.Counter(kernels=0), 0
+    make = MachineDraft if sys.argv[3:] == ["sass"] else Draft
+    runner = {"sass": MachineRunner, "card": CardRunner}.get("".join(sys.argv[3:]), Runner)()
+    tally, wrong = collections.Counter(kernels=0), 0
     number = 0
     while tally["kernels"] < count:
         number += 1

@@ -35,6 +35,17 @@ def test_what_is_proved_is_independent(seed):
     assert tally["not proved, differs"] > KERNELS // 4, tally
 
 
+def test_what_a_card_leaves_is_what_some_interleaving_leaves():
+    """The device stands in for the card: as it is, each kernel runs in one schedule alone."""
+    command = [sys.executable, order_kernels.__file__, "60", "7", "card"]
+    environment = {**os.environ, "VGPU_LIBRARY": build()}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    tally = json.loads(done.stdout.splitlines()[-1])
+    assert tally["kernels"] == 60
+    assert "proved, independent" not in tally
+
+
 ADD = Access("add", "u32", "global", 0, False, Operand("constant", 1), 0, "", None, None)
 LOAD = ADD._replace(what="ld", target=0)
 STORE = ADD._replace(what="st", operand=Operand("register", 0))
