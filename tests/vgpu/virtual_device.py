@@ -140,12 +140,12 @@ class Device:
         made = arrays[len(operands) :]
         return made[0] if len(out) == 1 else made
 
-    def run_in_child(self, text, arrays, schedule="serial", limit=10**7, **how):
+    def run_in_child(self, text, arrays, schedule="serial", limit=10**7, variables=(), **how):
         """The same as `run` in a child process, as a fault ends a CUDA context and a process has one schedule.
 
-        Returns (CUDA's result, arrays, standard error).
+        variables: more of its environment.  Returns (CUDA's result, arrays, standard error).
         """
-        environment = {**os.environ, "VGPU_SCHEDULE": schedule, "VGPU_MAX_INSTRUCTIONS": str(limit)}
+        environment = {**os.environ, "VGPU_SCHEDULE": schedule, "VGPU_MAX_INSTRUCTIONS": str(limit), **dict(variables)}
         wanted = pickle.dumps((self.library, text, arrays, how))
         done = subprocess.run(
             [sys.executable, __file__], input=wanted, capture_output=True, env=environment, timeout=120

@@ -52,6 +52,7 @@ Block::Block(const Launch& launch, Schedule& schedule, const DeviceMemory& memor
   context_.deferred = deferred_atomics;
   context_.observer = launch.observer;
   context_.threads = launch.threads();
+  context_.compute_capability = launch.compute_capability;
   for (uint32_t k = 0; k < warps_.size(); k++) {
     warps_[k].number = k;
     warps_[k].special_registers.resize(kSpecialBytes);

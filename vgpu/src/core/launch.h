@@ -16,6 +16,7 @@ struct Launch {
   uint32_t dynamic_shared = 0;       // bytes
   std::vector<uint8_t> parameters;   // as the kernel's declaration lays them out
   uint32_t multiprocessors = 1;
+  int compute_capability = 80;     // 80 for 8.0
   uint32_t max_call_depth = 1024;  // calls within calls; memory may end before, see memory_reservation.h
   uint64_t max_instructions = 0;    // of all lanes together; 0: no limit
   uint64_t index = 0;               // since the schedule was set

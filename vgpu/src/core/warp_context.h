@@ -71,6 +71,7 @@ struct WarpContext {
   Observer* observer = nullptr;  // in most runs none
   const Convergence* convergence = nullptr;  // of an instruction set that runs in lockstep
   uint32_t block = 0, warp = 0, threads = 0;  // whose lanes these are; threads of a block
+  int compute_capability = 80;  // of the device: 80 for 8.0
   uint64_t clock = 0;
   uint64_t atomics = 0;
   bool observed_change = false;  // a register got another value from memory that others write

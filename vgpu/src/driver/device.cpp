@@ -227,6 +227,7 @@ CudaResult Device::prepare(Launch& launch, Kernel& kernel, const Configuration& 
     launch.max_call_depth = static_cast<uint32_t>(stack_bytes_);  // on a card a call takes more than a byte
     launch.index = launches_since_schedule_++;
     launch.multiprocessors = static_cast<uint32_t>(attribute(kMultiprocessors));
+    launch.compute_capability = capability_;
     launch.heap = &heap_, launch.textures = &textures_;
     if (how.cooperative) launch.grid_workspace = reinterpret_cast<uint64_t>(grid_workspace());
     launch.observer = observers_.empty() ? nullptr : &observers_;

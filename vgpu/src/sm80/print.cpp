@@ -182,7 +182,7 @@ std::string print_operand(const Decoded& d, const Operand& operand) {
   const uint32_t value = operand.width && operand.width <= 32 ? d.bits(operand.at, operand.width) : 0;
   switch (operand.kind) {
     case OperandKind::Slot: return print_source(d, operand);
-    case OperandKind::Register: return print_register(value);
+    case OperandKind::Register: return print_register(value) + operand.text;
     case OperandKind::UniformRegister: return print_uniform(value);
     case OperandKind::Written: return print_predicate(value, operand.uniform);
     case OperandKind::Read: return print_read_predicate(d, operand);

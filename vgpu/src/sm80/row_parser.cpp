@@ -107,6 +107,7 @@ void parse_located(const std::string& name, const std::string& place, Operand& o
   one.at = field.at, one.width = found->second.width ? found->second.width : field.width;
   known.set(one.at, one.width);
   if (name == "Pu") one.text = name, known.set(one.at - 1, 1);
+  if (name == "R" && place.find('.') != std::string::npos) one.text = place.substr(place.find('.'));
 }
 
 void parse_letter(const std::string& text, uint32_t opcode, Operand& one, Encoding& known) {

@@ -9,7 +9,7 @@
 //   modifiers  bit{NAME}: spelt where the bit is set; bit:width{NAME|-|!|...}: by its value, - spells nothing, ! is refused;
 //              several fields, the lowest first, are joined by +; {NAME} is always spelt.
 //   operands   see OperandKind and the letters beside it; [bit] or [!bit] before one: there only where the bit is (not) set;
-//              ? behind a predicate: not spelt where it is PT.
+//              ? behind a predicate: not spelt where it is PT; .WORD behind a register's bit: spelt behind it.
 //   fixed      bit:width=value
 #pragma once
 #include <string>
@@ -41,7 +41,7 @@ struct Modifier {
 enum class OperandKind : uint8_t {
   Slot,          // a, b, c; w: what bits 32 to 63 hold.  With .neg, .real (|x| and -x), .not, .carry (-x, or ~x with .X),
                  // .half (of two halves) or .part (a byte or a half of the register)
-  Register,         // R@bit; Rd: the one that is written, whose slot is d
+  Register,         // R@bit, R@bit.WORD; Rd: the one that is written, whose slot is d
   UniformRegister,  // UR@bit; URd
   Written,       // Pd@bit, UPd@bit: a predicate that is written
   Read,  // Ps@bit, UPs@bit: one that is read, which the bit behind it negates; Pu@bit: uniform with the bit before it

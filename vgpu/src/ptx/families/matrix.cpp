@@ -1,94 +1,35 @@
 // mma: a product of matrices whose elements lie spread over the registers of a warp's lanes, added to a third matrix.
-//
-// PTX leaves the order of the sum open, and how it is rounded on the way: here it is one sum in double, the third matrix'
-// element first, rounded once.
-#include <algorithm>
-
-#include "arithmetic/float.h"
-#include "arithmetic/half.h"
+#include "arithmetic/matrix_fragments.h"
 #include "families.h"
 #include "types.h"
 
 namespace vgpu {
 namespace {
 
-constexpr uint32_t kRows = 16, kColumns = 8;
-
-// How many elements a register of 32 bits holds, and which number the k-th is.
-struct Tf32 {  // the 13 bits that it does not have are left out
-  static constexpr uint32_t kCount = 1;
-  static double of(uint32_t word, uint32_t) { return bit_cast<float>(word & ~0x1fffu); }
-};
-struct Half {
-  static constexpr uint32_t kCount = 2;
-  static double of(uint32_t word, uint32_t k) { return half_to_float(static_cast<uint16_t>(word >> (16 * k))); }
-};
-struct Bfloat {
-  static constexpr uint32_t kCount = 2;
-  static double of(uint32_t word, uint32_t k) { return bfloat16_to_float(static_cast<uint16_t>(word >> (16 * k))); }
-};
-template <class T> struct Byte {
-  static constexpr uint32_t kCount = 4;
-  static double of(uint32_t word, uint32_t k) { return static_cast<T>(word >> (8 * k)); }
-};
-
-// Element k of row (of A) or column (of B) `line`: four lanes share a line.  A has a register for each half of its rows.
-template <class E> double element(const uint32_t* registers, uint32_t line, uint32_t k, uint32_t halves) {
-  const uint32_t block = k / (4 * E::kCount), lane = line % 8 * 4 + k / E::kCount % 4;
-  return E::of(registers[(halves * block + line / 8) * kWarpSize + lane], k % E::kCount);
-}
-
-// Accumulators: four registers, or two of two halves each.
-struct Single {
-  static double load(const uint32_t* c, uint32_t row, uint32_t column) { return bit_cast<float>(c[place(row, column)]); }
-  static void store(uint32_t* d, uint32_t row, uint32_t column, double sum) {
-    d[place(row, column)] = bit_cast<uint32_t>(canonicalize_nan(static_cast<float>(sum)));
-  }
-  static uint32_t place(uint32_t row, uint32_t column) {
-    return (row / 8 * 2 + column % 2) * kWarpSize + row % 8 * 4 + column / 2;
-  }
-};
-template <bool kHeld> struct Integer {  // sums of products of bytes are exact in double
-  static double load(const uint32_t* c, uint32_t row, uint32_t column) {
-    return static_cast<int32_t>(c[Single::place(row, column)]);
-  }
-  static void store(uint32_t* d, uint32_t row, uint32_t column, double sum) {
-    if (kHeld) sum = std::clamp<double>(sum, INT32_MIN, INT32_MAX);
-    d[Single::place(row, column)] = static_cast<uint32_t>(static_cast<int64_t>(sum));
-  }
-};
-struct TwoHalves {
-  static double load(const uint32_t* c, uint32_t row, uint32_t column) { return Half::of(c[place(row, column)], column % 2); }
-  static void store(uint32_t* d, uint32_t row, uint32_t column, double sum) {
-    uint32_t& word = d[place(row, column)];
-    const uint32_t shift = column % 2 * 16;
-    word = (word & ~(0xffffu << shift)) | uint32_t(to_half(sum)) << shift;
-  }
-  static uint32_t place(uint32_t row, uint32_t column) { return row / 8 * kWarpSize + row % 8 * 4 + column / 2; }
-};
-
 // a, e, c: the first registers of A, B and C, of which each lies behind the one before; imm: columns of A.  Into c.
-template <class A, class B, class C> void multiply(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.e),
-                 depth = static_cast<uint32_t>(i.imm);
+template <class E, class Sum> void multiply_floats(WarpContext& warp, const Instruction& i) {
   uint32_t* c = lane_values<uint32_t>(warp, i.c);
-  for (uint32_t row = 0; row < kRows; row++)
-    for (uint32_t column = 0; column < kColumns; column++) {
-      double sum = C::load(c, row, column);
-      for (uint32_t k = 0; k < depth; k++) sum += element<A>(a, row, k, 2) * element<B>(b, column, k, 1);
-      C::store(c, row, column, sum);
-    }
+  multiply_fragments<E, Sum>(tensor_core_of(warp.compute_capability), static_cast<uint32_t>(i.imm),
+                             lane_values<uint32_t>(warp, i.a), lane_values<uint32_t>(warp, i.e), c, c);
 }
 
-template <class A, class B> Execute of_bytes(bool held) {
-  return held ? multiply<A, B, Integer<true>> : multiply<A, B, Integer<false>>;
+template <class A, class B, bool kSaturated> void multiply_bytes(WarpContext& warp, const Instruction& i) {
+  uint32_t* c = lane_values<uint32_t>(warp, i.c);
+  multiply_integers<A, B>(kSaturated, kFragmentRows, static_cast<uint32_t>(i.imm), lane_values<uint32_t>(warp, i.a),
+                          lane_values<uint32_t>(warp, i.e), c, c);
 }
-Execute product_of(std::string_view a, std::string_view b, std::string_view into, bool held) {
-  if (a == "tf32") return multiply<Tf32, Tf32, Single>;
-  if (a == "bf16") return multiply<Bfloat, Bfloat, Single>;
-  if (a == "f16") return into == "f16" ? multiply<Half, Half, TwoHalves> : multiply<Half, Half, Single>;
-  if (a == "s8") return b == "s8" ? of_bytes<Byte<int8_t>, Byte<int8_t>>(held) : of_bytes<Byte<int8_t>, Byte<uint8_t>>(held);
-  return b == "s8" ? of_bytes<Byte<uint8_t>, Byte<int8_t>>(held) : of_bytes<Byte<uint8_t>, Byte<uint8_t>>(held);
+
+template <class A, class B> Execute of_bytes(bool saturated) {
+  return saturated ? multiply_bytes<A, B, true> : multiply_bytes<A, B, false>;
+}
+Execute product_of(std::string_view a, std::string_view b, std::string_view into, bool saturated) {
+  using S8 = IntegerElement<8, true>;
+  using U8 = IntegerElement<8, false>;
+  if (a == "tf32") return multiply_floats<Tf32Element, FloatSum>;
+  if (a == "bf16") return multiply_floats<BfloatElement, FloatSum>;
+  if (a == "f16") return into == "f16" ? multiply_floats<HalfElement, HalfSum> : multiply_floats<HalfElement, FloatSum>;
+  if (a == "s8") return b == "s8" ? of_bytes<S8, S8>(saturated) : of_bytes<S8, U8>(saturated);
+  return b == "s8" ? of_bytes<U8, S8>(saturated) : of_bytes<U8, U8>(saturated);
 }
 
 void copy(WarpContext& warp, const Instruction& i) {

@@ -1,77 +1,36 @@
 // Tensor cores: products of matrices whose elements lie spread over a warp's registers, and how these are loaded.
-//
-// The order of a card's sum is not documented: here it is one sum in double, the third matrix' element first, rounded once,
-// as PTX's mma is.
 #include <cstring>
 
 #include "address.h"
-#include "arithmetic/float.h"
-#include "arithmetic/half.h"
+#include "arithmetic/matrix_fragments.h"
 #include "select.h"
 
 namespace vgpu::sm80 {
 namespace {
 
-constexpr uint32_t kRows = 16, kColumns = 8, kMaxDepth = 16;
-
-struct HalfElement {
-  static constexpr uint32_t kCount = 2;  // in a register
-  static double of(uint32_t word, uint32_t k) { return half_to_float(static_cast<uint16_t>(word >> (16 * k))); }
-};
-struct BfloatElement {
-  static constexpr uint32_t kCount = 2;
-  static double of(uint32_t word, uint32_t k) { return bfloat16_to_float(static_cast<uint16_t>(word >> (16 * k))); }
-};
-struct Tf32Element {  // the 13 bits that it does not have are left out
-  static constexpr uint32_t kCount = 1;
-  static double of(uint32_t word, uint32_t) { return bit_cast<float>(word & ~0x1fffu); }
-};
-
-// Element k of a row of A, or of a column of B: four lanes share one.  A has a register for each half of its rows.
-template <class E> double element(const uint32_t* registers, uint32_t line, uint32_t k, uint32_t halves) {
-  const uint32_t part = k / (4 * E::kCount), lane = line % 8 * 4 + k / E::kCount % 4;
-  return E::of(registers[(halves * part + line / 8) * kWarpSize + lane], k % E::kCount);
-}
-
-// Accumulators of floats: four registers; of halves: two.
-uint32_t float_place(uint32_t row, uint32_t column) {
-  return (row / 8 * 2 + column % 2) * kWarpSize + row % 8 * 4 + column / 2;
-}
-uint32_t half_place(uint32_t row, uint32_t column) { return row / 8 * kWarpSize + row % 8 * 4 + column / 2; }
-
-double load_sum(bool floats, const uint32_t* c, uint32_t row, uint32_t column) {
-  if (floats) return bit_cast<float>(c[float_place(row, column)]);
-  return half_to_float(static_cast<uint16_t>(c[half_place(row, column)] >> (column % 2 * 16)));
-}
-void store_sum(bool floats, uint32_t* d, uint32_t row, uint32_t column, double sum) {
-  if (floats) {
-    d[float_place(row, column)] = bit_cast<uint32_t>(canonicalize_nan(static_cast<float>(sum)));
-    return;
-  }
-  uint32_t& word = d[half_place(row, column)];
-  const uint32_t shift = column % 2 * 16;
-  word = (word & ~(0xffffu << shift)) | uint32_t(to_half(sum)) << shift;
-}
-
-// a, b, c: the first registers; imm: columns of A; variant: are the sums floats?
-template <class E> void multiply(WarpContext& warp, const Instruction& i) {
+// a, b, c: the first registers; imm: columns of A.
+template <class E, class Sum> void multiply(WarpContext& warp, const Instruction& i) {
   if (warp.active_mask != kFullMask) return warp.set_fault(KernelFault::IllegalInstruction, 0);
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c), depth = static_cast<uint32_t>(i.imm);
-  const bool floats = i.variant != 0;
-  double left[kRows][kMaxDepth], right[kMaxDepth][kColumns];
-  for (uint32_t k = 0; k < depth; k++) {
-    for (uint32_t row = 0; row < kRows; row++) left[row][k] = element<E>(a, row, k, 2);
-    for (uint32_t column = 0; column < kColumns; column++) right[k][column] = element<E>(b, column, k, 1);
-  }
+  alignas(64) uint32_t made[4 * kWarpSize] = {};  // its registers may be those of A, B or C
+  const TensorCore core = tensor_core_of(warp.compute_capability);
+  multiply_fragments<E, Sum>(core, static_cast<uint32_t>(i.imm), words(warp, i.a), words(warp, i.b), words(warp, i.c), made);
+  std::memcpy(words(warp, i.d), made, (Sum::kFraction == HalfSum::kFraction ? 2 : 4) * kRowBytes);
+}
+
+// i.count: rows; i.imm: columns of A.
+template <class A, class B, bool kSaturated> void multiply_integers(WarpContext& warp, const Instruction& i) {
+  if (warp.active_mask != kFullMask) return warp.set_fault(KernelFault::IllegalInstruction, 0);
   alignas(64) uint32_t made[4 * kWarpSize];
-  for (uint32_t row = 0; row < kRows; row++) {
-    double sums[kColumns];
-    for (uint32_t column = 0; column < kColumns; column++) sums[column] = load_sum(floats, c, row, column);
-    for (uint32_t k = 0; k < depth; k++)
-      for (uint32_t column = 0; column < kColumns; column++) sums[column] += left[row][k] * right[k][column];
-    for (uint32_t column = 0; column < kColumns; column++) store_sum(floats, made, row, column, sums[column]);
-  }
-  std::memcpy(words(warp, i.d), made, (floats ? 4 : 2) * kRowBytes);
+  const auto depth = static_cast<uint32_t>(i.imm);
+  vgpu::multiply_integers<A, B>(kSaturated, i.count, depth, words(warp, i.a), words(warp, i.b), words(warp, i.c), made);
+  std::memcpy(words(warp, i.d), made, i.count / 4 * kRowBytes);
+}
+
+void multiply_doubles(WarpContext& warp, const Instruction& i) {
+  if (warp.active_mask != kFullMask) return warp.set_fault(KernelFault::IllegalInstruction, 0);
+  alignas(64) uint32_t made[4 * kWarpSize];
+  vgpu::multiply_doubles(words(warp, i.a), words(warp, i.b), words(warp, i.c), made);
+  std::memcpy(words(warp, i.d), made, sizeof made);
 }
 
 // Matrices of 8 rows of 16 bytes, whose addresses 8 lanes have.  count: how many.
@@ -97,15 +56,47 @@ template <bool kTransposed> void load_matrix(WarpContext& warp, const Instructio
   }
 }
 
+template <class A, class B> Execute integer_product(bool saturated) {
+  return saturated ? multiply_integers<A, B, true> : multiply_integers<A, B, false>;
+}
+template <int kBits> Execute integer_product(bool left_signed, bool right_signed, bool saturated) {
+  using Signed = IntegerElement<kBits, true>;
+  using Unsigned = IntegerElement<kBits, false>;
+  if (left_signed)
+    return right_signed ? integer_product<Signed, Signed>(saturated) : integer_product<Signed, Unsigned>(saturated);
+  return right_signed ? integer_product<Unsigned, Signed>(saturated) : integer_product<Unsigned, Unsigned>(saturated);
+}
+
 }  // namespace
 
 bool select_matrix_multiply(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.a = d.read_register(c.bits(24, 8)), i.b = d.read_register(c.bits(32, 8)), i.c = d.read_register(c.bits(64, 8));
-  i.variant = c.modifier(76) == "F32";
-  i.imm = c.modifier(75) == "16816" ? 16 : 8;
-  const std::string_view type = c.modifier(82);
-  i.execute = type.empty() ? multiply<HalfElement> : type == "BF16" ? multiply<BfloatElement> : multiply<Tf32Element>;
-  return i.variant || type.empty();
+  const bool floats = c.modifier(76) == "F32";
+  const std::string_view shape = c.modifier(75), type = c.modifier(82);
+  i.imm = shape == "16816" ? 16 : shape == "1688" ? 8 : 4;
+  if (type == "TF32" ? i.imm == 16 : i.imm == 4) return false;
+  if (type.empty()) i.execute = floats ? multiply<HalfElement, FloatSum> : multiply<HalfElement, HalfSum>;
+  else i.execute = type == "BF16" ? multiply<BfloatElement, FloatSum> : multiply<Tf32Element, FloatSum>;
+  return floats || type.empty();
+}
+
+bool select_integer_matrix_multiply(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  const std::string_view shape = c.modifier(75), left = c.modifier(76), right = c.modifier(78);
+  const bool bytes = left[1] == '8';
+  if (left[1] != right[1]) return false;
+  i.count = shape.substr(0, 2) == "16" ? 16 : 8;
+  i.imm = std::atoi(shape.substr(i.count == 16 ? 3 : 2).data());
+  if (i.imm > (bytes ? 32 : 64) || i.imm < (bytes ? 16 : 32)) return false;
+  i.a = d.read_register(c.bits(24, 8)), i.b = d.read_register(c.bits(32, 8)), i.c = d.read_register(c.bits(64, 8));
+  const auto product = bytes ? integer_product<8> : integer_product<4>;
+  i.execute = product(left[0] == 'S', right[0] == 'S', c.has("SAT"));
+  return true;
+}
+
+bool select_double_matrix_multiply(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.a = d.read_register(c.bits(24, 8)), i.b = d.read_register(c.bits(32, 8)), i.c = d.read_register(c.bits(64, 8));
+  i.execute = multiply_doubles;
+  return true;
 }
 
 bool select_load_matrix(FunctionDecoder& d, const Decoded& c, Instruction& i) {

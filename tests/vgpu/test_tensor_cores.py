@@ -1,0 +1,108 @@
+"""Products of matrices: of floats the bits of a published model of tensor cores, of integers and doubles exact ones.
+
+What is recorded are sums over the bits that the model gave.  One by one: benchmarks/tensor_cores.py.
+"""
+
+import json
+import subprocess
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fuzzing.ptxas_oracle import PTXAS
+from tensor_cores import SHAPES, by_lines, by_rows, products, random_words, run, text
+from test_approximations import mixed
+
+RECORDED = json.loads((Path(__file__).parent / "tensor_cores.json").read_text("utf-8"))
+ARCHITECTURES = {80: "Ampere", 90: "Hopper"}
+
+
+def key(capability, shape):
+    return f"{capability} {shape.name}"
+
+
+def summed(matrices):
+    """Of the bits of D, each with its place."""
+    places = np.arange(matrices.size, dtype=np.uint64) << np.uint64(32)
+    return f"{int(np.sum(mixed(places | matrices.ravel().astype(np.uint64)))):016x}"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+@pytest.mark.parametrize("capability", ARCHITECTURES)
+def test_the_bits_are_the_models(device, capability, shape):
+    assert summed(products(device, capability, shape)) == RECORDED["sums"][key(capability, shape)]
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """compiled(text): machine code of sm_80."""
+    if not PTXAS:
+        pytest.skip("no ptxas here")
+
+    def code_of(text):
+        source, code = tmp_path / "k.ptx", tmp_path / "k.cubin"
+        source.write_text(text, "utf-8")
+        subprocess.run([PTXAS, "-arch=sm_80", str(source), "-o", str(code)], check=True)
+        return code.read_bytes()
+
+    return code_of
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_machine_code_gives_them_too(device, shape, compiled):
+    assert summed(products(device, 80, shape, compiled)) == RECORDED["sums"][key(80, shape)]
+
+
+INTEGERS = [(8, 16, "8"), (16, 16, "8"), (16, 32, "8"), (8, 32, "4"), (16, 32, "4"), (16, 64, "4")]
+
+
+@pytest.mark.parametrize("saturated", [False, True])
+@pytest.mark.parametrize("signs", ["ss", "su", "us", "uu"])
+@pytest.mark.parametrize(("rows", "depth", "bits"), INTEGERS)
+def test_integers_in_machine_code(device, rows, depth, bits, signs, saturated, compiled):
+    first, second, stored = signs[0] + bits, signs[1] + bits, int(bits)
+    of_b = depth * stored // 128
+    registers = [of_b * rows // 8, of_b, rows // 4]
+    a, b, c = (
+        random_words(k, 4 * count * 32).astype(np.uint32).reshape(4, count, 32) for k, count in enumerate(registers)
+    )
+    c[::2] = np.where(c[::2] & 1, 0x7FFFFFFF, 0x80000000)
+    instruction = f"m{rows}n8k{depth}.row.col{'.satfinite' * saturated}.s32.{first}.{second}.s32"
+    made = by_rows(run(device, compiled(text(instruction, registers, ["b32"] * 4, "sm_80")), 80, a, b, c), 32)
+    left, right = signed(by_lines(a, stored, rows // 8), first), signed(by_lines(b, stored, 1), second)
+    exact = left @ right.transpose(0, 2, 1) + by_rows(c, 32).view(np.int32)
+    assert (exact != exact.astype(np.int32)).any()
+    if saturated:
+        exact = np.clip(exact, -(1 << 31), (1 << 31) - 1)
+    assert (made.view(np.int32) == exact.astype(np.int32)).all()
+
+
+def signed(bits, type):
+    """The numbers that elements of s8, u8, s4 or u4 are."""
+    numbers, top = bits.astype(np.int64), 1 << int(type[1]) - 1
+    return (numbers ^ top) - top if type[0] == "s" else numbers
+
+
+def test_doubles_in_machine_code(device, compiled):
+    """Products are added one after the other, each with one rounding."""
+    draw = np.random.default_rng(0)
+    a, b = draw.normal(size=(2, 4, 1, 32)) * 2.0 ** draw.integers(-30, 30, (2, 4, 1, 32))
+    c = draw.normal(size=(4, 2, 32))
+    made = run(device, compiled(text("m8n8k4.row.col.f64.f64.f64.f64", [1, 1, 2], ["f64"] * 4, "sm_80")), 80, a, b, c)
+    rows, columns, sums = (
+        a.reshape(4, 8, 4),
+        b.reshape(4, 8, 4),
+        c.reshape(4, 2, 8, 4).transpose(0, 2, 3, 1).reshape(4, 8, 8),
+    )
+    for k in range(4):
+        for warp, row, column in np.ndindex(sums.shape):
+            product = Fraction(rows[warp, row, k]) * Fraction(columns[warp, column, k])
+            sums[warp, row, column] = float(product + Fraction(sums[warp, row, column]))
+    assert (made.reshape(4, 2, 8, 4).transpose(0, 2, 3, 1).reshape(4, 8, 8) == sums).all()
+
+
+def test_what_is_recorded_tells_the_architectures_apart():
+    """Ampere adds 8 products of halves at once and keeps 24 bits, Hopper 16 and 25; sums of halves may hide that."""
+    same = [shape.name for shape in SHAPES if RECORDED["sums"][key(80, shape)] == RECORDED["sums"][key(90, shape)]]
+    assert same == ["m16n8k8.f16.f16.f16.f16"]

@@ -1,0 +1,91 @@
+// Products of matrices that lie spread over the registers of a warp's lanes, as PTX's mma describes them: of m16n8 and m8n8.
+#pragma once
+#include "float.h"
+#include "tensor_core.h"
+
+namespace vgpu {
+
+constexpr uint32_t kFragmentLanes = 32, kFragmentRows = 16, kFragmentColumns = 8, kMaxDepth = 16;
+
+// How many elements a register of 32 bits has, and the bits, or the number, of the k-th.
+struct HalfElement : BinaryFormat<5, 10> {
+  static constexpr uint32_t kCount = 2;
+  static uint32_t of(uint32_t word, uint32_t k) { return word >> (16 * k) & 0xffff; }
+};
+struct BfloatElement : BinaryFormat<8, 7> {
+  static constexpr uint32_t kCount = 2;
+  static uint32_t of(uint32_t word, uint32_t k) { return word >> (16 * k) & 0xffff; }
+};
+struct Tf32Element : BinaryFormat<8, 10> {  // the 13 bits that it does not have are left out
+  static constexpr uint32_t kCount = 1;
+  static uint32_t of(uint32_t word, uint32_t) { return word >> 13; }
+};
+
+template <int kBits, bool kSigned> struct IntegerElement {
+  static constexpr uint32_t kCount = 32 / kBits;
+  static int32_t of(uint32_t word, uint32_t k) {
+    const uint32_t upmost = word << (32 - kBits - kBits * k);
+    return kSigned ? static_cast<int32_t>(upmost) >> (32 - kBits) : static_cast<int32_t>(upmost >> (32 - kBits));
+  }
+};
+
+// Element k of row (of A) or column (of B) `line`: four lanes share a line.  A has a register for each half of its rows.
+template <class E> auto element(const uint32_t* registers, uint32_t line, uint32_t k, uint32_t halves) {
+  const uint32_t part = k / (4 * E::kCount), lane = line % 8 * 4 + k / E::kCount % 4;
+  return E::of(registers[(halves * part + line / 8) * kFragmentLanes + lane], k % E::kCount);
+}
+
+// Where an element of C and D lies: in four registers, or in two of two halves each.
+struct Accumulator { uint32_t word, shift, mask; };
+inline Accumulator accumulator(bool halves, uint32_t row, uint32_t column) {
+  const uint32_t lane = row % 8 * 4 + column / 2;
+  if (halves) return {row / 8 * kFragmentLanes + lane, column % 2 * 16, 0xffff};
+  return {(row / 8 * 2 + column % 2) * kFragmentLanes + lane, 0, 0xffffffff};
+}
+
+template <class E, class Sum>
+void multiply_fragments(const TensorCore& core, uint32_t depth, const uint32_t* a, const uint32_t* b, const uint32_t* c,
+                        uint32_t* d) {
+  uint32_t columns[kFragmentColumns][kMaxDepth], line[kMaxDepth];
+  for (uint32_t column = 0; column < kFragmentColumns; column++)
+    for (uint32_t k = 0; k < depth; k++) columns[column][k] = element<E>(b, column, k, 1);
+  for (uint32_t row = 0; row < kFragmentRows; row++) {
+    for (uint32_t k = 0; k < depth; k++) line[k] = element<E>(a, row, k, 2);
+    for (uint32_t column = 0; column < kFragmentColumns; column++) {
+      const Accumulator at = accumulator(Sum::kFraction == HalfSum::kFraction, row, column);
+      const uint32_t given = c[at.word] >> at.shift & at.mask;
+      const uint32_t made = add_products<E, Sum>(core, line, columns[column], depth, 4 / E::kCount, given);
+      d[at.word] = (d[at.word] & ~(at.mask << at.shift)) | made << at.shift;
+    }
+  }
+}
+
+// rows: 16 or 8.
+template <class A, class B>
+void multiply_integers(bool saturate, uint32_t rows, uint32_t depth, const uint32_t* a, const uint32_t* b, const uint32_t* c,
+                       uint32_t* d) {
+  for (uint32_t row = 0; row < rows; row++)
+    for (uint32_t column = 0; column < kFragmentColumns; column++) {
+      const uint32_t at = accumulator(false, row, column).word;
+      int64_t sum = static_cast<int32_t>(c[at]);
+      for (uint32_t k = 0; k < depth; k++) sum += element<A>(a, row, k, rows / 8) * element<B>(b, column, k, 1);
+      d[at] = static_cast<uint32_t>(saturate ? std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX) : sum);
+    }
+}
+
+// m8n8k4 of doubles, of which two registers have the lower and the upper words: each product is added with one rounding.
+inline void multiply_doubles(const uint32_t* a, const uint32_t* b, const uint32_t* c, uint32_t* d) {
+  const auto value = [](const uint32_t* words, uint32_t lane) {
+    return bit_cast<double>(words[lane] | uint64_t(words[kFragmentLanes + lane]) << 32);
+  };
+  for (uint32_t row = 0; row < 8; row++)
+    for (uint32_t column = 0; column < kFragmentColumns; column++) {
+      const uint32_t lane = row * 4 + column / 2, pair = column % 2 * 2 * kFragmentLanes;
+      double sum = value(c + pair, lane);
+      for (uint32_t k = 0; k < 4; k++) sum = std::fma(value(a, row * 4 + k), value(b, column * 4 + k), sum);
+      const uint64_t bits = bit_cast<uint64_t>(canonicalize_nan(sum));
+      d[pair + lane] = static_cast<uint32_t>(bits), d[pair + kFragmentLanes + lane] = static_cast<uint32_t>(bits >> 32);
+    }
+}
+
+}  // namespace vgpu
