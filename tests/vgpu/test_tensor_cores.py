@@ -78,6 +78,17 @@ def test_integers_in_machine_code(device, rows, depth, bits, signs, saturated, c
     assert (made.view(np.int32) == exact.astype(np.int32)).all()
 
 
+@pytest.mark.parametrize("bit", [83, 85], ids=["bytes by numbers of 4 bits", "IMMA.8832 of bytes"])
+def test_integer_products_that_no_instruction_has_are_refused(device, bit, compiled):
+    code = bytearray(compiled(text("m8n8k16.row.col.s32.s8.s8.s32", [1, 1, 2], ["b32"] * 4, "sm_80")))
+    (at,) = (at for at in range(0, len(code) - 16, 8) if code[at : at + 2] == b"\x37\x72")
+    arrays = [np.zeros((1, count, 32), np.uint32) for count in (1, 1, 2, 2)]
+    variables = {"VGPU_COMPUTE_CAPABILITY": "80"}
+    assert device.run_in_child(bytes(code), arrays, variables=variables)[0] == 0
+    code[at + bit // 8] |= 1 << bit % 8
+    assert device.run_in_child(bytes(code), arrays, variables=variables)[0] != 0
+
+
 def signed(bits, type):
     """The numbers that elements of s8, u8, s4 or u4 are."""
     numbers, top = bits.astype(np.int64), 1 << int(type[1]) - 1

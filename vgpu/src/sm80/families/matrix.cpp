@@ -67,10 +67,14 @@ template <int kBits> Execute integer_product(bool left_signed, bool right_signed
   return right_signed ? integer_product<Unsigned, Signed>(saturated) : integer_product<Unsigned, Unsigned>(saturated);
 }
 
+void read_matrices(FunctionDecoder& d, const Decoded& c, Instruction& i) {
+  i.a = d.read_register(c.bits(24, 8)), i.b = d.read_register(c.bits(32, 8)), i.c = d.read_register(c.bits(64, 8));
+}
+
 }  // namespace
 
 bool select_matrix_multiply(FunctionDecoder& d, const Decoded& c, Instruction& i) {
-  i.a = d.read_register(c.bits(24, 8)), i.b = d.read_register(c.bits(32, 8)), i.c = d.read_register(c.bits(64, 8));
+  read_matrices(d, c, i);
   const bool floats = c.modifier(76) == "F32";
   const std::string_view shape = c.modifier(75), type = c.modifier(82);
   i.imm = shape == "16816" ? 16 : shape == "1688" ? 8 : 4;
@@ -86,15 +90,16 @@ bool select_integer_matrix_multiply(FunctionDecoder& d, const Decoded& c, Instru
   if (left[1] != right[1]) return false;
   i.count = shape.substr(0, 2) == "16" ? 16 : 8;
   i.imm = std::atoi(shape.substr(i.count == 16 ? 3 : 2).data());
-  if (i.imm > (bytes ? 32 : 64) || i.imm < (bytes ? 16 : 32)) return false;
-  i.a = d.read_register(c.bits(24, 8)), i.b = d.read_register(c.bits(32, 8)), i.c = d.read_register(c.bits(64, 8));
+  const int64_t least = bytes ? 16 : 32;
+  if (i.imm != least && !(i.count == 16 && i.imm == 2 * least)) return false;
+  read_matrices(d, c, i);
   const auto product = bytes ? integer_product<8> : integer_product<4>;
   i.execute = product(left[0] == 'S', right[0] == 'S', c.has("SAT"));
   return true;
 }
 
 bool select_double_matrix_multiply(FunctionDecoder& d, const Decoded& c, Instruction& i) {
-  i.a = d.read_register(c.bits(24, 8)), i.b = d.read_register(c.bits(32, 8)), i.c = d.read_register(c.bits(64, 8));
+  read_matrices(d, c, i);
   i.execute = multiply_doubles;
   return true;
 }
