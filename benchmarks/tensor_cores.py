@@ -1,6 +1,6 @@
 """Does the virtual GPU's mma give the bits of a published model of tensor cores?
 
-    P="uv run --with mmasim==2.1.1 --with torch==2.13.0 --with numpy --with pytest python"
+    P="uv run --no-project --with mmasim==2.1.1 --with torch==2.13.0 --with numpy --with pytest python"
     $P benchmarks/tensor_cores.py [--record]
 
 The model is MMA-Sim (P. Xie et al., 2025), whose authors compared it with cards. It multiplies random matrices as
