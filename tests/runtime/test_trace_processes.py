@@ -74,6 +74,19 @@ def test_work_that_is_shared_out_otherwise_is_the_same(tmp_path: Path, results: 
     assert found.result == code
 
 
+@pytest.mark.parametrize(("steps", "result"), [((2, 2), "same"), ((2, 3), "same"), ((2, 4), "structure")])
+def test_of_a_killed_childs_last_step_nothing_may_be_written(
+    tmp_path: Path, steps: tuple[int, int], result: str
+) -> None:
+    for run, count in enumerate(steps):
+        hand = process(tmp_path / str(run), "0.fork-1")
+        key = hand.op("a")
+        for step in range(count):
+            hand.record(key, step, step)
+        hand.killed()
+    assert trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")]).result == result
+
+
 def test_a_child_that_only_one_run_has_is_a_difference(tmp_path: Path) -> None:
     for run in (0, 1):
         for name in ("0", "0.Process-1")[: 2 - run]:
