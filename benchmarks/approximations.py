@@ -2,7 +2,7 @@
 
     python benchmarks/approximations.py [OP...] [--every N]
 
-OP: as in tests/vgpu/approximations.json, such as ex2.approx.ftz.f32; default: all 16.  An NVIDIA H100 gave the sums
+OP: as in tests/vgpu/approximations.json, such as ex2.approx.ftz.f32; default: all 17.  An NVIDIA H100 gave the sums
 there, each over 2^24 arguments; here they are computed again.  --every N: of those 256, each Nth.  Exit code 1 if a sum
 is another.
 """

@@ -381,7 +381,7 @@ def judge(runner, draft, tally):
 
 def main():
     count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    make = MachineDraft if sys.argv[3:] == ["sass"] else Draft
+    make = MachineDraft if sys.argv[3:] in (["sass"], ["card"]) else Draft
     runner = {"sass": MachineRunner, "card": CardRunner}.get("".join(sys.argv[3:]), Runner)()
     tally, wrong = collections.Counter(kernels=0), 0
     number = 0

@@ -45,10 +45,7 @@ def test_the_bits_are_the_cards(device, op):
     assert made == chosen
 
 
-HALVES = {"ex2.approx.f16": "f16", "ex2.approx.ftz.bf16": "bf16"}
-
-
-@pytest.mark.parametrize("op", HALVES)
+@pytest.mark.parametrize("op", RECORDED["halves"])
 def test_the_bits_of_halves_are_the_cards(device, op):
     made = device.evaluate(f"{op} %d, %x;", [np.uint16], np.arange(1 << 16, dtype=np.uint16))
     assert summed(made) == RECORDED["halves"][op]

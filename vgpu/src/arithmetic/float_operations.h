@@ -2,7 +2,6 @@
 #pragma once
 #include <cmath>
 
-#include "elementary.h"
 #include "float.h"
 #include "multi_function.h"
 #include "rounding.h"
@@ -33,9 +32,6 @@ struct Rcp {
 struct Rsqrt {
   template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(1.0 / std::sqrt(double(a)))); }
 };
-struct Tanh {
-  template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(tanh_of(double(a)))); }
-};
 struct Min {
   template <class T> static T of(T a, T b) { return minimum(a, b); }
 };
@@ -58,6 +54,7 @@ using UnitRsqrt = OfBits<multi_function::rsqrt>;
 using UnitSqrt = OfBits<multi_function::sqrt>;
 using UnitEx2 = OfBits<multi_function::ex2>;
 using UnitLg2 = OfBits<multi_function::lg2>;
+using UnitTanh = OfBits<multi_function::tanh>;
 struct UnitSin {  // of turns: of the angle over 2 pi
   static float of(float a) { return bit_cast<float>(multi_function::sine_of_turns(bit_cast<uint32_t>(a), 0)); }
 };

@@ -1,4 +1,4 @@
-// What the multi-function unit of a card gives: approximate reciprocals, roots, powers and logarithms of 2, sines.
+// What the multi-function unit of a card gives: approximate reciprocals, roots, powers and logarithms of 2, sines, tanh.
 //
 // Such a unit computes one quadratic a part of the function's interval, with a truncated square and numbers of few bits:
 // S. F. Oberman, M. Y. Siu, "A High-Performance Area-Efficient Multifunction Interpolator", ARITH 2005.  The numbers here
@@ -131,6 +131,18 @@ inline uint32_t sine_of_turns(uint32_t bits, uint32_t quarters) {
   const int64_t value = interpolate(kSine, quarter & 1 ? angle ^ kMantissa : angle) >> (kUnit - kFraction);
   const uint32_t sign = (quarter & 2 ? kSign : 0) ^ (quarters ? 0 : x.sign);
   return value >> kFraction ? sign | kOne : normalize(sign, uint64_t(value), kFraction);
+}
+
+inline uint32_t tanh(uint32_t bits) {
+  constexpr int kFirst = kBias - 8, kPartsLog2[] = {0, 0, 0, 1, 1, 2, 2, 2, 3, 4, 3};  // of [2^-8, 2^-7), ..., [4, 8)
+  const Float x(bits);
+  if (x.is_nan()) return kNan;
+  if (int(x.exponent) < kFirst) return bits;
+  if (x.exponent >= kBias + 3) return x.sign | kOne;
+  const Part* parts = kTanh;
+  for (int one = kFirst; one < int(x.exponent); one++) parts += 1 << kPartsLog2[one - kFirst];
+  return normalize(x.sign, interpolate(parts, x.mantissa >> (kMantissaBits - kPartBits - kPartsLog2[x.exponent - kFirst])),
+                   kUnit);
 }
 
 // Of the upper word of a double, that of its reciprocal and of its root's; subnormals are zeros.

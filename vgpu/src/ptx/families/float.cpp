@@ -1,8 +1,7 @@
 // Floating point of 32 and 64 bits: PTX ISA, "Floating Point Instructions".
 //
 // Exact operations are those of IEEE 754, in the rounding that the instruction names.  What PTX calls approximate becomes
-// the instructions that ptxas makes of it, and the bits of a card; tanh alone is computed in double and rounded once.  A NaN
-// result is the canonical one of the hardware.
+// the instructions that ptxas makes of it, and the bits of a card.  A NaN result is the canonical one of the hardware.
 #include <cmath>
 
 #include "arithmetic/float_operations.h"
@@ -80,7 +79,6 @@ template <class Op> struct XorSign {
 
 }  // namespace
 
-template <> constexpr bool kIsExpensive<Tanh> = true;
 template <uint32_t (*kOf)(uint32_t)> constexpr bool kIsExpensive<OfBits<kOf>> = true;
 template <uint32_t (*kOf)(uint32_t)> constexpr bool kIsExpensive<OfUpperWord<kOf>> = true;
 template <class Unit> constexpr bool kIsExpensive<OfAngle<Unit>> = true;
@@ -166,7 +164,7 @@ Execute select_approximation(const Statement& s) {
   if (s.op == "lg2") return approximation<ApproximateLg2, UnitLg2>(s);
   if (s.op == "sin") return applied<float, OfAngle<UnitSin>, 1>();
   if (s.op == "cos") return applied<float, OfAngle<UnitCos>, 1>();
-  if (s.op == "tanh") return of<Tanh, 1>(s, RoundingMode::Nearest);
+  if (s.op == "tanh") return applied<float, UnitTanh, 1>();
   if (s.op == "div" && s.has("full")) return approximation<ApproximateDiv<true>, ApproximateDivFlushed<true>, 2>(s);
   return s.op == "div" ? approximation<ApproximateDiv<false>, ApproximateDivFlushed<false>, 2>(s) : nullptr;
 }

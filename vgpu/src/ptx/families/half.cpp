@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "arithmetic/elementary.h"
 #include "arithmetic/float.h"
 #include "arithmetic/multi_function.h"
 #include "families.h"
@@ -16,9 +15,13 @@ namespace {
 enum { kAdd, kSub, kMul, kFma, kNeg, kAbs, kMin, kMax, kMinNan, kMaxNan, kEx2, kTanh };
 constexpr uint8_t kFlush = 1, kSaturate = 2, kRelu = 4, kXorSign = 8;
 
+float unit_of(uint32_t (*function)(uint32_t), double x) {
+  return bit_cast<float>(function(bit_cast<uint32_t>(static_cast<float>(x))));
+}
+
 // As a card's: that of single precision, cut.
 template <class H> double power_of_two(double x) {
-  const float made = bit_cast<float>(multi_function::ex2(bit_cast<uint32_t>(static_cast<float>(x))));
+  const float made = unit_of(multi_function::ex2, x);
   return made < H::kBeyond ? made : double(made) + INFINITY;
 }
 
@@ -39,12 +42,12 @@ template <class H, int kOp> uint16_t of(uint16_t a, uint16_t b, uint16_t c, uint
     case kMinNan: made = x != x || y != y ? NAN : minimum(x, y); break;
     case kMaxNan: made = x != x || y != y ? NAN : maximum(x, y); break;
     case kEx2: made = power_of_two<H>(x); break;
-    default: made = tanh_of(x); break;
+    default: made = unit_of(multi_function::tanh, x); break;
   }
   if ((mode & kSaturate) && !(made > 0 && made < 1)) made = made >= 1 ? 1 : 0;
   // What only its rounding makes normal is flushed, too.
   if ((mode & kFlush) && std::fabs(made) < H::kMinNormal) made = std::copysign(0.0, made);
-  uint16_t bits = H::to_bits(made, kOp == kEx2 ? RoundingMode::Zero : RoundingMode::Nearest);
+  uint16_t bits = H::to_bits(made, kOp == kEx2 || kOp == kTanh ? RoundingMode::Zero : RoundingMode::Nearest);
   if (made == made) bits |= sign;
   return mode & kRelu ? relu(bits) : bits;
 }

@@ -163,7 +163,7 @@ bool select_elementary(FunctionDecoder&, const Decoded& c, Instruction& i) {
   if (name == "RCP") i.execute = elementary<UnitRcp>();
   if (name == "RSQ") i.execute = elementary<UnitRsqrt>();
   if (name == "SQRT") i.execute = elementary<UnitSqrt>();
-  if (name == "TANH") i.execute = elementary<Tanh>();
+  if (name == "TANH") i.execute = elementary<UnitTanh>();
   if (name == "RCP64H") i.execute = upper_word<multi_function::rcp64h>;
   if (name == "RSQ64H") i.execute = upper_word<multi_function::rsqrt64h>;
   return i.execute != nullptr;
