@@ -308,3 +308,20 @@ def test_a_fork_trains_what_it_inherits_only_if_it_steps(torch_python: Path, tmp
     assert sorted(path.name for path in (tmp_path / "A").iterdir()) == ["trace-0.fork-1.tfdt", "trace-0.tfdt"]
     weights = [load(str(path)).end["weights"] for path in (tmp_path / "A").iterdir()]
     assert weights[0] == weights[1]  # each has stepped once
+
+
+GRADIENT = """
+import random, torch
+values = torch.ones(3, requires_grad=True)
+(values * random.Random().random()).sum().backward()
+"""
+
+
+@pytest.mark.tensorflow
+def test_without_an_optimizer_a_gradient_that_differs_is_seen(torch_forks: Forks, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(GRADIENT)
+    outs = [tmp_path / run for run in "AB"]
+    options = ["--level", "none"]
+    done = torch_forks.run([traced(out, tmp_path / "program.py", options=options, fresh=True) for out in outs])
+    assert [said.returncode for said in done] == [0, 0], done[0].stderr
+    assert len({load(str(out / "trace-0.tfdt")).end["weights"] for out in outs}) == 2

@@ -1,4 +1,4 @@
-"""What is trained: the parameters of optimizers; without any, the leaves that have got a gradient."""
+"""What is trained: the parameters of optimizers; without any, leaves that have got a gradient, and the gradients."""
 
 import gc
 import itertools
@@ -72,10 +72,14 @@ class Weights(object):
 
 
 def _leaves():
-    """Tensors that a program without an optimizer trains: in the order of their sizes, as they have no names."""
+    """Tensors that a program without an optimizer trains: in the order of their sizes, as they have no names.
+
+    Each with its gradient: a program that trains none computes gradients for their own sake.
+    """
     found = [one for one in gc.get_objects()
              if issubclass(type(one), torch.Tensor) and one.is_leaf and one.grad is not None]
-    return sorted(found, key=lambda one: (tuple(one.shape), str(digests.digest_tensor(one))))
+    found.sort(key=lambda one: (tuple(one.shape), str(digests.digest_tensor(one))))
+    return [tensor for one in found for tensor in (one, one.grad)]
 
 
 def _digests(labelled):
