@@ -33,6 +33,17 @@ def _card_may_have_missed(card: InferredCell, emulated: InferredCell) -> bool:
     return emulated.verdict is Verdict.NONDETERMINISTIC and card.verdict in (Verdict.NOT_SHOWN, Verdict.TOO_FEW)
 
 
+def _rest_on_other_cases(one: InferredCell, other: InferredCell) -> bool:
+    """Did one run none of the cases in which the other differed or raised? Equal runs of others say nothing of them."""
+    return Verdict.NOT_SHOWN in (one.verdict, other.verdict) and one.deciding_cases.isdisjoint(other.deciding_cases)
+
+
+def _cannot_both_be(card: InferredCell, emulated: InferredCell) -> bool:
+    if {card.verdict, emulated.verdict} not in CONFLICTING_VERDICTS:
+        return False
+    return not _card_may_have_missed(card, emulated) and not _rest_on_other_cases(card, emulated)
+
+
 @dataclass(frozen=True)
 class StatusCell:
     """finding: what that environment's audit found of the source; audited: it backs what this cell says.
@@ -256,7 +267,7 @@ class Status:
             for key in (key for key in self.verdicts if key.device == gpu):
                 for model in self.emulated_models:
                     card, other = self.verdict(key), self.verdict(key._replace(device=model))
-                    if {card.verdict, other.verdict} in CONFLICTING_VERDICTS and not _card_may_have_missed(card, other):
+                    if _cannot_both_be(card, other):
                         yield (
                             f"{key.source} under {key.solution} in {key.environment}: "
                             f"{gpu} measured {card.verdict}, {model} emulated {other.verdict}"

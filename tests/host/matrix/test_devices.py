@@ -23,6 +23,7 @@ from tfdet_probe import devices as probes
 
 SCHEDULES = {"reference": "serial", "schedules": ["reverse", "random:7"], "sources": "0" * 12}
 SM70 = {"kind": "vgpu", "model": "vgpu-sm70", "details": SCHEDULES}
+SOURCE = "bias-add-backprop"
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +55,16 @@ def test_what_a_device_may_back(device: str, word: str | None, backs: str, devic
     assert (devices.claim_device(device), devices.evidence_kind(device)) == (word, backs)
 
 
+def cases_of(project: Project) -> tuple[str, list[tuple[str, str]]]:
+    """The hash of a source's case, and the names and modes of its cases."""
+    found = current_cases(project).by_hash
+    return next((code, sorted(cases or ())) for (name, code), cases in found.items() if name == SOURCE)
+
+
 def records_of(project: Project, line: Callable[..., bytes], *observations: tuple[str, str], **more: Any) -> bytes:
     """Records of a source that documents claim to be deterministic on GPUs under TDO."""
-    cases = current_cases(project).by_hash
-    code, keys = next((code, keys) for (name, code), keys in cases.items() if name == "bias-add-backprop")
-    case, mode = sorted(keys or ())[0]
+    code, cases = cases_of(project)
+    case, mode = cases[0]
     told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "none": {}}
     return b"".join(
         line(observation, **{
@@ -128,10 +134,10 @@ def test_a_claim_that_the_emulation_contradicts_is_named(copy: Project, line: Ca
     assert "claimed deterministic" in done.stderr and "emulated nondeterministic" in done.stderr
 
 
-def card_records(project: Project, line: Callable[..., bytes], *seen: tuple[str, str]) -> list[bytes]:
+def card_records(project: Project, line: Callable[..., bytes], *seen: tuple[str, str], **more: Any) -> bytes:
     h200 = {"kind": "nvidia", "model": "nvidia-h200"}
     stack = {**STACK, "gpu": "NVIDIA H200", "driver": "550.54", "compute_capability": "9.0"}
-    return records_of(project, line, *seen, device=h200, stack=stack, machine="abcdef123456")
+    return records_of(project, line, *seen, device=h200, stack=stack, machine="abcdef123456", **more)
 
 
 @pytest.mark.parametrize(
@@ -150,6 +156,15 @@ def test_without_a_control_only_a_difference_disagrees(
     named = "nvidia-h200 measured nondeterministic, vgpu-sm70 emulated not shown to differ"
     assert (named in done.stderr) is apart
     assert (done.returncode == ExitCode.CONTRADICTED) is apart
+
+
+def test_a_card_contradicts_no_emulation_that_ran_other_cases(copy: Project, line: Callable[..., bytes]) -> None:
+    project = without_emulation(copy)
+    take(project, records_of(project, line, ("equal", "none")))
+    case, mode = cases_of(project)[1][-1]
+    take(project, card_records(project, line, ("differs", "none"), case=case, mode=mode), Signer("lab"))
+    row(project)
+    assert tfdet(project, "status", "--check").returncode == ExitCode.OK
 
 
 def test_a_card_whose_control_differed_contradicts_a_schedule_that_differs(
