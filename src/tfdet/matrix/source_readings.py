@@ -19,7 +19,8 @@ from tfdet.matrix.files import load_toml
 ReadingKind = Literal[
     "tolerance", "gradient", "documentation",
     "differs", "differs-under", "raises", "no-error", "alert-unlisted", "alert-against", "alert-missing",
-    "gpu-differs", "gpu-differs-under", "gpu-raises", "gpu-no-error", "compiled", "fails-under", "gpu-fails-under",
+    "compiled", "fails-under",
+    "gpu-differs", "gpu-differs-under", "gpu-raises", "gpu-no-error", "gpu-compiled", "gpu-fails-under",
 ]  # fmt: skip
 
 # Where a wheel has files of the repository that are no Python.

@@ -152,13 +152,14 @@ class OpRow:
             alone, whole = self.verdicts.get(place, Verdict.BLANK), variants.compiled(self.cells.get(place)).verdict
             for does in variants.compiled_note(alone, whole):
                 under = f" under {place.solution}" if place.solution != NONE else ""
-                yield "compiled", does.format(where=f"{'on a CPU' if device == CPU else f'on {device}'}{under}")
+                where = "on a CPU" if device == CPU else f"on {device}"
+                yield _kind(place, "compiled"), does.format(where=f"{where}{under}")
 
 
 # Verdicts of an op that ran on a device under the documented solution without an error.
 _NO_ERROR = EQUAL_VERDICTS
 _RAN = (Verdict.NONDETERMINISTIC, *EQUAL_VERDICTS)
-_Behavior = Literal["differs", "differs-under", "raises", "no-error", "fails-under"]
+_Behavior = Literal["differs", "differs-under", "raises", "no-error", "compiled", "fails-under"]
 
 
 def _kind(place: MeasurementColumn, what: _Behavior) -> ReadingKind:
@@ -171,6 +172,7 @@ _GPU_KINDS: dict[str, ReadingKind] = {
     "differs-under": "gpu-differs-under",
     "raises": "gpu-raises",
     "no-error": "gpu-no-error",
+    "compiled": "gpu-compiled",
     "fails-under": "gpu-fails-under",
 }
 

@@ -35,8 +35,8 @@ def cell(solution: str, *seen: tuple[str, str, str]) -> InferredCell:
     return found.cell(CellKey("e", CPU, "s", solution))
 
 
-def row(none: InferredCell, uda: InferredCell) -> OpRow:
-    cells = {MeasurementColumn(CPU, "none"): none, MeasurementColumn(CPU, "UDA"): uda}
+def row(none: InferredCell, uda: InferredCell, device: str = CPU) -> OpRow:
+    cells = {MeasurementColumn(device, "none"): none, MeasurementColumn(device, "UDA"): uda}
     verdicts = {place: variants.eager(cell).verdict for place, cell in cells.items()}
     return OpRow(OP, "torch-an-op", [], [], verdicts, cells=cells)
 
@@ -105,6 +105,14 @@ def test_compiled_is_a_column_of_its_own_and_none_of_the_others_marks() -> None:
     assert found == [
         "compiled by torch.compile it differs on a CPU; op by op it was not seen to",
         "op by op it raises on a CPU under UDA; compiled by torch.compile it was not seen to",
+    ]
+
+
+def test_of_a_gpu_it_is_another_kind_than_of_a_cpu() -> None:
+    none = cell("none", (FIRST, "none", "equal"), (COMPILED, "none", "differs"))
+    made = row(none, InferredCell(Verdict.BLANK), "nvidia-h100")
+    assert list(made.disagreements("UDA")) == [
+        ("gpu-compiled", "compiled by torch.compile it differs on nvidia-h100; op by op it was not seen to")
     ]
 
 
