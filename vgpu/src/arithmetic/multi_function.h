@@ -23,7 +23,7 @@ struct Float {
   bool is_nan() const { return exponent == 255 && mantissa != 0; }
 };
 
-// Of a function of [0, 1) in 64 parts, or of two such in a row; x: 23 bits.
+// x: the number of a part, and 17 bits within it.
 inline int64_t interpolate(const Part* parts, uint32_t x) {
   const uint32_t within = x & ((1u << kPartBits) - 1);
   return parts[x >> kPartBits].at(within, kSquares[within]);
@@ -46,8 +46,7 @@ inline uint32_t normalize(uint32_t sign, uint64_t value, int unit) {
 // Of a mantissa: 2^24 / 1.mantissa, from 2^23 on.
 inline int64_t reciprocal_of(uint32_t mantissa) {
   if (mantissa == 0) return kHidden << 1;
-  const uint32_t within = mantissa << 1 & ((1u << kPartBits) - 1);
-  return kRcp[mantissa >> (kPartBits - 1)].at(within, kSquares[within]) >> (kUnit - kMantissaBits);
+  return interpolate(kRcp, mantissa << 1) >> (kUnit - kMantissaBits);
 }
 // Of a mantissa, and of twice that: 2^24 / sqrt(1.mantissa), from 2^23 on.
 inline int64_t reciprocal_root_of(bool twice, uint32_t mantissa) {
