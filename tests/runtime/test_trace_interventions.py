@@ -611,6 +611,31 @@ print(hash("a") and count // 6)
     assert (found["interventions"]["runs"], found["interventions"]["distinct"]) == (7, 2)
 
 
+def test_what_is_not_varied_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables that a library asks for, and those that are varied, are none of them."""
+    text = """
+import os, json, tempfile
+print(os.environ.get("DATA_DIR"), os.getenv("JOB_ID") and 1, "LANG" in os.environ, tempfile.gettempdir() and 1)
+def everything():
+    return dict(os.environ)
+everything()
+try:
+    os.environ["NOT_SET"]
+except KeyError:
+    pass
+"""
+    monkeypatch.setenv("JOB_ID", "7")
+    code, found = located(write_program(tmp_path, main=text))
+    assert (code, found["interventions"]["verdict"]) == (0, "same")
+    assert found["interventions"]["noted"] == [
+        "DATA_DIR at main.py:2",
+        "LANG at main.py:2",
+        "NOT_SET at main.py:7",
+        "all variables at main.py:4",
+    ]
+    assert "machine" in found["interventions"]["varied"]
+
+
 def test_what_no_pin_takes_away_is_said(tmp_path: Path) -> None:
     text = """
 import socket, subprocess

@@ -41,6 +41,8 @@ def lines(found):
         said.append("Beside:  the {} are equal; not so: {}".format(tries.compared, ", ".join(tries.also_differ)))
     if tries.varied and not tries.latent:
         said.append("Varied without a difference: " + ", ".join(tries.varied))
+    if tries.verdict == SAME and tries.noted:
+        said.append("Noted:   not varied, and another machine may answer otherwise: " + ", ".join(tries.noted))
     return said
 
 

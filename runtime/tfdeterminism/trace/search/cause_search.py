@@ -54,18 +54,11 @@ class CauseSearch(object):
         if found.distinct == 1:
             found.verdict = SAME
             self._vary()
+            found.noted = self._noted(name for name in _NOTED if name not in found.varied)
         else:
             found.needed = self._needed()
             self._find_kinds()
-            found.noted = sorted(
-                {
-                    "{} at {}".format(row.what, row.place)
-                    for name in _NOTED
-                    if name not in _CONSTANT
-                    for row in self.events(name)
-                    if row.is_users
-                }
-            )
+            found.noted = self._noted(name for name in _NOTED if name not in _CONSTANT)
         found.total = self._runs.count
         return found
 
@@ -356,6 +349,11 @@ class CauseSearch(object):
             if uses:
                 found[path] = uses[0]
         return found
+
+    def _noted(self, names):
+        """What of the kinds of these names the user's lines asked for."""
+        rows = [row for name in names for row in self.events(name) if row.is_users]
+        return sorted({"{} at {}".format(row.what, row.place) for row in rows})
 
     # Variations
 

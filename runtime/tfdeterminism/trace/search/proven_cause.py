@@ -64,7 +64,8 @@ class Interventions(object):
     """verdict: SAME, PROVEN, NOT_PROVED (the runs differ with all pins, too), NOT_TRIED; compared: what of a run's end;
     runs: ends of the runs without pins, as numbers of the first that each equals; needed: runs that agree before it
     counts; also_differ: what else of the ends differs, and is not compared; causes: ProvenCauses; tried: lines; latent:
-    kinds that make a difference if they are varied; noted: what entered that has no pin; why: of NOT_TRIED."""
+    kinds that make a difference if they are varied; noted: what entered that has no pin, of SAME what was not varied;
+    why: of NOT_TRIED."""
 
     def __init__(self):
         self.verdict, self.compared, self.runs, self.needed = NOT_TRIED, None, [], 0

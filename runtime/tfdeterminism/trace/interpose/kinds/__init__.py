@@ -3,6 +3,7 @@
 from .addresses import Addresses
 from .clock import Clock
 from .completion import Completion
+from .environment import Environment
 from .files import Files
 from .hash_seed import HashSeed
 from .listing import Listing
@@ -35,6 +36,7 @@ ALL = (
     Network,
     System,
     Machine,
+    Environment,
     Processors,
     Addresses,
     TensorFusion,

@@ -1,7 +1,7 @@
 """The names of the machine, the user and the job of a cluster: each run on one machine gets the same.
 
 Noted: where a line of the user's asks, the environment's variables of these names too. Varied: another name.
-Cannot be varied: what C code asks for, other variables.
+Cannot be varied: what C code asks for.
 Example: ``random.seed(socket.gethostname())``, ``seed = int(os.environ["SLURM_JOB_ID"])``.
 """
 
@@ -9,11 +9,11 @@ import os
 
 from .base import Kind
 
-_VARIABLES = frozenset(
+VARIABLES = frozenset(
     ["HOST", "HOSTNAME", "LOGNAME", "USER", "USERNAME"]
     + ["JOB_ID", "LSB_JOBID", "PBS_JOBID", "SLURM_JOBID", "SLURM_JOB_ID"]
 )
-_FRAMES = 3  # os.getenv, and what it calls, lie between a variable and the line that asks for it
+FRAMES = 3  # os.getenv, and what it calls, lie between a variable and the line that asks for it
 
 
 class Machine(Kind):
@@ -57,7 +57,7 @@ class Machine(Kind):
             )
 
     def _is_other_variable(self, variables, name):
-        return name not in _VARIABLES or not self.interposer.is_called_by_user(_FRAMES)
+        return name not in VARIABLES or not self.interposer.is_called_by_user(FRAMES)
 
 
 def _other(seed, name):
