@@ -9,6 +9,7 @@ nothing.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections import Counter, defaultdict
@@ -20,8 +21,11 @@ Case = tuple[str, str, str]  # source, case, solution
 
 
 def main() -> int:
-    environment, *devices = sys.argv[1:]
-    first, second = (records(environment, device) for device in devices)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("environment", metavar="ENVIRONMENT", help="such as torch2.11")
+    parser.add_argument("devices", metavar="DEVICE", nargs=2, help="such as vgpu-sm80")
+    options = parser.parse_args()
+    first, second = (records(options.environment, device) for device in options.devices)
     pairs = Counter((observed(first[case]), observed(second[case])) for case in first.keys() & second.keys())
     for pair, count in pairs.most_common():
         print(f"{count:6,}  {' | '.join(pair)}")
