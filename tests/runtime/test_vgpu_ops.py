@@ -64,6 +64,50 @@ def test_what_pytorch_compiles_while_it_runs_is_run(tmp_path: Path) -> None:
         ("torch-prod", "equal"), ("torch-erfinv", "equal")}  # fmt: skip
 
 
+GRAPH = """import torch
+values, owners = torch.arange(8., device="cuda"), torch.tensor([0, 1, 0, 1, 2, 3, 3, 3], device="cuda")
+sums = torch.zeros(4, device="cuda")
+def step():
+    doubled = values * 2
+    sums.zero_().index_add_(0, owners, doubled)
+    return torch.nn.functional.dropout(doubled, 0.5)
+torch.cuda.manual_seed(1)
+expected = step().cpu()
+side = torch.cuda.Stream()
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph, stream=side):
+    dropped = step()
+values.copy_(torch.arange(8., 16.))
+graph.replay()
+assert sums.tolist() == [36.0, 40.0, 24.0, 84.0], sums
+values.copy_(torch.arange(8.))
+torch.cuda.manual_seed(1)
+graph.replay()
+assert torch.equal(dropped.cpu(), expected)
+try:
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        values.sum().item()
+except RuntimeError as error:
+    assert "capture" in str(error).lower(), error
+print(values.sum().item())
+"""
+
+
+def test_pytorch_captures_cuda_graphs(tmp_path: Path) -> None:
+    """What it captured it replays, random numbers too; what may not be captured ends the capture, and nothing else."""
+    project = find_project()
+    environment = load_matrix(project.matrix).environments["torch2.14"]
+    python = VenvEngine(project).interpreter("torch2.14", environment, "gpu", without_vendor_libraries=True)
+    program = tmp_path / "program.py"
+    program.write_text(GRAPH)
+    library = subprocess.run(
+        [sys.executable, str(project.vgpu / "build.py")], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    variables = {**os.environ, "LD_LIBRARY_PATH": library, "VGPU_COMPUTE_CAPABILITY": "80"}
+    done = subprocess.run([str(python), str(program)], capture_output=True, text=True, timeout=600, env=variables)
+    assert (done.returncode, done.stdout) == (0, "28.0\n"), done.stderr[-3000:]
+
+
 def test_ops_are_proved_or_have_a_reason(tmp_path: Path) -> None:
     chosen = ["--prove", "--source", "reduce-sum", "--source", "segment-sum", "--solution", "none"]
     records = run(tmp_path / "records.jsonl", *chosen, "--case", "*-eager")

@@ -53,6 +53,31 @@ class Program:
     def copy_in(self, host):
         assert self.cuda.cuMemcpyHtoD_v2(self.word, host, WORD) == 0
 
+    def fork(self, from_, to):
+        self.record(from_), self.await_event(to)
+
+    def launch_captured(self, capture):
+        """capture(): asks of the first stream what a graph is made of, which is launched there."""
+        graph, run = ctypes.c_void_p(), ctypes.c_void_p()
+        assert self.cuda.cuStreamBeginCapture_v2(self.first, 0) == 0
+        capture()
+        assert self.cuda.cuStreamEndCapture(self.first, ctypes.byref(graph)) == 0
+        assert self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(run), graph, ctypes.c_uint64(0)) == 0
+        assert self.cuda.cuGraphLaunch(run, self.first) == 0
+
+    def launch_graph(self, *dependencies):
+        """A graph of fills; dependencies: of each, the indexes of those that it comes after."""
+        graph, run, nodes = ctypes.c_void_p(), ctypes.c_void_p(), []
+        assert self.cuda.cuGraphCreate(ctypes.byref(graph), 0) == 0
+        for before in dependencies:
+            after = (ctypes.c_void_p * len(before))(*[nodes[one].value for one in before])
+            fill = (ctypes.c_uint64 * 5)(self.word.value, 0, len(nodes) | 4 << 32, 1, 1)
+            nodes.append(ctypes.c_void_p())
+            made = [ctypes.byref(nodes[-1]), graph, after, ctypes.c_size_t(len(before)), fill, None]
+            assert self.cuda.cuGraphAddMemsetNode(*made) == 0
+        assert self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(run), graph, ctypes.c_uint64(0)) == 0
+        assert self.cuda.cuGraphLaunch(run, self.first) == 0
+
     def sleep(self, stream):
         """Work that is not done when the next call returns."""
         self.keep.append(HOST_FUNCTION(lambda _: time.sleep(0.5)))
@@ -104,7 +129,40 @@ def what_came_before_a_copy_of_pageable_memory(p):
     p.launch(None), p.cuda.cuMemcpyHtoD_v2(p.other, p.pageable, WORD), p.launch(p.second)
 
 
+def a_captured_chain(p):
+    p.launch(p.first)
+    p.launch_captured(lambda: (p.launch(p.first), p.launch(p.first)))
+    p.launch(p.first)
+
+
+def branches_that_are_joined(p):
+    def capture():
+        p.launch(p.first), p.fork(p.first, p.second), p.launch(p.second), p.fork(p.second, p.first), p.launch(p.first)
+
+    p.launch_captured(capture), p.launch_captured(capture)
+
+
+def what_comes_after_a_branch(p):
+    p.launch(p.first)
+    p.launch_captured(lambda: (p.fork(p.first, p.second), p.launch(p.second), p.fork(p.second, p.first)))
+    p.launch(p.first)
+
+
+def nodes_one_after_the_other(p):
+    p.launch_graph([], [0], [0, 1], [2]), p.launch(p.first)
+
+
+def a_copy_of_a_graph_lets_the_host_go_on(p):
+    p.launch_captured(lambda: p.cuda.cuMemcpyDtoHAsync_v2(p.pageable, p.word, WORD, p.first))
+    p.cuda.cuStreamSynchronize(p.first), p.launch(p.second)
+
+
 ORDERED = [
+    a_captured_chain,
+    branches_that_are_joined,
+    what_comes_after_a_branch,
+    nodes_one_after_the_other,
+    a_copy_of_a_graph_lets_the_host_go_on,
     one_stream,
     an_event,
     the_host_waits_for_a_stream,
@@ -159,7 +217,32 @@ def an_event_s_query_that_said_not_ready(p):
     p.launch(p.second)
 
 
-UNORDERED = [two_streams, an_event_that_nobody_waits_for, an_event_recorded_too_early, a_fill_on_another_stream,
+def branches_at_the_same_time(p):
+    p.launch_captured(
+        lambda: (p.fork(p.first, p.second), p.launch(p.first), p.launch(p.second), p.fork(p.second, p.first))
+    )
+
+
+def a_launch_beside_a_graph(p):
+    p.launch_captured(lambda: p.launch(p.first)), p.launch(p.second)
+
+
+def a_launch_beside_a_graph_s_copy(p):
+    p.launch_captured(lambda: p.cuda.cuMemcpyDtoHAsync_v2(p.pageable, p.word, WORD, p.first))
+    p.launch(p.second)
+
+
+def two_roots_of_a_graph(p):
+    p.launch_graph([], []), p.launch(p.first)
+
+
+def two_nodes_after_one(p):
+    p.launch_graph([], [0], [0]), p.launch(p.first)
+
+
+UNORDERED = [branches_at_the_same_time, a_launch_beside_a_graph, a_launch_beside_a_graph_s_copy,
+             two_roots_of_a_graph, two_nodes_after_one,
+             two_streams, an_event_that_nobody_waits_for, an_event_recorded_too_early, a_fill_on_another_stream,
              a_launch_after_a_fill_on_another_stream, the_legacy_stream_and_one_that_does_not_wait,
              a_copy_of_pageable_memory, a_query_that_said_not_ready, an_event_s_query_that_said_not_ready]  # fmt: skip
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "driver/capture.h"
 #include "driver/settings.h"
 #include "driver/streams.h"
 #include "vendor_stubs/unsupported_call.h"
@@ -68,7 +69,7 @@ int run_fallback_erased(const char* call, WhenDisabled when_disabled, void (*f)(
   auto refused = [=] {
     return when_disabled == WhenDisabled::Trial ? report_unsupported(call) : report_unsupported_on_stream(call);
   };
-  if (!is_fallback_enabled(call)) return refused();
+  if (!is_fallback_enabled(call) || is_anything_captured()) return refused();
   wait_for_all();  // in its turn: behind what was asked of the streams before
   Device& device = Device::get();
   std::unique_lock<std::mutex> hold(device.lock());

@@ -51,6 +51,7 @@ struct Copy {
 CudaResult copy_at_once(const Copy& what, uint32_t operation);  // in no order; operation: of its stream
 int copy_now(const Copy& what);                  // after all that the legacy default stream waits for
 int copy_on(void* stream, const Copy& what);     // in the stream's order; at once where an end is the host's and not pinned
+int copy_in_order(void* stream, const Copy& what);  // as a graph does: the host never waits; checked before
 // Rows of `count` values of `size` bytes each, `pitch` bytes apart, in the device's memory.
 struct Fill {
   uint64_t at;
@@ -77,6 +78,7 @@ struct Memcpy3DParams {
 };
 int copy_box_now(const Memcpy3DParams& what);
 int copy_box_on(void* stream, const Memcpy3DParams& what);
+int copy_box_in_order(void* stream, const Memcpy3DParams& what);
 bool pinned(const void* at);  // memory of the host that the device knows
 bool is_pageable(uint64_t at);  // memory of the host that it does not know
 // Does the host wait for the end of a synchronous copy?  Not where both ends are the device's, nor where pageable memory was
@@ -149,6 +151,7 @@ int cuStreamIsCapturing(void*, int*);
 int cuEventCreate(void**, unsigned);
 int cuEventDestroy_v2(void*);
 int cuEventRecord(void*, void*);
+int cuEventRecordWithFlags(void*, void*, unsigned);
 int cuEventQuery(void*);
 int cuEventSynchronize(void*);
 int cuMemFreeAsync(uint64_t, void*);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api.h"
+#include "capture.h"
 #include "handles.h"
 #include "streams.h"
 
@@ -216,8 +217,11 @@ API int cuCtxGetFlags(unsigned* flags) {
 API int cuCtxGetApiVersion(void* of, unsigned* version) {
   return of_context(of, [=] { return give(version, 3020); });
 }
-API int cuCtxSynchronize() { return wait_for_all(); }
-API int cuCtxSynchronize_v2(void* which) { return of_context(known(which) ? which : nullptr, wait_for_all); }
+API int cuCtxSynchronize() {
+  if (CudaResult refused = refuse_while_capturing()) return refused;
+  return wait_for_all();
+}
+API int cuCtxSynchronize_v2(void* which) { return of_context(known(which) ? which : nullptr, cuCtxSynchronize); }
 API int cuCtxGetSharedMemConfig(int* config) { return give(config, 1); }
 API int cuCtxSetSharedMemConfig(int) { return kSuccess; }
 API int cuCtxEnablePeerAccess(void*, unsigned) { return kNotSupported; }

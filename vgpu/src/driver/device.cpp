@@ -68,6 +68,19 @@ bool allowed(const KernelSignature& function, const uint32_t block[3]) {
   return !function.most_threads || product(block) <= function.most_threads;
 }
 
+// False: some are missing.
+bool copy_arguments(std::vector<uint8_t>& to, const std::vector<KernelSignature::Parameter>& parameters,
+                    const Arguments& given) {
+  if (given.each && given.packed) return false;
+  if (given.packed) return given.packed_bytes >= to.size() && (std::memcpy(to.data(), given.packed, to.size()), true);
+  if (!parameters.empty() && !given.each) return false;
+  for (size_t k = 0; k < parameters.size(); k++) {
+    if (!given.each[k]) return false;
+    std::memcpy(&to[parameters[k].offset], given.each[k], parameters[k].size);
+  }
+  return true;
+}
+
 std::string dimensions(const uint32_t of[3]) {
   return std::to_string(of[0]) + "," + std::to_string(of[1]) + "," + std::to_string(of[2]);
 }
@@ -190,33 +203,26 @@ void* Device::grid_workspace() {
   return grid_workspace_;
 }
 
-CudaResult Device::take(Launch& launch, const Kernel& kernel, const Arguments& given) {
-  const auto& parameters = kernel.signature->parameters;
-  launch.parameters.resize(kernel.signature->parameter_bytes);
-  if (given.each && given.packed) return kInvalidValue;
-  if (given.packed) {
-    if (given.packed_bytes < launch.parameters.size()) return kInvalidValue;
-    return std::memcpy(launch.parameters.data(), given.packed, launch.parameters.size()), kSuccess;
-  }
-  if (!parameters.empty() && !given.each) return kInvalidValue;
-  for (size_t k = 0; k < parameters.size(); k++) {
-    if (!given.each[k]) return kInvalidValue;
-    std::memcpy(&launch.parameters[parameters[k].offset], given.each[k], parameters[k].size);
-  }
-  return kSuccess;
+// Under the lock.
+CudaResult Device::take(std::vector<uint8_t>& to, Kernel& kernel, const Configuration& how, const Arguments& given) {
+  if (CudaResult broken = sticky_error()) return broken;
+  if (CudaResult wrong = check(kernel, how)) return wrong;
+  to.resize(kernel.signature->parameter_bytes);
+  if (copy_arguments(to, kernel.signature->parameters, given)) return kSuccess;
+  return set_last_error(kernel.name + ": a launch without all of its parameters"), kInvalidValue;
 }
 
 CudaResult Device::sticky_error() const { return in_host_function() ? kNotPermitted : sticky_error_.load(); }
 
+CudaResult Device::pack(std::vector<uint8_t>& parameters, Kernel& kernel, const Configuration& how, const Arguments& given) {
+  std::lock_guard<std::mutex> hold(lock_);
+  return translate_exceptions([&] { return take(parameters, kernel, how, given); });
+}
+
 CudaResult Device::prepare(Launch& launch, Kernel& kernel, const Configuration& how, const Arguments& given) {
   std::lock_guard<std::mutex> hold(lock_);
   return translate_exceptions([&] {
-    if (CudaResult broken = sticky_error()) return broken;
-    if (CudaResult wrong = check(kernel, how)) return wrong;
-    if (CudaResult wrong = take(launch, kernel, given)) {
-      set_last_error(kernel.name + ": a launch without all of its parameters");
-      return wrong;
-    }
+    if (CudaResult wrong = take(launch.parameters, kernel, how, given)) return wrong;
     launch.functions = kernel.module->image.get(), launch.program = kernel.program;
     launch.code = kernel.module->image->code_name();
     launch.parameters =

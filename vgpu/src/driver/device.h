@@ -35,6 +35,7 @@ enum CudaResult : int {
   kInvalidPtx = 218,
   kFileNotFound = 301,
   kInvalidHandle = 400,
+  kIllegalState = 401,
   kNotFound = 500,
   kNotReady = 600,
   kIllegalAddress = 700,
@@ -49,6 +50,15 @@ enum CudaResult : int {
   kCooperativeLaunchTooLarge = 720,
   kNotPermitted = 800,
   kNotSupported = 801,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureMerge = 902,
+  kCaptureUnmatched = 903,
+  kCaptureUnjoined = 904,
+  kCaptureIsolation = 905,
+  kCaptureImplicit = 906,
+  kCapturedEvent = 907,
+  kCaptureWrongThread = 908,
   kUnknown = 999
 };
 
@@ -120,6 +130,8 @@ class Device {
   // decoded at its first one.  kInvalidConfiguration: no grid or block that the device has.
   CudaResult prepare(Launch& launch, Kernel& kernel, const Configuration& how, const Arguments& given);
   CudaResult run(const Launch& launch);
+  // The parameters of a launch that is to be made later, as the kernel lays them out; checked as by prepare().
+  CudaResult pack(std::vector<uint8_t>& parameters, Kernel& kernel, const Configuration& how, const Arguments& given);
   int most_dynamic_shared(const Kernel& kernel) const;   // bytes that a launch may have; its program is there
   int occupancy(const Kernel* kernel, int threads, uint64_t shared);  // blocks of a multiprocessor
   CudaResult sticky_error() const;  // after a fault nothing runs any more, as on a card; nor does a host function's call
@@ -133,7 +145,7 @@ class Device {
   Device();
   CudaResult check(Kernel& kernel, const Configuration& how);
   void* grid_workspace();
-  CudaResult take(Launch& launch, const Kernel& kernel, const Arguments& given);
+  CudaResult take(std::vector<uint8_t>& parameters, Kernel& kernel, const Configuration& how, const Arguments& given);
   void make_observers();
   void log_launch(const Launch& launch, const LaunchResult& outcome) const;
 

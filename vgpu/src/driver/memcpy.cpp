@@ -1,6 +1,7 @@
 // Copies and fills of rectangles and boxes, between devices of which there is one, and what else stands beside the plain ones.
 #include "api.h"
 #include "arrays.h"
+#include "capture.h"
 #include "handles.h"
 #include "streams.h"
 
@@ -95,6 +96,7 @@ template <class T> int fill(void* stream, uint64_t at, size_t pitch, T value, si
 namespace vgpu {
 
 int copy_box_now(const Memcpy3DParams& asked) {
+  if (CudaResult refused = refuse_legacy()) return refused;
   const Stream& legacy = *stream_of(nullptr);
   if (CudaResult broken = come_after(legacy)) return broken;
   Memcpy3DParams what = asked;
@@ -104,19 +106,24 @@ int copy_box_now(const Memcpy3DParams& asked) {
   if (int error = copy(what, add_operation(legacy))) return error;
   return is_awaited(base(what.from), base(what.to)) ? wait_for(legacy) : kSuccess;
 }
+int copy_box_in_order(void* handle, const Memcpy3DParams& what) {
+  Stream* stream = stream_of(handle);
+  if (!stream) return kInvalidHandle;
+  if (CudaResult wrong = check(what)) return wrong;
+  return in_order(handle, [what, operation = add_operation(*stream)] { return copy(what, operation); });
+}
 int copy_box_on(void* handle, const Memcpy3DParams& asked) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
   Memcpy3DParams what = asked;
   if (CudaResult wrong = resolve(what)) return wrong;
   if (CudaResult wrong = check(what)) return wrong;
+  if (auto taken = capture(*stream, [=](void* later) { return copy_box_in_order(later, what); })) return *taken;
+  if (!in_pageable_memory(what.from) && !in_pageable_memory(what.to)) return copy_box_in_order(handle, what);
   const uint32_t operation = add_operation(*stream);
-  if (in_pageable_memory(what.from) || in_pageable_memory(what.to)) {
-    if (CudaResult broken = come_after(*stream)) return broken;
-    if (int error = copy(what, operation)) return error;
-    return in_pageable_memory(what.to) ? wait_for(*stream) : kSuccess;
-  }
-  return in_order(handle, [=] { return copy(what, operation); });
+  if (CudaResult broken = come_after(*stream)) return broken;
+  if (int error = copy(what, operation)) return error;
+  return in_pageable_memory(what.to) ? wait_for(*stream) : kSuccess;
 }
 
 }  // namespace vgpu

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api.h"
+#include "capture.h"
 #include "streams.h"
 
 using namespace vgpu;
@@ -63,6 +64,7 @@ CudaResult release_now(uint64_t at) {
 }
 int release(uint64_t at) {
   if (!at) return kSuccess;
+  if (CudaResult refused = refuse_while_capturing()) return refused;
   if (CudaResult broken = wait_for_all()) return broken;
   return release_now(at);
 }
@@ -74,6 +76,7 @@ bool begins_allocation(uint64_t at) {
 int allocate_host(void** to, size_t bytes) {
   if (in_host_function()) return kNotPermitted;
   if (!to || !bytes) return kInvalidValue;
+  if (CudaResult refused = refuse_while_capturing()) return refused;
   void* at = bytes <= PTRDIFF_MAX ? std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : nullptr;
   if (!(*to = at)) return kOutOfMemory;
   Owners::get().add(address(at), MemoryKind::pinned);
@@ -81,6 +84,7 @@ int allocate_host(void** to, size_t bytes) {
 }
 int free_host(void* at) {
   if (in_host_function()) return kNotPermitted;
+  if (CudaResult refused = refuse_while_capturing()) return refused;
   wait_for_all();
   if (!Owners::get().remove(address(at), true)) return kInvalidValue;
   return memory().unregister_host(at), std::free(at), kSuccess;
@@ -159,32 +163,42 @@ bool is_pageable(uint64_t at) { return !memory().find(at).end; }
 bool is_awaited(uint64_t from, uint64_t to) { return !memory().find(to).device || pinned(pointer(from)); }
 // What is done at once is in the order of the legacy default stream.
 int copy_now(const Copy& what) {
+  if (CudaResult refused = refuse_legacy()) return refused;
   const Stream& legacy = *stream_of(nullptr);
   if (CudaResult broken = is_pageable(what.from) ? wait_for(legacy) : come_after(legacy)) return broken;
   if (CudaResult wrong = copy_at_once(what, add_operation(legacy))) return wrong;
   return is_awaited(what.from, what.to) ? wait_for(legacy) : kSuccess;
+}
+int copy_in_order(void* handle, const Copy& what) {
+  Stream* stream = stream_of(handle);
+  if (!stream) return kInvalidHandle;
+  return in_order(handle, [what, operation = add_operation(*stream)] { return copy_at_once(what, operation); });
 }
 int copy_on(void* handle, const Copy& what) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
   if (CudaResult broken = Device::get().sticky_error()) return broken;
   if (CudaResult wrong = check(what)) return wrong;
+  if (auto taken = capture(*stream, [=](void* later) { return copy_in_order(later, what); })) return *taken;
+  if (!is_pageable(what.to) && !is_pageable(what.from)) return copy_in_order(handle, what);
   const uint32_t operation = add_operation(*stream);
-  if (!is_pageable(what.to) && !is_pageable(what.from)) return in_order(handle, [=] { return copy_at_once(what, operation); });
   if (CudaResult broken = come_after(*stream)) return broken;
   if (CudaResult wrong = copy_at_once(what, operation)) return wrong;
   return is_pageable(what.to) ? wait_for(*stream) : kSuccess;
 }
 int fill_now(const Fill& what) {
+  if (CudaResult refused = refuse_if_captured(*stream_of(nullptr))) return refused;
   const Stream& legacy = *stream_of(nullptr);
   if (CudaResult broken = come_after(legacy)) return broken;
   return fill(what, add_operation(legacy));
 }
 int fill_on(void* handle, const Fill& what) {
-  if (!stream_of(handle)) return kInvalidHandle;
+  Stream* stream = stream_of(handle);
+  if (!stream) return kInvalidHandle;
   if (CudaResult broken = Device::get().sticky_error()) return broken;
   if (CudaResult wrong = check(what)) return wrong;
-  return in_order(handle, [what, operation = add_operation(*stream_of(handle))] { return fill(what, operation); });
+  if (auto taken = capture(*stream, [=](void* later) { return fill_on(later, what); })) return *taken;
+  return in_order(handle, [what, operation = add_operation(*stream)] { return fill(what, operation); });
 }
 
 }  // namespace vgpu
@@ -194,17 +208,23 @@ API int cuMemGetInfo_v2(size_t* free, size_t* total) {
   if (total) *total = memory().total();
   return free && total ? kSuccess : kInvalidValue;
 }
-API int cuMemAlloc_v2(uint64_t* to, size_t bytes) { return allocate(to, bytes); }
+API int cuMemAlloc_v2(uint64_t* to, size_t bytes) {
+  if (CudaResult refused = refuse_while_capturing()) return refused;
+  return allocate(to, bytes);
+}
 API int cuMemAllocAsync(uint64_t* to, size_t bytes, void* stream) {
   return stream_of(stream) ? allocate(to, bytes) : kInvalidHandle;
 }
 API int cuMemAllocManaged(uint64_t* to, size_t bytes, unsigned flags) {
+  if (CudaResult refused = refuse_while_capturing()) return refused;
   return flags == 1 || flags == 2 ? allocate(to, bytes, true) : kInvalidValue;
 }
 API int cuMemFree_v2(uint64_t at) { return release(at); }
+// What a capture frees stays: its graph may be launched again.
 API int cuMemFreeAsync(uint64_t at, void* stream) {
   if (!stream_of(stream)) return kInvalidHandle;
   if (!begins_allocation(at)) return kInvalidValue;
+  if (auto taken = capture(*stream_of(stream), [](void*) { return int(kSuccess); })) return *taken;
   return in_order(stream, [=] { return release_now(at); });
 }
 API int cuMemHostAlloc(void** to, size_t bytes, unsigned) { return allocate_host(to, bytes); }

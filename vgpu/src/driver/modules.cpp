@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "api.h"
+#include "capture.h"
 #include "core/error.h"
 #include "handles.h"
 #include "image/fatbin.h"
@@ -251,8 +252,10 @@ API int cuOccupancyMaxPotentialBlockSizeWithFlags(int* blocks, int* threads, voi
 namespace vgpu {
 
 int launch(Kernel& kernel, const Configuration& how, const Arguments& given, void* stream) {
-  const Stream* on = stream_of(stream);
+  Stream* on = stream_of(stream);
   if (!on) return kInvalidHandle;
+  if (is_anything_captured())
+    if (auto taken = capture_made(*on, [&](Step& step) { return make_step(step, kernel, how, given); })) return *taken;
   Launch made;
   if (CudaResult wrong = Device::get().prepare(made, kernel, how, given)) return wrong;
   made.operation = add_operation(*on);

@@ -64,7 +64,7 @@ API int cuMemPoolGetAccess(int* flags, void* pool, const void*) {
 }
 API int cuMemAllocFromPoolAsync(uint64_t* to, size_t bytes, void* pool, void* stream) {
   if (!stream_of(stream)) return kInvalidHandle;
-  return of_pool(pool, [=] { return cuMemAlloc_v2(to, bytes); });
+  return of_pool(pool, [=] { return cuMemAllocAsync(to, bytes, stream); });
 }
 API int cuDeviceGetGraphMemAttribute(int device, int, uint64_t* value) {
   return of_device(device, [=] { return give(value, 0); });

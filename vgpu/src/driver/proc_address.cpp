@@ -42,6 +42,7 @@ constexpr ProcVersion kProcVersions[] = {
     {"cuStreamGetCaptureInfo_v2", 11030},
     {"cuStreamGetCaptureInfo_v3", 12030},
     {"cuStreamGetCtx_v2", 12050},
+    {"cuStreamUpdateCaptureDependencies_v2", 12030},
 };
 
 bool has(int version, const std::string& name) {

@@ -9,6 +9,7 @@
 
 #include "analysis/order/stream_order.h"
 #include "api.h"
+#include "capture.h"
 #include "handles.h"
 
 using namespace vgpu;
@@ -132,6 +133,7 @@ int make_stream(void** stream, unsigned flags, int priority) {
   made->owner = owning_context(), made->flags = flags, made->priority = std::clamp(priority, -1, 0);
   return *stream = Handles<Stream>::all().add(std::move(made)), kSuccess;
 }
+constexpr unsigned kExternal = 1;  // CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL: a node of a capture
 template <class F> int with_stream(void* handle, F f) {
   if (in_host_function_) return kNotPermitted;
   Stream* stream = stream_of(handle);
@@ -169,6 +171,17 @@ void destroy_streams_of(const void* context) {
   Handles<Event>::all().take_where([=](const Event& one) { return one.owner == context; });
 }
 
+Stream::~Stream() { forget_captures_of(*this); }
+
+void record(Event& event, const Stream& on) {
+  tell_order([&](StreamOrder& order) { order.record(event.number, on.number, on.blocking()); });
+  event.after = before(on), event.recorded = true;
+}
+void wait(Stream& waits, const Event& on) {
+  tell_order([&](StreamOrder& order) { order.wait(waits.number, on.number); });
+  comes_after(waits, on.after);
+}
+
 Stream* stream_of(void* handle) {
   if (address(handle) <= 1) return &legacy();  // CU_STREAM_LEGACY
   return address(handle) == 2 ? &per_thread() : alive<Stream>(handle);  // CU_STREAM_PER_THREAD
@@ -196,15 +209,24 @@ API int cuStreamDestroy_v2(void* stream) {
   if (in_host_function()) return kNotPermitted;
   return Handles<Stream>::all().take(stream) ? kSuccess : kInvalidHandle;
 }
-API int cuStreamSynchronize(void* stream) { return with_stream(stream, wait_for); }
-API int cuStreamQuery(void* stream) {
-  return with_stream(stream, [](Stream& of) { return tell_if_done(of, state_of(of)); });
+API int cuStreamSynchronize(void* stream) {
+  return with_stream(stream, [](Stream& of) {
+    if (CudaResult refused = refuse_if_captured(of)) return refused;
+    return wait_for(of);
+  });
 }
-API int cuStreamWaitEvent(void* stream, void* event, unsigned) {
+API int cuStreamQuery(void* stream) {
+  return with_stream(stream, [](Stream& of) {
+    if (CudaResult refused = refuse_if_captured(of)) return refused;
+    return tell_if_done(of, state_of(of));
+  });
+}
+API int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
   return with_stream(stream, [=](Stream& waits) {
-    return with_event(event, [&](Event& on) {
-      tell_order([&](StreamOrder& order) { order.wait(waits.number, on.number); });
-      return comes_after(waits, on.after), kSuccess;
+    return with_event(event, [&](Event& on) -> int {
+      auto taken = flags & kExternal ? capture(waits, [=](void* later) { return cuStreamWaitEvent(later, event, 0); })
+                                     : capture_wait(waits, on);
+      return taken ? *taken : (wait(waits, on), kSuccess);
     });
   });
 }
@@ -220,6 +242,7 @@ API int cuStreamGetFlags(void* stream, unsigned* flags) {
 API int cuStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* data, unsigned flags) {
   if (!f || flags) return kInvalidValue;
   return with_stream(stream, [=](Stream& on) {
+    if (CudaResult refused = refuse_if_captured(on)) return refused;
     Device::get().on_host_source("host_function");
     return defer(on, [=] {
       const int fault = Device::get().sticky_error();
@@ -229,7 +252,8 @@ API int cuStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* da
 }
 API int cuLaunchHostFunc(void* stream, void (*f)(void*), void* data) {
   if (!f) return kInvalidValue;
-  return with_stream(stream, [=](Stream& on) {  // after a fault of the device none is called
+  return with_stream(stream, [=](Stream& on) -> int {  // after a fault of the device none is called
+    if (auto taken = capture(on, [=](void* later) { return cuLaunchHostFunc(later, f, data); })) return *taken;
     Device::get().on_host_source("host_function");
     return defer(on, [=] { return Device::get().sticky_error() ? Device::get().sticky_error() : call_host([=] { f(data); }); });
   });
@@ -243,20 +267,27 @@ API int cuEventCreate(void** event, unsigned flags) {
   return *event = Handles<Event>::all().add(std::move(made)), kSuccess;
 }
 API int cuEventDestroy_v2(void* event) { return Handles<Event>::all().take(event) ? kSuccess : kInvalidHandle; }
-API int cuEventRecord(void* event, void* stream) {
+API int cuEventRecordWithFlags(void* event, void* stream, unsigned flags) {
   return with_event(event, [=](Event& what) {
-    return with_stream(stream, [&](Stream& on) {
-      tell_order([&](StreamOrder& order) { order.record(what.number, on.number, on.blocking()); });
-      return what.after = before(on), what.recorded = true, Device::get().sticky_error();
+    return with_stream(stream, [&](Stream& on) -> int {
+      auto taken =
+          flags & kExternal ? capture(on, [=](void* later) { return cuEventRecord(event, later); }) : capture_record(what, on);
+      return taken ? *taken : (record(what, on), Device::get().sticky_error());
     });
   });
 }
-API int cuEventRecordWithFlags(void* event, void* stream, unsigned) { return cuEventRecord(event, stream); }
+API int cuEventRecord(void* event, void* stream) { return cuEventRecordWithFlags(event, stream, 0); }
 API int cuEventQuery(void* event) {
-  return with_event(event, [](Event& of) { return tell_if_done(of, state_at(of.after)); });
+  return with_event(event, [](Event& of) {
+    if (CudaResult refused = refuse_if_captured(of)) return refused;
+    return tell_if_done(of, state_at(of.after));
+  });
 }
 API int cuEventSynchronize(void* event) {
-  return with_event(event, [](Event& of) { return tell_host_wait(of), wait_until(of.after); });
+  return with_event(event, [](Event& of) {
+    if (CudaResult refused = refuse_if_captured(of)) return refused;
+    return tell_host_wait(of), wait_until(of.after);
+  });
 }
 API int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
   if (!milliseconds) return kInvalidValue;
@@ -277,3 +308,4 @@ PER_THREAD(cuStreamWaitEvent, _ptsz);
 PER_THREAD(cuStreamAddCallback, _ptsz);
 PER_THREAD(cuLaunchHostFunc, _ptsz);
 PER_THREAD(cuEventRecord, _ptsz);
+PER_THREAD(cuEventRecordWithFlags, _ptsz);

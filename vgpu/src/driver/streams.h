@@ -11,14 +11,17 @@ namespace vgpu {
 
 using Work = std::function<int()>;  // CUDA's result
 
+constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+
 uint32_t next_stream_number();  // from 1 on
 struct Stream {
+  ~Stream();
   const void* owner = nullptr;  // the context that it goes with
   unsigned flags = 0;
   int priority = 0;
   uint32_t number = next_stream_number();
   std::atomic<uint64_t> last{0};  // the number of its last deferred work
-  bool blocking() const { return !(flags & 1); }  // CU_STREAM_NON_BLOCKING: is not ordered with the legacy default stream
+  bool blocking() const { return !(flags & kNonBlocking); }  // is ordered with the legacy default stream
 };
 struct Event {
   const void* owner = nullptr;
@@ -37,6 +40,9 @@ CudaResult come_after(const Stream& stream);  // waits until it is done, which t
 CudaResult wait_for(const Stream& stream);
 CudaResult wait_for_all();
 CudaResult defer(Stream& stream, Work work);
+
+void record(Event& event, const Stream& on);
+void wait(Stream& waits, const Event& on);
 
 // What is asked of the stream now, for VGPU_CHECK=order; 0 where nobody asks.
 uint32_t add_operation(const Stream& stream);

@@ -19,6 +19,7 @@ int cuGraphGetNodes(void*, void**, size_t*);
 int cuGraphInstantiateWithFlags(void**, void*, uint64_t);
 int cuGraphLaunch(void*, void*);
 int cuStreamBeginCapture_v2(void*, int);
+int cuStreamBeginCaptureToGraph(void*, void*, void* const*, const void*, size_t, int);
 int cuStreamEndCapture(void*, void**);
 int cuLibraryLoadData(void**, const void*, int*, void**, unsigned, int*, void**, unsigned);
 int cuLibraryUnload(void*);
@@ -69,6 +70,10 @@ API int cudaGraphInstantiateWithFlags(void** made, void* graph, uint64_t flags) 
 API int cudaGraphLaunch(void* graph, void* stream) { return set_last_error(cuGraphLaunch(graph, stream)); }
 
 API int cudaStreamBeginCapture(void* stream, int mode) { return set_last_error(cuStreamBeginCapture_v2(stream, mode)); }
+API int cudaStreamBeginCaptureToGraph(void* stream, void* graph, void* const* after, const void* edges, size_t count,
+                                      int mode) {
+  return set_last_error(cuStreamBeginCaptureToGraph(stream, graph, after, edges, count, mode));
+}
 API int cudaStreamEndCapture(void* stream, void** graph) { return set_last_error(cuStreamEndCapture(stream, graph)); }
 
 API int cudaLibraryLoadData(void** library, const void* image, int* options, void** values, unsigned count, int* own,
@@ -110,7 +115,6 @@ REFUSED(cudaIpcOpenEventHandle)
 REFUSED(cudaIpcOpenMemHandle)
 REFUSED(cudaLibraryGetUnifiedFunction)
 REFUSED(cudaProfilerInitialize)
-REFUSED(cudaStreamBeginCaptureToGraph)
 REFUSED(cudaStreamUpdateCaptureDependencies)
 REFUSED(cudaUserObjectCreate)
 REFUSED(cudaUserObjectRelease)

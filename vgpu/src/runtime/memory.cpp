@@ -25,7 +25,7 @@ Memcpy3DParams box(void* to, size_t to_pitch, const void* from, size_t from_pitc
   };
   return {side(from, from_pitch), side(to, to_pitch), width, height, 1};
 }
-int allocate(void** to, size_t bytes, int (*how)(uint64_t*, size_t)) {
+template <class F> int allocate(void** to, size_t bytes, F how) {
   if (!to) return set_last_error(kInvalidValue);
   use_primary_context();
   uint64_t at = 0;
@@ -36,7 +36,9 @@ int allocate(void** to, size_t bytes, int (*how)(uint64_t*, size_t)) {
 }  // namespace
 
 API int cudaMalloc(void** to, size_t bytes) { return allocate(to, bytes, cuMemAlloc_v2); }
-API int cudaMallocAsync(void** to, size_t bytes, void*) { return allocate(to, bytes, cuMemAlloc_v2); }
+API int cudaMallocAsync(void** to, size_t bytes, void* stream) {
+  return allocate(to, bytes, [=](uint64_t* at, size_t n) { return cuMemAllocAsync(at, n, stream); });
+}
 API int cudaMallocManaged(void** to, size_t bytes, unsigned flags) {
   uint64_t at = 0;
   const int result = to ? cuMemAllocManaged(&at, bytes, flags) : kInvalidValue;
@@ -168,7 +170,9 @@ API int cudaEventCreateWithFlags(void** event, unsigned flags) {
 API int cudaEventCreate(void** event) { return cudaEventCreateWithFlags(event, 0); }
 API int cudaEventDestroy(void* event) { return set_last_error(cuEventDestroy_v2(event)); }
 API int cudaEventRecord(void* event, void* stream) { return set_last_error(cuEventRecord(event, stream)); }
-API int cudaEventRecordWithFlags(void* event, void* stream, unsigned) { return cudaEventRecord(event, stream); }
+API int cudaEventRecordWithFlags(void* event, void* stream, unsigned flags) {
+  return set_last_error(cuEventRecordWithFlags(event, stream, flags));
+}
 API int cudaEventQuery(void* event) { return set_last_error(cuEventQuery(event)); }
 API int cudaEventSynchronize(void* event) { return set_last_error(cuEventSynchronize(event)); }
 API int cudaEventElapsedTime(float* milliseconds, void* from, void* to) {

@@ -16,7 +16,6 @@ class StreamOrder {
   using Operation = uint32_t;     // from 1 on; or several, see unite()
   static constexpr StreamNumber kLegacy = 0;
 
-  // An operation on a stream, and now on a branch of a graph, where one is under way.
   Operation add(StreamNumber stream, bool blocking);
   // Runs in this thread from now on: what is_before_current() compares with.
   void set_current(Operation operation);

@@ -1,0 +1,402 @@
+"""Capture of streams: what is asked of a captured one becomes a graph, and what a capture forbids has CUDA's error."""
+
+import ctypes
+import threading
+
+import numpy as np
+import pytest
+from virtual_device import kernel
+
+GLOBAL, THREAD_LOCAL, RELAXED = 0, 1, 2
+NONE, ACTIVE, INVALIDATED = 0, 1, 2
+NON_BLOCKING, EXTERNAL = 1, 1
+INVALID_VALUE, ILLEGAL_STATE = 1, 401
+UNSUPPORTED, INVALID, MERGE, UNMATCHED, UNJOINED, ISOLATION, IMPLICIT, EVENT, WRONG_THREAD = range(900, 909)
+FOUR = ctypes.c_size_t(4)
+HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+# word = 10 * word + digit, so that the word tells in which order kernels ran.
+APPEND = kernel(
+    """ld.param.u64 %l0, [p0]; ld.param.u64 %l2, [p1]; cvt.u32.u64 %r1, %l2; ld.global.u32 %r2, [%l0];
+    mad.lo.u32 %r2, %r2, 10, %r1; st.global.u32 [%l0], %r2;""",
+    ["p0", "p1"],
+)
+
+
+class Program:
+    """A word of the device's memory, one of pinned memory, two streams and an event."""
+
+    def __init__(self, device):
+        self.cuda, self.word, self.keep, at = device.cuda, device.allocate(4), [], ctypes.c_void_p()
+        assert self.cuda.cuMemHostAlloc(ctypes.byref(at), FOUR, 0) == 0
+        self.pinned = (ctypes.c_uint32 * 1).from_address(at.value)
+        _, self.function = device.function(device.load(APPEND)[1])
+        self.first, self.second = self.stream(), self.stream()
+        self.set(0)
+
+    def stream(self, flags=NON_BLOCKING):
+        made = ctypes.c_void_p()
+        assert self.cuda.cuStreamCreate(ctypes.byref(made), flags) == 0
+        return made
+
+    def event(self):
+        made = ctypes.c_void_p()
+        assert self.cuda.cuEventCreate(ctypes.byref(made), 0) == 0
+        return made
+
+    def begin(self, stream, mode=GLOBAL):
+        return self.cuda.cuStreamBeginCapture_v2(stream, mode)
+
+    def end(self, stream):
+        graph = ctypes.c_void_p(7)
+        return self.cuda.cuStreamEndCapture(stream, ctypes.byref(graph)), graph
+
+    def state(self, stream):
+        state = ctypes.c_int(9)
+        assert self.cuda.cuStreamIsCapturing(stream, ctypes.byref(state)) == 0
+        return state.value
+
+    def append(self, stream, digit):
+        values = (ctypes.c_uint64 * 2)(self.word.value, digit)
+        given = (ctypes.c_void_p * 2)(ctypes.addressof(values), ctypes.addressof(values) + 8)
+        return self.cuda.cuLaunchKernel(self.function, 1, 1, 1, 1, 1, 1, 0, stream, given, None)
+
+    def fork(self, from_, to):
+        event = self.event()
+        return self.cuda.cuEventRecord(event, from_) or self.cuda.cuStreamWaitEvent(to, event, 0)
+
+    def set(self, value):
+        assert self.cuda.cuMemsetD32_v2(self.word, value, ctypes.c_size_t(1)) == 0
+
+    def fill(self, stream, value):
+        return self.cuda.cuMemsetD32Async(self.word, value, ctypes.c_size_t(1), stream)
+
+    def read(self):
+        made = np.zeros(1, np.uint32)
+        assert self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), self.word, FOUR) == 0
+        return int(made[0])
+
+    def instantiate(self, graph):
+        made = ctypes.c_void_p()
+        assert self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(made), graph, ctypes.c_uint64(0)) == 0
+        return made
+
+    def captured(self, stream, *calls):
+        """What was instantiated of the calls' graph."""
+        assert self.begin(stream) == 0
+        assert [call() for call in calls] == [0] * len(calls)
+        result, graph = self.end(stream)
+        assert result == 0
+        return self.instantiate(graph)
+
+    def run(self, graph, stream=None):
+        assert self.cuda.cuGraphLaunch(graph, stream or self.first) == 0
+        assert self.cuda.cuCtxSynchronize() == 0
+        return self.read()
+
+
+@pytest.fixture
+def program(device):
+    return Program(device)
+
+
+def count(program, graph):
+    number = ctypes.c_size_t()
+    assert program.cuda.cuGraphGetNodes(graph, None, ctypes.byref(number)) == 0
+    return number.value
+
+
+def test_what_is_captured_is_done_by_its_graph_alone(program):
+    p = program
+    assert p.state(p.first) == NONE
+    assert p.begin(p.first) == 0 and p.state(p.first) == ACTIVE
+    assert (p.fill(p.first, 4), p.append(p.first, 1), p.append(p.first, 2)) == (0, 0, 0)
+    result, graph = p.end(p.first)
+    assert (result, p.state(p.first), count(p, graph), p.read()) == (0, NONE, 3, 0)
+    run = p.instantiate(graph)
+    assert p.cuda.cuGraphDestroy(graph) == 0
+    assert [p.run(run), p.run(run, p.second)] == [412, 412]
+    assert p.append(p.first, 3) == 0 and p.read() == 4123, "the stream is as before"
+
+
+def test_copies_and_host_functions_of_a_capture(program):
+    """A copy reads the host's memory at each launch, pinned or not."""
+    p, seen, pageable = program, [], np.full(1, 5, np.uint32)
+    f = HOST_FUNCTION(lambda _: seen.append(p.pinned[0]))
+    at = ctypes.c_void_p(pageable.ctypes.data)
+    run = p.captured(
+        p.first,
+        lambda: p.cuda.cuMemcpyHtoDAsync_v2(p.word, at, FOUR, p.first),
+        lambda: p.append(p.first, 1),
+        lambda: p.cuda.cuMemcpyDtoHAsync_v2(p.pinned, p.word, FOUR, p.first),
+        lambda: p.cuda.cuLaunchHostFunc(p.first, f, None),
+    )
+    assert seen == []
+    assert p.run(run) == 51
+    pageable[0] = 8
+    assert p.run(run) == 81
+    assert seen == [51, 81]
+
+
+def test_an_empty_capture(program):
+    result, graph = program.begin(program.first) or program.end(program.first)
+    assert (result, count(program, graph)) == (0, 0)
+    assert program.run(program.instantiate(graph)) == 0
+
+
+def test_a_fork_is_captured_and_joined(program):
+    p = program
+    run = p.captured(
+        p.first,
+        lambda: p.append(p.first, 1),
+        lambda: p.fork(p.first, p.second),
+        lambda: p.append(p.second, 2),
+        lambda: p.state(p.second) != ACTIVE,
+        lambda: p.fork(p.second, p.first),
+        lambda: p.append(p.first, 3),
+    )
+    assert p.state(p.second) == NONE
+    assert p.run(run) == 123
+
+
+def test_a_graph_launched_in_a_capture_is_a_node_of_it(program):
+    p = program
+    inner = p.captured(p.second, lambda: p.append(p.second, 2))
+    outer = p.captured(
+        p.first,
+        lambda: p.append(p.first, 1),
+        lambda: p.cuda.cuGraphLaunch(inner, p.first),
+        lambda: p.append(p.first, 3),
+    )
+    assert p.cuda.cuGraphExecDestroy(inner) == 0
+    assert p.run(outer) == 123
+
+
+def test_a_capture_into_a_graph_that_is_there(program):
+    p, graph, wrong = program, ctypes.c_void_p(), (ctypes.c_void_p * 1)(12345)
+    assert p.cuda.cuGraphCreate(ctypes.byref(graph), 0) == 0
+    assert p.cuda.cuStreamBeginCaptureToGraph(p.first, graph, wrong, None, ctypes.c_size_t(1), GLOBAL) == INVALID_VALUE
+    for digit in (1, 2):
+        nodes = (ctypes.c_void_p * 1)()
+        number = ctypes.c_size_t(digit - 1)
+        assert p.cuda.cuGraphGetNodes(graph, nodes, ctypes.byref(number)) == 0
+        assert p.cuda.cuStreamBeginCaptureToGraph(p.first, graph, nodes, None, number, GLOBAL) == 0
+        assert p.append(p.first, digit) == 0
+        result, same = p.end(p.first)
+        assert (result, same.value, count(p, graph)) == (0, graph.value, digit)
+    assert p.run(p.instantiate(graph)) == 12
+
+
+def test_what_a_capture_tells_of_itself(program):
+    p, state, identity, number = program, ctypes.c_int(), ctypes.c_uint64(), ctypes.c_size_t(9)
+    graph, after = ctypes.c_void_p(), ctypes.POINTER(ctypes.c_void_p)()
+    ask = [ctypes.byref(one) for one in (state, identity, graph, after, number)]
+    identities = set()
+    for _ in range(2):
+        assert p.begin(p.first) == 0
+        assert p.cuda.cuStreamGetCaptureInfo_v2(p.first, *ask) == 0
+        assert (state.value, number.value) == (ACTIVE, 0)
+        identities.add(identity.value)
+        assert p.append(p.first, 1) == 0
+        assert p.cuda.cuStreamGetCaptureInfo_v3(p.first, *ask[:4], None, ask[4]) == 0
+        assert number.value == 1 and after[0]
+        own = graph.value
+        assert p.end(p.first)[1].value == own
+    assert len(identities) == 2
+
+
+def test_dependencies_of_a_capture_are_changed(program):
+    """The second node comes after nothing; so the branch of the first is not joined."""
+    p = program
+    assert (p.begin(p.first), p.append(p.first, 1)) == (0, 0)
+    assert p.cuda.cuStreamUpdateCaptureDependencies(p.first, None, ctypes.c_size_t(0), 1) == 0
+    assert p.append(p.first, 2) == 0
+    result, graph = p.end(p.first)
+    assert (result, count(p, graph)) == (0, 2)
+    wrong = (ctypes.c_void_p * 1)(12345)
+    assert p.begin(p.first) == 0
+    assert p.cuda.cuStreamUpdateCaptureDependencies(p.first, wrong, ctypes.c_size_t(1), 0) == INVALID_VALUE
+    assert p.end(p.first)[0] == 0
+    assert p.cuda.cuStreamUpdateCaptureDependencies(p.first, None, ctypes.c_size_t(0), 1) == ILLEGAL_STATE
+
+
+def test_what_cannot_begin_or_end(program):
+    p = program
+    assert p.begin(None) == UNSUPPORTED
+    assert p.begin(p.first, 3) == INVALID_VALUE
+    assert p.end(p.first)[0] == ILLEGAL_STATE
+    assert p.begin(p.first) == 0
+    assert p.begin(p.first) == ILLEGAL_STATE
+    assert p.fork(p.first, p.second) == 0
+    assert p.end(p.second)[0] == UNMATCHED
+    assert p.cuda.cuStreamEndCapture(p.first, None) == INVALID_VALUE
+    assert p.end(p.first)[0] == 0
+
+
+def test_a_launch_without_its_arguments_is_refused_when_captured(program):
+    p = program
+    assert p.begin(p.first) == 0
+    assert p.cuda.cuLaunchKernel(p.function, 1, 1, 1, 1, 1, 1, 0, p.first, None, None) == INVALID_VALUE
+    assert p.cuda.cuLaunchKernel(p.function, 1, 1, 1, 5000, 1, 1, 0, p.first, None, None) == INVALID_VALUE
+    assert p.end(p.first)[0] == 0
+
+
+def synchronize(p):
+    return p.cuda.cuStreamSynchronize(p.first)
+
+
+def query(p):
+    return p.cuda.cuStreamQuery(p.first)
+
+
+def synchronize_all(p):
+    return p.cuda.cuCtxSynchronize()
+
+
+def allocate(p):
+    return p.cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), FOUR)
+
+
+def allocate_pinned(p):
+    return p.cuda.cuMemHostAlloc(ctypes.byref(ctypes.c_void_p()), FOUR, 0)
+
+
+def copy(p):
+    return p.cuda.cuMemcpyHtoD_v2(p.word, p.pinned, FOUR)
+
+
+def add_callback(p):
+    p.keep.append(ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(lambda *_: None))
+    return p.cuda.cuStreamAddCallback(p.first, p.keep[-1], None, 0)
+
+
+def query_another_event(p):
+    return p.cuda.cuEventQuery(p.event())
+
+
+@pytest.mark.parametrize(
+    "forbidden",
+    [synchronize, query, synchronize_all, allocate, allocate_pinned, copy, add_callback, query_another_event],
+)
+def test_what_is_forbidden_invalidates(program, forbidden):
+    p = program
+    assert (p.begin(p.first), p.append(p.first, 1)) == (0, 0)
+    assert forbidden(p) == UNSUPPORTED
+    assert p.state(p.first) == INVALIDATED
+    assert p.append(p.first, 2) == INVALID
+    result, graph = p.end(p.first)
+    assert (result, graph.value, p.state(p.first)) == (INVALID, None, NONE)
+    assert p.append(p.first, 3) == 0 and p.read() == 3
+
+
+@pytest.mark.parametrize("call", ["cuEventQuery", "cuEventSynchronize"])
+def test_an_event_of_a_capture_has_no_time(program, call):
+    p, event = program, program.event()
+    assert (p.begin(p.first, RELAXED), p.cuda.cuEventRecord(event, p.first)) == (0, 0)
+    assert getattr(p.cuda, call)(event) == EVENT
+    assert p.end(p.first)[0] == INVALID
+    assert (p.cuda.cuEventRecord(event, p.first), getattr(p.cuda, call)(event)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("mode", "thread", "result"),
+    [
+        (GLOBAL, GLOBAL, UNSUPPORTED),
+        (GLOBAL, RELAXED, 0),
+        (THREAD_LOCAL, GLOBAL, UNSUPPORTED),
+        (THREAD_LOCAL, THREAD_LOCAL, UNSUPPORTED),
+        (RELAXED, GLOBAL, 0),
+    ],
+)
+def test_the_mode_says_what_is_forbidden(program, mode, thread, result):
+    p, exchanged = program, ctypes.c_int(thread)
+    assert p.begin(p.first, mode) == 0
+    assert p.cuda.cuThreadExchangeStreamCaptureMode(ctypes.byref(exchanged)) == 0
+    assert exchanged.value == GLOBAL
+    assert allocate(p) == result
+    assert p.cuda.cuThreadExchangeStreamCaptureMode(ctypes.byref(exchanged)) == 0
+    assert exchanged.value == thread
+    assert p.end(p.first)[0] == (INVALID if result else 0)
+
+
+@pytest.mark.parametrize(("mode", "result", "end"), [(GLOBAL, UNSUPPORTED, 0), (THREAD_LOCAL, 0, 0), (RELAXED, 0, 0)])
+def test_another_thread(program, mode, result, end):
+    """It may not end a capture that is not relaxed, nor do what a global one forbids."""
+    p, seen = program, []
+
+    def other():
+        seen.append(p.end(p.first)[0] if mode != RELAXED else WRONG_THREAD)
+        seen.append(allocate(p))
+
+    assert p.begin(p.first, mode) == 0
+    thread = threading.Thread(target=other)
+    thread.start(), thread.join()
+    assert seen == [WRONG_THREAD, result]
+    assert p.end(p.first)[0] == (INVALID if result else end)
+
+
+def test_a_fork_that_is_not_joined(program):
+    p = program
+    assert (p.begin(p.first), p.fork(p.first, p.second), p.append(p.second, 1)) == (0, 0, 0)
+    result, graph = p.end(p.first)
+    assert (result, graph.value, p.state(p.second)) == (UNJOINED, None, NONE)
+
+
+def test_two_captures_are_not_merged(program):
+    p = program
+    assert (p.begin(p.first), p.begin(p.second)) == (0, 0)
+    assert p.fork(p.first, p.second) == MERGE
+    assert [p.end(one)[0] for one in (p.first, p.second)] == [INVALID, INVALID]
+
+
+def test_a_capture_waits_for_nothing_outside(program):
+    p, event = program, program.event()
+    assert p.begin(p.first) == 0
+    assert p.cuda.cuStreamWaitEvent(p.first, event, 0) == 0, "never recorded"
+    assert p.cuda.cuEventRecord(event, p.second) == 0
+    assert p.cuda.cuStreamWaitEvent(p.first, event, 0) == ISOLATION
+    assert p.end(p.first)[0] == INVALID
+
+
+def test_an_external_event_is_recorded_at_each_launch(program):
+    p, event = program, program.event()
+    run = p.captured(
+        p.first,
+        lambda: p.append(p.first, 1),
+        lambda: p.cuda.cuEventRecordWithFlags(event, p.first, EXTERNAL),
+        lambda: p.cuda.cuStreamWaitEvent(p.first, event, EXTERNAL),
+    )
+    elapsed = ctypes.c_float()
+    assert p.cuda.cuEventElapsedTime(ctypes.byref(elapsed), event, event) != 0
+    assert p.run(run) == 1
+    assert p.cuda.cuEventElapsedTime(ctypes.byref(elapsed), event, event) == 0
+
+
+@pytest.mark.parametrize(("flags", "result"), [(0, IMPLICIT), (NON_BLOCKING, 0)])
+def test_the_default_stream_waits_for_no_capture(program, flags, result):
+    p, stream, state = program, program.stream(flags), ctypes.c_int()
+    assert p.begin(stream, RELAXED) == 0
+    assert p.cuda.cuStreamIsCapturing(None, ctypes.byref(state)) == result
+    assert p.append(None, 1) == result
+    assert p.end(stream)[0] == (INVALID if result else 0)
+
+
+def test_a_stream_that_goes_ends_its_capture(program):
+    p, other = program, program.stream()
+    assert p.begin(other) == 0
+    assert p.cuda.cuStreamDestroy_v2(other) == 0
+    assert allocate(p) == 0
+
+
+def test_memory_that_a_capture_takes_and_frees(program):
+    """It is there at each launch."""
+    p, at = program, ctypes.c_uint64()
+    run = p.captured(
+        p.first,
+        lambda: p.cuda.cuMemAllocAsync(ctypes.byref(at), FOUR, p.first),
+        lambda: p.fill(p.first, 6),
+        lambda: p.cuda.cuMemcpyDtoDAsync_v2(at, p.word, FOUR, p.first),
+        lambda: p.fill(p.first, 0),
+        lambda: p.cuda.cuMemcpyDtoDAsync_v2(p.word, at, FOUR, p.first),
+        lambda: p.cuda.cuMemFreeAsync(at, p.first),
+    )
+    assert [p.run(run), p.run(run)] == [6, 6]
