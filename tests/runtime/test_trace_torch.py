@@ -325,3 +325,35 @@ def test_without_an_optimizer_a_gradient_that_differs_is_seen(torch_forks: Forks
     done = torch_forks.run([traced(out, tmp_path / "program.py", options=options, fresh=True) for out in outs])
     assert [said.returncode for said in done] == [0, 0], done[0].stderr
     assert len({load(str(out / "trace-0.tfdt")).end["weights"] for out in outs}) == 2
+
+
+KEPT = """
+import os, torch
+torch.manual_seed(0)
+kept = os.environ["KEPT"]
+weight = torch.ones(3)
+if os.path.exists(kept):
+    weight = torch.load(kept)
+weight.requires_grad_()
+optimizer = torch.optim.SGD([weight], lr=0.1)
+(weight * weight).sum().backward()
+optimizer.step()
+torch.save(weight.detach(), kept)
+"""
+
+
+@pytest.mark.tensorflow
+def test_what_torch_saves_outside_the_folder_is_restored(torch_python: Path, tmp_path: Path) -> None:
+    """PyTorch writes it from C++.  The user's file is as before."""
+    folder, kept = tmp_path / "program", tmp_path / "kept.pt"
+    folder.mkdir()
+    (folder / "main.py").write_text(KEPT)
+    variables = {**environ(), "KEPT": str(kept)}
+    subprocess.run([torch_python, folder / "main.py"], env=variables, check=True)
+    before = kept.read_bytes()
+    done = subprocess.run([torch_python, *TRACE, "locate", "--json", "--", "main.py"], cwd=folder, env=variables,
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    (cause,) = json.loads(done.stdout)["causes"]
+    assert (cause["kind"], {place["line"] for place in cause["places"]} <= {6, 7}) == ("files", True)
+    assert kept.read_bytes() == before

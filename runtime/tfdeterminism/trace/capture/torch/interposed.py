@@ -47,7 +47,7 @@ def _files(kind, torch, module):
             kind.written(str(f))
         return original(obj, f, *args, **kwargs)
 
-    module.save = save
+    module.save = torch.save = save
 
 
 def _loaders(kinds, module):
