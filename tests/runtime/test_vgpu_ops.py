@@ -32,6 +32,15 @@ def run(out: Path, *arguments: str, key: str = "tf2.0") -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
 
 
+def program_command(key: str, folder: Path, text: str) -> list[str]:
+    """The words that run a program in an environment for GPUs, without the vendor's libraries."""
+    project, program = find_project(), folder / "program.py"
+    environment = load_matrix(project.matrix).environments[key]
+    python = VenvEngine(project).interpreter(key, environment, "gpu", without_vendor_libraries=True)
+    program.write_text(text)
+    return [str(python), str(program)]
+
+
 @weekly.on_day(3)
 def test_an_op_differs_by_itself_and_not_under_its_solution(tmp_path: Path) -> None:
     """Of the kernels that TensorFlow 2.0 ships; a second run shows the same two results."""
@@ -95,16 +104,12 @@ print(values.sum().item())
 
 def test_pytorch_captures_cuda_graphs(tmp_path: Path) -> None:
     """What it captured it replays, random numbers too; what may not be captured ends the capture, and nothing else."""
-    project = find_project()
-    environment = load_matrix(project.matrix).environments["torch2.14"]
-    python = VenvEngine(project).interpreter("torch2.14", environment, "gpu", without_vendor_libraries=True)
-    program = tmp_path / "program.py"
-    program.write_text(GRAPH)
+    command = program_command("torch2.14", tmp_path, GRAPH)
     library = subprocess.run(
-        [sys.executable, str(project.vgpu / "build.py")], check=True, capture_output=True, text=True
+        [sys.executable, str(find_project().vgpu / "build.py")], check=True, capture_output=True, text=True
     ).stdout.strip()
     variables = {**os.environ, "LD_LIBRARY_PATH": library, "VGPU_COMPUTE_CAPABILITY": "80"}
-    done = subprocess.run([str(python), str(program)], capture_output=True, text=True, timeout=600, env=variables)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=variables)
     assert (done.returncode, done.stdout) == (0, "28.0\n"), done.stderr[-3000:]
 
 
@@ -148,12 +153,8 @@ def test_what_a_closed_library_would_compute_is_unsupported_by_its_name(
 @weekly.ONLY  # test_minimize_schedule.py is shorter
 def test_a_difference_comes_down_to_two_atomics(tmp_path: Path) -> None:
     """Of two warps, for a column has one addend in each: their exchange changes the bytes of a real program."""
-    project = find_project()
-    environment = load_matrix(project.matrix).environments["tf2.0"]
-    python = VenvEngine(project).interpreter("tf2.0", environment, "gpu", without_vendor_libraries=True)
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    command = [sys.executable, str(project.vgpu / "minimize_schedule.py"), "--", str(python), str(program)]
+    searched = program_command("tf2.0", tmp_path, PROGRAM)
+    command = [sys.executable, str(find_project().vgpu / "minimize_schedule.py"), "--", *searched]
     silent = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=silent)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -26,6 +26,7 @@ class Program:
     """A word of the device's memory, one of pinned memory, two streams and an event."""
 
     def __init__(self, device):
+        self.device, self.event = device, device.event
         self.cuda, self.word, self.keep, at = device.cuda, device.allocate(4), [], ctypes.c_void_p()
         assert self.cuda.cuMemHostAlloc(ctypes.byref(at), FOUR, 0) == 0
         self.pinned = (ctypes.c_uint32 * 1).from_address(at.value)
@@ -34,14 +35,7 @@ class Program:
         self.set(0)
 
     def stream(self, flags=NON_BLOCKING):
-        made = ctypes.c_void_p()
-        assert self.cuda.cuStreamCreate(ctypes.byref(made), flags) == 0
-        return made
-
-    def event(self):
-        made = ctypes.c_void_p()
-        assert self.cuda.cuEventCreate(ctypes.byref(made), 0) == 0
-        return made
+        return self.device.stream(flags)
 
     def begin(self, stream, mode=GLOBAL):
         return self.cuda.cuStreamBeginCapture_v2(stream, mode)

@@ -21,7 +21,7 @@ class Program:
     """One word of device memory, two streams that do not wait for the legacy one, an event, and a kernel."""
 
     def __init__(self):
-        device = Device(build())
+        self.device = device = Device(build())
         self.cuda, self.word, self.other, self.keep = device.cuda, device.allocate(4), device.allocate(4), []
         self.function = device.function(device.load(ADD)[1])[1]
         self.first, self.second = self.stream(NON_BLOCKING), self.stream(NON_BLOCKING)
@@ -33,9 +33,7 @@ class Program:
         self.cuda.cuCtxSynchronize()
 
     def stream(self, flags=0):
-        made = ctypes.c_void_p()
-        assert self.cuda.cuStreamCreate(ctypes.byref(made), flags) == 0
-        return made
+        return self.device.stream(flags)
 
     def launch(self, stream):
         given = (ctypes.c_void_p * 1)(ctypes.addressof(self.word))

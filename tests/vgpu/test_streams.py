@@ -20,6 +20,7 @@ class Streams:
     """A word of the device's memory, one of pinned memory, and a kernel that doubles the first."""
 
     def __init__(self, device):
+        self.device, self.event = device, device.event
         self.cuda, self.keep, self.word, at = device.cuda, [], device.allocate(4), ctypes.c_void_p()
         self.cuda.cuMemHostAlloc(ctypes.byref(at), FOUR, 0)
         self.pinned = (ctypes.c_uint32 * 1).from_address(at.value)
@@ -27,14 +28,7 @@ class Streams:
         _, self.function = device.function(self.module)
 
     def stream(self, flags=0):
-        made = ctypes.c_void_p()
-        assert self.cuda.cuStreamCreate(ctypes.byref(made), flags) == 0
-        return made
-
-    def event(self):
-        made = ctypes.c_void_p()
-        assert self.cuda.cuEventCreate(ctypes.byref(made), 0) == 0
-        return made
+        return self.device.stream(flags)
 
     def host(self, stream, f, call="cuLaunchHostFunc"):
         added = (CALLBACK(lambda *_: f()), None, 0) if "Callback" in call else (HOST_FUNCTION(lambda _: f()), None)

@@ -87,6 +87,16 @@ class Device:
         assert self.cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(max(nbytes, 1))) == 0
         return at
 
+    def stream(self, flags):
+        made = ctypes.c_void_p()
+        assert self.cuda.cuStreamCreate(ctypes.byref(made), flags) == 0
+        return made
+
+    def event(self):
+        made = ctypes.c_void_p()
+        assert self.cuda.cuEventCreate(ctypes.byref(made), 0) == 0
+        return made
+
     def copy_in(self, array):
         at = self.allocate(array.nbytes)
         self.cuda.cuMemcpyHtoD_v2(at, array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.nbytes))

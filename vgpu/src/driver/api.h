@@ -51,7 +51,7 @@ struct Copy {
 CudaResult copy_at_once(const Copy& what, uint32_t operation);  // in no order; operation: of its stream
 int copy_now(const Copy& what);                  // after all that the legacy default stream waits for
 int copy_on(void* stream, const Copy& what);     // in the stream's order; at once where an end is the host's and not pinned
-int copy_in_order(void* stream, const Copy& what);  // as a graph does: the host never waits; checked before
+int copy_in_order(void* stream, const Copy& what);  // as a graph does: the host never waits
 // Rows of `count` values of `size` bytes each, `pitch` bytes apart, in the device's memory.
 struct Fill {
   uint64_t at;

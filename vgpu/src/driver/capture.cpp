@@ -112,7 +112,7 @@ namespace vgpu {
 
 bool is_anything_captured() { return Captures::get().any(); }
 
-std::optional<int> capture_made(Stream& on, const MakeStep& make) {
+std::optional<int> add_node(Stream& on, const std::function<CudaResult(Step&)>& make) {
   return with_capture(on, [&](Capture& capture) {
     Step step;
     if (CudaResult wrong = make(step)) return wrong;

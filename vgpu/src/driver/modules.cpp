@@ -254,8 +254,7 @@ namespace vgpu {
 int launch(Kernel& kernel, const Configuration& how, const Arguments& given, void* stream) {
   Stream* on = stream_of(stream);
   if (!on) return kInvalidHandle;
-  if (is_anything_captured())
-    if (auto taken = capture_made(*on, [&](Step& step) { return make_step(step, kernel, how, given); })) return *taken;
+  if (auto taken = capture_made(*on, [&](Step& step) { return make_step(step, kernel, how, given); })) return *taken;
   Launch made;
   if (CudaResult wrong = Device::get().prepare(made, kernel, how, given)) return wrong;
   made.operation = add_operation(*on);
