@@ -17,7 +17,7 @@ from status import generate, measure
 
 from tfdet.base.paths import Project
 from tfdet.store.records import read_records
-from tfdet.store.signing import key_signer, sign_into_bundle
+from tfdet.store.signing import add_to_bundle, attest, key_signer
 from tfdet.store.signing_key import public_pem
 
 KEY = """
@@ -38,7 +38,7 @@ def sent(root: Path, count: int) -> Path:
     key = Ed25519PrivateKey.generate()
     (root / "matrix" / "keys").mkdir()
     (root / "matrix" / "keys" / "lab.toml").write_text(KEY.format(pem=public_pem(key)), "utf-8")
-    sign_into_bundle(Project(root), path, read_records(path), key_signer(key))
+    add_to_bundle(path, attest(Project(root), read_records(path), key_signer(key)))
     return path
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from records import STACK, device_of
 
@@ -43,6 +44,10 @@ class Signer:
     @property
     def id(self) -> str:
         return hashlib.sha256(self.key.public_key().public_bytes_raw()).hexdigest()
+
+    @property
+    def private_pem(self) -> bytes:
+        return self.key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
 
     def trust_in(
         self, project: Project, device: str = "nvidia", rest: str = "", holder: str = "", since: str = "2026-01-01"

@@ -128,7 +128,7 @@ def sign(
         if resolve(path) in stored:
             _sign_stored(project, matrix, path, sign)
             continue
-        bundle = signing.sign_into_bundle(project, path, read_records(path), sign)
+        bundle = signing.add_to_bundle(path, signing.attest(project, read_records(path), sign))
         console.print_note(f"{count} records signed: {bundle}")
 
 

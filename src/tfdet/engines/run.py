@@ -19,6 +19,7 @@ from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve
 from tfdet.engines.base import Engine, Request, Selection, container_path
+from tfdet.matrix.keys import key_id
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
 from tfdet.matrix.plan import PlannedCell, plan_cells, write_plan
@@ -27,8 +28,8 @@ from tfdet.store.consistency import ConsistencyRules, device_faults
 from tfdet.store.evidence import EvidenceStore
 from tfdet.store.merge import IngestResult
 from tfdet.store.records import Record, read_records
-from tfdet.store.signatures import AttestationStore, verify_for_records
-from tfdet.store.signing import attest, key_signer, sign_into_bundle
+from tfdet.store.signatures import Attestation, AttestationStore, verify_for_records
+from tfdet.store.signing import add_to_bundle, attest, key_signer
 from tfdet_common.journal import Journal, JournalUnusableError, is_locked_by_writer, parse
 from tfdet_common.parent_death import GRACE_SECONDS
 
@@ -116,7 +117,7 @@ def run_environment(
             added = ingest_records(project, matrix, signer, records)
             journal.unlink(missing_ok=True)
         elif signer and here:
-            sign_into_bundle(project, out, here, key_signer(signer))
+            sign_beside(project, matrix, signer, out, here)
     return RunResult(ExitCode(code), records, added)
 
 
@@ -128,13 +129,29 @@ def ingest_records(
     rules: ConsistencyRules | None = None,
 ) -> IngestResult:
     """Into the store, signed if this machine has a key, and the key is believed."""
-    attestations = []
-    for line in attest(project, records, key_signer(signer)) if signer else []:
+    attestations = _trusted(project, matrix, signer, records) if signer else []
+    return EvidenceStore.open(project, rules).ingest(records, attestations)
+
+
+def _trusted(project: Project, matrix: Matrix, signer: Ed25519PrivateKey, records: list[Record]) -> list[Attestation]:
+    """What this machine's key says of the records, as far as this repository trusts it; a note says why not."""
+    found = []
+    for line in attest(project, records, key_signer(signer)):
         try:
-            attestations.append(verify_for_records(AttestationStore.open(project, matrix), records, line))
+            found.append(verify_for_records(AttestationStore.open(project, matrix), records, line))
         except ValueError as error:
             console.print_note(f"kept as unsigned: {error} (docs/how-to/sign-records.md)")
-    return EvidenceStore.open(project, rules).ingest(records, attestations)
+    return found
+
+
+def sign_beside(project: Project, matrix: Matrix, signer: Ed25519PrivateKey, path: Path, records: list[Record]) -> None:
+    """Sign records in a file of their own.  A key that is not in matrix/keys signs for another repository."""
+    if matrix.keys.find_by_hint(key_id(signer.public_key().public_bytes_raw())):
+        envelopes = [attestation.line for attestation in _trusted(project, matrix, signer, records)]
+    else:
+        envelopes = attest(project, records, key_signer(signer))
+    if envelopes:
+        add_to_bundle(path, envelopes)
 
 
 def _check_selection(matrix: Matrix, key: str, selection: Selection) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_atomic
 from tfdet.base.parallel import parallel_map
-from tfdet.engines.run import ingest_records
+from tfdet.engines.run import ingest_records, sign_beside
 from tfdet.fleet.folder import FleetFolder
 from tfdet.fleet.tasks import Task
 from tfdet.matrix.load import load_matrix
@@ -20,7 +20,6 @@ from tfdet.store.consistency import ConsistencyRules
 from tfdet.store.fast_records import to_record_line
 from tfdet.store.merge import IngestResult
 from tfdet.store.records import Record, parse
-from tfdet.store.signing import key_signer, sign_into_bundle
 
 PARALLEL_TASKS = 1000  # from this number on processes are worth their start
 
@@ -105,5 +104,6 @@ def export_to_file(folder: FleetFolder, out: Path) -> int:
     some = sorted(records(folder), key=lambda record: (record.key, record.provenance_key, record.started))
     write_atomic(out, "".join(record.line() for record in some))
     if some and (key := signing_key.load()):
-        sign_into_bundle(folder.fleet.project, out, some, key_signer(key))
+        project = folder.fleet.project
+        sign_beside(project, load_matrix(project.matrix, project.user_keys), key, out, some)
     return len(some)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,9 +28,9 @@ def attest(project: Project, records: Iterable[Record], sign: SignCallback) -> l
     return [sign(in_toto.to_statement(project, batch)) for batch in in_toto.group_into_batches(records)]
 
 
-def sign_into_bundle(project: Project, path: Path, records: Iterable[Record], sign: SignCallback) -> Path:
-    """Sign into the bundle beside a file; envelopes of other signers, and of other records, stay."""
-    bundle, new = bundle_path(path), attest(project, records, sign)
+def add_to_bundle(path: Path, new: Sequence[str]) -> Path:
+    """Add envelopes to the bundle beside a file; those of other signers, and of other records, stay."""
+    bundle = bundle_path(path)
     signers_now = dict(unverified_signers(new))
     own, signed = set(signers_now.values()), signers_now.keys()
     kept = [

@@ -229,11 +229,8 @@ def test_a_wheel(folder: Path, data: st.DataObject) -> None:
 @fuzzed
 @given(data=st.data())
 def test_a_key(folder: Path, data: st.DataObject) -> None:
-    from cryptography.hazmat.primitives import serialization as form
-
-    pem = SIGNER.key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
     path = folder / "key.pem"
-    path.write_bytes(data.draw(damaged(pem)))
+    path.write_bytes(data.draw(damaged(SIGNER.private_pem)))
     path.chmod(0o600)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TFDET_KEY", str(path))

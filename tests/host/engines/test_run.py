@@ -15,12 +15,14 @@ from pathlib import Path
 
 import pytest
 import weekly
+from signers import Signer
 
 from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 from tfdet.engines.base import container_path
 from tfdet.engines.run import _journal, _recover_orphaned_journals
 from tfdet.store.records import parse, read_records
+from tfdet.store.signatures import bundle_path
 
 FEW = ["--source", "reduce-sum", "--source", "bias-add-backprop", "--repeats", "3", "--processes", "1"]
 TWO = ["--solution", "none", "--solution", "TEOD"]  # each takes a process of its own
@@ -78,6 +80,26 @@ def test_json_is_records_on_standard_output_and_text_on_standard_error(
     records = [parse(line.encode()) for line in done.stdout.splitlines()]
     assert {record.source for record in records} == {"reduce-sum", "bias-add-backprop"}
     assert "tf2.21 on the cpu" in done.stderr
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("trusted_for", ["nvidia", "cpu", None])
+def test_records_in_a_file_are_signed_unless_the_key_is_not_trusted_for_them(
+    copy: Project, tf_python: Callable[[str], Path], tmp_path: Path, trusted_for: str | None
+) -> None:
+    tf_python("tf2.21")
+    lab = Signer("lab")
+    if trusted_for:
+        lab.trust_in(copy, trusted_for)
+    key, out = tmp_path / "key.pem", tmp_path / "records.jsonl"
+    key.write_bytes(lab.private_pem)
+    key.chmod(0o600)
+    few = ["--source", "reduce-sum", "--case", "*eager", *TWO, "--repeats", "2", "--processes", "1"]
+    done = run(copy, "tf2.21", "--device", "cpu", *few, "--out", out, TFDET_KEY=str(key))
+    assert done.returncode == 0, done.stderr
+    assert bundle_path(out).exists() == (trusted_for != "nvidia")
+    assert ("kept as unsigned: the key lab is not trusted for cpu" in done.stderr) == (trusted_for == "nvidia")
+    assert "reduce-sum" in done.stdout, "signed for another repository, or unsigned: they count as unsigned"
 
 
 GATE = """

@@ -21,7 +21,7 @@ from tfdet.store.dsse import MAX_SIGNATURES, PAYLOAD_TYPE, pae, parse_unverified
 from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import Record, parse
 from tfdet.store.signatures import Attestation, AttestationStore, bundle_path, verify_for_records
-from tfdet.store.signing import key_signer, sign_into_bundle
+from tfdet.store.signing import add_to_bundle, attest, key_signer
 
 DOCKER = {**H100["stack"], "image_digest": f"tfdet@sha256:{'c' * 64}", "engine": "docker"}  # type: ignore[dict-item]
 
@@ -172,7 +172,7 @@ def test_what_names_no_key_stands_for_no_unsigned_record(world: World, copy: Pro
     path = write_bundle(
         copy, "records.jsonl", world.records, [json.dumps(world.envelope(world.lab, world.yard)) + "\n"]
     )
-    sign_into_bundle(copy, path, world.records, key_signer(world.lab.key))
+    add_to_bundle(path, attest(copy, world.records, key_signer(world.lab.key)))
     assert len(bundle_path(path).read_text().splitlines()) == 2, "the other's signature is gone"
 
 
@@ -187,7 +187,7 @@ def test_many_records_are_signed_in_several_envelopes(
     assert expected > 1
     path = write_bundle(copy, "records.jsonl", records)
     for _ in range(2):  # signed again: those of before give way
-        sign_into_bundle(copy, path, iter(records), key_signer(world.lab.key))
+        add_to_bundle(path, attest(copy, iter(records), key_signer(world.lab.key)))
         lines = bundle_path(path).read_text().splitlines()
         assert len(lines) == expected
         named = [checksum for line in lines for checksum in parse_envelope_batch(line)]
