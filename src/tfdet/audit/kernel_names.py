@@ -7,7 +7,7 @@ from functools import cache
 
 from tfdet.audit.demangle import demangle
 
-_ANONYMOUS = "(anonymous namespace)"
+_DELIMITERS = re.compile(r"\(anonymous namespace\)|->|[<>( ]")
 _VERSIONED = re.compile(r"::(?:CUB|THRUST)_\d+\w*|::_V\d+(?=::)")  # inline namespaces that change with each release
 
 
@@ -20,22 +20,18 @@ def signatures(mangled: list[str]) -> dict[str, str]:
 def signature(demangled: str) -> str:
     """`void a::(anonymous namespace)::K<float>(int, float*)` is `a::(anonymous namespace)::K<float>`."""
     text = _VERSIONED.sub("", demangled)
-    start, depth, at = 0, 0, 0
-    while at < len(text):
-        character = text[at]
-        if character == "<":
+    start, depth = 0, 0
+    for found in _DELIMITERS.finditer(text):
+        token = found[0]
+        if token == "<":
             depth += 1
-        elif character == ">" and text[at - 1] != "-":
+        elif token == ">":
             depth -= 1
-        elif depth == 0 and character == " ":
-            start = at + 1  # what came before is the return type
-        elif depth == 0 and character == "(":
-            if not text.startswith(_ANONYMOUS, at):
-                break
-            at += len(_ANONYMOUS)
-            continue
-        at += 1
-    return text[start:at]
+        elif depth == 0 and token == " ":
+            start = found.end()  # what came before is the return type
+        elif depth == 0 and token == "(":
+            return text[start : found.start()]
+    return text[start:]
 
 
 @cache

@@ -30,7 +30,7 @@ from tfdet.base.paths import cache_dir
 from tfdet.base.untrusted import unreadable
 
 _LIBRARY = re.compile(r"\.so(\.\d+)*$")
-_DATA = re.compile(r"^[^/]+\.data/(purelib|platlib)/")  # where old wheels keep what is installed
+_DATA = re.compile(r"^[^/]+\.data/(purelib|platlib)/")  # of a wheel: what is installed into site-packages, too
 _MAX_MEMBERS = 200_000
 _MAX_BYTES = 16 << 30  # of all libraries of a wheel; TensorFlow's are 1 to 2 GiB
 _MAX_RATIO = 100  # of unpacked to packed; TensorFlow's libraries have 2 to 8

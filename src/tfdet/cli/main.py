@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import traceback
@@ -83,6 +84,7 @@ app = _application()
 
 def main() -> None:
     """An expected error is an exit code and two lines, any other a defect of ours."""
+    gc.set_threshold(100_000, 20, 20)  # what is read is a million objects without cycles: to look for one takes long
     try:
         console.configure_streams()
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends us as it ends any tool; but see every_command

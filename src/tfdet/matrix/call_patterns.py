@@ -79,7 +79,9 @@ class ApiNames(StrictModel):
     )
     methods: list[Prefix] = Field(default=[], description="under which documentation has the methods of its objects")
     in_place: str = Field(default="", description="what is added to the name of an op that works in place")
-    classes: list[Prefix] = Field(default=[], description="whose classes are functions of `alike`, written otherwise")
+    classes: list[Prefix] = Field(
+        default=[], description="whose classes are functions of `similar_aliases`, written otherwise"
+    )
     aliases: dict[DottedName, DottedName] = Field(default={}, description="names for which no rule holds")
     texts: list[NameAsText] = Field(default=[], description="arguments that name an op by a text")
     cite: list[str] = Field(min_length=1)

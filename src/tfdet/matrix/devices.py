@@ -7,7 +7,7 @@ matrix/devices: `cpu`, `nvidia`.  The word under which claims speak of it is `cp
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pydantic import Field
@@ -63,10 +63,13 @@ class DeviceRegistry:
     """Kinds by their keys."""
 
     kinds: dict[str, DeviceKind]
+    _by_model: dict[str, DeviceKind | None] = field(default_factory=dict, init=False, repr=False)
 
     def kind(self, model: str) -> DeviceKind | None:
         """Of a model, such as nvidia-h200."""
-        return next((kind for key, kind in self.kinds.items() if is_model(model, key)), None)
+        if model not in self._by_model:
+            self._by_model[model] = next((kind for key, kind in self.kinds.items() if is_model(model, key)), None)
+        return self._by_model[model]
 
     def find_by_cli_name(self, cli_name: str) -> DeviceKind:
         """What `--device` calls so."""

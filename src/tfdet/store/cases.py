@@ -65,7 +65,8 @@ def current_cases(project: Project) -> Cases:
         for name, case in normalized_source.normalize_cases(text).items():
             keys = _keys(functions[name], constants, modes) if name in functions else None
             sources = named(path.parent.name) if source_parameters(case.source) else [case.source]
-            found.update({(source, code_hash(case.text)): keys for source in sources})
+            code = code_hash(case.text)
+            found.update({(source, code): keys for source in sources})
     for old, new in earlier_hashes(project.evidence).items():
         found.update({(source, old): keys for (source, code), keys in found.items() if code == new})
     return Cases(found)

@@ -7,7 +7,7 @@ without atomics, are stored by family, and for them only the pattern's family, u
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Final, Literal, NamedTuple
@@ -169,21 +169,34 @@ class AuditIndex:
         """None where the source has no kernel to look for."""
         if not audit.kernels:
             return None
-        kernels = _any_of(audit.kernels)
-        rows = tuple(row for row in self.rows if _match(kernels, row.signature))
+        rows = self._rows_of(_names(_any_of(audit.kernels)).among(self._rows_by_signature.keys()))
+        own = rows
+        if audit.kernels_of_this_op is not None:
+            own_names = _names(audit.kernels_of_this_op).among({row.signature for row in rows})
+            own = tuple(row for row in rows if row.signature in own_names)
         heads = [head for pattern in audit.kernels if (head := _family_of(pattern))]
         named, kept = _any_of(heads), _any_of([*heads, *([audit.family] if audit.family else [])])
         return AuditFinding(
             rows,
-            own=tuple(
-                row
-                for row in rows
-                if audit.kernels_of_this_op is None or _match(audit.kernels_of_this_op, row.signature)
+            own,
+            order_independent=sum(
+                self.order_independent[name] for name in _families(named).among(self.order_independent.keys())
             ),
-            order_independent=sum(count for name, count in self.order_independent.items() if _is_family(named, name)),
-            without_atomics=tuple(sorted(name for name in self.without_atomics if _is_family(kept, name))),
+            without_atomics=tuple(sorted(_families(kept).among(self.without_atomics))),
             reach=self.reach(audit),
         )
+
+    @cached_property
+    def _rows_by_signature(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for number, row in enumerate(self.rows):
+            found.setdefault(row.signature, []).append(number)
+        return found
+
+    def _rows_of(self, signatures: Iterable[str]) -> tuple[KernelRow, ...]:
+        """In the order of the audit."""
+        numbers = sorted(number for one in signatures for number in self._rows_by_signature[one])
+        return tuple(self.rows[number] for number in numbers)
 
     def refusal_messages(self, audit: SourceAudit) -> list[str]:
         """The messages by which this source's ops refuse."""
@@ -194,7 +207,8 @@ class AuditIndex:
     def unclaimed(self, sources: Iterable[Source]) -> list[KernelRow]:
         """Kernels that depend on order, or may, and that no source's pattern matches."""
         claimed = _any_of([pattern for source in sources if source.audit for pattern in source.audit.kernels])
-        return [row for row in self.rows if row.kernel.verdict != "no" and not _match(claimed, row.signature)]
+        known = _names(claimed).among(self._rows_by_signature.keys())
+        return [row for row in self.rows if row.kernel.verdict != "no" and row.signature not in known]
 
 
 def index_audit(stored: StoredAudit) -> AuditIndex:
@@ -218,15 +232,31 @@ def count_by_family(rows: Iterable[KernelRow]) -> dict[str, int]:
     return {name: len(kernels) for name, kernels in sorted(found.items())}
 
 
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+class _MatchedNames:
+    """The names that satisfy a predicate.  Environments share most of their kernels: each name is matched once."""
+
+    def __init__(self, matches: Callable[[str], object]) -> None:
+        self._matches = matches
+        self._asked: set[str] = set()
+        self._matched: set[str] = set()
+
+    def among(self, names: Set[str]) -> Set[str]:
+        new = names - self._asked
+        self._asked |= new
+        self._matched.update(name for name in new if self._matches(name))
+        return self._matched & names
 
 
 @cache
-def _match(pattern: str, signature: str) -> bool:
-    """Environments share most of their kernels: each name is matched once."""
-    return _compiled(pattern).match(signature) is not None
+def _names(pattern: str) -> _MatchedNames:
+    """Those that begin as a pattern says."""
+    return _MatchedNames(re.compile(pattern).match)
+
+
+@cache
+def _families(pattern: str) -> _MatchedNames:
+    """Those that are, as a whole, what a pattern says."""
+    return _MatchedNames(re.compile(pattern).fullmatch)
 
 
 def _any_of(patterns: list[str]) -> str:
@@ -238,9 +268,3 @@ def _family_of(pattern: str) -> str | None:
     """The family that a pattern names; None where it names some of its variants."""
     head, _, rest = pattern.partition("<")
     return head if rest in ("", "?") else None
-
-
-@cache
-def _is_family(pattern: str, family_: str) -> bool:
-    """Likewise."""
-    return _compiled(pattern).fullmatch(family_) is not None
