@@ -53,8 +53,8 @@ API int cuDeviceTotalMem(unsigned* bytes, int device) {
 }
 API int cuMemGetInfo(unsigned* free, unsigned* total) {
   size_t left = 0, all = 0;
-  cuMemGetInfo_v2(&left, &all);
   if (!free || !total) return kInvalidValue;
+  if (int error = cuMemGetInfo_v2(&left, &all)) return error;
   return *free = static_cast<unsigned>(std::min<size_t>(left, UINT32_MAX)), give(total, std::min<size_t>(all, UINT32_MAX));
 }
 

@@ -1,7 +1,8 @@
 """Keeps the inputs of one op, once, so that it can be run again on them: see the replay module.
 
-The file is an .npz without pickled objects: input_0, input_1, ... as plain numbers (strings as
-bytes and lengths), and "meta", JSON: op, dtypes, shapes, device, and its attributes.
+The file is an .npz without pickled objects: input_0, input_1, ... are the bytes of each input
+(uint8), lengths_0, ... the lengths of the strings of an input of text, and "meta" is JSON: the op,
+its dtypes, shapes, device and attributes.
 """
 
 import io
