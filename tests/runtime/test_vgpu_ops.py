@@ -102,15 +102,53 @@ print(values.sum().item())
 """
 
 
-def test_pytorch_captures_cuda_graphs(tmp_path: Path) -> None:
-    """What it captured it replays, random numbers too; what may not be captured ends the capture, and nothing else."""
-    command = program_command("torch2.14", tmp_path, GRAPH)
+STEP = """import copy, torch
+from torch.nn.functional import mse_loss
+torch.manual_seed(1)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4))
+batches, targets = torch.randn(3, 5, 8), torch.randn(3, 5, 4)
+there = copy.deepcopy(model).cuda()
+there(batches[0].cuda()).sum().backward()  # cuBLAS's handles and workspaces, before the capture
+rate, x, y = 0.1, batches[0].cuda(), targets[0].cuda()
+for parameter in there.parameters():
+    parameter.grad = None
+step, optimizer = torch.cuda.CUDAGraph(), torch.optim.SGD(there.parameters(), rate)
+with torch.cuda.graph(step):
+    loss = mse_loss(there(x), y)
+    loss.backward()
+    optimizer.step()
+here = torch.optim.SGD(model.parameters(), rate)
+for batch, target in zip(batches, targets):
+    x.copy_(batch), y.copy_(target)
+    step.replay()
+    here.zero_grad()
+    expected = mse_loss(model(batch), target)
+    expected.backward()
+    here.step()
+    assert abs(loss.item() - expected.item()) < 1e-6, (loss, expected)
+print(max((a.cpu() - b).abs().max().item() for a, b in zip(there.parameters(), model.parameters())) < 1e-6)
+"""
+
+
+def run_on_vgpu(tmp_path: Path, program: str, **variables: str) -> str:
+    command = program_command("torch2.14", tmp_path, program)
     library = subprocess.run(
         [sys.executable, str(find_project().vgpu / "build.py")], check=True, capture_output=True, text=True
     ).stdout.strip()
-    variables = {**os.environ, "LD_LIBRARY_PATH": library, "VGPU_COMPUTE_CAPABILITY": "80"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=variables)
-    assert (done.returncode, done.stdout) == (0, "28.0\n"), done.stderr[-3000:]
+    environ = {**os.environ, "LD_LIBRARY_PATH": library, "VGPU_COMPUTE_CAPABILITY": "80", **variables}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environ)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_pytorch_captures_cuda_graphs(tmp_path: Path) -> None:
+    """What it captured it replays, random numbers too; what may not be captured ends the capture, and nothing else."""
+    assert run_on_vgpu(tmp_path, GRAPH) == "28.0\n"
+
+
+def test_pytorch_captures_a_step_of_training(tmp_path: Path) -> None:
+    """Its dense layers are calls of cuBLAS and cublasLt, computed when the graph is launched."""
+    assert run_on_vgpu(tmp_path, STEP, VGPU_CPU_FALLBACKS="cublas") == "True\n"
 
 
 def test_ops_are_proved_or_have_a_reason(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ SETS = [
     "cudnnDeriveNormTensorDescriptor",
     "cudnnCnnInferVersionCheck",
     "cusolverDnXsyevjSetTolerance",
-    "cublasLtMatmulDescSetAttribute",
+    "cublasLtMatmulPreferenceSetAttribute",
 ]
 ON_STREAM = [
     "cublasSgemm_v2",

@@ -1,5 +1,7 @@
 // What the CPU fallbacks of cuBLAS share: matrices and vectors in device memory. Matrices are column-major.
 #pragma once
+#include <cstring>
+
 #include "data_types.h"
 
 namespace vgpu {
@@ -44,12 +46,29 @@ struct Vector {
 };
 
 bool scalars_on_device(void* handle);  // cublasSetPointerMode
+void* stream_of_handle(void* handle);  // cublasSetStream
 
-// alpha, beta, or where a result goes: the host's or the device's memory, by the handle's mode.
-template <class T> T scalar(void* handle, const void* at, DataType type) {
-  if (scalars_on_device(handle)) check_read(at, size_of(type));
-  return load_element<T>(at, type, 0);
-}
+// alpha or beta: a copy of the host's, or where the device has it, by the handle's mode.
+class Scalar {
+ public:
+  Scalar(void* handle, const void* at, DataType type) : Scalar(scalars_on_device(handle), at, type) {}
+  Scalar(bool on_device, const void* at, DataType type) : type_(type) {
+    if (!at) throw InvalidValue();
+    if (on_device) on_device_ = at;
+    else std::memcpy(copy_, at, size_of(type));
+  }
+  template <class T> T load() const {
+    if (on_device_) check_read(on_device_, size_of(type_));
+    return load_element<T>(on_device_ ? on_device_ : copy_, type_, 0);
+  }
+
+ private:
+  DataType type_;
+  const void* on_device_ = nullptr;
+  alignas(16) char copy_[16] = {};
+};
+
+// Where a result goes: the host's or the device's memory, likewise.
 template <class T> void write_scalar(void* handle, void* at, DataType type, T value) {
   if (scalars_on_device(handle)) check_write(at, size_of(type));
   store_element(at, type, 0, value);

@@ -1,19 +1,11 @@
 // cuBLAS's vectors: sums, and products of a matrix and a vector; and its triangular systems.
 #include <cstring>
-#include <mutex>
-#include <unordered_map>
 
 #include "blas.h"
 
 using namespace vgpu;
 
 namespace {
-
-std::mutex modes_lock;
-std::unordered_map<void*, int>& modes() {
-  static auto* all = new std::unordered_map<void*, int>;
-  return *all;
-}
 
 template <class T> T dot(DataType type, int n, const void* x, int by_x, const void* y, int by_y, bool conjugate) {
   Vector vx{type, n, by_x}, vy{type, n, by_y};
@@ -107,54 +99,47 @@ struct Triangle {
 
 }  // namespace
 
-namespace vgpu {
-
-bool scalars_on_device(void* handle) {
-  std::lock_guard<std::mutex> hold(modes_lock);
-  auto found = modes().find(handle);
-  return found != modes().end() && found->second == 1;
-}
-
-}  // namespace vgpu
-
-API int cublasSetPointerMode_v2(void* handle, int mode) {
-  std::lock_guard<std::mutex> hold(modes_lock);
-  return modes()[handle] = mode, kSuccess;
-}
-API int cublasGetPointerMode_v2(void* handle, int* mode) { return *mode = scalars_on_device(handle), kSuccess; }
-
 #define VECTORS(letter, T, number)                                                                                             \
-  API int cublas##letter##axpy_v2(void* h, int n, void* a, void* x, int by_x, void* y, int by_y) {                             \
-    return run_fallback("cublas" #letter "axpy_v2",                                                                            \
-                        [&] { add<T>(DataType::number, n, scalar<T>(h, a, DataType::number), x, by_x, y, by_y); });            \
+  API int cublas##letter##axpy_v2(void* h, int n, void* alpha, void* x, int by_x, void* y, int by_y) {                         \
+    return run_fallback_on("cublas" #letter "axpy_v2", stream_of_handle(h), [&] {                                              \
+      const Scalar a(h, alpha, DataType::number);                                                                              \
+      return [=] { add<T>(DataType::number, n, a.load<T>(), x, by_x, y, by_y); };                                              \
+    });                                                                                                                        \
   }                                                                                                                            \
-  API int cublas##letter##scal_v2(void* h, int n, void* a, void* x, int by) {                                                  \
-    return run_fallback("cublas" #letter "scal_v2",                                                                            \
-                        [&] { scale<T>(DataType::number, n, scalar<T>(h, a, DataType::number), x, by); });                     \
+  API int cublas##letter##scal_v2(void* h, int n, void* alpha, void* x, int by) {                                              \
+    return run_fallback_on("cublas" #letter "scal_v2", stream_of_handle(h), [&] {                                              \
+      const Scalar a(h, alpha, DataType::number);                                                                              \
+      return [=] { scale<T>(DataType::number, n, a.load<T>(), x, by); };                                                       \
+    });                                                                                                                        \
   }                                                                                                                            \
-  API int cublas##letter##copy_v2(void*, int n, void* x, int by_x, void* y, int by_y) {                                        \
-    return run_fallback("cublas" #letter "copy_v2", [&] { copy(DataType::number, n, x, by_x, y, by_y); });                     \
+  API int cublas##letter##copy_v2(void* h, int n, void* x, int by_x, void* y, int by_y) {                                      \
+    return run_fallback_on("cublas" #letter "copy_v2", stream_of_handle(h),                                                    \
+                           [&] { return [=] { copy(DataType::number, n, x, by_x, y, by_y); }; });                              \
   }                                                                                                                            \
   API int cublas##letter##gemv_v2(void* h, int op, int m, int n, void* alpha, void* a, int lda, void* x, int by_x, void* beta, \
                                   void* y, int by_y) {                                                                         \
-    return run_fallback("cublas" #letter "gemv_v2", [&] {                                                                      \
-      matrix_vector<T>(DataType::number, op, m, n, scalar<T>(h, alpha, DataType::number), a, lda, x, by_x,                     \
-                       scalar<T>(h, beta, DataType::number), y, by_y);                                                         \
+    return run_fallback_on("cublas" #letter "gemv_v2", stream_of_handle(h), [&] {                                              \
+      const Scalar by(h, alpha, DataType::number), keep(h, beta, DataType::number);                                            \
+      return [=] { matrix_vector<T>(DataType::number, op, m, n, by.load<T>(), a, lda, x, by_x, keep.load<T>(), y, by_y); };    \
     });                                                                                                                        \
   }                                                                                                                            \
   API int cublas##letter##trsm_v2(void* h, int side, int fill, int op, int unit, int m, int n, void* alpha, void* a, int lda,  \
                                   void* b, int ldb) {                                                                          \
-    return run_fallback("cublas" #letter "trsm_v2", [&] {                                                                      \
-      Triangle one{DataType::number, side == 1, fill == 1, unit == 1, Op(op), m, n, lda, ldb};                                 \
-      one.solve<T>(scalar<T>(h, alpha, DataType::number), a, b);                                                               \
+    return run_fallback_on("cublas" #letter "trsm_v2", stream_of_handle(h), [&] {                                              \
+      const Triangle one{DataType::number, side == 1, fill == 1, unit == 1, Op(op), m, n, lda, ldb};                           \
+      const Scalar by(h, alpha, DataType::number);                                                                             \
+      return [=] { one.solve<T>(by.load<T>(), a, b); };                                                                        \
     });                                                                                                                        \
   }                                                                                                                            \
   API int cublas##letter##trsmBatched(void* h, int side, int fill, int op, int unit, int m, int n, void* alpha, void** a,      \
                                       int lda, void** b, int ldb, int count) {                                                 \
-    return run_fallback("cublas" #letter "trsmBatched", [&] {                                                                  \
-      Triangle one{DataType::number, side == 1, fill == 1, unit == 1, Op(op), m, n, lda, ldb};                                 \
-      check_read(a, count * sizeof *a), check_read(b, count * sizeof *b);                                                      \
-      for (int k = 0; k < count; k++) one.solve<T>(scalar<T>(h, alpha, DataType::number), a[k], b[k]);                         \
+    return run_fallback_on("cublas" #letter "trsmBatched", stream_of_handle(h), [&] {                                          \
+      const Triangle one{DataType::number, side == 1, fill == 1, unit == 1, Op(op), m, n, lda, ldb};                           \
+      const Scalar by(h, alpha, DataType::number);                                                                             \
+      return [=] {                                                                                                             \
+        check_read(a, count * sizeof *a), check_read(b, count * sizeof *b);                                                    \
+        for (int k = 0; k < count; k++) one.solve<T>(by.load<T>(), a[k], b[k]);                                                \
+      };                                                                                                                       \
     });                                                                                                                        \
   }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 
 #include "driver/api.h"
 
@@ -29,6 +30,12 @@ int run_fallback_erased(const char* call, WhenDisabled when_disabled, void (*f)(
 template <class F> int run_fallback(const char* call, F f, WhenDisabled when_disabled = WhenDisabled::OnStream) {
   return run_fallback_erased(call, when_disabled, [](void* with) { (*static_cast<F*>(with))(); }, &f);
 }
+
+// Likewise for a call whose handle has a stream: what prepare() gives is run, or captured, where that stream is captured.
+// prepare() checks the arguments, and copies those that the host may change after the call.
+using Operation = std::function<void()>;
+int run_fallback_on(const char* call, void* stream, const std::function<Operation()>& prepare,
+                    WhenDisabled when_disabled = WhenDisabled::OnStream);
 
 bool is_fallback_enabled(const char* call);  // is its library switched on?
 

@@ -6,7 +6,6 @@ using namespace vgpu;
 
 API int cublasGetVersion_v2(void*, int* version) { return *version = Device::get().driver_version(), kSuccess; }
 API int cublasGetVersion(void* handle, int* version) { return cublasGetVersion_v2(handle, version); }
-API int cublasGetStream_v2(void*, void** stream) { return *stream = nullptr, kSuccess; }
 API int cublasGetMathMode(void*, int* mode) { return *mode = 0, kSuccess; }
 API int cublasGetAtomicsMode(void*, int* mode) { return *mode = 0, kSuccess; }
 API size_t cublasLtGetVersion() { return static_cast<size_t>(Device::get().driver_version()); }

@@ -1,0 +1,253 @@
+"""cublasLt's stand-in against NumPy in extended precision: layouts, D beside C, batches, biases and activations."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from closed_library import BLAS, tolerance
+from test_stand_ins_blas import Problem, numbers, wide
+
+COMPUTE = {"float16": 68, "float32": 68, "float64": 70, "complex64": 68, "complex128": 70}  # cublasComputeType_t
+SCALE = {"float16": 0, "float32": 0, "float64": 1, "complex64": 4, "complex128": 5}  # cudaDataType_t
+POINTER_MODE, TRANSPOSE_A, TRANSPOSE_B, EPILOGUE, BIAS, BIAS_STRIDE, A_SCALE, BIAS_TYPE = 2, 3, 4, 7, 8, 10, 17, 26
+ORDER, BATCH_COUNT, BATCH_STRIDE = 1, 5, 6
+DEFAULT, RELU, WITH_BIAS, GELU, GELU_AUX = 1, 2, 4, 32, 160
+NOT_SUPPORTED, INVALID_VALUE, ALLOCATION_FAILED = 15, 7, 3
+SIZE = {"i": ctypes.c_int, "q": ctypes.c_int64, "p": ctypes.c_void_p}
+
+
+class Product:
+    """A Problem's product, as cublasLt is asked for it: D lies beside C."""
+
+    def __init__(self, library, problem, dtype):
+        self.library, self.problem, self.dtype, self.stream = library, problem, dtype, None
+        self.description = self.create("MatmulDesc", ctypes.c_int(COMPUTE[dtype]), ctypes.c_int(SCALE[dtype]))
+        p = problem
+        self.set("MatmulDesc", self.description, TRANSPOSE_A, "i", p.ops[0])
+        self.set("MatmulDesc", self.description, TRANSPOSE_B, "i", p.ops[1])
+        self.held = [p.held(which) for which in range(3)]
+        self.memory = [library.put(one) for one in self.held]
+        self.result = library.put(np.full_like(self.held[2], np.nan))
+        shapes = [one.shape for one in p.given[0]]
+        self.layouts = [self.layout(shape, step) for shape, step in zip(shapes, p.steps, strict=True)]
+        self.layouts.append(self.layout(shapes[2], p.steps[2]))
+        scalars = "float32" if dtype == "float16" else dtype
+        self.scalars = library.scalar(p.alpha, scalars), library.scalar(p.beta, scalars)
+
+    def create(self, kind, *arguments):
+        made = ctypes.c_void_p()
+        self.library.call(f"cublasLt{kind}Create", ctypes.byref(made), *arguments)
+        return made
+
+    def set(self, kind, of, attribute, form, value):
+        held = SIZE[form](value)
+        name = f"cublasLt{kind}SetAttribute"
+        self.library.call(name, of, attribute, ctypes.byref(held), ctypes.c_size_t(ctypes.sizeof(held)))
+
+    def layout(self, shape, step):
+        rows, columns = map(ctypes.c_uint64, shape)
+        made = self.create("MatrixLayout", ctypes.c_int(BLAS[self.dtype][1]), rows, columns, ctypes.c_int64(step))
+        if self.problem.count > 1:
+            self.set("MatrixLayout", made, BATCH_COUNT, "i", self.problem.count)
+            self.set("MatrixLayout", made, BATCH_STRIDE, "q", shape[1] * step)
+        return made
+
+    def bias(self, values, epilogue, stride=0):
+        self.set("MatmulDesc", self.description, EPILOGUE, "i", epilogue)
+        self.set("MatmulDesc", self.description, BIAS, "p", self.library.put(values).value)
+        self.set("MatmulDesc", self.description, BIAS_STRIDE, "q", stride)
+
+    def status(self):
+        (a, b, c), (alpha, beta) = self.memory, self.scalars
+        la, lb, lc, ld = self.layouts
+        no_size = ctypes.c_size_t(0)
+        return self.library.status("cublasLtMatmul", None, self.description, alpha, a, la, b, lb, beta, c, lc,
+                                   self.result, ld, None, None, no_size, self.stream)  # fmt: skip
+
+    def made(self):
+        return self.library.get(self.result, self.held[2].shape, self.dtype)
+
+
+@pytest.mark.parametrize("dtype", BLAS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_product_beside_c(library, dtype, count):
+    for seed in range(6):
+        problem = Problem(seed, dtype, seed % 3, seed // 2 % 3, count=count)
+        product = Product(library, problem, dtype)
+        assert product.status() == 0
+        problem.check(product.made())
+        again = library.get(product.memory[2], product.held[2].shape, dtype)
+        assert again.tobytes() == product.held[2].tobytes(), "C is read alone"
+    assert "cublasLtMatmul" in library.stood_in()
+
+
+def gelu(values):
+    return values * (1 + np.tanh(np.sqrt(2 / np.pi) * (values + 0.044715 * values**3))) / 2
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("epilogue", "f"),
+    [(WITH_BIAS, lambda x: x), (WITH_BIAS | RELU, lambda x: np.maximum(x, 0)), (WITH_BIAS | GELU, gelu)],
+)
+def test_a_bias_and_an_activation(library, dtype, epilogue, f):
+    """A number for each row of D, of each product of a batch."""
+    for seed in range(3):
+        problem = Problem(seed, dtype, 1, 0, count=2)
+        biases = numbers(np.random.default_rng(seed), (2, problem.m), dtype)
+        product = Product(library, problem, dtype)
+        product.bias(biases, epilogue, stride=problem.m)
+        assert product.status() == 0
+        for one, wanted, bias in zip(product.made(), problem.wanted(), biases, strict=True):
+            expected = f(wanted + wide(bias)[:, None])
+            assert np.abs(wide(one[:, : problem.m].T) - expected).max() <= tolerance(dtype, 2 * problem.k)
+
+
+def test_one_algorithm_is_found(library):
+    """cublasLtMatmulHeuristicResult_t: an algorithm of 64 bytes, a workspace, a status."""
+    product = Product(library, Problem(0, "float32", 0, 0), "float32")
+    result, found = (ctypes.c_uint8 * 96)(*[255] * 96), ctypes.c_int()
+    ask = ["cublasLtMatmulAlgoGetHeuristic", None, product.description, *product.layouts, None]
+    assert library.status(*ask, 1, result, ctypes.byref(found)) == 0
+    assert (found.value, bytes(result)) == (1, bytes(96))
+    assert library.status(*ask, 0, result, ctypes.byref(found)) == INVALID_VALUE
+
+
+def change_layout(product, attribute, form, value):
+    product.set("MatrixLayout", product.layouts[0], attribute, form, value)
+
+
+def change_product(product, attribute, form, value):
+    product.set("MatmulDesc", product.description, attribute, form, value)
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (lambda p: change_layout(p, ORDER, "i", 1), NOT_SUPPORTED),
+        (lambda p: change_product(p, EPILOGUE, "i", GELU_AUX), NOT_SUPPORTED),
+        (lambda p: change_product(p, POINTER_MODE, "i", 2), NOT_SUPPORTED),
+        (lambda p: change_product(p, A_SCALE, "p", 4096), NOT_SUPPORTED),
+        (lambda p: change_product(p, A_SCALE, "p", None), 0),
+        (lambda p: change_product(p, TRANSPOSE_A, "i", 7), INVALID_VALUE),
+        (lambda p: change_layout(p, BATCH_COUNT, "i", 2), INVALID_VALUE),
+        (lambda p: p.layouts.__setitem__(0, p.layouts[2]), INVALID_VALUE),
+        (lambda p: p.layouts.__setitem__(0, None), INVALID_VALUE),
+    ],
+)
+def test_what_is_not_computed_or_wrong(library, change, status):
+    problem = Problem(4, "float32", 0, 0)
+    assert problem.k != problem.n
+    product = Product(library, problem, "float32")
+    change(product)
+    assert product.status() == status
+    assert np.isnan(product.made()).all() == (status != 0)
+
+
+def test_descriptors_in_the_programs_memory(library):
+    """As large as the header's opaque types; less is told."""
+    description, layout = (ctypes.c_uint64 * 32)(), (ctypes.c_uint64 * 8)()
+    make = "cublasLtMatmulDescInit_internal"
+    assert library.status(make, description, ctypes.c_size_t(8), 68, 0) == ALLOCATION_FAILED
+    assert library.status(make, description, ctypes.c_size_t(256), 68, 0) == 0
+    problem = Problem(0, "float32", 0, 0)
+    product = Product(library, problem, "float32")
+    product.description = description
+    rows, columns = map(ctypes.c_uint64, problem.given[0][0].shape)
+    make, step = "cublasLtMatrixLayoutInit_internal", ctypes.c_int64(problem.steps[0])
+    assert library.status(make, layout, ctypes.c_size_t(64), 0, rows, columns, step) == 0
+    product.layouts[0] = layout
+    assert product.status() == 0
+    problem.check(product.made())
+
+
+class TestCapture:
+    """What is captured is computed by the graph, at each launch anew, with the scalars of the call."""
+
+    @pytest.fixture
+    def stream(self, library):
+        return library.stream(1)
+
+    def graph(self, library, stream, call):
+        graph, made = ctypes.c_void_p(), ctypes.c_void_p()
+        assert library.cuda.cuStreamBeginCapture_v2(stream, 0) == 0
+        call()
+        assert library.cuda.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0
+        assert library.cuda.cuGraphInstantiateWithFlags(ctypes.byref(made), graph, ctypes.c_uint64(0)) == 0
+        return made
+
+    def launch(self, library, graph, stream):
+        assert library.cuda.cuGraphLaunch(graph, stream) == 0
+        assert library.cuda.cuStreamSynchronize(stream) == 0
+
+    def change(self, library, at, values):
+        size = ctypes.c_size_t(values.nbytes)
+        assert library.cuda.cuMemcpyHtoD_v2(at, library.given(np.ascontiguousarray(values)), size) == 0
+
+    def test_of_the_stream_that_is_passed(self, library, stream):
+        problem = Problem(2, "float32", 0, 1)
+        product = Product(library, problem, "float32")
+        product.stream = stream
+        graph = self.graph(library, stream, lambda: product.status() == 0 or pytest.fail())
+        assert np.isnan(product.made()).all()
+        self.launch(library, graph, stream)
+        problem.check(product.made())
+
+    def test_of_a_handles_stream(self, library, stream):
+        handle = ctypes.c_void_p()
+        library.call("cublasCreate_v2", ctypes.byref(handle))
+        library.call("cublasSetStream_v2", handle, stream)
+        found = ctypes.c_void_p()
+        library.call("cublasGetStream_v2", handle, ctypes.byref(found))
+        assert found.value == stream.value
+        x, y = (library.put(np.array(one, np.float32)) for one in ([1, 2, 3], [10, 20, 30]))
+        factor = np.array([2], np.float32)
+
+        def call():
+            library.call("cublasSaxpy_v2", handle, 3, factor.ctypes.data_as(ctypes.c_void_p), x, 1, y, 1)
+            factor[0] = 100  # the program may do so: what is captured has a copy
+
+        graph = self.graph(library, stream, call)
+        assert library.get(y, 3, np.float32).tolist() == [10, 20, 30]
+        self.launch(library, graph, stream)
+        assert library.get(y, 3, np.float32).tolist() == [12, 24, 36]
+        self.change(library, x, np.array([0, 0, 1], np.float32))
+        self.launch(library, graph, stream)
+        assert library.get(y, 3, np.float32).tolist() == [12, 24, 38]
+
+    def test_another_stream_is_not_captured(self, library, stream):
+        x = library.put(np.array([1, 2, 3], np.float32))
+        assert library.cuda.cuStreamBeginCapture_v2(stream, 0) == 0
+        handle = ctypes.c_void_p()
+        library.call("cublasCreate_v2", ctypes.byref(handle))
+        library.call("cublasSetStream_v2", handle, library.stream(1))
+        library.call("cublasSscal_v2", handle, 3, library.scalar(3, "float32"), x, 1)
+        graph = ctypes.c_void_p()
+        assert library.cuda.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0
+        assert library.get(x, 3, np.float32).tolist() == [3, 6, 9]
+
+    def test_after_a_host_function(self, library, stream):
+        """In its turn: the host function may write what the product reads."""
+        x, seen = library.put(np.array([1, 2, 3], np.float32)), []
+        handle = ctypes.c_void_p()
+        library.call("cublasCreate_v2", ctypes.byref(handle))
+        library.call("cublasSetStream_v2", handle, stream)
+        pinned = ctypes.c_void_p()
+        assert library.cuda.cuMemHostAlloc(ctypes.byref(pinned), ctypes.c_size_t(12), 0) == 0
+        held = (ctypes.c_float * 3).from_address(pinned.value)
+
+        def fill(_):
+            held[:] = [5, 6, 7]
+            seen.append(1)
+
+        f, size = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(fill), ctypes.c_size_t(12)
+
+        def call():
+            assert library.cuda.cuLaunchHostFunc(stream, f, None) == 0
+            assert library.cuda.cuMemcpyHtoDAsync_v2(x, pinned, size, stream) == 0
+            library.call("cublasSscal_v2", handle, 3, library.scalar(2, "float32"), x, 1)
+
+        graph = self.graph(library, stream, call)
+        assert seen == []
+        self.launch(library, graph, stream)
+        assert (seen, library.get(x, 3, np.float32).tolist()) == ([1], [10, 12, 14])

@@ -1,0 +1,47 @@
+// What a handle of cuBLAS holds: where alpha and beta are, and the stream of its calls.
+#include <mutex>
+#include <unordered_map>
+
+#include "blas.h"
+
+using namespace vgpu;
+
+namespace {
+
+struct HandleState {
+  int pointer_mode = 0;
+  void* stream = nullptr;
+};
+
+std::mutex states_lock;
+std::unordered_map<void*, HandleState>& states() {
+  static auto* all = new std::unordered_map<void*, HandleState>;
+  return *all;
+}
+// f(state), under the lock.
+template <class F> auto with_state(void* handle, F f) {
+  std::lock_guard<std::mutex> hold(states_lock);
+  return f(states()[handle]);
+}
+
+}  // namespace
+
+namespace vgpu {
+
+bool scalars_on_device(void* handle) {
+  return with_state(handle, [](const HandleState& state) { return state.pointer_mode == 1; });
+}
+void* stream_of_handle(void* handle) {
+  return with_state(handle, [](const HandleState& state) { return state.stream; });
+}
+
+}  // namespace vgpu
+
+API int cublasSetPointerMode_v2(void* handle, int mode) {
+  return with_state(handle, [=](HandleState& state) { return state.pointer_mode = mode, kSuccess; });
+}
+API int cublasGetPointerMode_v2(void* handle, int* mode) { return *mode = scalars_on_device(handle), kSuccess; }
+API int cublasSetStream_v2(void* handle, void* stream) {
+  return with_state(handle, [=](HandleState& state) { return state.stream = stream, kSuccess; });
+}
+API int cublasGetStream_v2(void* handle, void** stream) { return *stream = stream_of_handle(handle), kSuccess; }
