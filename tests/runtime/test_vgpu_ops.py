@@ -130,6 +130,30 @@ print(max((a.cpu() - b).abs().max().item() for a, b in zip(there.parameters(), m
 """
 
 
+NETWORKS = """import copy, torch
+torch.manual_seed(1)
+torch.backends.cudnn.enabled = False
+layers = torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(2)
+network = torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(128, 10))
+images, labels = torch.randn(4, 3, 8, 8), torch.randint(0, 10, (4,))
+def train(network, device):
+    optimizer = torch.optim.AdamW(network.parameters(), 1e-2)
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(network(images.to(device)), labels.to(device))
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+assert abs(train(copy.deepcopy(network).cuda(), "cuda") - train(network, "cpu")) < 1e-5
+words = torch.randn(5, 3, 16)
+for layer in torch.nn.LSTM(16, 6, 2), torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0):
+    places = (layer, "cpu"), (copy.deepcopy(layer).cuda(), "cuda")
+    outputs = [model(words.to(device)) for model, device in places]
+    here, there = (one[0] if isinstance(one, tuple) else one for one in outputs)
+    assert (here - there.cpu()).abs().max() < 1e-5
+"""
+
+
 def run_on_vgpu(tmp_path: Path, program: str, **variables: str) -> str:
     command = program_command("torch2.14", tmp_path, program)
     library = subprocess.run(
@@ -149,6 +173,11 @@ def test_pytorch_captures_cuda_graphs(tmp_path: Path) -> None:
 def test_pytorch_captures_a_step_of_training(tmp_path: Path) -> None:
     """Its dense layers are calls of cuBLAS and cublasLt, computed when the graph is launched."""
     assert run_on_vgpu(tmp_path, STEP, VGPU_CPU_FALLBACKS="cublas") == "True\n"
+
+
+def test_pytorch_trains_whole_networks(tmp_path: Path) -> None:
+    """Convolutions, LSTMs and attention come to what they do on the CPU: PyTorch's kernels, with cuBLAS computed."""
+    run_on_vgpu(tmp_path, NETWORKS, VGPU_CPU_FALLBACKS="cublas")
 
 
 def test_ops_are_proved_or_have_a_reason(tmp_path: Path) -> None:
