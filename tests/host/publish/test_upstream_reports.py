@@ -30,8 +30,8 @@ def test_each_has_what_a_maintainer_needs(checkout: Project, found: list[OpCompa
         text = made[path]
         assert text == path.read_text("utf-8")
         assert text.startswith(f"# {report.finding.title}\n")
-        assert f"**Asked for:** {report.finding.request}" in text
-        assert f"Builds in which it is so: {report.builds[0].ops.framework_version}" in text
+        assert f"**Request:** {report.finding.request}" in text
+        assert f"Affected builds: {report.builds[0].ops.framework_version}" in text
         assert "## What the documentation" in text
         assert f"```python\n{report.program}\n```" in text
         assert all(
@@ -53,9 +53,9 @@ def test_what_was_read_alone_is_not_called_run(checkout: Project, found: list[Op
     assert [one["index-reduce"] for one in code_only] == [False, True]
     assert not any(one["lstsq-pivots"] for one in code_only)
     made = {path.stem: text for path, text in texts(checkout, "torch", unrun).items()}
-    assert "did not run on a GPU yet" in made["index-reduce"]
+    assert "did not run on a GPU with the setting yet" in made["index-reduce"]
     made = {path.stem: text for path, text in texts(checkout, "torch", found).items()}
-    assert "did not run on a GPU yet" not in made["take-backward"]
+    assert "did not run on a GPU with the setting yet" not in made["take-backward"]
     assert "| `take` | torch2.11 (2.11.0) | nvidia-h100-80gb-hbm3, UDA | raises ×2 |" in made["take-backward"]
 
 
