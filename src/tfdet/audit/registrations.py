@@ -1,4 +1,4 @@
-"""Kernel registrations: the ops of a wheel's TensorFlow with their devices and dtypes, read without a GPU.
+"""Kernel registrations: read the ops of a TensorFlow wheel, with their devices and dtypes, without a GPU.
 
 The wheel is unpacked into a temporary folder and imported in the environment's CPU virtual environment, which has its
 dependencies.  TensorFlow fills its registry when its libraries load; no device is used.

@@ -1,6 +1,6 @@
-"""Wheels: take the shared libraries, and what is GPU code by itself, out of one.
+"""Wheels: extract shared libraries, and GPU code that is a file by itself.
 
-They are kept in the cache, under the wheel's own name and checksum; nothing half made is ever found there.
+They are kept in the cache, under the wheel's own name and checksum; files are written atomically.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LIBRARY = re.compile(r"\.so(\.\d+)*$")
 _DATA = re.compile(r"^[^/]+\.data/(purelib|platlib)/")  # of a wheel: what is installed into site-packages, too
 _MAX_MEMBERS = 200_000
 _MAX_BYTES = 16 << 30  # of all libraries of a wheel; TensorFlow's are 1 to 2 GiB
-_MAX_RATIO = 100  # of unpacked to packed; TensorFlow's libraries have 2 to 8
+_MAX_RATIO = 100  # of unpacked to packed size; TensorFlow's libraries have 2 to 8
 _CHUNK = 1 << 20
 # What zipfile and its decompressors raise for an archive that is none, or not whole.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, NotImplementedError, RuntimeError,
@@ -86,12 +86,12 @@ def _open_zip(path: Path) -> zipfile.ZipFile:
 
 
 def is_library(name: str) -> bool:
-    """Can it hold GPU code?"""
+    """May it hold GPU code?"""
     return _LIBRARY.search(name) is not None or name.endswith(SUFFIXES)
 
 
 def installed(name: str) -> str:
-    """Where pip puts a member, below site-packages."""
+    """The path of a member below site-packages, as pip installs it."""
     return _DATA.sub("", name)
 
 
@@ -137,7 +137,7 @@ def _is_extracted(file: Path, member: zipfile.ZipInfo) -> bool:
 
 @contextmanager
 def _progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal's standard error; what it yields advances it by bytes."""
+    """A progress bar on standard error; it yields a function that advances the bar by a number of bytes."""
     columns = (TextColumn("unpacking {task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     hidden = not sys.stderr.isatty() or not total
     with Progress(*columns, console=console.err(), transient=True, disable=hidden) as bar:
@@ -148,7 +148,7 @@ def _progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
 def _write_member(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, advance: Callable[[int], None]
 ) -> None:
-    """All or nothing; zipfile never gives more bytes than the member declares."""
+    """Write the file atomically; zipfile never gives more bytes than the member declares."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.part")
     try:

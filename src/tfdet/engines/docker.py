@@ -1,4 +1,4 @@
-"""The docker engine: the suite in the image tfdet:ENV, shut in as far as Docker can."""
+"""The docker engine: run the suite in the image tfdet:ENV, with as few privileges as Docker allows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _HOSTNAME = "tfdet"
 IMAGE_USER = 10001  # for a caller who is root
-SUITE_MEBIBYTES = 2048  # what the suite itself may take beside one case
+SUITE_MEBIBYTES = 2048  # memory of the suite itself, beside one case
 STOP_SECONDS = 10
 
 _NO_GPU = re.compile(

@@ -1,6 +1,7 @@
-"""The envelopes of the store, matrix/signatures/<device>/<environment>.intoto.jsonl, and what they say of its records.
+"""Read the signed in-toto attestations of matrix/signatures/<device>/<environment>.intoto.jsonl, and check them.
 
-A record is trusted, unsigned, or not counted: signed only by keys that are not trusted for it, or not any more.
+Each is compared with the records that it names.  A record is trusted, unsigned, or not counted: all keys that signed it
+are revoked, or not trusted for it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ OTHER_LOCK_TEXT: Final = "built from a different lock file"
 class Attestation:
     """An envelope that a key of matrix/keys signed.  untrusted_reason: why that key is not trusted for it, or empty.
 
-    other_lock: it is of a lock file that this repository does not have now; that may be an earlier one.
+    other_lock: the lock file that it names is not the current one; it may be an earlier version.
     """
 
     line: str
@@ -48,14 +49,14 @@ class Attestation:
 
 @dataclass(frozen=True)
 class AttestationIndex:
-    """What the envelopes of one device and environment say of each record; faults: those that say nothing."""
+    """The valid attestations of one device and environment; faults: error messages of the invalid envelopes."""
 
     attestations: Sequence[Attestation] = ()
     faults: Sequence[str] = ()
 
     @cached_property
     def _places(self) -> ChecksumIndex:
-        """Which of them names a record, and where."""
+        """Which attestation names a record, and at which place: number and place in one integer, 32 bits each."""
         return ChecksumIndex(
             (checksum, at << 32 | number)
             for number, attestation in enumerate(self.attestations)
@@ -70,7 +71,7 @@ class AttestationIndex:
         return attestation.key.signer if attestation else None
 
     def is_signed(self, checksum: str) -> bool:
-        """Did somebody sign it, believed or not?"""
+        """Does any attestation name the record, trusted or not?"""
         return bool(self._attestations_of(checksum))
 
     def _attestations_of(self, checksum: str) -> tuple[Attestation, ...]:
@@ -81,7 +82,7 @@ class AttestationIndex:
         return tuple(attestation for attestation, at in found if attestation.batch.checksums.packed_at(at) == named)
 
     def describe(self, checksum: str, started: str) -> str:
-        """The same in words."""
+        """The record's signature status in one phrase."""
         if not (attestations := self._attestations_of(checksum)):
             return "unsigned"
         if believed := _first_trusted(attestations, started):
@@ -104,7 +105,7 @@ def _first_trusted(attestations: Iterable[Attestation], started: str) -> Attesta
 
 @dataclass(frozen=True)
 class AttestationStore:
-    """Envelopes of the store, verified when they are asked for.
+    """Envelopes of the store, verified lazily.
 
     folders: of the repository and of the user's own store.  extra_envelopes: from bundles beside files outside the
     store; find_record: looks up the records of those files.  project: for its lock files; None: no lock file is known.
@@ -125,7 +126,7 @@ class AttestationStore:
         return cls(matrix.keys, matrix.environments, tuple(folders), tuple(more), project, found)
 
     def index_of(self, device: str, environment: str) -> AttestationIndex:
-        """Each envelope of this place, compared with its records; of the store's some may have given way since."""
+        """Verify every envelope of this place against its records; newer records may have replaced some since."""
         found: list[Attestation] = []
         faults = []
         paths = [folder.with_name("evidence") / device / f"{environment}.jsonl" for folder in self.folders]
@@ -140,7 +141,7 @@ class AttestationStore:
     def _verify_in_partition(
         self, line: str, place: tuple[str, str], where: str, stored: FindRecord
     ) -> list[Attestation]:
-        """Who vouches for records of this place; ValueError where nobody can be believed to have said this of them."""
+        """The attestations of one envelope; ValueError if its signature or its content is invalid."""
         attestations = self.verify(line)
         first = attestations[0]
         if first.partition != place:
@@ -154,21 +155,18 @@ class AttestationStore:
         return lambda checksum: self.find_record(checksum) or stored(checksum)
 
     def _lines(self, device: str, environment: str) -> Iterator[tuple[str, str]]:
-        """(file:number, line); of what lies elsewhere no file is told."""
+        """(file:number, line); the first is empty for extra envelopes."""
         for folder in self.folders:
             path = folder / device / f"{environment}{SUFFIX}"
             yield from ((f"{path}:{number}", line) for number, line in read_bundle(path))
         yield from (("", line) for line in self.extra_envelopes)
 
     def has_envelopes(self, device: str, environment: str) -> bool:
-        """Did anybody sign records of this place, believed or not?"""
+        """Do envelopes exist for this place, valid or not?"""
         return next(self._lines(device, environment), None) is not None
 
     def verify(self, line: str) -> list[Attestation]:
-        """One for each key that did sign it, in the order of its signatures.
-
-        ValueError says why nobody can be believed to have said this.
-        """
+        """One attestation for each verified signature, in their order; ValueError if none can be verified."""
         if keyless.is_bundle(line):
             name, key, body = keyless.verify_bundle(line, self.keys)
             signers = [dsse.VerifiedSignature(name, key, line)]
@@ -190,14 +188,14 @@ class AttestationStore:
         return digest != in_toto.lock_digest(self.project, batch.environment, batch.device)
 
     def find_faults(self) -> list[str]:
-        """Every envelope of the store that says nothing, or of the wrong place."""
+        """Error messages of all invalid or misplaced envelopes of the store."""
         paths = [path for folder in self.folders for path in in_folders(folder, f"*{SUFFIX}")]
         places = dict.fromkeys((path.parent.name, path.name.removesuffix(SUFFIX)) for path in paths)
         return [fault for place in places for fault in self.index_of(*place).faults]
 
 
 def folder_of(evidence: Path) -> Path:
-    """Beside the evidence: whoever reads that finds nothing but records in it."""
+    """Beside the evidence, so that the evidence folder holds only records."""
     return evidence.with_name("signatures")
 
 
@@ -216,7 +214,7 @@ def read_bundle(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def verify_for_records(signatures: AttestationStore, records: Iterable[Record] | FindRecord, line: str) -> Attestation:
-    """An envelope that came with records; ValueError if it is not trusted, or not of these records."""
+    """Verify an envelope that came with records; ValueError if it is untrusted, or of other records."""
     find = records if callable(records) else {one.checksum: one.line().encode("ascii") for one in records}.get
     attestations = signatures.verify(line)
     told = check_against_records(signatures, attestations[0], find, whole=True)
@@ -235,9 +233,9 @@ def verify_for_records(signatures: AttestationStore, records: Iterable[Record] |
 def check_against_records(
     signatures: AttestationStore, attestation: Attestation, find: FindRecord, *, whole: bool
 ) -> in_toto.BatchSummary:
-    """What the records that it names say; ValueError where it says something else of them.
+    """A summary of the records that it names; ValueError where it contradicts them.
 
-    whole: all have to be there.  Else some may have given way to better ones of the same key: then the others decide.
+    whole: every record has to be there.  Else newer ones of the same case may have replaced some; the others decide.
     """
     told, missing = in_toto.BatchSummary(), 0
     for checksum in attestation.batch.checksums:
@@ -274,10 +272,10 @@ _UP_TO: Final = {"PASSED": ["PASSED"], "WARNED": ["PASSED", "WARNED"], "FAILED":
 def _check_stack(
     signatures: AttestationStore, attestation: Attestation, told: in_toto.BatchSummary, partly: bool
 ) -> None:
-    """ValueError where it was said to be made of something else than its records tell, or of nothing.
+    """ValueError where the image or bundle that it names is not that of its records, or where it names nothing.
 
-    Records tell no lock file.  One that is not this repository's may be an earlier one: that is told, not refused.
-    partly: what is there may tell of one image where all of them told of several, and then were said to be of none.
+    Records do not name a lock file.  An unknown one may be an earlier version: it is reported, not refused.
+    partly: some records are missing.  A batch of several images names none; what is left may be of one image.
     """
     made_of = told.made_of
     names = (in_toto.IMAGE, in_toto.BUNDLE, in_toto.LOCK)
@@ -293,7 +291,7 @@ def _check_stack(
 
 
 def _has_no_lock(signatures: AttestationStore, batch: in_toto.SignedBatch) -> bool:
-    """As an image of NVIDIA's: then the records alone could tell."""
+    """True for NVIDIA's images: only the records can name them."""
     project = signatures.project
     return project is not None and in_toto.lock_digest(project, batch.environment, batch.device) is None
 
@@ -303,7 +301,7 @@ def _stack(digests: Mapping[str, str]) -> str:
 
 
 def unverified_signers(told: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """(checksum, the key by its hint), unverified: it keeps records of different keys apart, and proves nothing."""
+    """(checksum, key hint) without verification: only to group records by signer."""
     for line in told:
         try:
             hint, body = (keyless if keyless.is_bundle(line) else dsse).parse_unverified(line)

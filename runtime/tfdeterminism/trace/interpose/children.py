@@ -1,4 +1,4 @@
-"""The processes that a program starts: each is interposed too, and has a position that is the same in every run."""
+"""Interpose the processes that a program starts, too; each has a position, such as 0.2.1, the same in every run."""
 
 import functools
 import inspect
@@ -28,7 +28,7 @@ class Children(object):
         return "{}.{}".format(self._interposer.position, self._count)
 
     def _environment(self, of):
-        """What a child's environment must say. of: the environment that it would have had."""
+        """Variables to add to a child's environment. of: the environment that it would have had."""
         return {
             VARIABLE: json.dumps(self._interposer.told, sort_keys=True),
             POSITION: self._next(),
@@ -45,7 +45,7 @@ class Children(object):
                 bound = signature.bind(self, *args, **kwargs).arguments
                 given = dict(os.environ if bound.get("env") is None else bound["env"])
                 given.update(children._environment(given))
-            except (TypeError, ValueError, AttributeError):  # it says by itself what is wrong
+            except (TypeError, ValueError, AttributeError):  # wrong arguments: the original tells
                 return original(self, *args, **kwargs)
             bound["env"] = given
             bound.pop("self")
@@ -54,7 +54,7 @@ class Children(object):
         subprocess.Popen.__init__ = __init__  # type: ignore[method-assign]
 
     def _hook_multiprocessing(self, util):
-        """spawn and the fork server pass no environment but this process's own; their children end by os._exit."""
+        """spawn and the fork server pass this environment on; their children end by os._exit, without atexit."""
         start, children = util.spawnv_passfds, self
 
         def spawnv_passfds(*args):
@@ -67,7 +67,7 @@ class Children(object):
         )
 
     def _hook_bootstrap(self, module):
-        """What each process of multiprocessing runs first."""
+        """BaseProcess._bootstrap is what each process of multiprocessing runs first."""
         original, children = module.BaseProcess._bootstrap, self
 
         @functools.wraps(original)

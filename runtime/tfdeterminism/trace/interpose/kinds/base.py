@@ -1,16 +1,23 @@
-"""What a kind of nondeterminism is: it is noted, pinned or varied at each call that gives it to the program."""
+"""The base of each kind of nondeterministic input, such as the time.
+
+A call that returns such a value is noted (written to the ledger of calls), pinned (it returns a fixed value) or varied
+(it returns another value for each seed).
+"""
 
 import functools
 
 
 class Kind(object):
-    """One kind. Subclasses have a file each, whose docstring says what is pinned, how, and what cannot be.
+    """One kind. Each subclass has a file, whose docstring says what its pin covers, how, and what it cannot.
 
-    name: in the ledger, and of the pin; words: what a person calls it; coarse: 0 takes one thing away; the higher, the
-    more else a pin takes away, and the earlier it is given up; has_places: can it be pinned at some lines only?; needs:
-    names of the pins without which this one pins nothing; environment: variables that pin it in a process that is yet
-    to start; pinned: is there a pin? A kind without one is noted only; constant: is it the same in each run on one
-    machine? Then it is varied only.
+    name: its key in the ledger, and of its pin.
+    words: its name for people.
+    coarse: how much else its pin takes away; 0: nothing. A search gives up the coarsest pins first.
+    has_places: can it be pinned at chosen lines only?
+    needs: pins that have to be active, too.
+    environment: variables that pin it in a process that is yet to start.
+    pinned: is there a pin? Without one, calls are noted only.
+    constant: is the value the same in all runs on one machine? Then it is varied only.
     """
 
     name = words = ""
@@ -25,14 +32,14 @@ class Kind(object):
         self.interposer = interposer
 
     def open(self):
-        """Begin to note, and to pin where the pin holds."""
+        """Install the hooks."""
 
     def on_task(self):
-        """A worker process begins with a task of a pool."""
+        """Called where a worker process begins with a task of a pool."""
 
     @property
     def seed(self):
-        """Of the variation of this kind, or None."""
+        """The seed of the variation; None where this kind is not varied."""
         return self.interposer.vary.get(self.name)
 
     def holds(self, place):
@@ -44,11 +51,12 @@ class Kind(object):
     def replace(
         self, owner, name, pinned, value=lambda given: given, unless=lambda *args: False, varied=None
     ):
-        """Note each call of owner.name with the user's line; where the pin holds, it gives what pinned(place, original,
-        *args, **kwargs) gives.
+        """Note each call of owner.name with the user's line.
 
-        value: what of the result the ledger keeps; unless(*args): calls that are left alone; varied(seed, original,
-        *args, **kwargs): what a call gives where this kind is varied.
+        pinned(place, original, *args, **kwargs): the result where the pin holds.
+        value(result): the part of the result that the ledger keeps.
+        unless(*args): is the call left alone?
+        varied(seed, original, *args, **kwargs): the result where this kind is varied.
         """
         original = getattr(owner, name)
 
@@ -72,13 +80,12 @@ class Kind(object):
             setattr(owner, name, Function(call, original, owner.__name__, name))
 
     def is_called_by_library(self, *args):
-        """For `unless`: it is no line of the user's that calls."""
+        """For `unless`: the caller is a library, not the user's program."""
         return not self.interposer.is_called_by_user()
 
 
 class Function(object):
-    """Takes the place of a built-in function: as an attribute of a class it is not bound, and it is pickled by its
-    name."""
+    """In place of a built-in function: like one, it is not bound as an attribute of a class, and pickled by name."""
 
     def __init__(self, call, original, module, name):
         functools.update_wrapper(self, original)
@@ -92,5 +99,5 @@ class Function(object):
 
 
 def nothing(given):
-    """For `value`: the ledger keeps nothing of the result."""
+    """For `value`: the ledger keeps no value."""
     return None
