@@ -1,8 +1,8 @@
 // D = alpha op(A) op(B) + beta C, and what may be done to each element of D before it is stored.
 #pragma once
 #include <algorithm>
-#include <cmath>
 
+#include "arithmetic/elementary.h"
 #include "blas.h"
 #include "matmul.h"
 
@@ -26,7 +26,7 @@ struct Epilogue {
   }
 
  private:
-  static double gelu_of(double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+  static double gelu_of(double x) { return 0.5 * x * (1 + tanh_of(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
 };
 
 struct Gemm {
