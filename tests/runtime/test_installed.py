@@ -82,9 +82,8 @@ def test_it_says_what_a_checkout_says_and_writes_nothing_but_its_cache(
     tfdet: Installed, checkout: Project, arguments: tuple[str, ...]
 ) -> None:
     done, there = tfdet(*arguments), tfdet(*arguments, TFDET_ROOT=str(checkout.root))
-    said, expected = (
-        re.sub(r"\d+ GiB free", "N GiB free", one.stdout) for one in (done, there)
-    )  # others fill the disk
+    # Other processes fill the disk meanwhile.
+    said, expected = (re.sub(r"\d+ GiB free", "N GiB free", one.stdout) for one in (done, there))
     assert said and (said, done.returncode) == (expected, there.returncode)
     cells = tfdet.home / ".cache" / "tfdet" / "cells"
     assert [
