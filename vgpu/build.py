@@ -1,10 +1,12 @@
-"""Build the virtual GPU: python vgpu/build.py [--portable] [--sanitize] [FOLDER]     default: the user's cache.
-       For editors and clang-tidy: python vgpu/build.py --compile-commands
+"""Builder of the virtual GPU.
 
-Prints the folder that a program's LD_LIBRARY_PATH has to begin with.  Needs a C++17 compiler: CXX, or g++, c++,
-clang++, or the one that `pip install ziglang` brings.  --portable: for any Linux, which takes the last, as does
-VGPU_COMPILER=zig.  --sanitize: with the address and undefined-behaviour sanitizers; a program then needs
-LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so)", too.
+    python vgpu/build.py [--portable] [--sanitize] [FOLDER]     builds into FOLDER; default: the user's cache
+    python vgpu/build.py --compile-commands                     writes compile_commands.json for editors and clang-tidy
+
+Prints the folder with the libraries, which must be first in a program's LD_LIBRARY_PATH.  Requires a C++17 compiler:
+CXX, g++, c++, clang++, or zig (`pip install ziglang`).  --portable builds for any Linux with zig, as does
+VGPU_COMPILER=zig.  --sanitize builds with the address and undefined-behaviour sanitizers; programs then also need
+LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so)".
 """
 
 from __future__ import annotations
@@ -25,27 +27,27 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parent / "src"
 FLAGS = [
     *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra"),
-    # What is computed must be what the instruction says: no contraction, no assumed rounding.  Registers have any type.
+    # Results must be exactly those of the instructions: no contraction, no assumed rounding.  Registers have any type.
     *("-ffp-contract=off", "-frounding-math", "-fno-strict-aliasing"),
 ]
-SHARED = ("-shared", "-s")  # with FLAGS as well: zig makes C++'s own library, a minute's work, anew for other flags
-# Not optimized: it compiles in half the time, and runs a part of the tests only.  A finding ends the process.
+SHARED = ("-shared", "-s")  # used with FLAGS: zig rebuilds the C++ library, which takes a minute, for other flags
+# Not optimized: this halves the compile time, and only some tests use it.  A finding ends the process.
 SANITIZE = ("-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer")
-# For a C library as old as that of the oldest image, and with C++'s own library inside.
+# For the oldest glibc of all images, and with a statically linked C++ library.
 PORTABLE = [
     *(sys.executable, "-m", "ziglang", "c++", "-target", "x86_64-linux-gnu.2.17", "-mcpu=x86_64_v3"),
-    "-Wno-pass-failed",  # clang tells of each loop that it did not vectorize
+    "-Wno-pass-failed",  # clang warns of each loop that it did not vectorize
 ]
-# Under which names frameworks open what this one library provides, from CUDA 10.0 to 13: a little library each, which
-# brings the whole one.  Its source in soname_shims/, and the version that it says it is.
+# The names under which frameworks open CUDA libraries, from CUDA 10.0 to 13.  Each is a shim, which loads libvgpu.so;
+# the values are the shim's source in soname_shims/ and the version that it reports.
 WITHOUT_SYMBOL_VERSIONS = (
     *("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnccl.so.2"),
     *("libcufile.so.0", "libcusparseLt.so.0"),
 )
-OTHER_SYMBOL_VERSIONS = {"libnvshmem_host.so.3": "NVSHMEM"}  # all else: the library's own name
+OTHER_SYMBOL_VERSIONS = {"libnvshmem_host.so.3": "NVSHMEM"}  # default: the library's own name
 CUDARTS = {"10.0": 10000, "10.1": 10010, "10.2": 10020, "11.0": 11020, "12": 12050, "13": 13000}
 NVRTCS = {"11.2": 11070, "12": 12050, "13": 13000}
-NAMED = {
+SHIMS = {
     **dict.fromkeys([*WITHOUT_SYMBOL_VERSIONS, *OTHER_SYMBOL_VERSIONS], ("plain_shim", 0)),
     "libnvToolsExt.so.1": ("plain_shim", 0),
     **{f"libnvrtc.so.{name}": ("nvrtc", version) for name, version in NVRTCS.items()},
@@ -62,90 +64,93 @@ NAMED = {
 
 
 class NoCompiler(Exception):
-    """Nothing here compiles C++."""
+    """No C++ compiler was found."""
 
 
 def compiler(portable: bool = False) -> list[str]:
-    """The command that compiles; NoCompiler with advice where there is none."""
-    zig = portable or os.environ.get("VGPU_COMPILER") == "zig"
-    for name in [] if zig else filter(None, [os.environ.get("CXX"), "g++", "c++", "clang++"]):
-        if found := shutil.which(name):
-            return [found, "-march=x86-64-v3"]
+    """Return the command of the compiler; raises NoCompiler, with advice, if there is none."""
+    use_zig = portable or os.environ.get("VGPU_COMPILER") == "zig"
+    for name in [] if use_zig else filter(None, [os.environ.get("CXX"), "g++", "c++", "clang++"]):
+        if path := shutil.which(name):
+            return [path, "-march=x86-64-v3"]
     try:
         subprocess.run([sys.executable, "-m", "ziglang", "version"], check=True, capture_output=True)
     except subprocess.CalledProcessError:
-        others = "" if zig else "install g++, name one (CXX=...), or "
+        others = "" if use_zig else "install g++, name one (CXX=...), or "
         raise NoCompiler(f"no C++ compiler: {others}pip install ziglang") from None
     return PORTABLE
 
 
 def fingerprint(command: list[str], *sources: Path) -> str:
-    """Of sources and how they are compiled; every header counts for every source, a list for those beside it.
+    """Return a hash of sources and their compile command; includes all headers, and .def files beside the sources.
 
-    Of which environment ziglang is does not count: all of a user's share one build.
+    The path of the Python that runs ziglang is not included, so that all environments of a user share one build.
     """
     digest = hashlib.sha256(" ".join(part for part in command if part != sys.executable).encode())
-    lists = sorted({one for source in sources for one in source.parent.glob("*.def")})
-    for path in [*sorted(SOURCES.rglob("*.h")), *lists, *sources]:
+    definitions = sorted({path for source in sources for path in source.parent.glob("*.def")})
+    for path in [*sorted(SOURCES.rglob("*.h")), *definitions, *sources]:
         digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:20]
 
 
-def compilation(command: list[str], source: Path) -> list[str]:
-    """The command that compiles it; includes are named from SOURCES on."""
+def compile_command(command: list[str], source: Path) -> list[str]:
+    """Return the command that compiles a source; includes are relative to SOURCES."""
     return [*command, "-iquote", str(SOURCES), "-c", str(source)]
 
 
-def compiled(command: list[str], source: Path, folder: Path) -> Path:
-    """Its object, made only where the source or a header has changed."""
-    made = folder / f"{source.stem}-{fingerprint(command, source)}.o"
-    if not made.exists():
-        part = made.with_suffix(f".{os.getpid()}")
-        subprocess.run([*compilation(command, source), "-o", str(part)], check=True)
-        part.rename(made)
-    return made
+def compile_source(command: list[str], source: Path, folder: Path) -> Path:
+    """Return the object file of a source; compiles it only if the source or a header has changed."""
+    object_file = folder / f"{source.stem}-{fingerprint(command, source)}.o"
+    if not object_file.exists():
+        part = object_file.with_suffix(f".{os.getpid()}")
+        subprocess.run([*compile_command(command, source), "-o", str(part)], check=True)
+        part.rename(object_file)
+    return object_file
 
 
-def link_whole(command: list[str], objects: list[Path], made: Path) -> None:
-    link = ["-Wl,-Bsymbolic", "-Wl,-z,defs", f"-Wl,-soname,{made.name}", "-lpthread", "-ldl"]
-    subprocess.run([*command, *SHARED, *map(str, objects), *link, "-o", str(made)], check=True)
+def link_library(command: list[str], objects: list[Path], library: Path) -> None:
+    link = ["-Wl,-Bsymbolic", "-Wl,-z,defs", f"-Wl,-soname,{library.name}", "-lpthread", "-ldl"]
+    subprocess.run([*command, *SHARED, *map(str, objects), *link, "-o", str(library)], check=True)
 
 
-def link_named(command: list[str], name: str, folder: Path) -> None:
-    """A little library: another name of the whole one, which lies beside it."""
-    stem, version = NAMED[name]
-    what = [f"-DVERSION={version}", str(SOURCES / "soname_shims" / f"{stem}.cpp"), "-o", str(folder / name)]
-    whole = [f"-Wl,-soname,{name}", str(folder / "libvgpu.so"), "-Wl,-rpath,$ORIGIN"]
-    if name not in WITHOUT_SYMBOL_VERSIONS:  # what was linked with NVIDIA's library does not load without this one
+def link_shim(command: list[str], name: str, folder: Path) -> None:
+    """Build the shim of that name, which loads libvgpu.so from its own folder."""
+    stem, version = SHIMS[name]
+    inputs = [f"-DVERSION={version}", str(SOURCES / "soname_shims" / f"{stem}.cpp"), "-o", str(folder / name)]
+    link = [f"-Wl,-soname,{name}", str(folder / "libvgpu.so"), "-Wl,-rpath,$ORIGIN"]
+    if name not in WITHOUT_SYMBOL_VERSIONS:  # programs linked with NVIDIA's library require the symbol version
         versions = folder / f"{name}.versions"
         versions.write_text(f"{OTHER_SYMBOL_VERSIONS.get(name, name)} {{ global: *; }};\n")
-        whole.append(f"-Wl,--version-script={versions}")
-    subprocess.run([*command, *SHARED, *what, *whole], check=True)
+        link.append(f"-Wl,--version-script={versions}")
+    subprocess.run([*command, *SHARED, *inputs, *link], check=True)
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """One build at a time: compiling takes minutes, and who waits finds what the first has made."""
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Hold the lock of a build folder, so that builds, which take minutes, run one at a time.  Removes leftovers."""
     (folder / "objects").mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for left in [*folder.glob("*.part"), *folder.glob("objects/*.[0-9]*")]:  # by builds that were killed
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        for path in [*folder.glob("*.part"), *folder.glob("objects/*.[0-9]*")]:  # of builds that were killed
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         yield
 
 
 def build(folder: Path, portable: bool = False, options: tuple[str, ...] = ()) -> Path:
-    """The folder with the library under all its names.  NoCompiler; CalledProcessError: a source does not compile."""
+    """Return the folder with the library and its shims, which is built if necessary.
+
+    Raises NoCompiler, and CalledProcessError if a source does not compile.
+    """
     command = [*compiler(portable), *FLAGS, *options]
-    named = sorted((SOURCES / "soname_shims").iterdir())
+    shims = sorted((SOURCES / "soname_shims").iterdir())
     sources = library_sources()
-    # Of all that lies in it, and of this file, which says so.
-    made = folder / fingerprint([*command, Path(__file__).read_text("utf-8")], *sources, *named)
-    if not made.exists():
-        with alone(folder):
-            if not made.exists():
-                make(command, sources, named, made)
-    return made
+    # The fingerprint includes this file, which determines the contents of the folder.
+    target = folder / fingerprint([*command, Path(__file__).read_text("utf-8")], *sources, *shims)
+    if not target.exists():
+        with lock_folder(folder):
+            if not target.exists():
+                build_folder(command, sources, shims, target)
+    return target
 
 
 def library_sources() -> list[Path]:
@@ -153,36 +158,36 @@ def library_sources() -> list[Path]:
 
 
 def write_compile_commands() -> Path:
-    """compile_commands.json beside the sources, where clang-tidy and editors look for it."""
+    """Write compile_commands.json to vgpu/, where clang-tidy and editors look for it; return its path."""
     command = [*compiler(), *FLAGS]
     commands = [
-        {"directory": str(SOURCES), "file": str(source), "arguments": compilation(command, source)}
+        {"directory": str(SOURCES), "file": str(source), "arguments": compile_command(command, source)}
         for source in library_sources()
     ]
-    made = SOURCES.parent / "compile_commands.json"
-    made.write_text(json.dumps(commands, indent=1) + "\n", "utf-8")
-    return made
+    path = SOURCES.parent / "compile_commands.json"
+    path.write_text(json.dumps(commands, indent=1) + "\n", "utf-8")
+    return path
 
 
-def make(command: list[str], sources: list[Path], named: list[Path], made: Path) -> None:
-    """Compile and link into a folder that is there whole or not at all."""
-    folder = made.parent
-    part = folder / f"{made.name}.{os.getpid()}.part"
+def build_folder(command: list[str], sources: list[Path], shims: list[Path], target: Path) -> None:
+    """Compile and link into the folder `target`, which appears only when it is complete."""
+    folder = target.parent
+    part = folder / f"{target.name}.{os.getpid()}.part"
     part.mkdir()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(lambda source: compiled(command, source, folder / "objects"), sources))
-        link_whole(command, objects, part / "libvgpu.so")
-        list(pool.map(lambda name: link_named(command, name, part), NAMED))
+        objects = list(pool.map(lambda source: compile_source(command, source, folder / "objects"), sources))
+        link_library(command, objects, part / "libvgpu.so")
+        list(pool.map(lambda name: link_shim(command, name, part), SHIMS))
     for script in part.glob("*.versions"):
         script.unlink()
-    state = fingerprint(FLAGS, *sources, *named)[:12]
-    (part / "sources").write_text(state + "\n")  # for records: which state of this folder ran
+    state = fingerprint(FLAGS, *sources, *shims)[:12]
+    (part / "sources").write_text(state + "\n")  # records contain it, to identify the sources
     shutil.copy(SOURCES / "soname_shims" / "ptxas", part)
-    part.rename(made)
+    part.rename(target)
 
 
 def cache() -> Path:
-    """Where it is kept for this user."""
+    """Return the folder of this user's builds."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfdet" / "vgpu"
 
 

@@ -30,30 +30,34 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 from tfdet_common import virtual_gpu
 
 Point = TypeVar("Point")
-TRIED = [*(f"atomics:{seed}" for seed in range(1, 4)), "lanes", "exchange", *(f"random:{seed}" for seed in range(1, 5))]
+DEFAULT_SCHEDULES = [
+    *(f"atomics:{seed}" for seed in range(1, 4)),
+    *("lanes", "exchange"),
+    *(f"random:{seed}" for seed in range(1, 5)),
+]
 Choice = tuple[int, int]  # the launch, the number of the choice
 
 
-def minimal(points: Sequence[Point], differs: Callable[[Sequence[Point]], bool]) -> list[Point]:
-    """Points with which it still differs, and without any one of which it does not.  With all it differs."""
-    left, parts = list(points), 2
-    while len(left) > 1:
-        size = -(-len(left) // parts)
-        chunks = [left[at : at + size] for at in range(0, len(left), size)]
-        rests = [[one for other in chunks if other is not chunk for one in other] for chunk in chunks]
-        if found := next((one for one in chunks if differs(one)), None):
-            left, parts = found, 2
-        elif len(chunks) > 2 and (found := next((one for one in rests if differs(one)), None)):
-            left, parts = found, max(parts - 1, 2)
-        elif parts >= len(left):
-            return left
+def minimal_subset(points: Sequence[Point], differs: Callable[[Sequence[Point]], bool]) -> list[Point]:
+    """Return a minimal subset of points that still differs; all points together must differ."""
+    remaining, parts = list(points), 2
+    while len(remaining) > 1:
+        size = -(-len(remaining) // parts)
+        chunks = [remaining[start : start + size] for start in range(0, len(remaining), size)]
+        complements = [[point for other in chunks if other is not chunk for point in other] for chunk in chunks]
+        if subset := next((chunk for chunk in chunks if differs(chunk)), None):
+            remaining, parts = subset, 2
+        elif len(chunks) > 2 and (subset := next((rest for rest in complements if differs(rest)), None)):
+            remaining, parts = subset, max(parts - 1, 2)
+        elif parts >= len(remaining):
+            return remaining
         else:
-            parts = min(2 * parts, len(left))
-    return left
+            parts = min(2 * parts, len(remaining))
+    return remaining
 
 
-def kept(schedule: str, choices: Iterable[Choice]) -> str:
-    """The schedule with these choices alone, neighbours written as one."""
+def restrict_schedule(schedule: str, choices: Iterable[Choice]) -> str:
+    """Return the schedule restricted to these choices; consecutive choices become ranges."""
     ranges: list[list[int]] = []
     for launch, number in sorted(choices):
         if ranges and ranges[-1][0] == launch and ranges[-1][2] == number - 1:
@@ -72,7 +76,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Exchange:
-    """Two operations at one address that came in the other order."""
+    """Two operations at one address whose order differs from that of the serial schedule."""
 
     kernel: str
     block_threads: int
@@ -81,57 +85,58 @@ class Exchange:
     offset: int
     first: Operation  # in serial order
     second: Operation
-    more: int  # of those between them that did not only make room
+    more: int  # number of operations between them that were reordered, too
 
     def __str__(self) -> str:
-        where = f"byte {self.offset} of " + (
+        location = f"byte {self.offset} of " + (
             f"block {self.allocation}'s shared memory" if self.space == "s" else f"allocation {self.allocation}"
         )
         more = f" (and {self.more} between them)" if self.more else ""
-        return f"{self.kernel}: {self.place(self.first)}, {self.place(self.second)}: changed places{more} at {where}"
+        operations = f"{self.describe(self.first)}, {self.describe(self.second)}"
+        return f"{self.kernel}: {operations}: changed places{more} at {location}"
 
-    def place(self, one: Operation) -> str:
-        block, thread = divmod(one.thread, self.block_threads)
-        kind = "atomic" if one.kind == "a" else "store"
-        return f"the {kind} of line {one.line} by thread {thread} of block {block}"
+    def describe(self, operation: Operation) -> str:
+        block, thread = divmod(operation.thread, self.block_threads)
+        kind = "atomic" if operation.kind == "a" else "store"
+        return f"the {kind} of line {operation.line} by thread {thread} of block {block}"
 
 
 Trace = tuple[str, int, dict[tuple[str, int, int], list[Operation]]]
 
 
 def read_trace(path: Path) -> Trace:
-    """A launch's kernel, its threads a block, and the operations at each address in their order."""
-    places: dict[tuple[str, int, int], list[Operation]] = {}
+    """Return a launch's kernel, its threads per block, and the operations at each address in order."""
+    operations: dict[tuple[str, int, int], list[Operation]] = {}
     with path.open(encoding="utf-8") as file:
         kernel, threads = next(file).split()
         for text in file:
-            line, kind, where, offset, thread = text.split()
-            place = (where[0], int(where[1:]), int(offset))
-            places.setdefault(place, []).append(Operation(int(line), kind, int(thread)))
-    return kernel, int(threads), places
+            line, kind, memory, offset, thread = text.split()
+            address = (memory[0], int(memory[1:]), int(offset))
+            operations.setdefault(address, []).append(Operation(int(line), kind, int(thread)))
+    return kernel, int(threads), operations
 
 
-def exchanges(serial: Trace, other: Trace) -> list[Exchange]:
-    """At each address with another order the first and the last of the operations that changed places.
+def find_exchanges(serial: Trace, other: Trace) -> list[Exchange]:
+    """Return the first and the last of the reordered operations, for each address whose order differs.
 
-    Where one moved past several, it is the farthest that matters: without the last step the result does not differ.
+    If one operation moved past several, the farthest one matters: without the last step the result does not differ.
     """
-    found = []
-    for place, before in serial[2].items():
-        after = other[2].get(place, [])
-        differing = [k for k, (one, two) in enumerate(zip(before, after, strict=False)) if one != two]
+    exchanges = []
+    for address, before in serial[2].items():
+        after = other[2].get(address, [])
+        differing = [k for k, (left, right) in enumerate(zip(before, after, strict=False)) if left != right]
         if not differing:
             continue
         low, high = differing[0], differing[-1]
-        was, now = before[low : high + 1], after[low : high + 1]
-        moved = now in (was[1:] + was[:1], was[-1:] + was[:-1])
-        more = 0 if moved else len(was) - 2
-        found.append(Exchange(serial[0], serial[1], *place, was[0], was[-1], more))
-    return found
+        old_order, new_order = before[low : high + 1], after[low : high + 1]
+        is_rotation = new_order in (old_order[1:] + old_order[:1], old_order[-1:] + old_order[:-1])
+        more = 0 if is_rotation else len(old_order) - 2
+        exchanges.append(Exchange(serial[0], serial[1], *address, old_order[0], old_order[-1], more))
+    return exchanges
 
 
 class Program:
-    """What is run, again and again."""
+    """The program that is run under different schedules."""
 
     def __init__(self, command: list[str], output_file: str | None, folder: Path) -> None:
         self.command, self.output_file, self.folder = command, output_file, folder
@@ -142,17 +147,17 @@ class Program:
         self.runs += 1
         path = os.pathsep.join(filter(None, [self.library, os.environ.get("LD_LIBRARY_PATH")]))
         environment = {**os.environ, "LD_LIBRARY_PATH": path, "VGPU_SCHEDULE": schedule, **variables}
-        done = subprocess.run(self.command, env=environment, stdout=subprocess.PIPE, check=False)
-        if done.returncode:
-            sys.exit(f"vgpu: the program ended with {done.returncode} under {schedule}")
-        return Path(self.output_file).read_bytes() if self.output_file else done.stdout
+        process = subprocess.run(self.command, env=environment, stdout=subprocess.PIPE, check=False)
+        if process.returncode:
+            sys.exit(f"vgpu: the program ended with {process.returncode} under {schedule}")
+        return Path(self.output_file).read_bytes() if self.output_file else process.stdout
 
     def choices(self, schedule: str) -> tuple[bytes, dict[int, int]]:
-        """Its result, and how many choices each launch has."""
+        """Return the program's result, and the number of choices of each launch."""
         report = self.folder / f"report-{self.runs}"
         result = self.result(schedule, VGPU_REPORT=str(report))
         launches = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
-        return result, {one["launch"]: one["choices"] for one in launches if "launch" in one}
+        return result, {record["launch"]: record["choices"] for record in launches if "launch" in record}
 
     def trace(self, schedule: str, launch: int) -> Trace:
         path = self.folder / f"trace-{self.runs}"
@@ -161,7 +166,7 @@ class Program:
 
 
 def minimize(program: Program, schedules: Iterable[str]) -> tuple[str, list[Choice]] | None:
-    """The first schedule that differs and the choices of it that are left; None: none does."""
+    """Return the first schedule whose result differs, and its minimal choices; None if no schedule differs."""
     reference = program.result("serial")
     if program.result("serial") != reference:
         sys.exit("vgpu: the program differs under one and the same schedule: the device is not why")
@@ -173,14 +178,15 @@ def minimize(program: Program, schedules: Iterable[str]) -> tuple[str, list[Choi
         return None
 
     def differs(points: Iterable[Choice]) -> bool:
-        return program.result(kept(schedule, points)) != reference
+        return program.result(restrict_schedule(schedule, points)) != reference
 
-    def of(launches: Iterable[int]) -> list[Choice]:
+    def choices_of(launches: Iterable[int]) -> list[Choice]:
         return [(launch, number) for launch in launches for number in range(choices[launch])]
 
-    launches = minimal([one for one in choices if choices[one]], lambda some: differs(of(some)))
-    # The last ones first: what a thread does after a choice comes later, too, and may change places with more.
-    return schedule, minimal(of(launches)[::-1], differs)
+    candidates = [launch for launch in choices if choices[launch]]
+    launches = minimal_subset(candidates, lambda subset: differs(choices_of(subset)))
+    # Later choices come first: a choice also delays what its thread does later, which may then exchange with more.
+    return schedule, minimal_subset(choices_of(launches)[::-1], differs)
 
 
 def main() -> int:
@@ -193,18 +199,18 @@ def main() -> int:
         parser.error(f"no schedule is called {arguments.schedule!r}: {virtual_gpu.SCHEDULES}")
     with tempfile.TemporaryDirectory() as folder:
         program = Program(arguments.program, arguments.output_file, Path(folder))
-        schedules = [arguments.schedule] if arguments.schedule else TRIED
-        found = minimize(program, schedules)
-        if found is None:
+        schedules = [arguments.schedule] if arguments.schedule else DEFAULT_SCHEDULES
+        minimized = minimize(program, schedules)
+        if minimized is None:
             print(f"the same result under serial, {', '.join(schedules)}")
             return 1
-        left = found[1]
-        schedule = kept(*found)
-        print(f"VGPU_SCHEDULE={schedule}   ({len(left)} choices, {program.runs} runs)")
-        for launch in sorted({launch for launch, _ in left}):
-            pairs = exchanges(program.trace("serial", launch), program.trace(schedule, launch))
-            for one in pairs[:10]:
-                print(f"launch {launch}: {one}")
+        choices = minimized[1]
+        schedule = restrict_schedule(*minimized)
+        print(f"VGPU_SCHEDULE={schedule}   ({len(choices)} choices, {program.runs} runs)")
+        for launch in sorted({launch for launch, _ in choices}):
+            pairs = find_exchanges(program.trace("serial", launch), program.trace(schedule, launch))
+            for exchange in pairs[:10]:
+                print(f"launch {launch}: {exchange}")
             if len(pairs) > 10:
                 print(f"launch {launch}: and at {len(pairs) - 10} more addresses")
     return 0

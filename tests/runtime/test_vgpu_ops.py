@@ -105,8 +105,9 @@ print(values.sum().item())
 STEP = """import copy, torch
 from torch.nn.functional import mse_loss
 torch.manual_seed(1)
-model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4))
-batches, targets = torch.randn(3, 5, 8), torch.randn(3, 5, 4)
+dense = torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4)
+model = torch.nn.Sequential(torch.nn.Conv1d(2, 2, 3, padding=1), torch.nn.BatchNorm1d(2), *dense)
+batches, targets = torch.randn(3, 5, 2, 8), torch.randn(3, 5, 2, 4)
 there = copy.deepcopy(model).cuda()
 there(batches[0].cuda()).sum().backward()  # cuBLAS's handles and workspaces, before the capture
 rate, x, y = 0.1, batches[0].cuda(), targets[0].cuda()
@@ -130,9 +131,9 @@ print(max((a.cpu() - b).abs().max().item() for a, b in zip(there.parameters(), m
 """
 
 
-NETWORKS = """import copy, torch
+NETWORKS = """import copy, os, torch
 torch.manual_seed(1)
-torch.backends.cudnn.enabled = False
+torch.backends.cudnn.enabled = os.environ["VGPU_CPU_FALLBACKS"] == "all"
 layers = torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(2)
 network = torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(128, 10))
 images, labels = torch.randn(4, 3, 8, 8), torch.randint(0, 10, (4,))
@@ -145,6 +146,7 @@ def train(network, device):
         optimizer.step()
     return loss.item()
 assert abs(train(copy.deepcopy(network).cuda(), "cuda") - train(network, "cpu")) < 1e-5
+torch.backends.cudnn.enabled = False  # of whose LSTMs nothing is computed
 words = torch.randn(5, 3, 16)
 for layer in torch.nn.LSTM(16, 6, 2), torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0):
     places = (layer, "cpu"), (copy.deepcopy(layer).cuda(), "cuda")
@@ -171,13 +173,14 @@ def test_pytorch_captures_cuda_graphs(tmp_path: Path) -> None:
 
 
 def test_pytorch_captures_a_step_of_training(tmp_path: Path) -> None:
-    """Its dense layers are calls of cuBLAS and cublasLt, computed when the graph is launched."""
-    assert run_on_vgpu(tmp_path, STEP, VGPU_CPU_FALLBACKS="cublas") == "True\n"
+    """Its layers are calls of cuBLAS, cublasLt and cuDNN, computed when the graph is launched."""
+    assert run_on_vgpu(tmp_path, STEP, VGPU_CPU_FALLBACKS="all") == "True\n"
 
 
-def test_pytorch_trains_whole_networks(tmp_path: Path) -> None:
-    """Convolutions, LSTMs and attention come to what they do on the CPU: PyTorch's kernels, with cuBLAS computed."""
-    run_on_vgpu(tmp_path, NETWORKS, VGPU_CPU_FALLBACKS="cublas")
+@pytest.mark.parametrize("fallbacks", ["cublas", "all"])
+def test_pytorch_trains_whole_networks(tmp_path: Path, fallbacks: str) -> None:
+    """Convolutions, LSTMs and attention come to what they do on the CPU: by PyTorch's kernels, or as cuDNN."""
+    run_on_vgpu(tmp_path, NETWORKS, VGPU_CPU_FALLBACKS=fallbacks)
 
 
 def test_ops_are_proved_or_have_a_reason(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_two_builds_at_once_compile_each_source_once(tmp_path):
     first, second = (Path(build.communicate(timeout=120)[0].strip()) for build in both)
     compiled = log.read_text().split()
     assert len(compiled) == len(set(compiled)) > 50
-    assert first == second and set(builder.NAMED) < {path.name for path in first.iterdir()}
+    assert first == second and set(builder.SHIMS) < {path.name for path in first.iterdir()}
     assert {path.name for path in folder.iterdir()} == {"lock", "objects", first.name}
 
 
@@ -42,7 +42,7 @@ def test_what_a_killed_build_left_goes_and_nothing_else(tmp_path):
         folder.mkdir()
     for path in (left[1], made[1]):
         path.touch()
-    with builder.alone(tmp_path):
+    with builder.lock_folder(tmp_path):
         assert sorted(tmp_path.rglob("*")) == sorted([objects, *made, tmp_path / "lock"])
 
 

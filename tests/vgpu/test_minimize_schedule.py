@@ -35,16 +35,22 @@ def test_what_is_left_is_what_is_needed(needed):
         asked.append(points)
         return needed <= set(points)
 
-    assert set(minimize_schedule.minimal(range(100), differs)) == needed
+    assert set(minimize_schedule.minimal_subset(range(100), differs)) == needed
     assert len(asked) < 1000
 
 
 def test_one_of_several_causes_is_enough():
-    assert minimize_schedule.minimal(range(64), lambda some: 5 in some or {20, 21} <= set(some)) in ([5], [20, 21])
+    assert minimize_schedule.minimal_subset(range(64), lambda some: 5 in some or {20, 21} <= set(some)) in (
+        [5],
+        [20, 21],
+    )
 
 
 def test_choices_as_a_schedule():
-    assert minimize_schedule.kept("random:7", [(2, 5), (0, 9), (2, 6), (2, 8)]) == "random:7@0:9-9,2:5-6,2:8-8"
+    assert (
+        minimize_schedule.restrict_schedule("random:7", [(2, 5), (0, 9), (2, 6), (2, 8)])
+        == "random:7@0:9-9,2:5-6,2:8-8"
+    )
 
 
 def program(folder, text, values, grid, block):
@@ -115,7 +121,7 @@ def test_a_random_schedule_and_a_lost_update(tmp_path):
 def test_what_no_order_changes_has_none(tmp_path):
     text = SUM.replace("atom.global.add.f32", "atom.global.add.u32")
     code, said, _ = minimized(program(tmp_path, text, list(range(32)), 1, 32))
-    assert (code, said) == (1, f"the same result under serial, {', '.join(minimize_schedule.TRIED)}\n")
+    assert (code, said) == (1, f"the same result under serial, {', '.join(minimize_schedule.DEFAULT_SCHEDULES)}\n")
 
 
 def test_all_choices_are_the_whole_schedule_and_none_is_serial(device):

@@ -34,7 +34,7 @@ def portable():
 
 
 @pytest.mark.parametrize("made", ["folder", "portable"])
-@pytest.mark.parametrize("name", builder.NAMED)
+@pytest.mark.parametrize("name", builder.SHIMS)
 def test_every_name_opens_the_same_device(request, made, name):
     folder = request.getfixturevalue(made)
     code = f"import ctypes; a = ctypes.CDLL({str(folder / name)!r}); b = ctypes.CDLL({str(folder / 'libvgpu.so')!r})\n"
@@ -94,6 +94,19 @@ def test_cudnn_of_each_name_has_its_version(folder, name, parts):
     cudnn.cudnnGetVersion.restype = ctypes.c_size_t
     major, minor, patch = parts
     assert cudnn.cudnnGetVersion() == major * (10000 if major > 8 else 1000) + minor * 100 + patch
+
+
+STATUSES = """import ctypes, sys
+cudnn = ctypes.CDLL(sys.argv[1])
+print(cudnn.cudnnBackendFinalize(None), cudnn.cudnnCTCLoss())
+"""
+
+
+@pytest.mark.parametrize(("name", "statuses"), [("7", ["3", "9"]), ("8", ["3", "9"]), ("9", ["2000", "3000"])])
+def test_cudnn_of_each_name_has_its_statuses(folder, name, statuses):
+    """For a null pointer, and for what is not supported.  cuDNN 9 numbers them anew."""
+    command = [sys.executable, "-c", STATUSES, str(folder / f"libcudnn.so.{name}")]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout.split() == statuses
 
 
 @pytest.mark.parametrize(("name", "size", "threads"), [("10.0", 712, 620), ("11.0", 728, 624), ("12", 728, 624)])

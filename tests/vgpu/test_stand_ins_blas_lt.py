@@ -64,6 +64,13 @@ class Product:
         return self.library.status("cublasLtMatmul", None, self.description, alpha, a, la, b, lb, beta, c, lc,
                                    self.result, ld, None, None, no_size, self.stream)  # fmt: skip
 
+    def heuristic(self):
+        """Status of the search for an algorithm, and how many there are."""
+        result, found = (ctypes.c_uint8 * 96)(), ctypes.c_int(-1)
+        ask = ["cublasLtMatmulAlgoGetHeuristic", None, self.description, *self.layouts, None, 1, result]
+        status = self.library.status(*ask, ctypes.byref(found))
+        return status, max(found.value, 0)
+
     def made(self):
         return self.library.get(self.result, self.held[2].shape, self.dtype)
 
@@ -141,6 +148,7 @@ def test_what_is_not_computed_or_wrong(library, change, status):
     product = Product(library, problem, "float32")
     change(product)
     assert product.status() == status
+    assert product.heuristic() == (status, int(status == 0)), "what is refused has no algorithm"
     assert np.isnan(product.made()).all() == (status != 0)
 
 

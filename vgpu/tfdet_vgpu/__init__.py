@@ -1,4 +1,4 @@
-"""The virtual GPU, compiled: the libraries that stand for NVIDIA's, for any Linux on x86-64 with AVX2."""
+"""The compiled virtual GPU: libraries that replace NVIDIA's, for any Linux on x86-64 with AVX2."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from pathlib import Path
 
 
 def folder() -> Path:
-    """What a program's LD_LIBRARY_PATH and PATH have to begin with to see the virtual GPU."""
+    """Return the folder that must be first in a program's LD_LIBRARY_PATH and PATH, so that it uses the virtual GPU."""
     return Path(__file__).parent / "lib"

@@ -11,57 +11,57 @@ namespace {
 
 constexpr size_t kMaxLines = 32;
 
-uint64_t address_of(const uint8_t* at) { return reinterpret_cast<uint64_t>(at); }
+uint64_t to_address(const uint8_t* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
 }  // namespace
 
 void UninitializedReads::on_launch_begin(const Launch&) { shared_.clear(), reads_.clear(), recent_ = CachedRange(); }
 
-UninitializedReads::SharedShadow& UninitializedReads::shared(const WarpContext& warp) {
-  SharedShadow& found = shared_[warp.shared];
-  if (found.written.empty() || found.block != warp.block) found = {warp.block, std::vector<uint8_t>(warp.shared_bytes)};
-  return found;
+UninitializedReads::SharedShadow& UninitializedReads::shared_shadow(const WarpContext& warp) {
+  SharedShadow& shadow = shared_[warp.shared];
+  if (shadow.written.empty() || shadow.block != warp.block) shadow = {warp.block, std::vector<uint8_t>(warp.shared_bytes)};
+  return shadow;
 }
 
-// What is known of these bytes; nullptr: nothing.  No allocation goes while a launch runs.
-uint8_t* UninitializedReads::written(const WarpContext& warp, const uint8_t* at, uint32_t bytes) {
-  if (is_shared(warp, at)) return &shared(warp).written[static_cast<size_t>(at - warp.shared)];
-  if (address_of(at) < recent_.begin || address_of(at) + bytes > recent_.end) {
-    const Allocation found = warp.memory->find(address_of(at));
-    if (!found.contains(address_of(at), address_of(at) + bytes)) return nullptr;  // the lane's own
-    recent_ = {found.begin, found.end, warp.memory->written_map(found)};
+// Returns the map of written bytes for this access; nullptr: not tracked.  Allocations do not change while a launch runs.
+uint8_t* UninitializedReads::written_map(const WarpContext& warp, const uint8_t* address, uint32_t bytes) {
+  if (is_shared(warp, address)) return &shared_shadow(warp).written[static_cast<size_t>(address - warp.shared)];
+  if (to_address(address) < recent_.begin || to_address(address) + bytes > recent_.end) {
+    const Allocation allocation = warp.memory->find(to_address(address));
+    if (!allocation.contains(to_address(address), to_address(address) + bytes)) return nullptr;  // the lane's own memory
+    recent_ = {allocation.begin, allocation.end, warp.memory->written_map(allocation)};
   }
-  return recent_.written ? recent_.written + (address_of(at) - recent_.begin) : nullptr;
+  return recent_.written ? recent_.written + (to_address(address) - recent_.begin) : nullptr;
 }
 
-void UninitializedReads::on_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& t) {
-  for (uint32_t k = 0; k < t.count; k++) {
-    const uint8_t* at = t.addresses[t.lane_order[k]];
-    uint8_t* known = written(warp, at, t.bytes);
-    if (!known) continue;
-    if (t.kind != AccessKind::Write) {
-      const void* first = std::memchr(known, 0, t.bytes);
-      if (first && (reads_.size() < kMaxLines || reads_.count(i.line))) {
-        const uint8_t* where = at + (static_cast<const uint8_t*>(first) - known);
-        auto [read, fresh] = reads_.try_emplace(i.line);
-        if (fresh) read->second = {global_thread_index(warp, t.lane_order[k]), location_of(warp, where), 0};
+void UninitializedReads::on_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& access) {
+  for (uint32_t k = 0; k < access.count; k++) {
+    const uint8_t* address = access.addresses[access.lane_order[k]];
+    uint8_t* map = written_map(warp, address, access.bytes);
+    if (!map) continue;
+    if (access.kind != AccessKind::Write) {
+      const void* unwritten = std::memchr(map, 0, access.bytes);
+      if (unwritten && (reads_.size() < kMaxLines || reads_.count(i.line))) {
+        const uint8_t* read_address = address + (static_cast<const uint8_t*>(unwritten) - map);
+        auto [read, is_new] = reads_.try_emplace(i.line);
+        if (is_new) read->second = {global_thread_index(warp, access.lane_order[k]), location_of(warp, read_address), 0};
         read->second.times++;
       }
     }
-    if (t.kind != AccessKind::Read) std::memset(known, 1, t.bytes);
+    if (access.kind != AccessKind::Read) std::memset(map, 1, access.bytes);
   }
 }
 
 void UninitializedReads::on_launch_end(const Launch& launch, const LaunchResult&) {
   const uint64_t threads = launch.threads();
   for (const auto& [line, read] : reads_) {
-    std::string where =
+    std::string memory =
         read.at.space == Location::Shared ? "shared memory" : "allocation " + std::to_string(read.at.allocation);
     std::fprintf(
         stderr,
         "vgpu: never written in %s: the read of line %u by thread %llu of block %llu, at byte %llu of %s (%llu times)\n",
         launch.program->name.c_str(), line, static_cast<unsigned long long>(read.thread % threads),
-        static_cast<unsigned long long>(read.thread / threads), static_cast<unsigned long long>(read.at.offset), where.c_str(),
+        static_cast<unsigned long long>(read.thread / threads), static_cast<unsigned long long>(read.at.offset), memory.c_str(),
         static_cast<unsigned long long>(read.times));
   }
 }

@@ -1,4 +1,5 @@
-// VGPU_CHECK=initcheck: reads of memory that nobody wrote since it was allocated, or, of shared memory, since its block began.
+// VGPU_CHECK=initcheck: reports reads of memory that was not written since its allocation, or for shared memory since the start
+// of its block.
 #pragma once
 #include <map>
 #include <vector>
@@ -17,7 +18,7 @@ class UninitializedReads : public Observer {
   struct SharedShadow {
     uint32_t block;
     std::vector<uint8_t> written;
-  };  // the memory is one block's after the other
+  };  // blocks use the same memory in turn
   struct CachedRange {
     uint64_t begin = 0, end = 0;
     uint8_t* written = nullptr;
@@ -28,12 +29,12 @@ class UninitializedReads : public Observer {
     uint64_t times;
   };
 
-  uint8_t* written(const WarpContext& warp, const uint8_t* at, uint32_t bytes);
-  SharedShadow& shared(const WarpContext& warp);
+  uint8_t* written_map(const WarpContext& warp, const uint8_t* address, uint32_t bytes);
+  SharedShadow& shared_shadow(const WarpContext& warp);
 
   std::map<const uint8_t*, SharedShadow> shared_;
   CachedRange recent_;
-  std::map<uint32_t, UninitializedRead> reads_;  // the first of each line
+  std::map<uint32_t, UninitializedRead> reads_;  // the first read of each line
 };
 
 }  // namespace vgpu

@@ -33,70 +33,70 @@ const char* order_sensitivity_name(OrderSensitivity sensitivity) {
 
 }  // namespace
 
-void LaunchReport::on_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& t) {
-  if (t.kind != AccessKind::Atomic || t.sensitivity == OrderSensitivity::Nothing) return;
-  for (uint32_t k = 0; k < t.count; k++) {
-    const uint8_t* at = t.addresses[t.lane_order[k]];
-    bool shared = is_shared(warp, at);
-    SiteKey key{shared ? static_cast<uint64_t>(at - warp.shared) : reinterpret_cast<uint64_t>(at),
+void LaunchReport::on_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& access) {
+  if (access.kind != AccessKind::Atomic || access.sensitivity == OrderSensitivity::Nothing) return;
+  for (uint32_t k = 0; k < access.count; k++) {
+    const uint8_t* address = access.addresses[access.lane_order[k]];
+    bool shared = is_shared(warp, address);
+    SiteKey key{shared ? static_cast<uint64_t>(address - warp.shared) : reinterpret_cast<uint64_t>(address),
                 shared ? warp.block + 1ull : 0, i.line};
-    uint64_t thread = global_thread_index(warp, t.lane_order[k]);
-    auto known = atomic_sites_.find(key);
-    if (known == atomic_sites_.end()) {
+    uint64_t thread = global_thread_index(warp, access.lane_order[k]);
+    auto site = atomic_sites_.find(key);
+    if (site == atomic_sites_.end()) {
       if (atomic_sites_.size() == kMaxAtomicSites) {
         omitted_++;
         continue;
       }
-      known = atomic_sites_.emplace(key, AtomicSite{location_of(warp, at), t.sensitivity, 0, thread, kNoThread}).first;
+      site = atomic_sites_.emplace(key, AtomicSite{location_of(warp, address), access.sensitivity, 0, thread, kNoThread}).first;
     }
-    known->second.atomics++;
-    if (known->second.second == kNoThread && thread != known->second.first) known->second.second = thread;
+    site->second.atomics++;
+    if (site->second.second == kNoThread && thread != site->second.first) site->second.second = thread;
   }
 }
 
-// The lines of PTX with an address that several threads came to, and of each the addresses with the most atomics.
+// Returns JSON for the lines whose atomics several threads execute at one address, with the addresses with most atomics of each.
 std::string LaunchReport::order_dependent_lines() const {
   struct Line {
     uint64_t atomics = 0;
-    std::vector<const AtomicSite*> places;
+    std::vector<const AtomicSite*> sites;
   };
   std::map<uint32_t, Line> lines;
-  for (const auto& [key, place] : atomic_sites_) {
-    if (place.second == kNoThread) continue;
-    lines[key.line].atomics += place.atomics;
-    lines[key.line].places.push_back(&place);
+  for (const auto& [key, site] : atomic_sites_) {
+    if (site.second == kNoThread) continue;
+    lines[key.line].atomics += site.atomics;
+    lines[key.line].sites.push_back(&site);
   }
   std::string text;
-  size_t shown = 0;
+  size_t line_count = 0;
   for (auto& [number, line] : lines) {
-    if (shown++ == kMaxReportedLines) break;
-    size_t some = std::min(line.places.size(), kMaxAddressesPerLine);
-    std::partial_sort(line.places.begin(), line.places.begin() + some, line.places.end(),
+    if (line_count++ == kMaxReportedLines) break;
+    size_t reported = std::min(line.sites.size(), kMaxAddressesPerLine);
+    std::partial_sort(line.sites.begin(), line.sites.begin() + reported, line.sites.end(),
                       [](const AtomicSite* a, const AtomicSite* b) {
                         if (a->atomics != b->atomics) return a->atomics > b->atomics;
                         return std::make_pair(a->at.allocation, a->at.offset) < std::make_pair(b->at.allocation, b->at.offset);
                       });
     text += std::string(text.empty() ? "" : ", ") + "{" + json_pair("line", number) + ", \"order_sensitivity\": \"" +
-            order_sensitivity_name(line.places[0]->sensitivity) + "\", " + json_pair("atomics", line.atomics) + ", " +
-            json_pair("addresses", line.places.size()) + ", \"most\": [";
-    for (size_t k = 0; k < some; k++) {
-      const AtomicSite& p = *line.places[k];
-      bool shared = p.at.space == Location::Shared;
+            order_sensitivity_name(line.sites[0]->sensitivity) + "\", " + json_pair("atomics", line.atomics) + ", " +
+            json_pair("addresses", line.sites.size()) + ", \"most\": [";
+    for (size_t k = 0; k < reported; k++) {
+      const AtomicSite& reported_site = *line.sites[k];
+      bool shared = reported_site.at.space == Location::Shared;
       text += std::string(k ? ", " : "") + "{\"space\": \"" + (shared ? "shared" : "global") + "\", " +
-              json_pair(shared ? "of_block" : "allocation", p.at.allocation) + ", " + json_pair("offset", p.at.offset) + ", " +
-              json_pair("atomics", p.atomics) + ", \"threads\": [" + std::to_string(p.first) + ", " + std::to_string(p.second) +
-              "]}";
+              json_pair(shared ? "of_block" : "allocation", reported_site.at.allocation) + ", " +
+              json_pair("offset", reported_site.at.offset) + ", " + json_pair("atomics", reported_site.atomics) +
+              ", \"threads\": [" + std::to_string(reported_site.first) + ", " + std::to_string(reported_site.second) + "]}";
     }
     text += "]}";
   }
   return text;
 }
 
-void LaunchReport::on_launch_end(const Launch& launch, const LaunchResult& outcome) {
+void LaunchReport::on_launch_end(const Launch& launch, const LaunchResult& result) {
   write("{" + json_pair("launch", launch.index) + ", \"kernel\": \"" + launch.program->name + "\", \"code\": \"" + launch.code +
         "\", " + json_triple("grid", launch.grid) + ", " + json_triple("block", launch.block) + ", " +
-        json_pair("instructions", outcome.instructions) + ", " + json_pair("atomics", outcome.atomics) + ", " +
-        json_pair("choices", outcome.schedule_choices) + ", \"order_dependent\": [" + order_dependent_lines() + "]" +
+        json_pair("instructions", result.instructions) + ", " + json_pair("atomics", result.atomics) + ", " +
+        json_pair("choices", result.schedule_choices) + ", \"order_dependent\": [" + order_dependent_lines() + "]" +
         (verdicts_ ? ", \"order\": " + verdicts_->verdict() : "") +
         (omitted_ ? ", " + json_pair("atomics_left_out", omitted_) : "") + "}\n");
 }
@@ -109,8 +109,8 @@ void LaunchReport::write(std::string text) {
   if (written_ > kMaxReportBytes) return;
   written_ += text.size();
   if (written_ > kMaxReportBytes) text = "{\"left_out\": \"all launches from here on: the report is full\"}\n";
-  if (std::fwrite(text.data(), 1, text.size(), to_) == text.size() && !std::fflush(to_)) return;
-  // Whoever reads a report that lacks a launch would take the others for all.
+  if (std::fwrite(text.data(), 1, text.size(), file_) == text.size() && !std::fflush(file_)) return;
+  // An incomplete report must not be taken for a complete one.
   std::fprintf(stderr, "vgpu: VGPU_REPORT: %s\n", std::strerror(errno));
   std::_Exit(2);
 }

@@ -1,4 +1,4 @@
-// VGPU_REPORT=FILE: a line of JSON for each launch: its kernel, and the atomics whose order its result may depend on.
+// VGPU_REPORT=FILE: writes a line of JSON for each launch, with its kernel and its order-dependent atomics.
 #pragma once
 #include <cstdio>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace vgpu {
 
-// What another observer has to say of the launch that has ended.
+// The verdict of another observer about the launch that has just ended.
 class LaunchVerdicts {
  public:
   virtual ~LaunchVerdicts() = default;
@@ -17,8 +17,8 @@ class LaunchVerdicts {
 
 class LaunchReport : public Observer {
  public:
-  explicit LaunchReport(std::FILE* to) : to_(to) {}
-  ~LaunchReport() override { std::fclose(to_); }
+  explicit LaunchReport(std::FILE* file) : file_(file) {}
+  ~LaunchReport() override { std::fclose(file_); }
   void on_launch_begin(const Launch&) override { atomic_sites_.clear(), omitted_ = 0; }
   void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
   void on_launch_end(const Launch&, const LaunchResult&) override;
@@ -30,23 +30,26 @@ class LaunchReport : public Observer {
  private:
   struct SiteKey {
     uint64_t address;
-    uint64_t block;  // of shared memory, which all blocks have at the same place or not
+    uint64_t block;  // number of the block plus one for shared memory, otherwise 0
     uint32_t line;
-    bool operator==(const SiteKey& o) const { return address == o.address && line == o.line && block == o.block; }
+    bool operator==(const SiteKey& other) const {
+      return address == other.address && line == other.line && block == other.block;
+    }
   };
   struct SiteHash {
-    size_t operator()(const SiteKey& k) const {
-      return (k.address * 0x9e3779b97f4a7c15ull) ^ (k.block << 17) ^ (uint64_t(k.line) << 40);
+    size_t operator()(const SiteKey& key) const {
+      return (key.address * 0x9e3779b97f4a7c15ull) ^ (key.block << 17) ^ (uint64_t(key.line) << 40);
     }
   };
   struct AtomicSite {
     Location at;
     OrderSensitivity sensitivity;
-    uint64_t atomics, first, second;  // the first two threads that differ
+    uint64_t atomics;
+    uint64_t first, second;  // the first two different threads
   };
   std::string order_dependent_lines() const;
 
-  std::FILE* to_;
+  std::FILE* file_;
   const LaunchVerdicts* verdicts_ = nullptr;
   uint64_t written_ = 0, omitted_ = 0;
   std::unordered_map<SiteKey, AtomicSite, SiteHash> atomic_sites_;

@@ -1,5 +1,5 @@
-// VGPU_CHECK=memcheck: accesses to shared memory that lie in none of the kernel's variables.  On a card these lie side by side,
-// and one that runs into another is not noticed; so here is room between them.
+// VGPU_CHECK=memcheck: reports accesses to shared memory outside of the kernel's variables.  On hardware variables are adjacent,
+// so that an access beyond one is not detected; here guard gaps separate them.
 #pragma once
 #include <map>
 
@@ -9,7 +9,7 @@ namespace vgpu {
 
 class Memcheck : public Observer {
  public:
-  void on_launch_begin(const Launch& launch) override { launch_ = &launch, found_.clear(); }
+  void on_launch_begin(const Launch& launch) override { launch_ = &launch, accesses_.clear(); }
   void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
   void on_launch_end(const Launch&, const LaunchResult&) override;
 
@@ -17,14 +17,14 @@ class Memcheck : public Observer {
   struct Access {
     uint64_t thread;
     uint32_t offset;
-    AccessKind what;
+    AccessKind kind;
     uint64_t times;
   };
 
-  bool declared(uint32_t offset, uint32_t bytes) const;
+  bool is_within_variable(uint32_t offset, uint32_t bytes) const;
 
   const Launch* launch_ = nullptr;
-  std::map<uint32_t, Access> found_;  // the first of each line
+  std::map<uint32_t, Access> accesses_;  // the first access of each line
 };
 
 }  // namespace vgpu

@@ -1,6 +1,6 @@
-// VGPU_CHECK=racecheck: two accesses to one place by two threads, one of them a write, that nothing puts in an order: no
-// barrier of the block or the warp, and no fence (or `release`) before what one thread publishes and after (or `acquire`)
-// what the other reads (happens-before, Lamport 1978).  Atomic, volatile and ordered accesses do not race with each other.
+// VGPU_CHECK=racecheck: reports data races: two threads access one address, at least one of them writes, and nothing orders the
+// accesses (happens-before, Lamport 1978).  Accesses are ordered by barriers of the block or warp, and by a fence or release
+// before a strong write and a fence or acquire after the strong read.  Strong accesses do not race with each other.
 #pragma once
 #include <map>
 #include <tuple>
@@ -16,12 +16,12 @@ class RaceDetector : public Observer {
   void on_launch_begin(const Launch&) override;
   void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
   void on_fence(const WarpContext&) override;
-  void on_block_barrier(const WarpContext&, bool whole) override;
+  void on_block_barrier(const WarpContext&, bool all_threads) override;
   void on_warp_sync(const WarpContext&, uint32_t mask) override;
   void on_launch_end(const Launch&, const LaunchResult&) override;
 
  private:
-  // What a thread knows to be over: a block's time before this barrier, a thread's before this release.
+  // The times with which a thread has synchronized: of blocks, barriers counted; of threads, releases counted.
   struct VectorClock {
     std::map<uint64_t, uint64_t> blocks, threads;
     void join(const VectorClock& other);
@@ -29,19 +29,19 @@ class RaceDetector : public Observer {
   struct ThreadState {
     VectorClock clock, pending_acquire, release_clock;
     uint64_t epoch = 0;
-    bool fenced = false;
-  };  // since its last barrier
+    bool fenced = false;  // since its last barrier
+  };
   struct BlockState {
     VectorClock clock, release_clock;
     uint64_t barriers = 0;
     std::vector<uint64_t> threads;
   };
   struct AccessEpoch {
-    uint64_t thread = 0, block = 0, barriers = 0, epoch = 0, access_index = 0;  // instance 0: none
+    uint64_t thread = 0, block = 0, barriers = 0, epoch = 0, access_index = 0;  // access_index 0: no access
     uint32_t line = 0;
-    AccessKind what = AccessKind::Read;
+    AccessKind kind = AccessKind::Read;
     bool strong = false;
-    uint8_t bytes = 0;  // of the four, a bit each
+    uint8_t bytes = 0;  // a bit for each byte of the word
   };
   struct ShadowCell {
     AccessEpoch write;
@@ -54,16 +54,16 @@ class RaceDetector : public Observer {
   };
 
   ThreadState& thread(const WarpContext& warp, uint64_t number);
-  bool happens_before(const AccessEpoch& one, const AccessEpoch& now) const;
-  void check_pair(const WarpContext& warp, const AccessEpoch& one, const AccessEpoch& now, const uint8_t* at);
-  void check_word(const WarpContext& warp, const uint8_t* at, AccessEpoch now);
-  void synchronize(const WarpContext& warp, uint64_t number, const MemoryAccess& t, const uint8_t* at);
-  void release(const WarpContext& warp, uint64_t number, ThreadState& own);
+  bool happens_before(const AccessEpoch& earlier, const AccessEpoch& now) const;
+  void check_pair(const WarpContext& warp, const AccessEpoch& earlier, const AccessEpoch& now, const uint8_t* address);
+  void check_word(const WarpContext& warp, const uint8_t* address, AccessEpoch now);
+  void synchronize(const WarpContext& warp, uint64_t number, const MemoryAccess& access, const uint8_t* address);
+  void release(const WarpContext& warp, uint64_t number, ThreadState& state);
 
   std::unordered_map<uint64_t, ThreadState> threads_;
   std::unordered_map<uint64_t, BlockState> blocks_;
   std::unordered_map<uint64_t, ShadowCell> shadow_memory_;
-  std::unordered_map<uint64_t, VectorClock> release_clocks_;  // at the places of strong accesses
+  std::unordered_map<uint64_t, VectorClock> release_clocks_;  // by address of strong accesses
   std::map<std::tuple<uint32_t, uint32_t>, Race> races_;
   uint64_t access_index_ = 0;
 };

@@ -1,4 +1,4 @@
-// What an atomic computes from the old value and its operands, for every instruction set.
+// The operations of atomics on old values and operands, for all instruction sets.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace vgpu {
 
-// None: nothing may be assumed of it.
+// None: unknown.
 enum class AtomicOperation : uint8_t { None, Add, Min, Max, And, Or, Xor, Exchange, CompareAndSwap, Increment, Decrement };
 
-// Halves or bfloat16 of a word, each a value of its own; H: HalfFormat or BfloatFormat.
+// Packed half or bfloat16 values; H: HalfFormat or BfloatFormat, W: the word that contains them.
 template <class H, class W>
 struct PackedHalves {
   W bits;
@@ -36,7 +36,7 @@ T add_values(T a, T b) {
   else return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
 }
 
-// The new value.  b: the operand, or what a compare-and-swap compares with; c: what it may store.
+// Returns the new value.  b: the operand, of a compare-and-swap the expected value; c: its new value.
 template <class T, AtomicOperation kOp>
 T apply_atomic(T old, T b, T c) {
   using Op = AtomicOperation;
@@ -53,7 +53,7 @@ T apply_atomic(T old, T b, T c) {
   else return old == 0 || old > b ? b : static_cast<T>(old - 1);
 }
 
-// Sums of single precision in global memory flush what is subnormal; those in shared memory do not.
+// Float additions in global memory flush subnormals to zero; those in shared memory do not.
 template <class T, AtomicOperation kOp>
 T apply_atomic_in(bool in_shared, T old, T b, T c) {
   if constexpr (std::is_same_v<T, float> && kOp == AtomicOperation::Add)

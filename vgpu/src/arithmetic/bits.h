@@ -1,4 +1,4 @@
-// A value's bits as another type's.
+// bit_cast, as std::bit_cast of C++20.
 #pragma once
 #include <cstring>
 

@@ -1,7 +1,7 @@
-// exp2, log2 and tanh of doubles that a float or a half was, to some 1e-15; and exp and log, which the CPU fallbacks need.
+// exp2, log2, tanh, exp and log in double precision, with errors of about 1e-15.
 //
-// Not those of the C library: each version of it, on each processor, has last bits of its own, and the same schedule shall
-// give the same bytes everywhere.  Only what IEEE 754 rounds in one way is used: + - * / and fma.
+// The C library's functions are not used, since their last bits differ between versions and processors, but the same schedule must
+// give the same bytes everywhere.  These use only operations that IEEE 754 rounds correctly: + - * / and fma.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -10,7 +10,7 @@ namespace vgpu {
 
 constexpr double kLog2OfE = 1.44269504088896341;
 
-// Sum of c[k] x^k.
+// Returns the sum of c[k] x^k.
 template <int n> double polynomial(const double (&c)[n], double x) {
   double sum = c[n - 1];
   for (int k = n - 2; k >= 0; k--) sum = std::fma(sum, x, c[k]);
@@ -23,8 +23,8 @@ inline double exp2_of(double x) {
   static constexpr double kTaylor[] = {
       1,         1,          1 / 2.,      1 / 6.,       1 / 24.,       1 / 120.,       1 / 720.,
       1 / 5040., 1 / 40320., 1 / 362880., 1 / 3628800., 1 / 39916800., 1 / 479001600., 1 / 6227020800.};
-  double whole = std::floor(x + 0.5);
-  return std::ldexp(polynomial(kTaylor, (x - whole) * 0.693147180559945309), int(whole));
+  double integer = std::floor(x + 0.5);
+  return std::ldexp(polynomial(kTaylor, (x - integer) * 0.693147180559945309), int(integer));
 }
 
 inline double log2_of(double x) {

@@ -1,4 +1,4 @@
-// What floating-point instructions compute, of whatever instruction set: each is of(operands).
+// The operations of floating-point instructions, for all instruction sets.  of(operands) returns the result.
 #pragma once
 #include <cmath>
 
@@ -45,7 +45,7 @@ struct MaxNan {
   template <class T> static T of(T a, T b) { return a != a || b != b ? canonicalize_nan(a + b) : maximum(a, b); }
 };
 
-// What the multi-function unit computes, of a float's bits.
+// An operation of the multi-function unit, which kOf computes on a float's bits.
 template <uint32_t (*kOf)(uint32_t)> struct OfBits {
   static float of(float a) { return bit_cast<float>(kOf(bit_cast<uint32_t>(a))); }
 };
@@ -55,31 +55,32 @@ using UnitSqrt = OfBits<multi_function::sqrt>;
 using UnitEx2 = OfBits<multi_function::ex2>;
 using UnitLg2 = OfBits<multi_function::lg2>;
 using UnitTanh = OfBits<multi_function::tanh>;
-struct UnitSin {  // of turns: of the angle over 2 pi
+struct UnitSin {  // the argument is in turns: the angle divided by 2 pi
   static float of(float a) { return bit_cast<float>(multi_function::sine_of_turns(bit_cast<uint32_t>(a), 0)); }
 };
 struct UnitCos {
   static float of(float a) { return bit_cast<float>(multi_function::sine_of_turns(bit_cast<uint32_t>(a), 1)); }
 };
 
-// rcp.approx.ftz.f64 and its like read and write the upper 32 bits alone.
+// Operations such as rcp.approx.ftz.f64, which read and write only the upper 32 bits of a double.
 template <uint32_t (*kOf)(uint32_t)> struct OfUpperWord {
   static double of(double a) {
     return bit_cast<double>(uint64_t(kOf(static_cast<uint32_t>(bit_cast<uint64_t>(a) >> 32))) << 32);
   }
 };
 
-// The same with subnormals flushed, and with results held to [0, 1].  A card looks at what is to be rounded: what becomes
-// normal by that alone is flushed, too.
+// Flushed: the operation with subnormals flushed to zero.  Hardware tests the result before rounding, so a subnormal result that
+// rounding makes normal is flushed, too.  Saturated: the operation with results clamped to [0, 1].
 template <class Op> struct Flushed {
   template <class... T> static float of(T... a) {
-    float made = Op::of(flush_subnormal(a)...);
-    return flush_subnormal(__builtin_expect(std::fabs(made) == kMinNormal, 0) ? flush_operands(flush_subnormal(a)...) : made);
+    float result = Op::of(flush_subnormal(a)...);
+    return flush_subnormal(__builtin_expect(std::fabs(result) == kMinNormal, 0) ? flush_operands(flush_subnormal(a)...)
+                                                                                : result);
   }
   template <class... T> __attribute__((noinline)) static float flush_operands(T... a) {
-    ScopedRoundingMode to(RoundingMode::Zero);
-    volatile float made = Op::of(*const_cast<volatile T*>(&a)...);
-    return made;
+    ScopedRoundingMode rounding(RoundingMode::Zero);
+    volatile float result = Op::of(*const_cast<volatile T*>(&a)...);
+    return result;
   }
 };
 template <class Op> struct Saturated {

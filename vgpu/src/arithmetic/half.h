@@ -1,4 +1,4 @@
-// Half precision and bfloat16, by their bits.
+// Conversions of half precision and bfloat16, which are represented by their bits.
 #pragma once
 #include <immintrin.h>
 
@@ -15,35 +15,38 @@ inline float bfloat16_to_float(uint16_t bits) { return bit_cast<float>(uint32_t(
 
 inline float half_to_float(uint16_t bits) { return _cvtsh_ss(bits); }
 
-// A double rounded once into `fraction_bits` of fraction and exponents down to 2^`least`; as bits, without the sign.
-// Values beyond the largest become infinite, or the largest where the rounding does not go there.
-inline uint32_t round_magnitude(double x, int fraction_bits, int least, int greatest, RoundingMode to, bool negative) {
+// Rounds a positive double once to a format with `fraction_bits` bits of fraction and exponents of normal numbers from
+// `min_exponent` to `max_exponent`; returns the bits without a sign.  Overflow gives infinity or the largest number, depending on
+// the rounding.
+inline uint32_t round_magnitude(double x, int fraction_bits, int min_exponent, int max_exponent, RoundingMode mode,
+                                bool negative) {
   int exponent;
   std::frexp(x, &exponent);  // x = m * 2^exponent with m in [0.5, 1)
-  int unit = std::max(exponent - 1, least) - fraction_bits;  // of the last place
-  double scaled = std::ldexp(x, -unit), whole = std::floor(scaled), rest = scaled - whole;
-  uint64_t steps = static_cast<uint64_t>(whole);
-  bool away = to == RoundingMode::Up     ? !negative && rest > 0
-              : to == RoundingMode::Down ? negative && rest > 0
-              : to == RoundingMode::Zero ? false
-                                         : rest > 0.5 || (rest == 0.5 && (steps & 1));
-  steps += away;
-  int64_t biased = int64_t(unit) + fraction_bits - least;  // 0: of the subnormals, and of the first normal ones
+  int unit = std::max(exponent - 1, min_exponent) - fraction_bits;  // of the last place
+  double scaled = std::ldexp(x, -unit), integer = std::floor(scaled), remainder = scaled - integer;
+  uint64_t steps = static_cast<uint64_t>(integer);
+  bool rounds_up = mode == RoundingMode::Up     ? !negative && remainder > 0
+                   : mode == RoundingMode::Down ? negative && remainder > 0
+                   : mode == RoundingMode::Zero ? false
+                                                : remainder > 0.5 || (remainder == 0.5 && (steps & 1));
+  steps += rounds_up;
+  int64_t biased = int64_t(unit) + fraction_bits - min_exponent;  // 0: of the subnormals, and of the first normal ones
   uint64_t bits = (uint64_t(biased) << fraction_bits) + steps;
-  uint64_t infinite = uint64_t(greatest - least + 2) << fraction_bits;
-  if (bits >= infinite) {
-    bool stays = to == RoundingMode::Zero || (to == RoundingMode::Up && negative) || (to == RoundingMode::Down && !negative);
-    return static_cast<uint32_t>(stays ? infinite - 1 : infinite);
+  uint64_t infinity = uint64_t(max_exponent - min_exponent + 2) << fraction_bits;
+  if (bits >= infinity) {
+    bool saturates =
+        mode == RoundingMode::Zero || (mode == RoundingMode::Up && negative) || (mode == RoundingMode::Down && !negative);
+    return static_cast<uint32_t>(saturates ? infinity - 1 : infinity);
   }
   return static_cast<uint32_t>(bits);
 }
 
-// As a float whose last bit is set where it is not exact: rounded again, to fewer bits, it is rounded right.
+// Rounds to odd: the last bit is set if the result is not exact.  A second rounding to fewer bits then gives the correct result.
 inline float odd_float(double x) {
-  const float near = static_cast<float>(x);
-  if (static_cast<double>(near) == x || std::isinf(near)) return near;
-  uint32_t bits = bit_cast<uint32_t>(near);
-  if (std::fabs(static_cast<double>(near)) > std::fabs(x)) bits--;
+  const float nearest = static_cast<float>(x);
+  if (static_cast<double>(nearest) == x || std::isinf(nearest)) return nearest;
+  uint32_t bits = bit_cast<uint32_t>(nearest);
+  if (std::fabs(static_cast<double>(nearest)) > std::fabs(x)) bits--;
   return bit_cast<float>(bits | 1);
 }
 
@@ -69,10 +72,10 @@ inline uint16_t to_bfloat16(double x, RoundingMode to = RoundingMode::Nearest) {
   return static_cast<uint16_t>(bits | (negative ? 0x8000u : 0));
 }
 
-// relu: the greater one of a rounded result and +0.  The NaN that conversions give has no sign.
+// Returns the maximum of a rounded result and +0.  NaNs of conversions have no sign.
 inline uint16_t relu(uint16_t bits) { return bits & 0x8000u ? 0 : bits; }
 
-// a + b in double, whose last bit is set where the sum was not exact: rounded again it is rounded right.
+// Returns a + b rounded to odd (see odd_float()).
 inline double odd_sum(double a, double b) {
   double sum = a + b, back = sum - a, lost = (a - (sum - back)) + (b - back);
   if (lost == 0 || sum != sum || std::isinf(sum)) return sum;
@@ -82,7 +85,7 @@ inline double odd_sum(double a, double b) {
   return bit_cast<double>(towards_zero ? bits - 1 : bits | 1);
 }
 
-// How the two formats go in and out of double, and lose their subnormals.
+// Conversions of the two formats from and to double, and flushing of subnormals.
 struct HalfFormat {
   static double from_bits(uint16_t x) { return half_to_float(x); }
   static uint16_t to_bits(double x, RoundingMode to = RoundingMode::Nearest) { return to_half(x, to); }

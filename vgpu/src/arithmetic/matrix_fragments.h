@@ -1,4 +1,4 @@
-// Products of matrices that lie spread over the registers of a warp's lanes, as PTX's mma describes them: of m16n8 and m8n8.
+// Matrix products of fragments in the registers of a warp's lanes, in the layouts of PTX's mma (m16n8 and m8n8).
 #pragma once
 #include "float.h"
 #include "tensor_core.h"
@@ -7,7 +7,7 @@ namespace vgpu {
 
 constexpr uint32_t kFragmentLanes = 32, kFragmentRows = 16, kFragmentColumns = 8, kMaxDepth = 16;
 
-// How many elements a register of 32 bits has, and the bits, or the number, of the k-th.
+// Element types.  kCount: elements in a 32-bit register; of(): bits, or for integers the value, of element k.
 struct HalfElement : BinaryFormat<5, 10> {
   static constexpr uint32_t kCount = 2;
   static uint32_t of(uint32_t word, uint32_t k) { return word >> (16 * k) & 0xffff; }
@@ -16,7 +16,7 @@ struct BfloatElement : BinaryFormat<8, 7> {
   static constexpr uint32_t kCount = 2;
   static uint32_t of(uint32_t word, uint32_t k) { return word >> (16 * k) & 0xffff; }
 };
-struct Tf32Element : BinaryFormat<8, 10> {  // the 13 bits that it does not have are left out
+struct Tf32Element : BinaryFormat<8, 10> {  // the low 13 bits are ignored
   static constexpr uint32_t kCount = 1;
   static uint32_t of(uint32_t word, uint32_t) { return word >> 13; }
 };
@@ -29,13 +29,14 @@ template <int kBits, bool kSigned> struct IntegerElement {
   }
 };
 
-// Element k of row (of A) or column (of B) `line`: four lanes share a line.  A has a register for each half of its rows.
+// Returns element k of row (of A) or column (of B) `line`; four lanes share a line.  halves: 2 if A has a register for each half
+// of its 16 rows, otherwise 1.
 template <class E> auto element(const uint32_t* registers, uint32_t line, uint32_t k, uint32_t halves) {
   const uint32_t part = k / (4 * E::kCount), lane = line % 8 * 4 + k / E::kCount % 4;
   return E::of(registers[(halves * part + line / 8) * kFragmentLanes + lane], k % E::kCount);
 }
 
-// Where an element of C and D lies: in four registers, or in two of two halves each.
+// The position of an element of C and D, which have four registers, or two registers of two halves each.
 struct Accumulator { uint32_t word, shift, mask; };
 inline Accumulator accumulator(bool halves, uint32_t row, uint32_t column) {
   const uint32_t lane = row % 8 * 4 + column / 2;
@@ -52,28 +53,28 @@ void multiply_fragments(const TensorCore& core, uint32_t depth, const uint32_t* 
   for (uint32_t row = 0; row < kFragmentRows; row++) {
     for (uint32_t k = 0; k < depth; k++) line[k] = element<E>(a, row, k, 2);
     for (uint32_t column = 0; column < kFragmentColumns; column++) {
-      const Accumulator at = accumulator(Sum::kFraction == HalfSum::kFraction, row, column);
-      const uint32_t given = c[at.word] >> at.shift & at.mask;
-      const uint32_t made = add_products<E, Sum>(core, line, columns[column], depth, 4 / E::kCount, given);
-      d[at.word] = (d[at.word] & ~(at.mask << at.shift)) | made << at.shift;
+      const Accumulator position = accumulator(Sum::kFraction == HalfSum::kFraction, row, column);
+      const uint32_t addend = c[position.word] >> position.shift & position.mask;
+      const uint32_t result = add_products<E, Sum>(core, line, columns[column], depth, 4 / E::kCount, addend);
+      d[position.word] = (d[position.word] & ~(position.mask << position.shift)) | result << position.shift;
     }
   }
 }
 
-// rows: 16 or 8.
+// Multiplies integers with 32-bit accumulators.  rows: 16 or 8.
 template <class A, class B>
 void multiply_integers(bool saturate, uint32_t rows, uint32_t depth, const uint32_t* a, const uint32_t* b, const uint32_t* c,
                        uint32_t* d) {
   for (uint32_t row = 0; row < rows; row++)
     for (uint32_t column = 0; column < kFragmentColumns; column++) {
-      const uint32_t at = accumulator(false, row, column).word;
-      int64_t sum = static_cast<int32_t>(c[at]);
+      const uint32_t position = accumulator(false, row, column).word;
+      int64_t sum = static_cast<int32_t>(c[position]);
       for (uint32_t k = 0; k < depth; k++) sum += element<A>(a, row, k, rows / 8) * element<B>(b, column, k, 1);
-      d[at] = static_cast<uint32_t>(saturate ? std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX) : sum);
+      d[position] = static_cast<uint32_t>(saturate ? std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX) : sum);
     }
 }
 
-// m8n8k4 of doubles, of which two registers have the lower and the upper words: each product is added with one rounding.
+// Multiplies doubles (m8n8k4), whose lower and upper words lie in two registers; each product is added by an fma.
 inline void multiply_doubles(const uint32_t* a, const uint32_t* b, const uint32_t* c, uint32_t* d) {
   const auto value = [](const uint32_t* words, uint32_t lane) {
     return bit_cast<double>(words[lane] | uint64_t(words[kFragmentLanes + lane]) << 32);

@@ -1,9 +1,9 @@
-// What the multi-function unit of a card gives: approximate reciprocals, roots, powers and logarithms of 2, sines, tanh.
+// The approximate functions of a GPU's multi-function unit: rcp, rsqrt, sqrt, ex2, lg2, sin, cos, tanh.
 //
-// Such a unit computes one quadratic a part of the function's interval, with a truncated square and numbers of few bits:
+// Such a unit evaluates one quadratic polynomial for each part of the function's interval, with a truncated square and few bits:
 // S. F. Oberman, M. Y. Siu, "A High-Performance Area-Efficient Multifunction Interpolator", ARITH 2005.  The numbers here
-// were fitted to results of an NVIDIA H100.  Every bit is that card's, for all arguments of 32 bits: benchmarks/
-// approximations.py.  Subnormal arguments and results are zeros.
+// were fitted to results of an NVIDIA H100.  All results for 32-bit arguments equal that GPU's:
+// benchmarks/approximations.py.  Subnormal arguments and results are zeros.
 #pragma once
 #include "bits.h"
 #include "multi_function_tables.h"
@@ -23,32 +23,32 @@ struct Float {
   bool is_nan() const { return exponent == 255 && mantissa != 0; }
 };
 
-// x: the number of a part, and 17 bits within it.
+// Evaluates the polynomial of a part.  x: the number of the part, then 17 bits of the argument within it.
 inline int64_t interpolate(const Part* parts, uint32_t x) {
-  const uint32_t within = x & ((1u << kPartBits) - 1);
-  return parts[x >> kPartBits].at(within, kSquares[within]);
+  const uint32_t offset = x & ((1u << kPartBits) - 1);
+  return parts[x >> kPartBits].at(offset, kSquares[offset]);
 }
 
-// A float of mantissa * 2^(exponent - 23); mantissa: of [2^23, 2^24].
+// Returns the float mantissa * 2^(exponent - 23); mantissa: in [2^23, 2^24].
 inline uint32_t assemble(uint32_t sign, int exponent, int64_t mantissa) {
   const int biased = exponent + kBias + (mantissa >> (kMantissaBits + 1) ? 1 : 0);
   if (biased <= 0) return sign;
   return biased >= 255 ? sign | kInfinity : sign | uint32_t(biased) << kMantissaBits | (uint32_t(mantissa) & kMantissa);
 }
 
-// value * 2^-unit, cut to 24 bits.
+// Returns value * 2^-unit, truncated to 24 bits.
 inline uint32_t normalize(uint32_t sign, uint64_t value, int unit) {
   if (value == 0) return sign;
   const int top = 63 - __builtin_clzll(value), shift = top - kMantissaBits;
   return assemble(sign, top - unit, int64_t(shift >= 0 ? value >> shift : value << -shift));
 }
 
-// Of a mantissa: 2^24 / 1.mantissa, from 2^23 on.
+// Returns 2^24 / 1.mantissa, which is at least 2^23.
 inline int64_t reciprocal_of(uint32_t mantissa) {
   if (mantissa == 0) return kHidden << 1;
   return interpolate(kRcp, mantissa << 1) >> (kUnit - kMantissaBits);
 }
-// Of a mantissa, and of twice that: 2^24 / sqrt(1.mantissa), from 2^23 on.
+// Returns 2^24 / sqrt(1.mantissa), or of twice that number; it is at least 2^23.
 inline int64_t reciprocal_root_of(bool twice, uint32_t mantissa) {
   if (!twice && mantissa == 0) return kHidden << 1;
   return interpolate(kRsqrt + (twice ? 64 : 0), mantissa) >> (kUnit - kMantissaBits);
@@ -61,7 +61,7 @@ inline uint32_t rcp(uint32_t bits) {
   return x.is_infinite() ? x.sign : assemble(x.sign, kBias - int(x.exponent) - 1, reciprocal_of(x.mantissa));
 }
 
-// The exponent of a root, and whether the root is of 1.mantissa or of twice that.
+// The exponent of a square root, and whether the root is of 1.mantissa or (is_odd) of twice that.
 struct HalfExponent {
   bool is_odd;
   int half;
@@ -89,7 +89,7 @@ inline uint32_t sqrt(uint32_t bits) {
   return assemble(0, exponent.half, root >> (kUnit - kMantissaBits));
 }
 
-// |x| * 2^bits, cut to an integer; 0 where no bit of it is below 2^32.
+// Returns |x| * 2^bits, truncated to an integer; 0 if no bit of it is below 2^32.
 inline uint64_t fixed_point(const Float& x, int bits) {
   const int shift = int(x.exponent) - kBias - kMantissaBits + bits;
   if (x.is_zero() || shift <= -kMantissaBits - 1 || shift >= 32) return 0;
@@ -102,7 +102,7 @@ inline uint32_t ex2(uint32_t bits) {
   if (x.is_nan()) return kNan;
   if (x.exponent >= kBias + 8) return x.sign ? 0 : kInfinity;
   int64_t fixed = int64_t(fixed_point(x, kMantissaBits));
-  if (x.sign) fixed = fixed & kMantissa ? ~fixed : -fixed;  // integers alone are exact
+  if (x.sign) fixed = fixed & kMantissa ? ~fixed : -fixed;  // only integers are exact
   const int64_t mantissa = interpolate(kEx2, uint32_t(fixed) & kMantissa) >> (kUnit - kMantissaBits);
   return assemble(0, int(fixed >> kMantissaBits), mantissa | kHidden);
 }
@@ -120,7 +120,7 @@ inline uint32_t lg2(uint32_t bits) {
   return value < 0 ? normalize(kSign, uint64_t(~value), kFraction) : normalize(0, uint64_t(value), kFraction);
 }
 
-// sin(2 pi x + quarters * pi/2).
+// Returns sin(2 pi x + quarters * pi/2).
 inline uint32_t sine_of_turns(uint32_t bits, uint32_t quarters) {
   constexpr int kFraction = 37, kQuarterBits = kMantissaBits;
   const Float x(bits);
@@ -139,12 +139,12 @@ inline uint32_t tanh(uint32_t bits) {
   if (int(x.exponent) < kFirst) return bits;
   if (x.exponent >= kBias + 3) return x.sign | kOne;
   const Part* parts = kTanh;
-  for (int one = kFirst; one < int(x.exponent); one++) parts += 1 << kPartsLog2[one - kFirst];
+  for (int exponent = kFirst; exponent < int(x.exponent); exponent++) parts += 1 << kPartsLog2[exponent - kFirst];
   return normalize(x.sign, interpolate(parts, x.mantissa >> (kMantissaBits - kPartBits - kPartsLog2[x.exponent - kFirst])),
                    kUnit);
 }
 
-// Of the upper word of a double, that of its reciprocal and of its root's; subnormals are zeros.
+// rcp64h and rsqrt64h: the upper word of 1 / x or 1 / sqrt(x), from the upper word of the double x; subnormals are zeros.
 constexpr uint32_t kUpperInfinity = 0x7ff00000, kUpperNan = 0x7fffffff, kUpperMantissa = 0xfffff;
 inline uint32_t upper_word(uint32_t sign, int exponent, int64_t mantissa) {
   const int biased = exponent + 1023 + (mantissa >> (kMantissaBits + 1) ? 1 : 0);

@@ -1,4 +1,4 @@
-// A quadratic of multi_function.h, and the square that it takes.
+// The quadratic polynomials of multi_function.h, and the truncated squares that they use.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -6,14 +6,14 @@
 
 namespace vgpu::multi_function {
 
-// c0 + c1 x + c2 square(x): of a part of an interval that 17 bits divide.
+// The polynomial c0 + c1 x + c2 square(x) of one part of an interval; x has 17 bits.
 struct Part {
   int64_t c0;
   int32_t c1, c2;
   int64_t at(uint32_t x, uint16_t square) const { return c0 + int64_t(c1) * x + int64_t(c2) * square; }
 };
 
-// x^2 / 2^19 of 17 bits, as a sum of products of two bits from which those below 2^19 are left out.
+// A table of x^2 / 2^19 for x of 17 bits: the sum of partial products of two bits, without those below 2^19.
 class Squares {
  public:
   Squares() {

@@ -1,4 +1,4 @@
-// Rounding as an instruction asks for it, for as long as the object lives.
+// Rounding modes of instructions, and their use in a scope.
 #pragma once
 #include <cfenv>
 #include <cstdint>
@@ -9,16 +9,16 @@ enum class RoundingMode : uint8_t { Nearest, Zero, Down, Up };
 
 class ScopedRoundingMode {
  public:
-  explicit ScopedRoundingMode(RoundingMode to) : before_(std::fegetround()) {
+  explicit ScopedRoundingMode(RoundingMode mode) : previous_(std::fegetround()) {
     static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
-    std::fesetround(modes[static_cast<int>(to)]);
+    std::fesetround(modes[static_cast<int>(mode)]);
   }
-  ~ScopedRoundingMode() { std::fesetround(before_); }
+  ~ScopedRoundingMode() { std::fesetround(previous_); }
   ScopedRoundingMode(const ScopedRoundingMode&) = delete;
   ScopedRoundingMode& operator=(const ScopedRoundingMode&) = delete;
 
  private:
-  int before_;
+  int previous_;
 };
 
 }  // namespace vgpu

@@ -1,8 +1,8 @@
-// The sum of a tensor core: products of two rows of numbers, and a number to which they are added.
+// The dot product of a tensor core: the sum of products of two rows of numbers, and an addend.
 //
-// It takes the products of a block at once, with the number: each is aligned to the largest exponent and cut, the sum of
-// what is left is exact, and it is cut to a float, or rounded to a half.  Blocks follow one another.  How many bits are
-// left, and how long a block is, differs between architectures.  Both were measured on cards by others: P. Xie et al.,
+// It sums the products of a block and the addend at once: all are aligned to the largest exponent and truncated, their sum is exact,
+// and it is truncated to a float or rounded to a half.  Blocks are processed in order.  The number of bits that are kept and the
+// length of a block differ between architectures.  Others have measured both on hardware: P. Xie et al.,
 // "MMA-Sim: Bit-Accurate Reference Model of Tensor Cores and Matrix Cores", 2025 (arXiv:2511.10909); F. A. Khattak,
 // M. Mikaitis, "Accurate Models of NVIDIA Tensor Cores", 2025 (arXiv:2512.07004).
 #pragma once
@@ -17,12 +17,12 @@
 namespace vgpu {
 
 struct TensorCore {
-  int fraction_bits;     // that are left of each summand, below the largest exponent
-  uint32_t block_bytes;  // of each row's block
-  int zero_exponent_of_floats, zero_exponent_of_halves;  // which a summand has that is zero, by the type of the sum
+  int fraction_bits;  // kept of each summand, below the largest exponent
+  uint32_t block_bytes;  // bytes of each row in a block
+  int zero_exponent_of_floats, zero_exponent_of_halves;  // the exponent of a zero summand, by the type of the sum
 };
 
-// compute_capability: 80 for 8.0.  Before 7.5 there is no instruction that is known here.
+// compute_capability: 80 for 8.0.  Matrix instructions before 7.5 are not supported.
 inline TensorCore tensor_core_of(int compute_capability) {
   return compute_capability < 90 ? TensorCore{24, 16, -132, -20} : TensorCore{25, 32, -133, -21};
 }
@@ -49,20 +49,20 @@ template <int kExponentBits, int kFractionBits> struct BinaryFormat {
   }
 };
 
-// The type of a sum.
+// The types of a sum.
 struct FloatSum : BinaryFormat<8, 23> {
   static int zero_exponent(const TensorCore& core) { return core.zero_exponent_of_floats; }
-  static uint32_t rounded(double x) {  // towards zero; a zero has no sign
+  static uint32_t rounded(double x) {  // rounded toward zero; zeros have no sign
     if (x != x) return 0x7fffffff;
-    float near = static_cast<float>(x);
-    if (std::fabs(x) < 0x1p128 && std::fabs(static_cast<double>(near)) > std::fabs(x))
-      near = bit_cast<float>(bit_cast<uint32_t>(near) - 1);
-    return near == 0 ? 0 : bit_cast<uint32_t>(near);
+    float nearest = static_cast<float>(x);
+    if (std::fabs(x) < 0x1p128 && std::fabs(static_cast<double>(nearest)) > std::fabs(x))
+      nearest = bit_cast<float>(bit_cast<uint32_t>(nearest) - 1);
+    return nearest == 0 ? 0 : bit_cast<uint32_t>(nearest);
   }
 };
 struct HalfSum : BinaryFormat<5, 10> {
   static int zero_exponent(const TensorCore& core) { return core.zero_exponent_of_halves; }
-  static uint32_t rounded(double x) {  // to the nearest
+  static uint32_t rounded(double x) {  // rounded to nearest
     const uint32_t bits = to_half(x);
     return bits == 0x8000 ? 0 : bits;
   }
@@ -70,7 +70,7 @@ struct HalfSum : BinaryFormat<5, 10> {
 
 constexpr uint32_t kMaxBlock = 16;
 
-// One block's sum; a and b: `count` numbers as F has them, c: the bits of a Sum.  Returns such bits.
+// Returns the bits of one block's sum.  a and b: `count` numbers in the format F; c: the bits of the addend, a Sum.
 template <class F, class Sum>
 uint32_t add_block(const TensorCore& core, const uint32_t* a, const uint32_t* b, uint32_t count, uint32_t c) {
   int64_t significands[kMaxBlock + 1];
@@ -94,16 +94,16 @@ uint32_t add_block(const TensorCore& core, const uint32_t* a, const uint32_t* b,
   const int32_t top = *std::max_element(exponents, exponents + count + 1);
   int64_t sum = 0;
   for (uint32_t k = 0; k <= count; k++) {
-    const int left = core.fraction_bits - (k < count ? 2 * F::kFraction : Sum::kFraction) - (top - exponents[k]);
-    const int64_t magnitude = std::llabs(significands[k]), cut = left >= 0    ? magnitude << left
-                                                                 : left > -63 ? magnitude >> -left
-                                                                              : 0;
+    const int shift = core.fraction_bits - (k < count ? 2 * F::kFraction : Sum::kFraction) - (top - exponents[k]);
+    const int64_t magnitude = std::llabs(significands[k]), cut = shift >= 0    ? magnitude << shift
+                                                                 : shift > -63 ? magnitude >> -shift
+                                                                               : 0;
     sum += significands[k] < 0 ? -cut : cut;
   }
   return Sum::rounded(std::ldexp(static_cast<double>(sum), top - core.fraction_bits));
 }
 
-// All blocks' sums; a and b: `count` numbers as F has them, each of `bytes`.
+// Adds all blocks.  a and b: `count` numbers in the format F, of `bytes` each.
 template <class F, class Sum>
 uint32_t add_products(const TensorCore& core, const uint32_t* a, const uint32_t* b, uint32_t count, uint32_t bytes,
                       uint32_t c) {

@@ -1,4 +1,4 @@
-// Reserves the address range of the device, and chooses where allocations lie in it.
+// First-fit search for gaps in a range of addresses.
 #include "address_range.h"
 
 #include <algorithm>
@@ -6,24 +6,24 @@
 
 namespace vgpu {
 
-uint64_t AddressRange::search(uint64_t from, uint64_t bytes, uint64_t alignment) const {
-  for (uint64_t at = from;;) {
-    at = (at + alignment - 1) / alignment * alignment;
-    if (at > end_ || end_ - at < bytes) return 0;
-    auto next = allocated_.lower_bound(at + bytes);
-    if (next == allocated_.begin() || std::prev(next)->second <= at) return at;
-    at = std::prev(next)->second;
+uint64_t AddressRange::find_gap(uint64_t start, uint64_t bytes, uint64_t alignment) const {
+  for (uint64_t address = start;;) {
+    address = (address + alignment - 1) / alignment * alignment;
+    if (address > end_ || end_ - address < bytes) return 0;
+    auto next = allocated_.lower_bound(address + bytes);
+    if (next == allocated_.begin() || std::prev(next)->second <= address) return address;
+    address = std::prev(next)->second;
   }
 }
 
-uint64_t AddressRange::take_behind(uint64_t from, uint64_t bytes, uint64_t alignment, uint64_t guard) {
+uint64_t AddressRange::allocate_from(uint64_t start, uint64_t bytes, uint64_t alignment, uint64_t guard) {
   if (!bytes || bytes > end_ - begin_) return 0;
-  const uint64_t whole = std::min(bytes + guard, end_ - begin_);
-  uint64_t at = search(std::max(from, begin_), whole, alignment);
-  if (!at) at = search(begin_, whole, alignment);
-  if (!at) at = search(begin_, bytes, alignment);  // better without a guard than not at all
-  if (at) next_ = allocated_[at] = std::min(at + whole, end_);
-  return at;
+  const uint64_t guarded_bytes = std::min(bytes + guard, end_ - begin_);
+  uint64_t address = find_gap(std::max(start, begin_), guarded_bytes, alignment);
+  if (!address) address = find_gap(begin_, guarded_bytes, alignment);
+  if (!address) address = find_gap(begin_, bytes, alignment);  // the last resort: no guard
+  if (address) next_ = allocated_[address] = std::min(address + guarded_bytes, end_);
+  return address;
 }
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// Runs the warps of one block: chooses a warp and a convergence group, and executes until it must switch.
+// Runs slices of a block: chooses a warp and a convergence group of it, and executes until it must switch.
 #include "block.h"
 
 #include <algorithm>
@@ -7,15 +7,15 @@
 namespace vgpu {
 namespace {
 
-constexpr uint32_t kQuantum = 20000;  // instructions of a group before others may go
-constexpr uint8_t kSpinLimit = 8;     // reads of what nobody changes before a group is parked
+constexpr uint32_t kQuantum = 20000;  // instructions of a group before it is preempted
+constexpr uint8_t kSpinLimit = 8;     // reads of unchanged memory before a group is parked
 
-// An atomic that may come late: a relaxed one whose old value nobody wants.
-bool may_come_late(const Instruction& i) { return i.count == 0 && i.variant == kStrong; }
+// Returns whether the instruction is an atomic that may be performed later: it is relaxed, and its old value is unused.
+bool is_deferrable(const Instruction& i) { return i.count == 0 && i.variant == kStrong; }
 
 uint32_t count_lanes(uint32_t mask) { return static_cast<uint32_t>(__builtin_popcount(mask)); }
 
-const char* description(KernelFault fault) {
+const char* describe(KernelFault fault) {
   switch (fault) {
     case KernelFault::None: return "";
     case KernelFault::OutOfBounds: return "an access outside of what was allocated";
@@ -77,22 +77,22 @@ void Block::reset(uint32_t number) {
 
 uint64_t Block::highest_priority() {
   uint64_t highest = 0;
-  for (uint32_t left = scheduler_.runnable(*context_.visible_writes); left; left &= left - 1)
-    highest = std::max(highest, schedule_.priority(number(), static_cast<uint32_t>(__builtin_ctz(left))));
+  for (uint32_t remaining = scheduler_.runnable(*context_.visible_writes); remaining; remaining &= remaining - 1)
+    highest = std::max(highest, schedule_.priority(number(), static_cast<uint32_t>(__builtin_ctz(remaining))));
   return highest;
 }
 
 void Block::run_slice() {
   if (context_.deferred && context_.deferred->next()) return resume_deferred(*context_.deferred);
-  uint32_t left = scheduler_.runnable(*context_.visible_writes);
-  if (!left) {
+  uint32_t remaining = scheduler_.runnable(*context_.visible_writes);
+  if (!remaining) {
     for (Warp& warp : warps_)
-      if (!warp.groups.empty() && warp_sync_diverged(warp)) return end_slice(warp);
+      if (!warp.groups.empty() && synchronize_diverged_warp(warp)) return end_slice(warp);
     if (waits_for_deferred()) return;
     return set_fault(KernelFault::Deadlock, nullptr, launch_.program);
   }
-  const auto priority = [&](uint32_t k) { return schedule_.priority(number(), nth_bit(left, k)); };
-  Warp& warp = warps_[nth_bit(left, schedule_.choose_index(count_lanes(left), priority))];
+  const auto priority = [&](uint32_t k) { return schedule_.priority(number(), nth_bit(remaining, k)); };
+  Warp& warp = warps_[nth_bit(remaining, schedule_.choose_index(count_lanes(remaining), priority))];
   run_group(warp, warp.select_group(schedule_));
   end_slice(warp);
   result_.atomics += context_.atomics, context_.atomics = 0;
@@ -111,85 +111,85 @@ void Block::preempt(Warp& warp, ConvergenceGroup& group) {
   quantum_expired_ = true;
 }
 
-// It has looked for long at what others have not changed: until somebody writes, looking again is of no use.
+// Parks a group that spins on unchanged memory until another thread writes to memory.
 void Block::park(Warp& warp, ConvergenceGroup& group) {
   group.preempted = true;
-  const auto runs = [](const ConvergenceGroup& one) { return one.state == GroupState::Ready && !one.preempted; };
+  const auto runs = [](const ConvergenceGroup& other) { return other.state == GroupState::Ready && !other.preempted; };
   if (std::none_of(warp.groups.begin(), warp.groups.end(), runs)) scheduler_.park(warp.number, *context_.visible_writes);
 }
 
-inline uint32_t Block::guarded(const Instruction& i, uint32_t mask) {
+inline uint32_t Block::guarded_lanes(const Instruction& i, uint32_t mask) {
   if (i.guard < 0) return mask;
   return mask & (predicate(context_, static_cast<uint32_t>(i.guard)) ^ (i.negated ? kFullMask : 0));
 }
 
-// What other threads may see, or have made.
-inline Block::Visible Block::run_visible(Warp& warp, ConvergenceGroup& g, const Instruction& i, uint32_t mask) {
+// Executes an instruction that accesses memory which other threads access, too.
+inline Block::VisibleStep Block::run_visible(Warp& warp, ConvergenceGroup& g, const Instruction& i, uint32_t mask) {
   if (mask && i.kind == InstructionKind::SchedulingPoint && !g.yielded &&
       schedule_.should_preempt(context_.block, warp.number)) {
     g.yielded = true;
-    return Visible::StopBefore;
+    return VisibleStep::StopBefore;
   }
   g.yielded = false;
-  if (!mask) return Visible::Done;
+  if (!mask) return VisibleStep::Done;
   result_.instructions += count_lanes(mask);
   context_.active_mask = mask;
   const uint64_t writes = *context_.visible_writes;
-  if (context_.deferred && i.variant != kWeak && !may_come_late(i)) context_.deferred->settle(*context_.deferrals, mask);
+  if (context_.deferred && i.variant != kWeak && !is_deferrable(i)) context_.deferred->settle(*context_.deferrals, mask);
   i.execute(context_, i);
   if (context_.deferred) context_.deferred->settle_passed();
   if (context_.fault != KernelFault::None) {
     set_fault(context_.fault, &i, g.frame->program);
-    return Visible::StopBefore;
+    return VisibleStep::StopBefore;
   }
-  if (context_.deferred_mask | context_.blocked_mask) return Visible::StopBehind;
-  if (context_.observed_change || writes != *context_.visible_writes || (context_.deferred && may_come_late(i))) {
+  if (context_.deferred_mask | context_.blocked_mask) return VisibleStep::StopAfter;
+  if (context_.observed_change || writes != *context_.visible_writes || (context_.deferred && is_deferrable(i))) {
     g.unchanged_reads = 0, context_.observed_change = false;
   } else if (++g.unchanged_reads >= kSpinLimit) {
     g.unchanged_reads = kSpinLimit - 1;
     park(warp, g);
-    return Visible::StopBehind;
+    return VisibleStep::StopAfter;
   }
-  return Visible::Done;
+  return VisibleStep::Done;
 }
 
-// Instructions that concern this group alone, up to the place `stop` or one that is more than that.
-Step Block::run_until_control_flow(Warp& warp, uint32_t group, uint32_t stop, uint32_t& left) {
+// Executes instructions of this group up to `stop`, the next control flow instruction, or the end of the slice.
+Step Block::run_until_control_flow(Warp& warp, uint32_t group, uint32_t stop, uint32_t& remaining) {
   ConvergenceGroup& g = warp.groups[group];
   const DecodedFunction& program = *g.frame->program;
   const Instruction* const code = program.code.data();
-  const uint32_t all = g.mask;
+  const uint32_t group_mask = g.mask;
   uint32_t pc = g.pc;
-  uint64_t done = 0;
-  Step how = Step::Next;
+  uint64_t executed = 0;
+  Step step = Step::Next;
   for (; pc != stop && code[pc].kind <= InstructionKind::SchedulingPoint; pc++) {
     const Instruction& i = code[pc];
-    const uint32_t mask = guarded(i, all);
-    if (left-- == 0) {
+    const uint32_t mask = guarded_lanes(i, group_mask);
+    if (remaining-- == 0) {
       preempt(warp, g);
-      how = Step::Stop;
+      step = Step::Stop;
       break;
     }
     if (i.kind == InstructionKind::Plain) {
       if (!mask) continue;
-      done += count_lanes(mask);
+      executed += count_lanes(mask);
       context_.active_mask = mask;
       i.execute(context_, i);
       if (context_.fault == KernelFault::None) continue;
       set_fault(context_.fault, &i, &program);
-      how = Step::Stop;
+      step = Step::Stop;
       break;
     }
-    const Visible end = run_visible(warp, g, i, mask);
-    if (end == Visible::Done) continue;
-    pc += end == Visible::StopBehind;
-    how = Step::Stop;
+    const VisibleStep visible_step = run_visible(warp, g, i, mask);
+    if (visible_step == VisibleStep::Done) continue;
+    pc += visible_step == VisibleStep::StopAfter;
+    step = Step::Stop;
     break;
   }
   g.pc = pc;
-  result_.instructions += done;
+  result_.instructions += executed;
   if (context_.deferred_mask | context_.blocked_mask) split_deferred_lanes(warp, group);
-  return how;
+  return step;
 }
 
 void Block::run_group(Warp& warp, uint32_t group) {
@@ -197,9 +197,9 @@ void Block::run_group(Warp& warp, uint32_t group) {
   select_warp(warp);
   warp.reconverge(group);
   memory_.bind(context_, warp.groups[group].frame);
-  uint32_t left = kQuantum;
+  uint32_t remaining = kQuantum;
   uint32_t stop = warp.find_reconvergence(group).pc;
-  while (run_until_control_flow(warp, group, stop, left) == Step::Next) {
+  while (run_until_control_flow(warp, group, stop, remaining) == Step::Next) {
     ConvergenceGroup& g = warp.groups[group];
     if (g.pc == stop) {
       warp.reconverge(group);
@@ -207,38 +207,38 @@ void Block::run_group(Warp& warp, uint32_t group) {
       continue;
     }
     const Instruction& i = g.frame->program->code[g.pc];
-    const uint32_t mask = guarded(i, g.mask), before = g.pc;
-    if (left-- == 0) return preempt(warp, g);
+    const uint32_t mask = guarded_lanes(i, g.mask), previous_pc = g.pc;
+    if (remaining-- == 0) return preempt(warp, g);
     result_.instructions += count_lanes(mask);
     g.yielded = false;
     if (i.kind == InstructionKind::Branch && !mask) {
-      g.pc++;  // nobody's place has changed but its own, by one
+      g.pc++;  // no lane branches, so `stop` remains valid
       continue;
     }
     if (i.kind == InstructionKind::Branch && mask == g.mask) g.pc = static_cast<uint32_t>(i.imm);
     else if (execute_control(warp, group, i, mask) == Step::Stop) return;
     stop = kNoPc;
     if (warp.groups.size() == 1) continue;
-    const Reconvergence others = warp.find_reconvergence(group);
-    if (others.group_behind && warp.groups[group].pc != before + 1) return;
-    stop = others.pc;
+    const Reconvergence reconvergence = warp.find_reconvergence(group);
+    if (reconvergence.group_behind && warp.groups[group].pc != previous_pc + 1) return;
+    stop = reconvergence.pc;
   }
 }
 
-// Where an instruction's second condition holds.
-uint32_t Block::condition(const Instruction& i) { return predicate(context_, i.c) ^ (i.e ? kFullMask : 0); }
+// Returns the lanes in which an instruction's second condition is true.
+uint32_t Block::lanes_meeting_condition(const Instruction& i) { return predicate(context_, i.c) ^ (i.e ? kFullMask : 0); }
 
 Step Block::execute_control(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
   CallFrame* const frame = warp.groups[group].frame;
   const DecodedFunction* const program = frame->program;
-  const auto checked = [&](Step how) {
+  const auto check_fault = [&](Step step) {
     if (control_.fault() != KernelFault::None) set_fault(control_.fault(), &i, program);
-    return how;
+    return step;
   };
   switch (i.kind) {
     case InstructionKind::Branch: return control_.branch(warp, group, mask, static_cast<uint32_t>(i.imm));
-    case InstructionKind::IndexedBranch: return checked(control_.branch_indexed(warp, group, i, mask));
-    case InstructionKind::Call: return checked(control_.call(warp, group, i, mask));
+    case InstructionKind::IndexedBranch: return check_fault(control_.branch_indexed(warp, group, i, mask));
+    case InstructionKind::Call: return check_fault(control_.call(warp, group, i, mask));
     case InstructionKind::Return:
       return frame->caller ? control_.return_from_call(warp, group, mask) : exit_lanes(warp, group, mask);
     case InstructionKind::Exit: return exit_lanes(warp, group, mask);
@@ -252,32 +252,32 @@ Step Block::execute_control(Warp& warp, uint32_t group, const Instruction& i, ui
       return Step::Stop;
     case InstructionKind::Barrier: return arrive(warp, group, i, mask);
     case InstructionKind::ConditionalBranch:
-      return control_.branch(warp, group, mask & condition(i), static_cast<uint32_t>(i.imm));
-    case InstructionKind::ConditionalExit: return exit_lanes(warp, group, mask & condition(i));
-    case InstructionKind::ComputedBranch: return checked(control_.branch_computed(warp, group, i, mask));
+      return control_.branch(warp, group, mask & lanes_meeting_condition(i), static_cast<uint32_t>(i.imm));
+    case InstructionKind::ConditionalExit: return exit_lanes(warp, group, mask & lanes_meeting_condition(i));
+    case InstructionKind::ComputedBranch: return check_fault(control_.branch_computed(warp, group, i, mask));
     case InstructionKind::DivergenceBranch: return control_.branch_on_divergence(warp, group, i, mask);
     case InstructionKind::LeaveWarpSync: return leave_warp_sync(warp, group, i, mask);
-    default: return warp_sync(warp, group, i, mask);
+    default: return synchronize_warp(warp, group, i, mask);
   }
 }
 
 Step Block::exit_lanes(Warp& warp, uint32_t group, uint32_t mask) {
-  warp.convergence.end(mask);
+  warp.convergence.exit_lanes(mask);
   live_threads_ -= count_lanes(mask);
   warp.groups[group].mask &= ~mask;
   warp.groups[group].pc++;
-  const bool gone = warp.groups[group].mask == 0;
-  if (gone) warp.remove_group(group);
+  const bool is_empty = warp.groups[group].mask == 0;
+  if (is_empty) warp.remove_group(group);
   if (mask) {
     warp.recheck_warp_syncs();
     release_complete_barriers();
   }
-  return gone || mask ? Step::Stop : Step::Next;
+  return is_empty || mask ? Step::Stop : Step::Next;
 }
 
 void Block::set_fault(KernelFault fault, const Instruction* i, const DecodedFunction* program) {
   result_.fault = fault;
-  result_.message = std::string(description(fault)) + " in " + program->name;
+  result_.message = std::string(describe(fault)) + " in " + program->name;
   if (i) result_.message += std::string(", ") + program->position + " " + std::to_string(i->line);
   if (context_.fault != KernelFault::None) {
     char hex[32];

@@ -1,4 +1,4 @@
-// Allocates a block's shared memory and binds it, and the kernel's parameters, to a warp.
+// Allocates a block's shared memory and the kernel's parameters, and binds memory to call frames.
 #include "block_memory.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kAlign = 64;
 
-uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
+uint32_t align_up(uint32_t value, uint32_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
 }  // namespace
 
@@ -18,7 +18,7 @@ BlockMemory::BlockMemory(const Launch& launch, size_t block_bytes)
       dynamic_bytes_(launch.dynamic_shared),
       shared_align_(std::max(launch.program->shared_align, kAlign)),
       parameter_bytes_(static_cast<uint32_t>(launch.parameters.size())) {
-  charge_.set(block_bytes + shared_bytes() + parameter_bytes_);
+  reservation_.set(block_bytes + shared_bytes() + parameter_bytes_);
   shared_.resize(shared_bytes() + shared_align_);
   parameters_.resize(parameter_bytes_ + kAlign);
   std::copy(launch.parameters.begin(), launch.parameters.end(), align_within(parameters_, kAlign));
@@ -29,10 +29,11 @@ void BlockMemory::clear() { std::fill_n(shared(), shared_bytes(), 0); }
 void BlockMemory::write_launch_constants(CallFrame& frame) {
   if (frame.has_launch_constants) return;
   frame.has_launch_constants = true;
-  for (const DecodedFunction::LaunchConstant& one : frame.program->launch_constants) {
+  for (const DecodedFunction::LaunchConstant& constant : frame.program->launch_constants) {
     uint32_t word;
-    std::memcpy(&word, one.variable ? one.variable : align_within(parameters_, kAlign) + one.parameter, sizeof word);
-    std::fill_n(reinterpret_cast<uint32_t*>(frame.registers_base() + one.to), kWarpSize, word);
+    std::memcpy(&word, constant.variable ? constant.variable : align_within(parameters_, kAlign) + constant.parameter,
+                sizeof word);
+    std::fill_n(reinterpret_cast<uint32_t*>(frame.registers_base() + constant.to), kWarpSize, word);
   }
 }
 
@@ -45,10 +46,13 @@ void BlockMemory::bind(WarpContext& context, CallFrame* frame) {
   context.local = frame->local_base(), context.local_bytes = program.local_bytes;
   context.scratch = frame->scratch.data(), context.scratch_bytes = program.scratch_bytes;
   context.per_lane_memory.clear();
-  for (CallFrame* one = frame; one; one = one->caller) {
-    if (one->program->local_bytes) context.per_lane_memory.push_back({one->local_base(), one->program->local_bytes});
-    if (one->program->scratch_bytes) context.per_lane_memory.push_back({one->scratch.data(), one->program->scratch_bytes});
-    if (one->caller) context.per_lane_memory.push_back({one->parameters.data(), one->program->parameter_bytes});
+  for (CallFrame* caller_frame = frame; caller_frame; caller_frame = caller_frame->caller) {
+    if (caller_frame->program->local_bytes)
+      context.per_lane_memory.push_back({caller_frame->local_base(), caller_frame->program->local_bytes});
+    if (caller_frame->program->scratch_bytes)
+      context.per_lane_memory.push_back({caller_frame->scratch.data(), caller_frame->program->scratch_bytes});
+    if (caller_frame->caller)
+      context.per_lane_memory.push_back({caller_frame->parameters.data(), caller_frame->program->parameter_bytes});
   }
 }
 

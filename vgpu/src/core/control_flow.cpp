@@ -1,4 +1,4 @@
-// Executes branches, calls, returns and exits.
+// Branches, calls and returns of convergence groups.
 #include "control_flow.h"
 
 #include <algorithm>
@@ -16,23 +16,23 @@ Step ControlFlow::branch(Warp& warp, uint32_t group, uint32_t mask, uint32_t tar
   return Step::Next;
 }
 
-// target_of(lane): kNoPc where there is no such place.
+// Lets each lane branch to its own target.  target_of(lane) returns kNoPc for an invalid target.
 template <class F> Step ControlFlow::branch_each(Warp& warp, uint32_t group, uint32_t mask, F target_of) {
-  uint32_t target[kWarpSize], at = warp.groups[group].pc, left = mask;
+  uint32_t target[kWarpSize], pc = warp.groups[group].pc, remaining = mask;
   for_each_lane(mask, [&](uint32_t l) { target[l] = target_of(l); });
-  while (left) {
-    const uint32_t chosen = target[__builtin_ctz(left)];
+  while (remaining) {
+    const uint32_t common_target = target[__builtin_ctz(remaining)];
     uint32_t same = 0;
-    if (chosen == kNoPc) return fail(KernelFault::OutOfBounds);
-    for_each_lane(left, [&](uint32_t l) { same |= uint32_t(target[l] == chosen) << l; });
-    left &= ~same;
+    if (common_target == kNoPc) return fail(KernelFault::OutOfBounds);
+    for_each_lane(remaining, [&](uint32_t l) { same |= uint32_t(target[l] == common_target) << l; });
+    remaining &= ~same;
     if (same == warp.groups[group].mask) {
-      warp.groups[group].pc = chosen;
+      warp.groups[group].pc = common_target;
       return Step::Next;
     }
-    warp.diverge(group, same, chosen);
+    warp.diverge(group, same, common_target);
   }
-  warp.groups[group].pc = at + 1;
+  warp.groups[group].pc = pc + 1;
   return Step::Next;
 }
 
@@ -43,22 +43,23 @@ Step ControlFlow::branch_indexed(Warp& warp, uint32_t group, const Instruction& 
 }
 
 Step ControlFlow::branch_computed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
-  const uint32_t *value = lane_values<uint32_t>(context_, i.a), added = static_cast<uint32_t>(i.imm);
+  const uint32_t *value = lane_values<uint32_t>(context_, i.a), offset = static_cast<uint32_t>(i.imm);
   const size_t size = warp.groups[group].frame->program->code.size();
   return branch_each(warp, group, mask, [&](uint32_t l) {
-    const uint32_t sum = value[l] + added;
+    const uint32_t sum = value[l] + offset;
     return sum % i.e == 0 && sum / i.e < size ? sum / i.e : kNoPc;
   });
 }
 
 Step ControlFlow::branch_on_divergence(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
   if (mask) {
-    const uint32_t named = lane_values<uint32_t>(context_, i.a)[__builtin_ctz(mask)] ^ (i.e ? kFullMask : 0);
-    const bool converged = (named & warp.convergence.live & ~warp.groups[group].mask) == 0;
-    const uint32_t mates = warp.convergence.mates(mask), apart = (named & warp.convergence.live) | mask;
-    if (context_.observer && ((apart & ~mates) || (named & warp.convergence.ended_apart)))
+    const uint32_t named_lanes = lane_values<uint32_t>(context_, i.a)[__builtin_ctz(mask)] ^ (i.e ? kFullMask : 0);
+    const bool is_converged = (named_lanes & warp.convergence.live & ~warp.groups[group].mask) == 0;
+    const uint32_t lanes_converged = warp.convergence.lanes_converged_with(mask),
+                   expected_lanes = (named_lanes & warp.convergence.live) | mask;
+    if (context_.observer && ((expected_lanes & ~lanes_converged) || (named_lanes & warp.convergence.exited_diverged)))
       context_.observer->on_schedule_source(i, ScheduleSource::ActiveLanes);
-    if (converged != (i.variant == kIfConverged)) mask = 0;
+    if (is_converged != (i.variant == kIfConverged)) mask = 0;
   }
   return branch(warp, group, mask, static_cast<uint32_t>(i.imm));
 }
@@ -77,13 +78,13 @@ Step ControlFlow::call(Warp& warp, uint32_t group, const Instruction& i, uint32_
   ConvergenceGroup& g = warp.groups[group];
   CallFrame* frame = warp.push_frame(*callee);
   frame->caller = caller, frame->site = &site, frame->depth = caller->depth + 1, frame->return_pc = next;
-  frame->ref_count = 1;  // the group's hold of the caller becomes the new frame's
+  frame->ref_count = 1;  // the group's reference to the caller is now the new frame's
   frame->parameters.assign(size_t(callee->parameter_bytes) * kWarpSize, 0);
   std::copy_n(caller->registers_base(), kSpecialBytes, frame->registers_base());
   for_each_lane(mask, [&](uint32_t l) {
-    for (const CallSite::ArgumentCopy& p : site.arguments)
-      std::copy_n(&caller->scratch[size_t(l) * caller->program->scratch_bytes + p.from], p.size,
-                  &frame->parameters[size_t(l) * callee->parameter_bytes + p.to]);
+    for (const CallSite::ArgumentCopy& copy : site.arguments)
+      std::copy_n(&caller->scratch[size_t(l) * caller->program->scratch_bytes + copy.from], copy.size,
+                  &frame->parameters[size_t(l) * callee->parameter_bytes + copy.to]);
   });
   g.frame = frame;
   g.pc = 0;
@@ -91,7 +92,7 @@ Step ControlFlow::call(Warp& warp, uint32_t group, const Instruction& i, uint32_
   return Step::Next;
 }
 
-// What the first lane's pointer leads to; lanes with another one stay at the call, apart.
+// Returns the function that the first lane calls.  Lanes that call another one are split off, and stay at the call.
 const DecodedFunction* ControlFlow::resolve_indirect_callee(Warp& warp, uint32_t group, const Instruction& i, uint32_t& mask) {
   const uint64_t* target = lane_values<uint64_t>(context_, i.a);
   uint64_t first = target[__builtin_ctz(mask)];
@@ -107,16 +108,17 @@ Step ControlFlow::return_from_call(Warp& warp, uint32_t group, uint32_t mask) {
   if (!mask) return warp.remove_group(group), Step::Stop;
   CallFrame *frame = warp.groups[group].frame, *caller = frame->caller;
   const CallSite& site = *frame->site;
-  uint32_t own = frame->program->parameter_bytes, theirs = caller->program->scratch_bytes;
+  uint32_t frame_bytes = frame->program->parameter_bytes, caller_bytes = caller->program->scratch_bytes;
   for_each_lane(mask, [&](uint32_t l) {
-    for (const CallSite::ArgumentCopy& p : site.results)
-      std::copy_n(&frame->parameters[size_t(l) * own + p.from], p.size, &caller->scratch[size_t(l) * theirs + p.to]);
+    for (const CallSite::ArgumentCopy& copy : site.results)
+      std::copy_n(&frame->parameters[size_t(l) * frame_bytes + copy.from], copy.size,
+                  &caller->scratch[size_t(l) * caller_bytes + copy.to]);
   });
   caller->ref_count++;
   warp.groups[group].frame = caller;
   warp.groups[group].pc = frame->return_pc;
   warp.release_frame(frame);
-  return Step::Stop;  // the next slice brings those together that come back
+  return Step::Stop;  // the next slice reconverges the lanes that return
 }
 
 }  // namespace vgpu

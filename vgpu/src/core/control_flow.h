@@ -1,4 +1,4 @@
-// Where lanes go: branches, calls and returns.
+// Executes branches, calls and returns: moves lanes to their next instructions.
 #pragma once
 #include "block_memory.h"
 #include "launch.h"
@@ -6,7 +6,7 @@
 
 namespace vgpu {
 
-// Next: the group goes on; Stop: its slice ends.
+// Whether a group continues its slice with the next instruction.
 enum class Step : uint8_t { Next, Stop };
 
 class ControlFlow {
@@ -14,7 +14,7 @@ class ControlFlow {
   ControlFlow(const Launch& launch, BlockMemory& memory, WarpContext& context)
       : launch_(launch), memory_(memory), context_(context) {}
 
-  // By the lanes of `mask`; those that the guard leaves out go on behind the instruction.  A fault ends the slice.
+  // Executed by the lanes of `mask`; the group's other lanes continue behind the instruction.  A fault ends the slice.
   Step branch(Warp& warp, uint32_t group, uint32_t mask, uint32_t target);
   Step branch_indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   Step branch_computed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);

@@ -1,24 +1,24 @@
-// Keeps the sets of lanes that are surely together.
+// Tracks the sets of lanes that are converged in every schedule.
 #include "convergence.h"
 
 namespace vgpu {
 
 void Convergence::reset(uint32_t lanes) {
-  live = lanes, ended_apart = 0;
-  for (uint32_t& mates : together) mates = lanes;
+  live = lanes, exited_diverged = 0;
+  for (uint32_t& mask : converged) mask = lanes;
 }
 
 void Convergence::diverge(uint32_t lanes) {
   VGPU_INDEPENDENT
-  for (uint32_t l = 0; l < kWarpSize; l++) together[l] &= lanes >> l & 1 ? lanes : ~lanes;
+  for (uint32_t l = 0; l < kWarpSize; l++) converged[l] &= lanes >> l & 1 ? lanes : ~lanes;
 }
 
-void Convergence::meet(uint32_t lanes) {
-  for_each_lane(lanes, [=](uint32_t l) { together[l] = lanes; });
+void Convergence::reconverge(uint32_t lanes) {
+  for_each_lane(lanes, [=](uint32_t l) { converged[l] = lanes; });
 }
 
-void Convergence::end(uint32_t lanes) {
-  for_each_lane(lanes, [=](uint32_t l) { ended_apart |= uint32_t(together[l] != live) << l; });
+void Convergence::exit_lanes(uint32_t lanes) {
+  for_each_lane(lanes, [=](uint32_t l) { exited_diverged |= uint32_t(converged[l] != live) << l; });
   live &= ~lanes;
   diverge(lanes);
 }

@@ -1,20 +1,20 @@
-// A block's atomics that let others go first: the lanes that wait with them, and those that go on after all.
+// Suspends and resumes the lanes of a block that wait for their deferred atomics.
 #include "block.h"
 
 namespace vgpu {
 
 void Block::settle_shared() {
   if (!context_.deferred) return;
-  for (DeferralList& own : deferrals_) context_.deferred->settle_shared(own, context_);
+  for (DeferralList& deferrals : deferrals_) context_.deferred->settle_shared(deferrals, context_);
 }
 
-// With the one whose turn it is: it is this block's.
+// Executes the next deferred atomic, which belongs to this block.
 void Block::resume_deferred(DeferredAtomics& deferred_atomics) {
-  DeferredAtomics::Entry one = deferred_atomics.pop_next();
-  Warp& warp = warps_[one.warp];
+  DeferredAtomics::Entry entry = deferred_atomics.pop_next();
+  Warp& warp = warps_[entry.warp];
   uint32_t group = 0;
-  while (warp.groups[group].state != GroupState::AtomicDeferred || warp.groups[group].mask != 1u << one.lane) group++;
-  // It stands before its atomic, whose guard let it come this far: that alone runs now.
+  while (warp.groups[group].state != GroupState::AtomicDeferred || warp.groups[group].mask != 1u << entry.lane) group++;
+  // The group's next instruction is the atomic, whose guard was true; only that instruction runs now.
   ConvergenceGroup& g = warp.groups[group];
   const DecodedFunction& program = *g.frame->program;
   const Instruction& i = program.code[g.pc];
@@ -33,14 +33,14 @@ void Block::resume_deferred(DeferredAtomics& deferred_atomics) {
   result_.atomics += context_.atomics, context_.atomics = 0;
 }
 
-// The lanes that did not come stay before the atomic: those that are held each by itself.
+// Splits off the lanes that did not execute the atomic; each deferred lane becomes a group of its own.
 void Block::split_deferred_lanes(Warp& warp, uint32_t group) {
-  uint32_t at = warp.groups[group].pc - 1;
-  for (uint32_t left = context_.deferred_mask; left; left &= left - 1) {
-    warp.diverge(group, left & -left, at);
+  uint32_t pc = warp.groups[group].pc - 1;
+  for (uint32_t remaining = context_.deferred_mask; remaining; remaining &= remaining - 1) {
+    warp.diverge(group, remaining & -remaining, pc);
     warp.groups.back().state = GroupState::AtomicDeferred, deferred_lanes_++;
   }
-  if (context_.blocked_mask) warp.diverge(group, context_.blocked_mask, at);
+  if (context_.blocked_mask) warp.diverge(group, context_.blocked_mask, pc);
   context_.deferred_mask = context_.blocked_mask = 0;
   if (!warp.groups[group].mask) warp.remove_group(group);
 }

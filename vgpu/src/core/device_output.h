@@ -1,4 +1,4 @@
-// What a kernel says by printf: its format and arguments lie in the device's memory.
+// printf() of kernels, whose format and arguments lie in device memory.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace vgpu {
 
-// Where a lane's generic address lies in this process: an instruction set may have addresses of its own for a lane's memory.
+// Converts a lane's generic address to a host address; an instruction set may encode addresses of a lane's memory in its own way.
 using ToHostAddress = uint64_t (*)(const WarpContext& warp, uint32_t lane, uint64_t address);
 
-// To standard output at once; how many fields.  What may not be read is a fault of the launch.
+// Prints to standard output, and returns the number of fields.  An address that may not be read is a fault of the launch.
 int32_t print_formatted(WarpContext& warp, uint32_t lane, uint64_t format, uint64_t arguments, ToHostAddress to_host);
 
-// Up to its zero byte.
+// Reads a string up to its zero byte.
 std::string read_text(WarpContext& warp, uint32_t lane, uint64_t address, ToHostAddress to_host);
 
-// f(lane) for the active lanes as the schedule has them, until a fault.
+// Calls f(lane) for the active lanes in the schedule's order, until a fault.
 template <class F> inline void for_each_in_schedule_order(WarpContext& warp, F f) {
   uint8_t order[kWarpSize];
   uint32_t n = warp.schedule->permute_lanes(warp.active_mask, order);

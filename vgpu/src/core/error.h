@@ -1,14 +1,14 @@
-// What can go wrong, in words that reach the user through the framework's own error.
+// Exceptions whose messages reach the user as errors of the framework.
 #pragma once
 #include <stdexcept>
 #include <string>
 
 namespace vgpu {
 
-// The code, or the image that should hold it, is not what this device reads.
+// The device does not support the code, or the image that contains it.
 struct Unsupported : std::runtime_error { using std::runtime_error::runtime_error; };
 
-// What a launch needs is more than the device has.
+// A launch needs more resources than the device has.
 struct OutOfResources : std::runtime_error { using std::runtime_error::runtime_error; };
 
 }  // namespace vgpu

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-// Before a loop whose turns do not depend on each other.
+// Marks a loop whose iterations are independent of each other, so that compilers vectorize it.
 #if defined(__clang__)
 #define VGPU_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -16,7 +16,7 @@ namespace vgpu {
 constexpr uint32_t kWarpSize = 32;
 constexpr uint32_t kFullMask = 0xffffffffu;
 
-// f(lane) for each active lane.  All 32 are the common case: that loop is the compiler's to vectorize.
+// Calls f(lane) for each lane of the mask.  The loop for the common full mask is vectorized by the compiler.
 template <class F>
 inline void for_each_lane(uint32_t mask, F f) {
   if (mask == kFullMask) {
@@ -24,27 +24,27 @@ inline void for_each_lane(uint32_t mask, F f) {
     for (uint32_t lane = 0; lane < kWarpSize; lane++) f(lane);
     return;
   }
-  for (uint32_t left = mask; left; left &= left - 1) f(static_cast<uint32_t>(__builtin_ctz(left)));
+  for (uint32_t remaining = mask; remaining; remaining &= remaining - 1) f(static_cast<uint32_t>(__builtin_ctz(remaining)));
 }
 
-// The number of the n-th bit that is set, from 0 on.
+// Returns the position of the n-th set bit; n counts from 0.
 inline uint32_t nth_bit(uint32_t mask, uint32_t n) {
   for (; n; n--) mask &= mask - 1;
   return static_cast<uint32_t>(__builtin_ctz(mask));
 }
 
-// d[lane] = f(lane) for each active lane, where f may be asked for the others, too: for most masks one loop over all lanes
-// is the sooner.
+// Assigns d[lane] = f(lane) for each lane of the mask.  f may also be called for other lanes: for most masks one loop over all
+// lanes is faster.
 template <class D, class F>
 inline void assign_lanes(uint32_t mask, D* d, F f) {
-  constexpr int kFew = 3;
-  if (mask == kFullMask || __builtin_popcount(mask) < kFew)
+  constexpr int kMinVectorized = 3;
+  if (mask == kFullMask || __builtin_popcount(mask) < kMinVectorized)
     return for_each_lane(mask, [=](uint32_t l) { d[l] = static_cast<D>(f(l)); });
   VGPU_INDEPENDENT
   for (uint32_t lane = 0; lane < kWarpSize; lane++) d[lane] = mask >> lane & 1 ? static_cast<D>(f(lane)) : d[lane];
 }
 
-// A bit for each lane for which f(lane) holds; all are asked.
+// Returns the mask of lanes for which f(lane) is true; f is called for all lanes.
 template <class F>
 inline uint32_t lanes_where(F f) {
   alignas(kWarpSize) uint8_t holds[kWarpSize];

@@ -10,11 +10,10 @@
 namespace vgpu {
 namespace {
 
-constexpr uint32_t kMaxExpiredQuanta = 64;  // long turns of all blocks in flight before another block is let in
-constexpr uint32_t kStarted = ~0u;  // in the order, instead of a block's number
-constexpr uint32_t kMaxDeferringBlocks =
-    64;  // blocks in flight in which somebody lets others go first, before nobody does any more
-constexpr uint32_t kMaxIdleSlices = 1024;  // turns of each warp in flight without any block's end, before another is let in
+constexpr uint32_t kMaxExpiredQuanta = 64;  // expired quanta of resident blocks before another block is admitted
+constexpr uint32_t kStarted = ~0u;  // replaces a block's number in order_
+constexpr uint32_t kMaxDeferringBlocks = 64;  // resident blocks with deferred atomics before these are released
+constexpr uint32_t kMaxIdleSlices = 1024;  // slices per resident warp without any block's end, before another block is admitted
 
 class GridExecutor {
  public:
@@ -38,14 +37,14 @@ class GridExecutor {
  private:
   bool has_pending_blocks() const { return started_ < order_.size(); }
 
-  void admit(size_t at) {
+  void admit(size_t position) {
     std::unique_ptr<Block> block;
     if (free_blocks_.empty())
       block = std::make_unique<Block>(launch_, schedule_, memory_, writes_,
                                       schedule_.defers_atomics() ? &deferred_atomics_ : nullptr);
     else block = std::move(free_blocks_.back()), free_blocks_.pop_back();
-    block->reset(order_[at]);
-    order_[at] = kStarted, started_++;
+    block->reset(order_[position]);
+    order_[position] = kStarted, started_++;
     resident_.push_back(std::move(block));
     total_.blocks++;
   }
@@ -55,7 +54,7 @@ class GridExecutor {
     return next_;
   }
 
-  // Of those that have not begun, the one with the least number: kernels count on lower blocks having begun before.
+  // Returns the position in order_ of the pending block with the lowest number: kernels rely on lower blocks having started.
   size_t lowest_pending() {
     if (order_index_.empty()) {
       order_index_.resize(order_.size());
@@ -70,58 +69,59 @@ class GridExecutor {
     uint32_t count = static_cast<uint32_t>(resident_.size());
     if (deferred_atomics_.has_waiting() && (!has_pending_blocks() || count >= kMaxDeferringBlocks) && all_parked())
       deferred_atomics_.release_all();
-    if (const DeferredAtomics::Entry* one = deferred_atomics_.next()) return index_in_flight(one->block);
+    if (const DeferredAtomics::Entry* entry = deferred_atomics_.next()) return resident_index(entry->block);
     uint32_t awake = 0;
-    for (const auto& one : resident_) awake += !one->is_parked();
-    if (!awake && has_pending_blocks()) {  // all in flight wait for somebody else
+    for (const auto& block : resident_) awake += !block->is_parked();
+    if (!awake && has_pending_blocks()) {  // all resident blocks wait for other threads
       admit(++forced_admissions_ % 2 ? lowest_pending() : next_pending());
       return count;
     }
-    if (expired_quanta_ || !awake) return static_cast<uint32_t>(round_robin_++ % count);  // whoever is waited for comes
+    if (expired_quanta_ || !awake)
+      return static_cast<uint32_t>(round_robin_++ % count);  // each block gets a turn, also the one that others wait for
     return nth_awake(
         count > 1 ? schedule_.choose_index(awake, [this](uint32_t k) { return resident_[nth_awake(k)]->highest_priority(); })
                   : 0);
   }
 
   uint32_t nth_awake(uint32_t n) const {
-    uint32_t which = 0;
-    while (resident_[which]->is_parked() || n--) which++;
-    return which;
+    uint32_t index = 0;
+    while (resident_[index]->is_parked() || n--) index++;
+    return index;
   }
 
   bool all_parked() const {
-    return std::all_of(resident_.begin(), resident_.end(), [](const auto& one) { return one->is_parked(); });
+    return std::all_of(resident_.begin(), resident_.end(), [](const auto& block) { return block->is_parked(); });
   }
 
-  uint32_t index_in_flight(uint32_t block) const {
-    uint32_t which = 0;
-    while (resident_[which]->number() != block) which++;
-    return which;
+  uint32_t resident_index(uint32_t block) const {
+    uint32_t index = 0;
+    while (resident_[index]->number() != block) index++;
+    return index;
   }
 
-  void run_block_slice(uint32_t which) {
-    Block& block = *resident_[which];
+  void run_block_slice(uint32_t index) {
+    Block& block = *resident_[index];
     slices_without_progress_++;
     block.run_slice();
-    LaunchResult& done = block.result();
-    total_.instructions += done.instructions, done.instructions = 0;
-    total_.atomics += done.atomics, done.atomics = 0;
-    if (done.fault != KernelFault::None) total_.fault = done.fault, total_.message = done.message;
+    LaunchResult& slice_result = block.result();
+    total_.instructions += slice_result.instructions, slice_result.instructions = 0;
+    total_.atomics += slice_result.atomics, slice_result.atomics = 0;
+    if (slice_result.fault != KernelFault::None) total_.fault = slice_result.fault, total_.message = slice_result.message;
     if (launch_.max_instructions && total_.instructions > launch_.max_instructions) set_no_progress();
-    if (!block.quantum_expired()) expired_quanta_ = block.done() ? 0 : expired_quanta_;
+    if (!block.quantum_expired()) expired_quanta_ = block.is_done() ? 0 : expired_quanta_;
     else if (++expired_quanta_ % kMaxExpiredQuanta == 0) admit_waiting();
-    // A kernel that spins on memory yields at each access: its turns are many and short.
+    // A kernel that spins on memory yields at each access, so its slices are many and short.
     if (slices_without_progress_ > kMaxIdleSlices * block.warps() * resident_.size())
       admit_waiting(), slices_without_progress_ = 0;
-    if (block.done()) {
+    if (block.is_done()) {
       block.settle_shared();
       slices_without_progress_ = forced_admissions_ = 0;
-      free_blocks_.push_back(std::move(resident_[which]));
-      resident_.erase(resident_.begin() + which);
+      free_blocks_.push_back(std::move(resident_[index]));
+      resident_.erase(resident_.begin() + index);
     }
   }
 
-  // What somebody may wait for: an atomic that comes late, another block.
+  // Performs or admits what resident blocks may wait for: late atomics, another block.
   void admit_waiting() {
     deferred_atomics_.settle_all();
     if (has_pending_blocks()) max_resident_++;
@@ -137,7 +137,7 @@ class GridExecutor {
   const DeviceMemory& memory_;
   std::vector<uint32_t> order_;
   std::vector<std::unique_ptr<Block>> resident_, free_blocks_;
-  std::vector<uint32_t> order_index_;  // of each block in order_, made when first needed
+  std::vector<uint32_t> order_index_;  // position of each block in order_, filled at its first use
   size_t next_ = 0, started_ = 0, max_resident_;
   DeferredAtomics deferred_atomics_;
   uint32_t lowest_ = 0;
@@ -149,10 +149,10 @@ class GridExecutor {
 
 LaunchResult run_launch(const Launch& launch, Schedule& schedule, const DeviceMemory& memory) {
   if (launch.observer) launch.observer->on_launch_begin(launch);
-  LaunchResult outcome = GridExecutor(launch, schedule, memory).run_to_completion();
-  outcome.schedule_choices = schedule.choices();
-  if (launch.observer) launch.observer->on_launch_end(launch, outcome);
-  return outcome;
+  LaunchResult result = GridExecutor(launch, schedule, memory).run_to_completion();
+  result.schedule_choices = schedule.choices();
+  if (launch.observer) launch.observer->on_launch_end(launch, result);
+  return result;
 }
 
 }  // namespace vgpu

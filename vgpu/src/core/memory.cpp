@@ -1,4 +1,4 @@
-// Device memory: allocations with guards, quarantine of freed memory, and what was written.
+// Device memory: allocations with guard gaps, late reuse of freed addresses, and tracking of written bytes.
 #include "memory.h"
 
 #include <sys/mman.h>
@@ -11,18 +11,18 @@ namespace vgpu {
 namespace {
 
 constexpr uint64_t kMaxRange = 1ull << 43, kRangePerByte = 256;  // of addresses
-constexpr uint64_t kLeastGuard = 256 << 10, kMaxGuard = 256 << 20;
+constexpr uint64_t kMinGuard = 256 << 10, kMaxGuard = 256 << 20;
 
-// Of zeros, of which none takes room before it is used.
-void* pages(uint64_t bytes, void* where = nullptr) {
-  const int fixed = where ? MAP_FIXED : 0;
-  void* at = mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
-  return at == MAP_FAILED ? nullptr : at;
+// Maps zeroed pages, which use no memory before they are accessed; nullptr on failure.
+void* map_zero_pages(uint64_t bytes, void* address = nullptr) {
+  const int fixed_flag = address ? MAP_FIXED : 0;
+  void* mapping = mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed_flag, -1, 0);
+  return mapping == MAP_FAILED ? nullptr : mapping;
 }
 
-// As much room again behind it as it takes itself: an index that is twice too large is seen.
-uint64_t guard(uint64_t bytes) { return std::clamp(bytes, kLeastGuard, kMaxGuard); }
-void* pointer(uint64_t at) { return reinterpret_cast<void*>(at); }
+// Returns the size of the gap behind an allocation: as large as itself, so that an index twice too large is detected.
+uint64_t guard_bytes(uint64_t bytes) { return std::clamp(bytes, kMinGuard, kMaxGuard); }
+void* pointer(uint64_t address) { return reinterpret_cast<void*>(address); }
 
 }  // namespace
 
@@ -31,134 +31,136 @@ DeviceMemory::DeviceMemory(uint64_t total, std::optional<uint64_t> placement) : 
 }
 
 DeviceMemory::~DeviceMemory() {
-  for (auto& [at, block] : blocks_)
+  for (auto& [address, block] : blocks_)
     if (block.written) munmap(block.written, block.span);
   if (range_) munmap(pointer(range_), range_bytes_);
 }
 
-// The range, as large as the system lets it be.
-bool DeviceMemory::open() {
+// Reserves the address range, as large as the system permits.
+bool DeviceMemory::reserve_range() {
   if (address_range_) return true;
   for (uint64_t bytes = std::min(std::max(total_, uint64_t(1) << 30) * kRangePerByte, kMaxRange); bytes >= total_; bytes /= 2) {
-    void* at = pages(bytes);
-    if (!at) continue;
-    madvise(at, bytes, MADV_NOHUGEPAGE);  // allocations lie apart: a large page each would be mostly for nothing
-    range_ = reinterpret_cast<uint64_t>(at), range_bytes_ = bytes;
+    void* mapping = map_zero_pages(bytes);
+    if (!mapping) continue;
+    madvise(mapping, bytes, MADV_NOHUGEPAGE);  // a huge page for each of the scattered allocations would waste memory
+    range_ = reinterpret_cast<uint64_t>(mapping), range_bytes_ = bytes;
     address_range_ = std::make_unique<AddressRange>(range_ + kPage, range_ + bytes);
     return true;
   }
   return false;
 }
 
-// Pages of their own; where a seed places them anywhere in the range, and the first byte anywhere in the first page.
-uint64_t DeviceMemory::place(uint64_t span, uint64_t alignment) {
-  const auto whole_pages = [](uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; };
-  if (!placement_) return address_range_->take(whole_pages(span), kPage, guard(whole_pages(span)));
+// Chooses pages that no other allocation uses.  With a placement seed they lie anywhere in the range, and the first byte lies
+// anywhere in the first page.
+uint64_t DeviceMemory::choose_address(uint64_t span, uint64_t alignment) {
+  const auto round_to_pages = [](uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; };
+  if (!placement_) return address_range_->allocate(round_to_pages(span), kPage, guard_bytes(round_to_pages(span)));
   const uint64_t pages = range_bytes_ / kPage;
-  const uint64_t from = range_ + placement_->next() % pages * kPage;
+  const uint64_t start = range_ + placement_->next() % pages * kPage;
   const uint64_t offset = placement_->next_below(static_cast<uint32_t>(kPage / alignment)) * alignment;
-  const uint64_t bytes = whole_pages(offset + span);
-  const uint64_t at = address_range_->take_behind(from, bytes, kPage, guard(bytes));
-  return at ? at + offset : 0;
+  const uint64_t bytes = round_to_pages(offset + span);
+  const uint64_t address = address_range_->allocate_from(start, bytes, kPage, guard_bytes(bytes));
+  return address ? address + offset : 0;
 }
 
 void* DeviceMemory::allocate(uint64_t bytes, uint64_t span, bool written, uint64_t alignment) {
-  std::lock_guard<std::mutex> hold(lock_);
-  if (bytes == 0 || bytes > total_ || used_ + bytes > total_ || !open()) return nullptr;
-  const uint64_t at = place(span, alignment);
-  if (!at) return nullptr;
-  uint8_t* known = tracks_writes_ && !written ? static_cast<uint8_t*>(pages(span)) : nullptr;
-  blocks_[at] = {bytes, span, Kind::Own, allocation_count_++, known, Access::All, nullptr};
+  std::lock_guard<std::mutex> guard(lock_);
+  if (bytes == 0 || bytes > total_ || used_ + bytes > total_ || !reserve_range()) return nullptr;
+  const uint64_t address = choose_address(span, alignment);
+  if (!address) return nullptr;
+  uint8_t* written_map = tracks_writes_ && !written ? static_cast<uint8_t*>(map_zero_pages(span)) : nullptr;
+  blocks_[address] = {bytes, span, Kind::Own, allocation_count_++, written_map, Access::ReadWrite, nullptr};
   used_ += bytes;
-  return pointer(at);
+  return pointer(address);
 }
 
-void DeviceMemory::erase(std::map<uint64_t, AllocationState>::iterator which) {
-  AllocationState& block = which->second;
-  if (block.written) munmap(block.written, block.span);
-  if (block.kind == Kind::Own) {
-    const uint64_t page = which->first / kPage * kPage;
-    madvise(pointer(page), which->first - page + block.span, MADV_DONTNEED);  // and what is left of the last page
-    address_range_->give_back(page);
-    used_ -= block.bytes;
+void DeviceMemory::erase(std::map<uint64_t, AllocationState>::iterator block) {
+  AllocationState& state = block->second;
+  if (state.written) munmap(state.written, state.span);
+  if (state.kind == Kind::Own) {
+    const uint64_t page = block->first / kPage * kPage;
+    madvise(pointer(page), block->first - page + state.span, MADV_DONTNEED);  // also the rest of the last page
+    address_range_->deallocate(page);
+    used_ -= state.bytes;
   }
-  blocks_.erase(which);
+  blocks_.erase(block);
   generation_++;
 }
 
-bool DeviceMemory::deallocate(void* at) {
-  std::lock_guard<std::mutex> hold(lock_);
-  auto found = blocks_.find(reinterpret_cast<uint64_t>(at));
-  if (found == blocks_.end() || found->second.kind != Kind::Own) return false;
-  return erase(found), true;
+bool DeviceMemory::deallocate(void* address) {
+  std::lock_guard<std::mutex> guard(lock_);
+  auto block = blocks_.find(reinterpret_cast<uint64_t>(address));
+  if (block == blocks_.end() || block->second.kind != Kind::Own) return false;
+  return erase(block), true;
 }
 
-bool DeviceMemory::register_host(const void* at, uint64_t bytes) {
-  std::lock_guard<std::mutex> hold(lock_);
-  AllocationState block{bytes, bytes, Kind::Host, allocation_count_, nullptr, Access::All, nullptr};
-  return blocks_.emplace(reinterpret_cast<uint64_t>(at), std::move(block)).second && ++allocation_count_;
+bool DeviceMemory::register_host(const void* address, uint64_t bytes) {
+  std::lock_guard<std::mutex> guard(lock_);
+  AllocationState block{bytes, bytes, Kind::Host, allocation_count_, nullptr, Access::ReadWrite, nullptr};
+  return blocks_.emplace(reinterpret_cast<uint64_t>(address), std::move(block)).second && ++allocation_count_;
 }
 
-bool DeviceMemory::unregister_host(const void* at) {
-  std::lock_guard<std::mutex> hold(lock_);
-  auto found = blocks_.find(reinterpret_cast<uint64_t>(at));
-  if (found == blocks_.end() || found->second.kind != Kind::Host) return false;
-  return erase(found), true;
+bool DeviceMemory::unregister_host(const void* address) {
+  std::lock_guard<std::mutex> guard(lock_);
+  auto block = blocks_.find(reinterpret_cast<uint64_t>(address));
+  if (block == blocks_.end() || block->second.kind != Kind::Host) return false;
+  return erase(block), true;
 }
 
-void DeviceMemory::protect(const void* at) { set_access(reinterpret_cast<uint64_t>(at), Access::Reads); }
+void DeviceMemory::protect(const void* address) { set_access(reinterpret_cast<uint64_t>(address), Access::ReadOnly); }
 
 void* DeviceMemory::allocate_divided(uint64_t bytes, uint64_t span) {
-  void* at = allocate(bytes, span, false, kPage);
-  std::lock_guard<std::mutex> hold(lock_);
-  if (at) blocks_[reinterpret_cast<uint64_t>(at)].pieces = std::make_unique<std::map<uint64_t, uint64_t>>();
-  return at;
+  void* address = allocate(bytes, span, false, kPage);
+  std::lock_guard<std::mutex> guard(lock_);
+  if (address) blocks_[reinterpret_cast<uint64_t>(address)].pieces = std::make_unique<std::map<uint64_t, uint64_t>>();
+  return address;
 }
-void DeviceMemory::add_piece(uint64_t in, uint64_t at, uint64_t bytes) {
-  std::lock_guard<std::mutex> hold(lock_);
-  AllocationState& block = blocks_.at(in);
-  (*block.pieces)[at] = bytes;
-  if (block.written) std::memset(block.written + (at - in), 0, bytes);
+void DeviceMemory::add_piece(uint64_t allocation, uint64_t address, uint64_t bytes) {
+  std::lock_guard<std::mutex> guard(lock_);
+  AllocationState& block = blocks_.at(allocation);
+  (*block.pieces)[address] = bytes;
+  if (block.written) std::memset(block.written + (address - allocation), 0, bytes);
 }
-void DeviceMemory::remove_piece(uint64_t in, uint64_t at) {
-  std::lock_guard<std::mutex> hold(lock_);
-  blocks_.at(in).pieces->erase(at);
+void DeviceMemory::remove_piece(uint64_t allocation, uint64_t address) {
+  std::lock_guard<std::mutex> guard(lock_);
+  blocks_.at(allocation).pieces->erase(address);
   generation_++;
 }
 
 uint64_t DeviceMemory::reserve(uint64_t bytes, uint64_t alignment) {
-  std::lock_guard<std::mutex> hold(lock_);
-  return open() ? address_range_->take(bytes, std::max(alignment, kPage), guard(bytes)) : 0;
+  std::lock_guard<std::mutex> guard(lock_);
+  return reserve_range() ? address_range_->allocate(bytes, std::max(alignment, kPage), guard_bytes(bytes)) : 0;
 }
-void DeviceMemory::unreserve(uint64_t at) {
-  std::lock_guard<std::mutex> hold(lock_);
-  address_range_->give_back(at);
+void DeviceMemory::unreserve(uint64_t address) {
+  std::lock_guard<std::mutex> guard(lock_);
+  address_range_->deallocate(address);
 }
 bool DeviceMemory::charge(uint64_t bytes) {
-  std::lock_guard<std::mutex> hold(lock_);
+  std::lock_guard<std::mutex> guard(lock_);
   if (bytes > total_ - used_) return false;
   return used_ += bytes, true;
 }
 void DeviceMemory::discharge(uint64_t bytes) {
-  std::lock_guard<std::mutex> hold(lock_);
+  std::lock_guard<std::mutex> guard(lock_);
   used_ -= bytes;
 }
-bool DeviceMemory::map(uint64_t at, uint64_t bytes, int file, uint64_t offset) {
-  std::lock_guard<std::mutex> hold(lock_);
-  void* made = mmap(pointer(at), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(offset));
-  if (made == MAP_FAILED) return false;
-  blocks_[at] = {bytes, bytes, Kind::Mapped, allocation_count_++, nullptr, Access::None, nullptr};
+bool DeviceMemory::map(uint64_t address, uint64_t bytes, int file, uint64_t offset) {
+  std::lock_guard<std::mutex> guard(lock_);
+  void* mapping =
+      mmap(pointer(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(offset));
+  if (mapping == MAP_FAILED) return false;
+  blocks_[address] = {bytes, bytes, Kind::Mapped, allocation_count_++, nullptr, Access::None, nullptr};
   return true;
 }
-void DeviceMemory::unmap(uint64_t at) {
-  std::lock_guard<std::mutex> hold(lock_);
-  auto found = blocks_.find(at);
-  pages(found->second.bytes, pointer(at));
-  erase(found);
+void DeviceMemory::unmap(uint64_t address) {
+  std::lock_guard<std::mutex> guard(lock_);
+  auto block = blocks_.find(address);
+  map_zero_pages(block->second.bytes, pointer(address));
+  erase(block);
 }
-void DeviceMemory::set_access(uint64_t at, Access access) {
-  std::lock_guard<std::mutex> hold(lock_);
-  blocks_.at(at).access = access;
+void DeviceMemory::set_access(uint64_t address, Access access) {
+  std::lock_guard<std::mutex> guard(lock_);
+  blocks_.at(address).access = access;
   generation_++;
 }
 
@@ -167,56 +169,58 @@ Allocation DeviceMemory::find_locked(uint64_t address) const {
   if (next == blocks_.begin()) return {};
   const auto& [begin, block] = *--next;
   if (address - begin >= block.span || block.access == Access::None) return {};
-  uint64_t from = begin, to = begin + block.span;
+  uint64_t low = begin, high = begin + block.span;
   if (block.pieces) {
     auto piece = block.pieces->upper_bound(address);
     if (piece == block.pieces->begin() || address - std::prev(piece)->first >= std::prev(piece)->second) return {};
-    from = std::prev(piece)->first, to = from + std::prev(piece)->second;
+    low = std::prev(piece)->first, high = low + std::prev(piece)->second;
   }
-  return {from, to, block.kind != Kind::Host, block.number, begin, block.access};
+  return {low, high, block.kind != Kind::Host, block.number, begin, block.access};
 }
 
 Allocation DeviceMemory::find(uint64_t address) const {
-  std::lock_guard<std::mutex> hold(lock_);
+  std::lock_guard<std::mutex> guard(lock_);
   return find_locked(address);
 }
 
-bool DeviceMemory::covers(uint64_t at, uint64_t bytes) const {
-  std::lock_guard<std::mutex> hold(lock_);
-  if (bytes > UINT64_MAX - at) return false;
-  for (uint64_t next = at; next < at + bytes;) {
-    const Allocation here = find_locked(next);
-    if (!here.end) return false;
-    next = here.end;
+bool DeviceMemory::covers(uint64_t address, uint64_t bytes) const {
+  std::lock_guard<std::mutex> guard(lock_);
+  if (bytes > UINT64_MAX - address) return false;
+  for (uint64_t next = address; next < address + bytes;) {
+    const Allocation allocation = find_locked(next);
+    if (!allocation.end) return false;
+    next = allocation.end;
   }
   return true;
 }
 
-uint8_t* DeviceMemory::written_at(uint64_t at, uint64_t bytes) const {
+uint8_t* DeviceMemory::written_at(uint64_t address, uint64_t bytes) const {
   if (!tracks_writes_ || !bytes) return nullptr;
-  std::lock_guard<std::mutex> hold(lock_);
-  auto next = blocks_.upper_bound(at);
+  std::lock_guard<std::mutex> guard(lock_);
+  auto next = blocks_.upper_bound(address);
   if (next == blocks_.begin()) return nullptr;
   const auto& [begin, block] = *--next;
-  return block.written && at + bytes <= begin + block.span ? block.written + (at - begin) : nullptr;
+  return block.written && address + bytes <= begin + block.span ? block.written + (address - begin) : nullptr;
 }
 
-uint8_t* DeviceMemory::written_map(const Allocation& of) const { return written_at(of.begin, of.end - of.begin); }
+uint8_t* DeviceMemory::written_map(const Allocation& allocation) const {
+  return written_at(allocation.begin, allocation.end - allocation.begin);
+}
 
-void DeviceMemory::mark_written(uint64_t at, uint64_t bytes) {
-  if (uint8_t* known = written_at(at, bytes)) std::memset(known, 1, bytes);
+void DeviceMemory::mark_written(uint64_t address, uint64_t bytes) {
+  if (uint8_t* written = written_at(address, bytes)) std::memset(written, 1, bytes);
 }
 
 void DeviceMemory::propagate_written(uint64_t to, uint64_t from, uint64_t bytes) {
-  uint8_t *there = written_at(to, bytes), *here = written_at(from, bytes);
-  if (there && here) std::memmove(there, here, bytes);
-  else if (there) std::memset(there, 1, bytes);
+  uint8_t *written_to = written_at(to, bytes), *written_from = written_at(from, bytes);
+  if (written_to && written_from) std::memmove(written_to, written_from, bytes);
+  else if (written_to) std::memset(written_to, 1, bytes);
 }
 
-uint64_t DeviceMemory::first_unwritten(uint64_t at, uint64_t bytes) const {
-  const uint8_t* known = written_at(at, bytes);
-  const void* first = known ? std::memchr(known, 0, bytes) : nullptr;
-  return first ? at + static_cast<uint64_t>(static_cast<const uint8_t*>(first) - known) : 0;
+uint64_t DeviceMemory::first_unwritten(uint64_t address, uint64_t bytes) const {
+  const uint8_t* written = written_at(address, bytes);
+  const void* first = written ? std::memchr(written, 0, bytes) : nullptr;
+  return first ? address + static_cast<uint64_t>(static_cast<const uint8_t*>(first) - written) : 0;
 }
 
 }  // namespace vgpu

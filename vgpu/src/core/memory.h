@@ -1,7 +1,7 @@
-// The device's memory: what was allocated, and whether an access lies within it.
+// The device's memory: its allocations, and whether an access lies within one.
 //
-// An address of the device is an address of this process: frameworks copy with pointers that they take apart nowhere.  Its
-// memory lies in one range of addresses, many times as large as the memory, which the system backs where it is used.
+// A device address is an address of this process, since frameworks treat device pointers as opaque.  All allocations lie in one
+// range of addresses, which is much larger than the memory; the system backs only pages that are used.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,62 +15,63 @@
 
 namespace vgpu {
 
-enum class Access : uint8_t { None, Reads, All };  // of kernels
+enum class Access : uint8_t { None, ReadOnly, ReadWrite };  // what kernels may do
 
 struct Allocation {
   uint64_t begin = 0, end = 0;
-  bool device = false;   // or the host's, that kernels may use
-  uint64_t number = 0;   // of the allocation, in the order in which they were made
-  uint64_t origin = 0;   // where that begins: an extent may be a piece of it
-  Access access = Access::All;
-  bool contains(uint64_t low, uint64_t behind) const { return low >= begin && behind <= end && low <= behind; }
+  bool device = false;  // otherwise host memory that kernels may access
+  uint64_t number = 0;  // in order of allocation
+  uint64_t origin = 0;  // where the allocation begins, of which [begin, end) may be a piece
+  Access access = Access::ReadWrite;
+  bool contains(uint64_t first, uint64_t last_end) const { return first >= begin && last_end <= end && first <= last_end; }
 };
 
 class DeviceMemory {
  public:
-  // placement: the seed by which allocations lie elsewhere, as far as CUDA's guarantees let them.
+  // placement: a seed that moves allocations to other addresses, within CUDA's guarantees.
   explicit DeviceMemory(uint64_t total, std::optional<uint64_t> placement = {});
   ~DeviceMemory();
 
-  // nullptr where there is no room; zeroed, as a first run must not differ from a second.  written: that is what it begins with.
-  // alignment: at most a page; by default a page.
+  // Returns nullptr if there is no room.  Memory is zeroed, so that runs do not differ.  written: the zeros count as initialized.
+  // alignment: at most a page, which is the default.
   void* allocate(uint64_t bytes, bool written = false) { return allocate(bytes, bytes, written, kPage); }
   void* allocate_aligned(uint64_t bytes, uint64_t alignment, bool written) {
     return allocate(bytes, bytes, written, alignment);
   }
-  bool deallocate(void* at);          // false: nothing begins there
-  bool register_host(const void* at,
-                     uint64_t bytes);  // somebody else's memory that kernels may use: pinned host memory; false: it is
-  bool unregister_host(const void* at);
-  void protect(const void* at);    // an allocation that kernels only read from now on
+  bool deallocate(void* address);  // returns false if no allocation begins there
+  // Lets kernels access host memory, which is pinned then; returns false if it already is.
+  bool register_host(const void* address, uint64_t bytes);
+  bool unregister_host(const void* address);
+  void protect(const void* address);  // makes an allocation read-only for kernels
 
-  // An allocation of which only pieces may be used, which lie in `span` bytes of addresses.
+  // Allocates memory of which only the added pieces may be accessed; they lie in `span` bytes of addresses.
   void* allocate_divided(uint64_t bytes, uint64_t span);
-  void add_piece(uint64_t in, uint64_t at, uint64_t bytes);
-  void remove_piece(uint64_t in, uint64_t at);
+  void add_piece(uint64_t allocation, uint64_t address, uint64_t bytes);
+  void remove_piece(uint64_t allocation, uint64_t address);
 
-  // Addresses without memory, and memory without addresses (a file), of which parts are mapped: see driver/virtual_memory.cpp.
+  // CUDA's virtual memory management: reserved addresses, to which parts of files are mapped (driver/virtual_memory.cpp).
   uint64_t reserve(uint64_t bytes, uint64_t alignment);
-  void unreserve(uint64_t at);
-  bool charge(uint64_t bytes);     // counts as used; false: there is not so much
+  void unreserve(uint64_t address);
+  bool charge(uint64_t bytes);  // counts bytes as used; returns false if there are not enough
   void discharge(uint64_t bytes);
-  bool map(uint64_t at, uint64_t bytes, int file, uint64_t offset);
-  void unmap(uint64_t at);
-  void set_access(uint64_t at, Access access);
+  bool map(uint64_t address, uint64_t bytes, int file, uint64_t offset);
+  void unmap(uint64_t address);
+  void set_access(uint64_t address, Access access);
 
-  // The extent that holds this address; an empty one where none does.
+  // Returns the allocation, or the piece of one, that contains the address; an empty one if there is none.
   Allocation find(uint64_t address) const;
-  bool covers(uint64_t at, uint64_t bytes) const;  // all of it, by one or several that lie side by side
+  bool covers(uint64_t address, uint64_t bytes) const;  // whether adjacent allocations cover the whole range
   uint64_t used() const { return used_; }
   uint64_t total() const { return total_; }
-  uint64_t generation() const { return generation_; }  // changes whenever an extent goes
+  uint64_t generation() const { return generation_; }  // changes when memory is freed or its access changes
 
-  // Which bytes of the device's own memory were written, for who asks: nothing is known of what was allocated before.
+  // Tracks which bytes of device memory were written, in allocations made after track_writes().
   void track_writes() { tracks_writes_ = true; }
-  void mark_written(uint64_t at, uint64_t bytes);
-  void propagate_written(uint64_t to, uint64_t from, uint64_t bytes);  // what was never written is handed on
-  uint64_t first_unwritten(uint64_t at, uint64_t bytes) const;    // the first address; 0: all was
-  uint8_t* written_map(const Allocation& of) const;  // a byte for each of its own, not zero: it was; nullptr: nothing is known
+  void mark_written(uint64_t address, uint64_t bytes);
+  void propagate_written(uint64_t to, uint64_t from, uint64_t bytes);  // for a copy: unwritten bytes stay unwritten
+  uint64_t first_unwritten(uint64_t address, uint64_t bytes) const;  // 0: all bytes were written
+  // Returns a map with a byte for each byte of the allocation, nonzero if that was written; nullptr: not tracked.
+  uint8_t* written_map(const Allocation& allocation) const;
 
  private:
   enum class Kind : uint8_t { Own, Host, Mapped };
@@ -79,18 +80,18 @@ class DeviceMemory {
     Kind kind;
     uint64_t number;
     uint8_t* written = nullptr;
-    Access access = Access::All;
-    std::unique_ptr<std::map<uint64_t, uint64_t>> pieces;  // address: bytes
+    Access access = Access::ReadWrite;
+    std::unique_ptr<std::map<uint64_t, uint64_t>> pieces;  // address to bytes
   };
 
   static constexpr uint64_t kPage = 4096;
 
   void* allocate(uint64_t bytes, uint64_t span, bool written, uint64_t alignment);
-  uint64_t place(uint64_t span, uint64_t alignment);
-  bool open();
-  void erase(std::map<uint64_t, AllocationState>::iterator which);
-  Allocation find_locked(uint64_t address) const;  // under the lock
-  uint8_t* written_at(uint64_t at, uint64_t bytes) const;
+  uint64_t choose_address(uint64_t span, uint64_t alignment);
+  bool reserve_range();
+  void erase(std::map<uint64_t, AllocationState>::iterator block);
+  Allocation find_locked(uint64_t address) const;  // the caller holds the lock
+  uint8_t* written_at(uint64_t address, uint64_t bytes) const;
 
   mutable std::mutex lock_;
   std::map<uint64_t, AllocationState> blocks_;

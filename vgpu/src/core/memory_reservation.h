@@ -1,4 +1,4 @@
-// What the blocks and calls of a launch take of this process's memory, all together: bounded, as a card's is.
+// The share of one block or call in this process's memory; the sum of all shares is limited, as on a real device.
 #pragma once
 #include <cstdint>
 
@@ -12,7 +12,7 @@ class MemoryReservation {
   MemoryReservation(const MemoryReservation&) = delete;
   ~MemoryReservation() { total_reserved() -= bytes_; }
 
-  // In place of what it was.  OutOfResources: all together are too many.
+  // Replaces the size of this share.  Throws OutOfResources if the sum exceeds the limit.
   void set(uint64_t bytes) {
     total_reserved() += bytes - bytes_;
     bytes_ = bytes;

@@ -5,18 +5,18 @@
 
 namespace vgpu {
 
-Location location_of(const WarpContext& warp, const uint8_t* at) {
-  if (is_shared(warp, at)) return {Location::Shared, warp.block, static_cast<uint64_t>(at - warp.shared)};
-  uint64_t address = reinterpret_cast<uint64_t>(at);
-  Allocation found = warp.memory->find(address);
-  return found.end ? Location{Location::Global, found.number, address - found.origin} : Location();
+Location location_of(const WarpContext& warp, const uint8_t* pointer) {
+  if (is_shared(warp, pointer)) return {Location::Shared, warp.block, static_cast<uint64_t>(pointer - warp.shared)};
+  uint64_t address = reinterpret_cast<uint64_t>(pointer);
+  Allocation allocation = warp.memory->find(address);
+  return allocation.end ? Location{Location::Global, allocation.number, address - allocation.origin} : Location();
 }
 
 void notify_access(const WarpContext& warp, const Instruction& i, MemoryAccess access) {
   uint8_t lanes[kWarpSize];
   if (!access.lane_order) {
-    for (uint32_t left = warp.active_mask; left; left &= left - 1)
-      lanes[access.count++] = static_cast<uint8_t>(__builtin_ctz(left));
+    for (uint32_t remaining = warp.active_mask; remaining; remaining &= remaining - 1)
+      lanes[access.count++] = static_cast<uint8_t>(__builtin_ctz(remaining));
     access.lane_order = lanes;
   }
   warp.observer->on_access(warp, i, access);

@@ -1,4 +1,4 @@
-// Parses a schedule and draws its choices.
+// Parses a schedule, and draws its scheduling decisions.
 #include "schedule.h"
 
 #include <algorithm>
@@ -12,68 +12,68 @@ namespace vgpu {
 namespace {
 
 constexpr uint64_t kMaxDepth = 64;
-constexpr uint32_t kStepBits = 24;  // of the visible operations of a launch among which priorities change
+constexpr uint32_t kStepBits = 24;  // priorities change within the first 2^kStepBits visible operations of a launch
 
-// DEPTH of SEED,DEPTH, which goes with its comma; 0: it is none.
-uint64_t take_depth(std::string& seed) {
+// Removes ",DEPTH" from "SEED,DEPTH" and returns DEPTH; 0: it is invalid.
+uint64_t extract_depth(std::string& seed) {
   const size_t comma = std::min(seed.find(','), seed.size());
   const std::string depth = seed.substr(std::min(comma + 1, seed.size()));
   seed.erase(comma);
   if (depth.empty() || depth.size() > 2 || depth.find_first_not_of("0123456789") != std::string::npos) return 0;
-  const uint64_t found = std::stoull(depth);
-  return found <= kMaxDepth ? found : 0;
+  const uint64_t value = std::stoull(depth);
+  return value <= kMaxDepth ? value : 0;
 }
 
 }  // namespace
 
-Schedule Schedule::parse(const std::string& whole) {
-  size_t mark = whole.find('@');
-  std::string text = whole.substr(0, mark);
-  if (whole == "serial") return Schedule(Kind::Serial, 0);
-  if (whole == "reverse") return Schedule(Kind::Reverse, 0);
+Schedule Schedule::parse(const std::string& specification) {
+  size_t at_sign = specification.find('@');
+  std::string text = specification.substr(0, at_sign);
+  if (specification == "serial") return Schedule(Kind::Serial, 0);
+  if (specification == "reverse") return Schedule(Kind::Reverse, 0);
   size_t colon = text.find(':');
   std::string kind = text.substr(0, colon), seed = colon == std::string::npos ? "" : text.substr(colon + 1);
-  const uint64_t depth = kind == "pct" ? take_depth(seed) : 1;
-  bool digits = !seed.empty() && seed.size() < 20 && seed.find_first_not_of("0123456789") == std::string::npos;
-  bool exchanges = text == "exchange" || text == "lanes";
+  const uint64_t depth = kind == "pct" ? extract_depth(seed) : 1;
+  bool has_seed = !seed.empty() && seed.size() < 20 && seed.find_first_not_of("0123456789") == std::string::npos;
+  bool is_exchange = text == "exchange" || text == "lanes";
   static const std::map<std::string, Kind> kinds = {{"exchange", Kind::Exchange}, {"lanes", Kind::Lanes},
                                                     {"random", Kind::Random},     {"adversary", Kind::Adversary},
                                                     {"atomics", Kind::Atomics},   {"pct", Kind::Pct}};
-  auto which = kinds.find(kind);
-  if (which == kinds.end() || !depth || !(exchanges || (digits && kind != "exchange" && kind != "lanes")))
-    throw std::invalid_argument(whole +
+  auto entry = kinds.find(kind);
+  if (entry == kinds.end() || !depth || !(is_exchange || (has_seed && kind != "exchange" && kind != "lanes")))
+    throw std::invalid_argument(specification +
                                 " is no schedule: serial, reverse, random:SEED, adversary:SEED, atomics:SEED, "
                                 "pct:SEED,DEPTH, exchange or lanes");
-  Schedule made(which->second, exchanges ? 0 : std::stoull(seed), static_cast<uint32_t>(depth));
-  if (mark != std::string::npos) made.parse_choice_ranges(whole.substr(mark + 1));
-  return made;
+  Schedule schedule(entry->second, is_exchange ? 0 : std::stoull(seed), static_cast<uint32_t>(depth));
+  if (at_sign != std::string::npos) schedule.parse_choice_ranges(specification.substr(at_sign + 1));
+  return schedule;
 }
 
 namespace {
 
-// A number at the beginning of the text, which goes; false: there is none.
-bool take_number(std::string& text, uint64_t& number) {
+// Reads a number at the beginning of the text and removes it; returns false if there is none.
+bool consume_number(std::string& text, uint64_t& number) {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   if (!digits || digits > 19) return false;
   number = std::stoull(text.substr(0, digits));
   return text.erase(0, digits), true;
 }
-bool take(std::string& text, char mark) {
-  if (text.empty() || text[0] != mark) return false;
+bool consume_char(std::string& text, char expected) {
+  if (text.empty() || text[0] != expected) return false;
   return text.erase(0, 1), true;
 }
 
 }  // namespace
 
-// LAUNCH:FROM-TO,LAUNCH:ONE,...  The same as is_schedule() of runtime/tfdet_common/virtual_gpu.py.
+// Parses LAUNCH:FROM-TO,LAUNCH:ONE,...; accepts the same as is_schedule() of runtime/tfdet_common/virtual_gpu.py.
 void Schedule::parse_choice_ranges(const std::string& text) {
-  for (std::string left = text; all_enabled_ || !left.empty();) {
+  for (std::string remaining = text; all_enabled_ || !remaining.empty();) {
     uint64_t launch = 0, from = 0, to = 0;
-    bool sound = take_number(left, launch) && take(left, ':') && take_number(left, from);
+    bool is_valid = consume_number(remaining, launch) && consume_char(remaining, ':') && consume_number(remaining, from);
     to = from;
-    if (sound && take(left, '-')) sound = take_number(left, to);
-    if (sound && !left.empty()) sound = take(left, ',') && !left.empty();
-    if (!sound || to < from)
+    if (is_valid && consume_char(remaining, '-')) is_valid = consume_number(remaining, to);
+    if (is_valid && !remaining.empty()) is_valid = consume_char(remaining, ',') && !remaining.empty();
+    if (!is_valid || to < from)
       throw std::invalid_argument("@" + text + " names no choices: LAUNCH:FROM-TO or LAUNCH:ONE, with commas");
     uint64_t& last = enabled_ranges_[launch][from];
     last = std::max(last, to);
@@ -86,36 +86,36 @@ void Schedule::begin_launch(uint64_t launch) {
   random_ = SplitMix64(launch_seed_);
   choice_count_ = 0;
   if (kind_ == Kind::Pct) draw_change_points();
-  auto found = enabled_ranges_.find(launch);
-  current_ranges_ = found == enabled_ranges_.end() ? nullptr : &found->second;
+  auto ranges = enabled_ranges_.find(launch);
+  current_ranges_ = ranges == enabled_ranges_.end() ? nullptr : &ranges->second;
 }
 
 bool Schedule::is_choice_enabled() {
   uint64_t number = choice_count_++;
   if (all_enabled_ || !current_ranges_) return all_enabled_;
-  auto behind = current_ranges_->upper_bound(number);
-  return behind != current_ranges_->begin() && number <= std::prev(behind)->second;
+  auto next_range = current_ranges_->upper_bound(number);
+  return next_range != current_ranges_->begin() && number <= std::prev(next_range)->second;
 }
 
-// It draws in any case: what is kept is what the whole seed would choose there.
-uint32_t Schedule::choose(uint32_t among, uint32_t default_choice) {
-  uint32_t drawn = random_.next_below(among);
+// Draws also if the decision is not enabled, so that the enabled ones stay the same.
+uint32_t Schedule::choose(uint32_t count, uint32_t default_choice) {
+  uint32_t drawn = random_.next_below(count);
   return is_choice_enabled() ? drawn : default_choice;
 }
 
 template <class T> void Schedule::shuffle(T* order, uint32_t count) {
   if (kind_ == Kind::Exchange || kind_ == Kind::Lanes) {
-    // Neighbours only, so often that all of it turns each group around.
-    for (uint32_t from = 0; from < count; from += kWarpSize)
-      for (uint32_t end = std::min(from + kWarpSize, count); end > from + 1; end--)
-        for (uint32_t k = from + 1; k < end; k++)
+    // Exchanges only neighbors; if all decisions are enabled, each group of 32 is reversed.
+    for (uint32_t begin = 0; begin < count; begin += kWarpSize)
+      for (uint32_t end = std::min(begin + kWarpSize, count); end > begin + 1; end--)
+        for (uint32_t k = begin + 1; k < end; k++)
           if (is_choice_enabled()) std::swap(order[k - 1], order[k]);
   } else if (!runs_blocks_in_order()) {
     for (uint32_t k = count; k > 1; k--) std::swap(order[k - 1], order[choose(k, k - 1)]);
   }
 }
 
-// The highest of its warps' is a block's.
+// Sorts blocks by priority; a block has the highest priority of its warps.
 void Schedule::sort_by_priority(std::vector<uint32_t>& blocks, uint32_t warps) const {
   std::vector<uint64_t> highest(blocks.size());
   for (uint32_t block : blocks)
@@ -134,66 +134,67 @@ std::vector<uint32_t> Schedule::block_order(uint32_t blocks, uint32_t warps) {
   return order;
 }
 
-uint32_t Schedule::choose_index(uint32_t among) {
-  if (kind_ == Kind::Reverse) return among - 1;
+uint32_t Schedule::choose_index(uint32_t count) {
+  if (kind_ == Kind::Reverse) return count - 1;
   if (runs_blocks_in_order()) return 0;
-  return kind_ == Kind::Exchange ? among > 1 && is_choice_enabled() : choose(among, 0);
+  return kind_ == Kind::Exchange ? count > 1 && is_choice_enabled() : choose(count, 0);
 }
 
-// How many visible operations a launch has is not known before: each number is drawn with a probability of at least
-// 1 / (kStepBits * number).
+// Draws the change points.  Since the number of visible operations is not known, index n is drawn with a probability of at
+// least 1 / (kStepBits * n).
 void Schedule::draw_change_points() {
   visible_operations_ = 0, lowered_.clear(), change_points_.clear();
   for (uint32_t k = 1; k < depth_; k++) {
-    const uint64_t least = 1ull << random_.next_below(kStepBits);
-    change_points_.push_back(least + random_.next() % least);
+    const uint64_t power = 1ull << random_.next_below(kStepBits);
+    change_points_.push_back(power + random_.next() % power);
   }
   std::sort(change_points_.rbegin(), change_points_.rend());
 }
 
 uint64_t Schedule::priority(uint32_t block, uint32_t warp) const {
-  auto found = lowered_.find({block, warp});
-  if (found != lowered_.end()) return found->second;
+  auto entry = lowered_.find({block, warp});
+  if (entry != lowered_.end()) return entry->second;
   return SplitMix64(launch_seed_ ^ (uint64_t(block) << 8 | warp) * 0x9e3779b97f4a7c15ull).next() | 1ull << 63;
 }
 
-// Has the warp come to a change point?  Then all others go before it.
+// Lowers the warp's priority below all others if it has reached a change point; returns whether it has.
 bool Schedule::lowers_priority(uint32_t block, uint32_t warp) {
   visible_operations_++;
-  bool lowers = false;
+  bool is_lowered = false;
   for (; !change_points_.empty() && change_points_.back() <= visible_operations_; change_points_.pop_back()) {
     lowered_[{block, warp}] = change_points_.size();  // below those that were lowered before
-    lowers = true;
+    is_lowered = true;
   }
-  return lowers;
+  return is_lowered;
 }
 
 bool Schedule::should_preempt(uint32_t block, uint32_t warp) {
   if (runs_blocks_in_order()) return false;
   if (kind_ == Kind::Pct) return is_choice_enabled() && lowers_priority(block, warp);
-  bool wants = kind_ != Kind::Random || (random_.next() & 1);
-  return is_choice_enabled() && wants;
+  bool is_drawn = kind_ != Kind::Random || (random_.next() & 1);
+  return is_choice_enabled() && is_drawn;
 }
 
 bool Schedule::should_defer_atomic() {
-  bool wants = random_.next() & 1;
-  return is_choice_enabled() && wants;
+  bool is_drawn = random_.next() & 1;
+  return is_choice_enabled() && is_drawn;
 }
 
 bool Schedule::should_run_divergent() { return is_random() && choose(4, 1) == 0; }
 
 uint32_t Schedule::permute_lanes(uint32_t mask, uint8_t order[32]) {
   uint32_t n = 0;
-  for (uint32_t left = mask; left; left &= left - 1) order[n++] = static_cast<uint8_t>(__builtin_ctz(left));
+  for (uint32_t remaining = mask; remaining; remaining &= remaining - 1)
+    order[n++] = static_cast<uint8_t>(__builtin_ctz(remaining));
   if (kind_ == Kind::Reverse) std::reverse(order, order + n);
   shuffle(order, n);
   return n;
 }
 
-// One block after the other on each, unless a seed says where.
-uint32_t Schedule::multiprocessor_of(uint32_t block, uint32_t among) const {
-  if (kind_ == Kind::Reverse) return among - 1 - block % among;
-  return is_random() && all_enabled_ ? SplitMix64(launch_seed_ ^ block).next_below(among) : block % among;
+// Distributes blocks round-robin, unless the seed decides.
+uint32_t Schedule::multiprocessor_of(uint32_t block, uint32_t count) const {
+  if (kind_ == Kind::Reverse) return count - 1 - block % count;
+  return is_random() && all_enabled_ ? SplitMix64(launch_seed_ ^ block).next_below(count) : block % count;
 }
 
 float Schedule::event_milliseconds() { return !is_random() ? 1.0f : 0.5f + static_cast<float>(choose(1000, 500)) / 1000.0f; }

@@ -8,11 +8,11 @@
 namespace vgpu {
 namespace {
 
-uint32_t* lanes_at(uint8_t* registers, uint32_t which) {
-  return reinterpret_cast<uint32_t*>(registers + special_offset(which));
+uint32_t* lanes_at(uint8_t* registers, uint32_t number) {
+  return reinterpret_cast<uint32_t*>(registers + special_offset(number));
 }
 
-void fill(uint8_t* registers, uint32_t which, uint32_t value) { std::fill_n(lanes_at(registers, which), kWarpSize, value); }
+void fill(uint8_t* registers, uint32_t number, uint32_t value) { std::fill_n(lanes_at(registers, number), kWarpSize, value); }
 
 }  // namespace
 

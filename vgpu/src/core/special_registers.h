@@ -1,4 +1,4 @@
-// What each lane can ask of its thread, block and grid: at fixed places at the beginning of each frame.
+// Special registers, such as PTX's %tid.x.  They lie at fixed offsets at the beginning of each call frame's registers.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,7 @@ namespace vgpu {
 
 struct Launch;
 
-// 32-bit registers, in this order; 32 lanes of 4 bytes each.
+// 32-bit registers in the order of their offsets; each has 32 lanes of 4 bytes.
 enum SpecialRegister : uint32_t {
   kTidX,
   kTidY,
@@ -33,20 +33,21 @@ enum SpecialRegister : uint32_t {
   kMaskLe,
   kMaskGt,
   kMaskGe,
-  kDynamicShared,  // where the launch's own shared memory begins
+  kDynamicShared,  // offset of dynamic shared memory
   kDynamicSharedBytes,
   kTotalSharedBytes,
-  kZero,                   // what drivers keep in PTX's %envreg, but for the next two
+  kZero,                   // all of PTX's %envreg registers but the next two
   kEnvreg1,
-  kEnvreg2,      // where a cooperative launch keeps how its blocks meet: the address's upper half, and the lower
+  kEnvreg2,      // kEnvreg1, kEnvreg2: upper and lower half of the address of a cooperative launch's workspace (grid.sync())
   kSpecials
 };
 
-constexpr uint32_t special_offset(uint32_t which) { return which * kWarpSize * 4; }
+constexpr uint32_t special_offset(uint32_t number) { return number * kWarpSize * 4; }
 constexpr uint32_t kSpecialBytes = special_offset(kSpecials);
 
-// All of a warp's but its block's index and where that runs.  dynamic_offset: where in shared memory that of the launch begins.
+// Writes all special registers of a warp except those of write_block_index().  dynamic_offset: of dynamic shared memory.
 void write_special_registers(const Launch& launch, uint32_t warp, uint32_t dynamic_offset, uint8_t* registers);
+// Writes %ctaid and %smid.
 void write_block_index(const Launch& launch, uint32_t block, uint32_t multiprocessor, uint8_t* registers);
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// Where lanes of a block wait for each other: its barriers, and what a warp's lanes tell each other.
+// Barriers of a block, and synchronization of the lanes of a warp.
 #include "block.h"
 
 namespace vgpu {
@@ -9,38 +9,38 @@ uint32_t count_lanes(uint32_t mask) { return static_cast<uint32_t>(__builtin_pop
 
 const Instruction& instruction_of(const ConvergenceGroup& group) { return group.frame->program->code[group.pc]; }
 
-// A barrier's result, in the registers of a group that waited at it.
+// Writes a barrier's result to the registers of a group that waited at it.
 void write_vote(const ConvergenceGroup& group, const Barrier& barrier) {
   const Instruction& i = instruction_of(group);
-  WarpContext to;
-  to.frame = group.frame->registers_base();
-  to.active_mask = group.mask;
+  WarpContext context;
+  context.frame = group.frame->registers_base();
+  context.active_mask = group.mask;
   if (i.variant == kBarrierCount)
-    return for_each_lane(group.mask, [&](uint32_t l) { lane_values<uint32_t>(to, i.d)[l] = barrier.holding; });
-  const bool holds = i.variant == kBarrierAll ? barrier.holding == barrier.votes : barrier.holding != 0;
-  write_predicate(to, i.d, holds ? kFullMask : 0);
+    return for_each_lane(group.mask, [&](uint32_t l) { lane_values<uint32_t>(context, i.d)[l] = barrier.true_votes; });
+  const bool result = i.variant == kBarrierAll ? barrier.true_votes == barrier.votes : barrier.true_votes != 0;
+  write_predicate(context, i.d, result ? kFullMask : 0);
 }
 
-// Waits at bar.warp.sync, which names lanes and not a place.
+// Returns whether the group waits at bar.warp.sync, at which lanes may meet from different program counters.
 bool waits_for_lanes(const ConvergenceGroup& group) {
   return group.state == GroupState::AwaitingWarpSync && !instruction_of(group).execute;
 }
 
-uint32_t lanes_named(const ConvergenceGroup& group) {
-  WarpContext of;
-  of.frame = group.frame->registers_base();
-  return lane_values<uint32_t>(of, instruction_of(group).b)[first_lane(group.mask)];
+uint32_t named_lanes(const ConvergenceGroup& group) {
+  WarpContext context;
+  context.frame = group.frame->registers_base();
+  return lane_values<uint32_t>(context, instruction_of(group).b)[first_lane(group.mask)];
 }
 
-// Of these lanes the first ones that name each other and wait for no one else that lives; 0: there are none.
+// Returns the first set of lanes of the mask that name the same lanes, all of which have arrived or exited; 0: there is none.
 uint32_t complete_lanes(const uint32_t* named, uint32_t mask, uint32_t live) {
-  for (uint32_t left = mask; left;) {
-    const uint32_t expected = named[first_lane(left)], first = 1u << first_lane(left);
-    uint32_t same = 0;
-    for_each_lane(left, [&](uint32_t l) { same |= uint32_t(named[l] == expected) << l; });
-    same &= expected | first;
-    if ((expected & live & ~same) == 0) return same;
-    left &= ~same;
+  for (uint32_t remaining = mask; remaining;) {
+    const uint32_t expected = named[first_lane(remaining)], first = 1u << first_lane(remaining);
+    uint32_t lanes = 0;
+    for_each_lane(remaining, [&](uint32_t l) { lanes |= uint32_t(named[l] == expected) << l; });
+    lanes &= expected | first;
+    if ((expected & live & ~lanes) == 0) return lanes;
+    remaining &= ~lanes;
   }
   return 0;
 }
@@ -48,25 +48,25 @@ uint32_t complete_lanes(const uint32_t* named, uint32_t mask, uint32_t live) {
 }  // namespace
 
 Step Block::arrive(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
-  uint32_t at = warp.groups[group].pc;
-  if (mask != warp.groups[group].mask) warp.diverge(group, warp.groups[group].mask & ~mask, at + 1);
+  uint32_t pc = warp.groups[group].pc;
+  if (mask != warp.groups[group].mask) warp.diverge(group, warp.groups[group].mask & ~mask, pc + 1);
   if (!mask) return warp.remove_group(group), Step::Stop;
   ConvergenceGroup& g = warp.groups[group];
-  uint32_t lane = first_lane(mask), which = lane_values<uint32_t>(context_, i.a)[lane];
-  if (which >= kBarriersPerBlock) return set_fault(KernelFault::IllegalInstruction, &i, g.frame->program), Step::Stop;
-  Barrier& barrier = barriers_[which];
+  uint32_t lane = first_lane(mask), number = lane_values<uint32_t>(context_, i.a)[lane];
+  if (number >= kBarriersPerBlock) return set_fault(KernelFault::IllegalInstruction, &i, g.frame->program), Step::Stop;
+  Barrier& barrier = barriers_[number];
   barrier.expected = i.count == 2 ? lane_values<uint32_t>(context_, i.b)[lane] : 0;
   barrier.arrived += count_lanes(mask);
   if (i.variant >= kBarrierCount) {
-    barrier.holding += count_lanes(condition(i) & mask);
+    barrier.true_votes += count_lanes(lanes_meeting_condition(i) & mask);
     barrier.votes += count_lanes(mask);
   }
   if (i.variant == kBarrierArrive) {
-    barrier.some_only_arrived = true;
+    barrier.has_nonwaiting_arrivals = true;
     g.pc++;
   } else {
     g.state = GroupState::AwaitingBarrier;
-    g.barrier = which;
+    g.barrier = number;
   }
   release_complete_barriers();
   return Step::Stop;
@@ -77,18 +77,19 @@ void Block::release_complete_barriers() {
     if (barriers_.is_complete(k, live_threads_)) release_barrier(k);
 }
 
-void Block::release_barrier(uint32_t which) {
-  const Barrier barrier = barriers_.take(which);
+void Block::release_barrier(uint32_t number) {
+  const Barrier barrier = barriers_.exchange_for_new(number);
   if (context_.deferred)
     for (DeferralList& own : deferrals_) context_.deferred->settle(own, kFullMask);
-  const bool whole = !barrier.some_only_arrived && barrier.arrived >= live_threads_;
-  if (context_.observer) context_.observer->on_block_barrier(context_, whole);
+  const bool all_threads = !barrier.has_nonwaiting_arrivals && barrier.arrived >= live_threads_;
+  if (context_.observer) context_.observer->on_block_barrier(context_, all_threads);
   for (Warp& warp : warps_) {
     for (ConvergenceGroup& g : warp.groups) {
-      if (g.state != GroupState::AwaitingBarrier || g.barrier != which) continue;
+      if (g.state != GroupState::AwaitingBarrier || g.barrier != number) continue;
       if (instruction_of(g).variant >= kBarrierCount) {
         write_vote(g, barrier);
-        if (context_.observer && !whole) context_.observer->on_schedule_source(instruction_of(g), ScheduleSource::PartialVote);
+        if (context_.observer && !all_threads)
+          context_.observer->on_schedule_source(instruction_of(g), ScheduleSource::PartialVote);
       }
       g.state = GroupState::Ready;
       g.preempted = false;
@@ -99,36 +100,36 @@ void Block::release_barrier(uint32_t which) {
   scheduler_.wake_all();
 }
 
-// By these lanes of the selected warp: what they did before is done.
+// Settles deferred atomics of these lanes of the selected warp, which have synchronized.
 void Block::on_warp_sync(uint32_t lanes) {
   if (context_.deferred) context_.deferred->settle(*context_.deferrals, lanes);
   if (context_.observer) context_.observer->on_warp_sync(context_, lanes);
 }
 
-Step Block::warp_sync(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
-  uint32_t at = warp.groups[group].pc;
-  if (mask != warp.groups[group].mask) warp.diverge(group, warp.groups[group].mask & ~mask, at + 1);
+Step Block::synchronize_warp(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
+  uint32_t pc = warp.groups[group].pc;
+  if (mask != warp.groups[group].mask) warp.diverge(group, warp.groups[group].mask & ~mask, pc + 1);
   if (!mask) return warp.remove_group(group), Step::Stop;
-  const uint32_t same = complete_lanes(lane_values<uint32_t>(context_, i.b), mask, warp.convergence.live);
-  if (same != mask && same) {  // other lanes name others: they meet by themselves
-    warp.diverge(group, mask & ~same, at);
+  const uint32_t lanes = complete_lanes(lane_values<uint32_t>(context_, i.b), mask, warp.convergence.live);
+  if (lanes != mask && lanes) {  // the other lanes synchronize separately
+    warp.diverge(group, mask & ~lanes, pc);
     warp.groups.back().state = GroupState::AwaitingWarpSync;
   }
-  if (!same) {
+  if (!lanes) {
     warp.groups[group].state = GroupState::AwaitingWarpSync;
     return Step::Stop;
   }
-  context_.active_mask = same;
+  context_.active_mask = lanes;
   if (i.execute) i.execute(context_, i);
-  else on_warp_sync(same);
-  warp.convergence.meet(same);
+  else on_warp_sync(lanes);
+  warp.convergence.reconverge(lanes);
   if (context_.observer && context_.convergence) context_.observer->on_convergence(context_);
-  warp.groups[group].pc = at + 1;
+  warp.groups[group].pc = pc + 1;
   warp.recheck_warp_syncs();
   return warp.groups.size() > 1 ? Step::Stop : Step::Next;
 }
 
-// Others may have waited for these lanes alone.
+// Removes lanes from the sets that others wait for, and lets those check again.
 Step Block::leave_warp_sync(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
   warp.groups[group].pc++;
   if (!mask) return Step::Next;
@@ -138,22 +139,22 @@ Step Block::leave_warp_sync(Warp& warp, uint32_t group, const Instruction& i, ui
   return warp.groups.size() > 1 ? Step::Stop : Step::Next;
 }
 
-// Lanes that wait for each other at different places: they meet as well.
-bool Block::warp_sync_diverged(Warp& warp) {
+// Lets lanes synchronize that wait for each other at different program counters; returns whether there are any.
+bool Block::synchronize_diverged_warp(Warp& warp) {
   for (const ConvergenceGroup& first : warp.groups) {
     if (!waits_for_lanes(first)) continue;
-    const uint32_t named = lanes_named(first), expected = named & warp.convergence.live;
-    uint32_t here = 0;
-    std::vector<ConvergenceGroup*> meeting;
+    const uint32_t lanes = named_lanes(first), expected = lanes & warp.convergence.live;
+    uint32_t arrived = 0;
+    std::vector<ConvergenceGroup*> arrived_groups;
     for (ConvergenceGroup& group : warp.groups) {
-      if (!waits_for_lanes(group) || lanes_named(group) != named) continue;
-      here |= group.mask;
-      meeting.push_back(&group);
+      if (!waits_for_lanes(group) || named_lanes(group) != lanes) continue;
+      arrived |= group.mask;
+      arrived_groups.push_back(&group);
     }
-    if ((here & expected) != expected) continue;
+    if ((arrived & expected) != expected) continue;
     select_warp(warp);
-    on_warp_sync(here);
-    for (ConvergenceGroup* group : meeting) group->state = GroupState::Ready, group->pc++;
+    on_warp_sync(arrived);
+    for (ConvergenceGroup* group : arrived_groups) group->state = GroupState::Ready, group->pc++;
     return true;
   }
   return false;

@@ -1,4 +1,4 @@
-// Texture fetches: addressing, filtering and conversion of texels.
+// Sizes of texel formats, and whether texels are still allocated.
 #include "texture.h"
 
 #include "memory.h"
@@ -19,10 +19,10 @@ uint32_t bytes_of(Format format) {
   return 0;
 }
 
-bool Texels::alive(const DeviceMemory& memory) const {
+bool Texels::is_alive(const DeviceMemory& memory) const {
   if (!array) return memory.covers(at, bytes);
-  const Allocation found = memory.find(at);
-  return found.end && found.number == allocation;
+  const Allocation current = memory.find(at);
+  return current.end && current.number == allocation;
 }
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// Texture and surface objects: what a kernel's 64-bit handle stands for.
+// Texture and surface objects, which kernels name by 64-bit handles.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -8,25 +8,25 @@ namespace vgpu {
 
 class DeviceMemory;
 
-// Of one channel of a texel; the numbers are cuda.h's (CUarray_format).
+// The format of one channel of a texel, numbered as in cuda.h (CUarray_format).
 enum class Format : uint32_t { U8 = 1, U16 = 2, U32 = 3, S8 = 8, S16 = 9, S32 = 10, Half = 16, Float = 32 };
 
-uint32_t bytes_of(Format format);  // 0: none of these
+uint32_t bytes_of(Format format);  // 0: not one of these formats
 inline bool is_float(Format format) { return format == Format::Half || format == Format::Float; }
 
-// Texels of one level: a CUDA array, or linear memory that a texture is over.
+// The texels of one mipmap level, in a CUDA array or in linear memory.
 struct Texels {
   uint64_t at = 0, bytes = 0;
-  uint64_t allocation = 0;  // of an array: the number of its allocation; arrays are freed while objects are over them
+  uint64_t allocation = 0;  // of an array: number of its allocation, to detect that the array was freed
   bool array = false;
   Format format = Format::Float;
   uint32_t channels = 1;
-  uint64_t width = 1, height = 1, depth = 1;  // 1 where there is no such dimension
+  uint64_t width = 1, height = 1, depth = 1;  // 1: no such dimension
   uint64_t layers = 1;
-  uint64_t pitch = 0, slice = 0;  // bytes from row to row, and from slice to slice (or layer to layer)
+  uint64_t pitch = 0, slice = 0;  // bytes between rows, and between slices or layers
 
   uint32_t texel_bytes() const { return bytes_of(format) * channels; }
-  bool alive(const DeviceMemory& memory) const;
+  bool is_alive(const DeviceMemory& memory) const;  // whether its memory is still allocated
 };
 
 enum class AddressMode : uint8_t { Wrap, Clamp, Mirror, Border };
@@ -36,14 +36,14 @@ struct Texture {
   AddressMode address[3] = {AddressMode::Clamp, AddressMode::Clamp, AddressMode::Clamp};
   bool linear = false;      // filtering; otherwise the nearest texel
   bool normalized = false;  // coordinates
-  bool promoted = false;    // integers of 8 and 16 bits are read as floats of [0, 1] or [-1, 1]
-  bool fetched = false;     // over linear memory of one dimension: outside of it is zero, whatever the address mode says
+  bool promoted = false;    // integers of 8 and 16 bits are read as floats in [0, 1] or [-1, 1]
+  bool fetched = false;     // one-dimensional linear memory: texels outside are zero, whatever the address mode
   float border[4] = {0, 0, 0, 0};
 };
 
 struct Surface { Texels texels; };
 
-// All that are alive.  A handle is no other object's later.
+// All texture and surface objects of the device.  Handles are not reused.
 class TextureObjects {
  public:
   uint64_t add(const Texture& texture) { return add(textures_, texture); }
@@ -54,25 +54,25 @@ class TextureObjects {
   bool find(uint64_t handle, Surface& surface) const { return find(surfaces_, handle, surface); }
 
  private:
-  template <class T> uint64_t add(std::map<uint64_t, T>& all, const T& one) {
-    std::lock_guard<std::mutex> hold(lock_);
-    all[++last_] = one;
-    return last_;
+  template <class T> uint64_t add(std::map<uint64_t, T>& objects, const T& object) {
+    std::lock_guard<std::mutex> guard(lock_);
+    objects[++last_handle_] = object;
+    return last_handle_;
   }
-  template <class T> bool remove(std::map<uint64_t, T>& all, uint64_t handle) {
-    std::lock_guard<std::mutex> hold(lock_);
-    return all.erase(handle) == 1;
+  template <class T> bool remove(std::map<uint64_t, T>& objects, uint64_t handle) {
+    std::lock_guard<std::mutex> guard(lock_);
+    return objects.erase(handle) == 1;
   }
-  template <class T> bool find(const std::map<uint64_t, T>& all, uint64_t handle, T& one) const {
-    std::lock_guard<std::mutex> hold(lock_);
-    auto found = all.find(handle);
-    return found != all.end() && (one = found->second, true);
+  template <class T> bool find(const std::map<uint64_t, T>& objects, uint64_t handle, T& object) const {
+    std::lock_guard<std::mutex> guard(lock_);
+    auto entry = objects.find(handle);
+    return entry != objects.end() && (object = entry->second, true);
   }
 
   mutable std::mutex lock_;
   std::map<uint64_t, Texture> textures_;
   std::map<uint64_t, Surface> surfaces_;
-  uint64_t last_ = 0;
+  uint64_t last_handle_ = 0;
 };
 
 }  // namespace vgpu

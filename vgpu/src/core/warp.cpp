@@ -6,9 +6,9 @@
 namespace vgpu {
 namespace {
 
-bool goes_before(const ConvergenceGroup& one, const ConvergenceGroup& other) {
-  if (one.frame != other.frame && one.frame->depth != other.frame->depth) return one.frame->depth > other.frame->depth;
-  return one.pc < other.pc;
+bool is_behind(const ConvergenceGroup& group, const ConvergenceGroup& other) {
+  if (group.frame != other.frame && group.frame->depth != other.frame->depth) return group.frame->depth > other.frame->depth;
+  return group.pc < other.pc;
 }
 
 }  // namespace
@@ -17,17 +17,17 @@ uint8_t* CallFrame::registers_base() { return align_within(registers, 64); }
 
 uint8_t* CallFrame::local_base() { return align_within(local, program->local_align); }
 
-void CallFrame::reset(const DecodedFunction& p) {
-  if (program != &p) {
-    program = &p, has_launch_constants = false;
-    charge.set(p.register_bytes + p.constants.size() +
-               uint64_t(kWarpSize) * (p.local_bytes + p.scratch_bytes + p.parameter_bytes));
-    registers.assign(p.register_bytes + p.constants.size() + 64, 0);
-    std::copy(p.constants.begin(), p.constants.end(), registers_base() + p.register_bytes);
-    local.assign(size_t(p.local_bytes) * kWarpSize + p.local_align, 0);
-    scratch.assign(size_t(p.scratch_bytes) * kWarpSize, 0);
+void CallFrame::reset(const DecodedFunction& function) {
+  if (program != &function) {
+    program = &function, has_launch_constants = false;
+    reservation.set(function.register_bytes + function.constants.size() +
+                    uint64_t(kWarpSize) * (function.local_bytes + function.scratch_bytes + function.parameter_bytes));
+    registers.assign(function.register_bytes + function.constants.size() + 64, 0);
+    std::copy(function.constants.begin(), function.constants.end(), registers_base() + function.register_bytes);
+    local.assign(size_t(function.local_bytes) * kWarpSize + function.local_align, 0);
+    scratch.assign(size_t(function.scratch_bytes) * kWarpSize, 0);
   } else {
-    std::fill_n(registers_base(), p.register_bytes, 0);
+    std::fill_n(registers_base(), function.register_bytes, 0);
     std::fill(local.begin(), local.end(), 0);
   }
   caller = nullptr, site = nullptr, depth = 0, ref_count = 0;
@@ -43,11 +43,12 @@ void Warp::reset(const DecodedFunction& kernel, uint32_t lanes) {
 }
 
 CallFrame* Warp::push_frame(const DecodedFunction& program) {
-  auto same = std::find_if(free_frames.begin(), free_frames.end(), [&](const auto& one) { return one->program == &program; });
+  auto free_frame = std::find_if(free_frames.begin(), free_frames.end(),
+                                 [&](const auto& candidate) { return candidate->program == &program; });
   std::unique_ptr<CallFrame> frame;
-  if (same != free_frames.end()) {
-    frame = std::move(*same);
-    free_frames.erase(same);
+  if (free_frame != free_frames.end()) {
+    frame = std::move(*free_frame);
+    free_frames.erase(free_frame);
   } else {
     frame = std::make_unique<CallFrame>();
   }
@@ -59,9 +60,9 @@ CallFrame* Warp::push_frame(const DecodedFunction& program) {
 void Warp::release_frame(CallFrame* frame) {
   while (frame && --frame->ref_count == 0) {
     CallFrame* caller = frame->caller;
-    auto at = std::find_if(frames.begin(), frames.end(), [&](const auto& one) { return one.get() == frame; });
-    free_frames.push_back(std::move(*at));
-    frames.erase(at);
+    auto owner = std::find_if(frames.begin(), frames.end(), [&](const auto& candidate) { return candidate.get() == frame; });
+    free_frames.push_back(std::move(*owner));
+    frames.erase(owner);
     frame = caller;
   }
 }
@@ -71,18 +72,19 @@ bool Warp::is_runnable() const {
 }
 
 void Warp::diverge(uint32_t group, uint32_t mask, uint32_t pc) {
-  ConvergenceGroup other = groups[group];
-  other.mask = mask, other.pc = pc, other.state = GroupState::Ready, other.yielded = other.preempted = false;
-  other.frame->ref_count++;
+  ConvergenceGroup new_group = groups[group];
+  new_group.mask = mask, new_group.pc = pc, new_group.state = GroupState::Ready,
+  new_group.yielded = new_group.preempted = false;
+  new_group.frame->ref_count++;
   groups[group].mask &= ~mask;
   convergence.diverge(mask);
-  groups.push_back(other);
+  groups.push_back(new_group);
 }
 
 void Warp::reconverge(uint32_t& group) {
   for (uint32_t k = 0; k < groups.size(); k++) {
     ConvergenceGroup &own = groups[group], &other = groups[k];
-    if (k == group || other.frame != own.frame || other.pc != own.pc || other.waits_apart()) continue;
+    if (k == group || other.frame != own.frame || other.pc != own.pc || other.is_unmergeable()) continue;
     own.mask |= other.mask;
     remove_group(k);
     if (k < group) group--;
@@ -92,13 +94,13 @@ void Warp::reconverge(uint32_t& group) {
 
 Reconvergence Warp::find_reconvergence(uint32_t group) const {
   const ConvergenceGroup& own = groups[group];
-  Reconvergence found;
+  Reconvergence result;
   for (const ConvergenceGroup& other : groups) {
-    if (&other == &own || other.frame != own.frame || other.waits_apart()) continue;
-    if (other.pc >= own.pc) found.pc = std::min(found.pc, other.pc);
-    else found.group_behind |= other.state == GroupState::Ready && !other.preempted;
+    if (&other == &own || other.frame != own.frame || other.is_unmergeable()) continue;
+    if (other.pc >= own.pc) result.pc = std::min(result.pc, other.pc);
+    else result.group_behind |= other.state == GroupState::Ready && !other.preempted;
   }
-  return found;
+  return result;
 }
 
 void Warp::remove_group(uint32_t group) {
@@ -112,10 +114,10 @@ uint32_t Warp::select_group(Schedule& schedule) {
   uint32_t count = 0, first = 0;
   for (int pass = 0; pass < 2 && !count; pass++) {
     for (uint32_t k = 0; k < groups.size(); k++) {
-      ConvergenceGroup& one = groups[k];
-      if (pass) one.preempted = false;
-      if (one.state != GroupState::Ready || one.preempted) continue;
-      if (!count || goes_before(one, groups[first])) first = k;
+      ConvergenceGroup& group = groups[k];
+      if (pass) group.preempted = false;
+      if (group.state != GroupState::Ready || group.preempted) continue;
+      if (!count || is_behind(group, groups[first])) first = k;
       runnable[count++] = static_cast<uint8_t>(k);
     }
   }

@@ -1,4 +1,4 @@
-// A warp: 32 lanes, in groups that are at the same place of the same function; how the groups part and come together.
+// A warp: 32 lanes in convergence groups, which diverge and reconverge, and the call frames of its functions.
 #pragma once
 #include <memory>
 #include <vector>
@@ -11,7 +11,7 @@ namespace vgpu {
 
 constexpr uint32_t kNoPc = ~0u;
 
-// The registers and the memory of one call, for the lanes that made it.
+// The registers and the memory of one function call, for the lanes that made it.
 struct CallFrame {
   const DecodedFunction* program = nullptr;
   std::vector<uint8_t> registers, parameters, local, scratch;
@@ -19,21 +19,21 @@ struct CallFrame {
   const CallSite* site = nullptr;
   uint32_t return_pc = 0;
   uint32_t depth = 0;
-  uint32_t ref_count = 0;  // groups in it, and frames called from it
+  uint32_t ref_count = 0;  // groups that execute in it, and frames called from it
   bool has_launch_constants = false;
-  MemoryReservation charge;
+  MemoryReservation reservation;
 
-  void reset(const DecodedFunction& p);  // registers zero, constants in place
+  void reset(const DecodedFunction& function);  // zeroes the registers and writes the constants
   uint8_t* registers_base();
-  uint8_t* local_base();  // of the first lane's variables
+  uint8_t* local_base();  // of the first lane's local variables
 };
 
-// Where `bytes`, which are so many more than needed, are aligned to a power of two.
-inline uint8_t* align_within(std::vector<uint8_t>& bytes, uintptr_t to) {
-  return reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(bytes.data()) + to - 1) & ~(to - 1));
+// Returns the first aligned byte of a buffer that has at least `alignment` - 1 spare bytes.  alignment: a power of two.
+inline uint8_t* align_within(std::vector<uint8_t>& bytes, uintptr_t alignment) {
+  return reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(bytes.data()) + alignment - 1) & ~(alignment - 1));
 }
 
-// AtomicDeferred: its one lane's atomic lets others go first (deferred_atomics.h).
+// AtomicDeferred: the atomic of the group's only lane lets others execute first (deferred_atomics.h).
 enum class GroupState : uint8_t { Ready, AwaitingBarrier, AwaitingWarpSync, AtomicDeferred };
 
 struct ConvergenceGroup {
@@ -42,16 +42,16 @@ struct ConvergenceGroup {
   uint32_t mask;
   GroupState state = GroupState::Ready;
   uint32_t barrier = 0;
-  bool yielded = false;         // before this instruction already
-  bool preempted = false;       // it ran for long without meeting anybody
-  uint8_t unchanged_reads = 0;  // of what others may change, one after the other
+  bool yielded = false;         // has already let others run before the next instruction
+  bool preempted = false;       // its quantum has expired
+  uint8_t unchanged_reads = 0;  // consecutive reads of shared or global memory that gave no new value
 
-  // Waits where it is for others, and does not go on with a group that comes there.
-  bool waits_apart() const { return state == GroupState::AwaitingBarrier || state == GroupState::AtomicDeferred; }
+  // Whether the group must not be merged with a group that reaches the same program counter.
+  bool is_unmergeable() const { return state == GroupState::AwaitingBarrier || state == GroupState::AtomicDeferred; }
 };
 
-// What the other groups are to one: pc, the nearest place before it at which another waits to go on with it; group_behind,
-// whether one that is not yet there may go on. That one goes first, so that the lanes come together again.
+// Where a group may reconverge with others of its warp.  pc: the nearest program counter ahead at which another group is.
+// group_behind: whether a ready group is behind this one; it runs first, so that the lanes reconverge.
 struct Reconvergence {
   uint32_t pc = kNoPc;
   bool group_behind = false;
@@ -64,22 +64,21 @@ struct Warp {
   uint32_t number = 0;
   Convergence convergence;
 
-  // All `lanes` lanes at the beginning of a kernel.
+  // Starts a kernel with the first `lanes` lanes.
   void reset(const DecodedFunction& kernel, uint32_t lanes);
   CallFrame* push_frame(const DecodedFunction& program);
-  void release_frame(CallFrame* frame);  // by one holder; the frame goes with its last one, and so for its callers
+  void release_frame(CallFrame* frame);  // drops one reference; a frame without references is freed, and drops its caller
   bool is_runnable() const;
 
-  // The lanes of `mask` go on at `pc`, the others of the group where they are.
+  // Moves the lanes of `mask` to a new group at `pc`; the others stay in this group.
   void diverge(uint32_t group, uint32_t mask, uint32_t pc);
-  // With the groups at its very place; `group` is where it is afterwards.
+  // Merges the group with all others at its program counter; `group` becomes its new index.
   void reconverge(uint32_t& group);
   Reconvergence find_reconvergence(uint32_t group) const;
   void remove_group(uint32_t group);
-  // The group that the others wait for: the deepest call, and there the least place; now and then another, as threads of a
-  // warp are independent.
+  // Returns the group in the deepest call with the lowest program counter, or another one if the schedule says so.
   uint32_t select_group(Schedule& schedule);
-  void recheck_warp_syncs();  // who waits for lanes looks again whether they have come, or ended
+  void recheck_warp_syncs();  // lets groups that wait for lanes check again whether these have arrived or exited
 };
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// What an instruction sees of the machine: the active lanes of one warp and their registers.
+// The state that an instruction can access: the active lanes of one warp, their registers and memory.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -15,7 +15,7 @@ class Schedule;
 class TextureObjects;
 struct Convergence;
 
-// How a launch ends that does not end well.
+// Why a launch has failed.
 enum class KernelFault : uint8_t {
   None,
   OutOfBounds,
@@ -30,13 +30,13 @@ enum class KernelFault : uint8_t {
   NoObject
 };
 
-// Memory of which each lane has its own share, one after the other: local variables, arguments and results of calls.
+// Memory with a consecutive part for each lane: local variables, arguments and results of calls.
 struct PerLaneMemory {
   const uint8_t* base;
   uint32_t bytes_per_lane;
 };
 
-// A warp's atomics that come late (see deferred_atomics.h), in the order in which they were put off.
+// A warp's late atomics (deferred_atomics.h), in order of arrival.
 struct DeferralList {
   struct Entry {
     uint64_t arrival;
@@ -47,40 +47,39 @@ struct DeferralList {
 
 struct WarpContext {
   uint8_t* frame = nullptr;
-  uint32_t active_mask = 0;  // those that take part
+  uint32_t active_mask = 0;  // lanes that execute the instruction
   uint8_t* parameters = nullptr;
-  uint8_t* scratch = nullptr;  // call arguments and results: of 32 lanes, one after the other
+  uint8_t* scratch = nullptr;  // arguments and results of calls, consecutive for each lane
   uint8_t* local = nullptr;    // likewise
   uint32_t parameter_bytes = 0, scratch_bytes = 0, local_bytes = 0;
-  bool has_lane_parameters = false;  // in a function each lane has its own; a kernel's are everybody's
-  std::vector<PerLaneMemory>
-      per_lane_memory;  // of this call and of those that led to it: their addresses may have been passed on
+  bool has_lane_parameters = false;  // of a called function; a kernel's parameters are shared by all lanes
+  std::vector<PerLaneMemory> per_lane_memory;  // of this call and its callers, whose addresses may have been passed
   uint8_t* shared = nullptr;
   uint32_t shared_bytes = 0;
   const DeviceMemory* memory = nullptr;
   DeviceHeap* heap = nullptr;
   const TextureObjects* textures = nullptr;
-  Allocation recent_allocations[2];  // where accesses lay last
-  uint64_t generation = 0;
+  Allocation recent_allocations[2];  // a cache of the latest accesses
+  uint64_t generation = 0;  // DeviceMemory::generation() of that cache
   Schedule* schedule = nullptr;
-  DeferredAtomics* deferred = nullptr;                // in most runs none
+  DeferredAtomics* deferred = nullptr;                // nullptr, unless the schedule defers atomics
   DeferralList* deferrals = nullptr;                 // this warp's
   uint32_t deferred_mask = 0,
-           blocked_mask = 0;  // of the last instruction's lanes: those that did not come (see deferred_atomics.h)
-  bool deferral_done = false;  // this one waited already
-  Observer* observer = nullptr;  // in most runs none
+           blocked_mask = 0;  // lanes that did not execute the last atomic (deferred_atomics.h)
+  bool deferral_done = false;  // the atomic was deferred before, and executes now
+  Observer* observer = nullptr;  // nullptr without an analysis
   const Convergence* convergence = nullptr;  // of an instruction set that runs in lockstep
-  uint32_t block = 0, warp = 0, threads = 0;  // whose lanes these are; threads of a block
+  uint32_t block = 0, warp = 0, threads = 0;  // numbers of block and warp; threads of a block
   int compute_capability = 80;  // of the device: 80 for 8.0
   uint64_t clock = 0;
   uint64_t atomics = 0;
-  bool observed_change = false;  // a register got another value from memory that others write
-  uint64_t* visible_writes = nullptr;  // of the launch: how often memory that others see was written
+  bool observed_change = false;  // a load returned a value other than the register held
+  uint64_t* visible_writes = nullptr;  // counter of the launch's writes to shared and global memory
   KernelFault fault = KernelFault::None;
   uint64_t fault_address = 0;
 
-  void set_fault(KernelFault what, uint64_t address) {
-    if (fault == KernelFault::None) fault = what, fault_address = address;
+  void set_fault(KernelFault kind, uint64_t address) {
+    if (fault == KernelFault::None) fault = kind, fault_address = address;
   }
 };
 
@@ -91,15 +90,15 @@ inline T* lane_values(WarpContext& warp, uint32_t offset) {
 
 inline uint32_t& predicate(WarpContext& warp, uint32_t offset) { return *reinterpret_cast<uint32_t*>(warp.frame + offset); }
 
-// In the shared memory of the warp's block?
-inline bool is_shared(const WarpContext& warp, const uint8_t* at) {
-  return at >= warp.shared && at < warp.shared + warp.shared_bytes;
+// Returns whether the host address lies in the shared memory of the warp's block.
+inline bool is_shared(const WarpContext& warp, const uint8_t* address) {
+  return address >= warp.shared && address < warp.shared + warp.shared_bytes;
 }
 
-// The active lanes' bits of a predicate; the others keep theirs.
+// Writes a predicate's bits of the active lanes; inactive lanes keep theirs.
 inline void write_predicate(WarpContext& warp, uint32_t offset, uint32_t bits) {
-  uint32_t& held = predicate(warp, offset);
-  held = (held & ~warp.active_mask) | (bits & warp.active_mask);
+  uint32_t& value = predicate(warp, offset);
+  value = (value & ~warp.active_mask) | (bits & warp.active_mask);
 }
 
 template <class F>

@@ -1,4 +1,4 @@
-// Which warps of a block may go on: a bit for each.
+// The warps of a block that can run, as masks with a bit for each warp.
 #pragma once
 #include <cstdint>
 
@@ -13,19 +13,19 @@ class WarpScheduler {
     wake_all();
   }
 
-  // Those of which one may go on now; 0: none can.  Who was preempted comes after all others, who is parked after those.
+  // Returns the warps that may run next; 0: none can.  Preempted warps run after all others, parked warps after those.
   uint32_t runnable(uint64_t writes) {
     if (parked_at_write_ != writes) parked_ = 0;
-    if (uint32_t found = runnable_ & ~preempted_ & ~parked_) return found;
+    if (uint32_t warps = runnable_ & ~preempted_ & ~parked_) return warps;
     preempted_ = 0;
-    if (uint32_t found = runnable_ & ~parked_) return found;
+    if (uint32_t warps = runnable_ & ~parked_) return warps;
     parked_ = 0;
     return runnable_;
   }
 
   void set_ready(uint32_t warp, bool ready) { runnable_ = ready ? runnable_ | 1u << warp : runnable_ & ~(1u << warp); }
   void preempt(uint32_t warp) { preempted_ |= 1u << warp; }
-  // Until memory that others see is written once more.
+  // Parks the warp until another write to shared or global memory.  writes: their number so far.
   void park(uint32_t warp, uint64_t writes) {
     if (parked_at_write_ != writes) parked_ = 0, parked_at_write_ = writes;
     parked_ |= 1u << warp;

@@ -1,8 +1,9 @@
-// What the CPU fallbacks of cuBLAS share: matrices and vectors in device memory. Matrices are column-major.
+// Matrices, vectors and scalars in device memory, as the CPU fallbacks of cuBLAS use them. Matrices are column-major.
 #pragma once
 #include <cstring>
 
 #include "data_types.h"
+#include "library_handles.h"
 
 namespace vgpu {
 
@@ -15,63 +16,62 @@ struct Matrix {
   void check() const {
     if (rows < 0 || columns < 0 || leading_dimension < (rows > 1 ? rows : 1)) throw InvalidValue();
   }
-  void check_read(const void* at) const {
-    check_read_strided(at, rows * size_of(type), leading_dimension * size_of(type), columns);
+  void check_read(const void* data) const {
+    check_read_strided(data, rows * size_of(type), leading_dimension * size_of(type), columns);
   }
-  void check_write(void* at) const {
-    check_write_strided(at, rows * size_of(type), leading_dimension * size_of(type), columns);
+  void check_write(void* data) const {
+    check_write_strided(data, rows * size_of(type), leading_dimension * size_of(type), columns);
   }
   int64_t index(int64_t row, int64_t column) const { return column * leading_dimension + row; }
 };
 
 // Element (row, column) of op(matrix).
-template <class T> T element(const Matrix& of, const void* at, Op op, int64_t row, int64_t column) {
-  if (op == Op::None) return load_element<T>(at, of.type, of.index(row, column));
-  T value = load_element<T>(at, of.type, of.index(column, row));
+template <class T> T element(const Matrix& matrix, const void* data, Op op, int64_t row, int64_t column) {
+  if (op == Op::None) return load_element<T>(data, matrix.type, matrix.index(row, column));
+  T value = load_element<T>(data, matrix.type, matrix.index(column, row));
   if constexpr (kIsComplex<T>) return op == Op::ConjugateTransposed ? std::conj(value) : value;
   return value;
 }
 
-// Every n-th element of a vector, from its end where the step is negative.
+// A strided vector. If the increment is negative, the first element is the last one in memory, as in BLAS.
 struct Vector {
   DataType type;
   int64_t count, increment;
 
   int64_t index(int64_t k) const { return increment < 0 ? (k - count + 1) * increment : k * increment; }
-  uint64_t spread() const { return increment < 0 ? -increment : increment; }
-  void check_read(const void* at) const {
-    check_read_strided(at, size_of(type), spread() * size_of(type), count > 0 ? count : 0);
+  uint64_t stride() const { return increment < 0 ? -increment : increment; }
+  void check_read(const void* data) const {
+    check_read_strided(data, size_of(type), stride() * size_of(type), count > 0 ? count : 0);
   }
-  void check_write(void* at) const { check_write_strided(at, size_of(type), spread() * size_of(type), count > 0 ? count : 0); }
+  void check_write(void* data) const {
+    check_write_strided(data, size_of(type), stride() * size_of(type), count > 0 ? count : 0);
+  }
 };
 
-bool scalars_on_device(void* handle);  // cublasSetPointerMode
-void* stream_of_handle(void* handle);  // cublasSetStream
-
-// alpha or beta: a copy of the host's, or where the device has it, by the handle's mode.
+// alpha or beta: a copy of the host's value, or its device address, as the handle's pointer mode says.
 class Scalar {
  public:
-  Scalar(void* handle, const void* at, DataType type) : Scalar(scalars_on_device(handle), at, type) {}
-  Scalar(bool on_device, const void* at, DataType type) : type_(type) {
-    if (!at) throw InvalidValue();
-    if (on_device) on_device_ = at;
-    else std::memcpy(copy_, at, size_of(type));
+  Scalar(void* handle, const void* data, DataType type) : Scalar(scalars_on_device(handle), data, type) {}
+  Scalar(bool on_device, const void* data, DataType type) : type_(type) {
+    if (!data) throw InvalidValue();
+    if (on_device) device_address_ = data;
+    else std::memcpy(host_copy_, data, size_of(type));
   }
   template <class T> T load() const {
-    if (on_device_) check_read(on_device_, size_of(type_));
-    return load_element<T>(on_device_ ? on_device_ : copy_, type_, 0);
+    if (device_address_) check_read(device_address_, size_of(type_));
+    return load_element<T>(device_address_ ? device_address_ : host_copy_, type_, 0);
   }
 
  private:
   DataType type_;
-  const void* on_device_ = nullptr;
-  alignas(16) char copy_[16] = {};
+  const void* device_address_ = nullptr;
+  alignas(16) char host_copy_[16] = {};
 };
 
-// Where a result goes: the host's or the device's memory, likewise.
-template <class T> void write_scalar(void* handle, void* at, DataType type, T value) {
-  if (scalars_on_device(handle)) check_write(at, size_of(type));
-  store_element(at, type, 0, value);
+// Writes a result to host or device memory, as the handle's pointer mode says.
+template <class T> void write_scalar(void* handle, void* data, DataType type, T value) {
+  if (scalars_on_device(handle)) check_write(data, size_of(type));
+  store_element(data, type, 0, value);
 }
 
 }  // namespace vgpu

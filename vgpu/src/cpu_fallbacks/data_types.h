@@ -1,4 +1,4 @@
-// Numbers of the types that libraries know, in memory of the device.
+// Loads and stores numbers of the vendor libraries' data types in device memory.
 #pragma once
 #include <complex>
 #include <cstdint>
@@ -40,21 +40,21 @@ inline uint32_t size_of(DataType type) {
   throw FallbackUnsupported();
 }
 
-template <class S> const S& nth(const void* base, int64_t index) { return static_cast<const S*>(base)[index]; }
+template <class S> const S& element_at(const void* base, int64_t index) { return static_cast<const S*>(base)[index]; }
 
 template <class T> T load_element(const void* base, DataType type, int64_t index) {
   if constexpr (kIsComplex<T>) {
-    if (type == DataType::Complex) return T(nth<std::complex<float>>(base, index));
-    if (type == DataType::DoubleComplex) return T(nth<std::complex<double>>(base, index));
+    if (type == DataType::Complex) return T(element_at<std::complex<float>>(base, index));
+    if (type == DataType::DoubleComplex) return T(element_at<std::complex<double>>(base, index));
   }
   switch (type) {
-    case DataType::Float: return static_cast<T>(nth<float>(base, index));
-    case DataType::Double: return static_cast<T>(nth<double>(base, index));
-    case DataType::Half: return static_cast<T>(half_to_float(nth<uint16_t>(base, index)));
-    case DataType::Bfloat: return static_cast<T>(bfloat16_to_float(nth<uint16_t>(base, index)));
-    case DataType::Int8: return static_cast<T>(nth<int8_t>(base, index));
-    case DataType::Uint8: return static_cast<T>(nth<uint8_t>(base, index));
-    case DataType::Int32: return static_cast<T>(nth<int32_t>(base, index));
+    case DataType::Float: return static_cast<T>(element_at<float>(base, index));
+    case DataType::Double: return static_cast<T>(element_at<double>(base, index));
+    case DataType::Half: return static_cast<T>(half_to_float(element_at<uint16_t>(base, index)));
+    case DataType::Bfloat: return static_cast<T>(bfloat16_to_float(element_at<uint16_t>(base, index)));
+    case DataType::Int8: return static_cast<T>(element_at<int8_t>(base, index));
+    case DataType::Uint8: return static_cast<T>(element_at<uint8_t>(base, index));
+    case DataType::Int32: return static_cast<T>(element_at<int32_t>(base, index));
     default: throw FallbackUnsupported();
   }
 }
@@ -78,7 +78,7 @@ template <class T> void store_element(void* base, DataType type, int64_t index, 
 
 template <class T> struct Tag { using type = T; };
 
-// f(Tag<T>()) with the T in which sums of such numbers are made.
+// Calls f(Tag<T>()), where T is the type in which sums of such numbers are accumulated.
 template <class F> void with_accumulator_type(DataType type, F f) {
   switch (type) {
     case DataType::Half:

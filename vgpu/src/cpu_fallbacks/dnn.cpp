@@ -1,4 +1,4 @@
-// Tensors, descriptors and activations that the CPU fallbacks of cuDNN share.
+// Tensor descriptors, activation functions and window indices for the CPU fallbacks of cuDNN.
 #include "dnn.h"
 
 #include <cmath>
@@ -39,22 +39,23 @@ uint64_t TensorDescriptor::bytes() const {
   return (last + 1) * size_of(type());
 }
 
-// What lies between its elements is none of its own.
-void TensorDescriptor::check_read(const void* at) const {
+// Without gaps, one check is enough; otherwise the bytes between elements must not be checked.
+void TensorDescriptor::check_read(const void* data) const {
   const uint32_t size = size_of(type());
-  if (static_cast<uint64_t>(count()) * size == bytes()) return vgpu::check_read(at, bytes());
-  each_element(*this, [=](int64_t, int64_t offset) { vgpu::check_read(static_cast<const char*>(at) + offset * size, size); });
+  if (static_cast<uint64_t>(count()) * size == bytes()) return vgpu::check_read(data, bytes());
+  for_each_element(*this,
+                   [=](int64_t, int64_t offset) { vgpu::check_read(static_cast<const char*>(data) + offset * size, size); });
 }
-void TensorDescriptor::check_write(void* at) const {
+void TensorDescriptor::check_write(void* data) const {
   const uint32_t size = size_of(type());
-  if (static_cast<uint64_t>(count()) * size == bytes()) return vgpu::check_write(at, bytes());
-  each_element(*this, [=](int64_t, int64_t offset) { vgpu::check_write(static_cast<char*>(at) + offset * size, size); });
+  if (static_cast<uint64_t>(count()) * size == bytes()) return vgpu::check_write(data, bytes());
+  for_each_element(*this, [=](int64_t, int64_t offset) { vgpu::check_write(static_cast<char*>(data) + offset * size, size); });
 }
 
 Dims spatial_dims(const TensorDescriptor& tensor) { return Dims(tensor.dims.begin() + 2, tensor.dims.end()); }
 
 // cudnn.h: cudnnActivationMode_t
-double Activation::of(double x) const {
+double Activation::value(double x) const {
   switch (mode) {
     case 0: return 1 / (1 + exp_of(-x));
     case 1: return x > 0 || (propagates_nan && x != x) ? x : 0;
@@ -79,10 +80,11 @@ double Activation::derivative(double x, double y) const {
 
 namespace {
 
-bool step_on(Dims& at, const Dims& dims) {
+// Moves to the next position in row-major order; returns false after the last one.
+bool advance(Dims& position, const Dims& dims) {
   for (size_t k = dims.size(); k-- > 0;) {
-    if (++at[k] < dims[k]) return true;
-    at[k] = 0;
+    if (++position[k] < dims[k]) return true;
+    position[k] = 0;
   }
   return false;
 }
@@ -97,19 +99,19 @@ WindowIndices::WindowIndices(const Dims& input, const Dims& output, const Dims& 
       dilations.size() != rank)
     throw InvalidValue();
   inputs_.reserve(static_cast<size_t>(taps_ * outputs_));
-  Dims place(rank, 0);
+  Dims tap_position(rank, 0);
   do {
-    Dims at(rank, 0);
+    Dims output_position(rank, 0);
     do {
-      int64_t number = 0;
-      for (size_t k = 0; k < rank && number >= 0; k++) {
-        const int64_t tap = is_convolution ? window[k] - 1 - place[k] : place[k];
-        const int64_t where = at[k] * strides[k] - pads[k] + tap * dilations[k];
-        number = where < 0 || where >= input[k] ? -1 : number * input[k] + where;
+      int64_t index = 0;
+      for (size_t k = 0; k < rank && index >= 0; k++) {
+        const int64_t tap = is_convolution ? window[k] - 1 - tap_position[k] : tap_position[k];
+        const int64_t coordinate = output_position[k] * strides[k] - pads[k] + tap * dilations[k];
+        index = coordinate < 0 || coordinate >= input[k] ? -1 : index * input[k] + coordinate;
       }
-      inputs_.push_back(number);
-    } while (step_on(at, output));
-  } while (step_on(place, window));
+      inputs_.push_back(index);
+    } while (advance(output_position, output));
+  } while (advance(tap_position, window));
 }
 
 }  // namespace vgpu

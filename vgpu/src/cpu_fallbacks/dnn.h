@@ -1,20 +1,27 @@
-// What the CPU fallbacks of cuDNN share: descriptors, and tensors with any strides, which are packed before computing.
+// Descriptors and tensors, as the CPU fallbacks of cuDNN use them. Tensors with any strides are packed before computing.
 #pragma once
 #include <vector>
 
 #include "data_types.h"
+#include "library_handles.h"
 
 namespace vgpu {
 
 using Dims = std::vector<int64_t>;
 
-inline int64_t element_count(const Dims& dims, size_t from = 0) {
-  int64_t all = 1;
-  for (size_t k = from; k < dims.size(); k++) all *= dims[k];
-  return all;
+// The descriptor behind a pointer of the program. InvalidValue if there is none.
+template <class D> const D& required(const D* descriptor) {
+  if (!descriptor) throw InvalidValue();
+  return *descriptor;
 }
 
-// cudnnTensorDescriptor_t: dimensions are batch, channels, then spatial ones, whatever their order in memory.
+inline int64_t element_count(const Dims& dims, size_t first = 0) {
+  int64_t product = 1;
+  for (size_t k = first; k < dims.size(); k++) product *= dims[k];
+  return product;
+}
+
+// cudnnTensorDescriptor_t. Dimensions are batch, channels and then the spatial ones, independent of the order in memory.
 struct TensorDescriptor {
   int kind = 0;  // cudnnDataType_t
   Dims dims, strides;
@@ -26,18 +33,18 @@ struct TensorDescriptor {
   int64_t spatial_size() const { return element_count(dims, 2); }
   void set_packed_strides(bool channels_last);
   void check() const;
-  void check_read(const void* at) const;
-  void check_write(void* at) const;
-  uint64_t bytes() const;  // from its first element to behind its last
+  void check_read(const void* data) const;
+  void check_write(void* data) const;
+  uint64_t bytes() const;  // from the start of the first element to the end of the last one
 };
 
-// cudnnFilterDescriptor_t: channels out and in, and then space.
+// cudnnFilterDescriptor_t. Dimensions are output channels, input channels and then the spatial ones.
 struct Filter { TensorDescriptor tensor; };
 
 // cudnnConvolutionDescriptor_t
 struct Convolution {
   Dims pads, strides, dilations;
-  bool is_convolution = false;  // a convolution, not a cross-correlation
+  bool is_convolution = false;  // otherwise a cross-correlation
   int groups = 1, math = 0;
 };
 
@@ -54,67 +61,91 @@ struct Activation {
   bool propagates_nan = false;
   double coefficient = 0;
 
-  double of(double x) const;
+  double value(double x) const;
   double derivative(double x, double y) const;
 };
 
-// f(number, offset) for each element, in the order of their numbers.
-template <class F> void each_element(const TensorDescriptor& tensor, F f) {
+// Calls f(index, offset) for each element in row-major order; offset: in elements, by the strides.
+template <class F> void for_each_element(const TensorDescriptor& tensor, F f) {
   const size_t rank = tensor.dims.size();
-  Dims at(rank, 0);
+  Dims position(rank, 0);
   int64_t offset = 0;
-  for (int64_t number = 0, count = tensor.count(); number < count; number++) {
-    f(number, offset);
+  for (int64_t index = 0, count = tensor.count(); index < count; index++) {
+    f(index, offset);
     for (size_t k = rank; k-- > 0;) {
       offset += tensor.strides[k];
-      if (++at[k] < tensor.dims[k]) break;
-      offset -= at[k] * tensor.strides[k], at[k] = 0;
+      if (++position[k] < tensor.dims[k]) break;
+      offset -= position[k] * tensor.strides[k], position[k] = 0;
     }
   }
 }
 
-template <class T> std::vector<T> load_tensor(const TensorDescriptor& tensor, const void* at) {
+template <class T> std::vector<T> load_tensor(const TensorDescriptor& tensor, const void* data) {
   tensor.check();
-  tensor.check_read(at);
+  tensor.check_read(data);
   std::vector<T> values(static_cast<size_t>(tensor.count()));
   const DataType type = tensor.type();
-  each_element(tensor, [&](int64_t k, int64_t offset) { values[k] = load_element<T>(at, type, offset); });
+  for_each_element(tensor, [&](int64_t k, int64_t offset) { values[k] = load_element<T>(data, type, offset); });
   return values;
 }
 
-// alpha and beta: how what was made goes to what lies there; of the type in which sums are made.
-template <class T> struct AlphaBeta {
-  T alpha, beta;
-  AlphaBeta(const void* a, const void* b) : alpha(*static_cast<const T*>(a)), beta(*static_cast<const T*>(b)) {}
+// A tensor in device memory. Its descriptor is a copy: a program may change or destroy its own once the call has returned.
+struct Tensor {
+  TensorDescriptor descriptor;
+  void* data;
 
-  void put(const TensorDescriptor& tensor, void* at, const std::vector<T>& made) const {
-    tensor.check();
-    if (static_cast<int64_t>(made.size()) != tensor.count()) throw InvalidValue();
-    if (beta != T(0)) tensor.check_read(at);
-    tensor.check_write(at);
-    const DataType type = tensor.type();
-    each_element(tensor, [&](int64_t k, int64_t offset) {
-      T value = alpha * made[k];
-      if (beta != T(0)) value += beta * load_element<T>(at, type, offset);
-      store_element(at, type, offset, value);
-    });
+  Tensor(const TensorDescriptor& d, void* at) : descriptor(d), data(at) {}
+  Tensor(const TensorDescriptor* d, void* at) : Tensor(required(d), at) {}
+};
+
+template <class T> std::vector<T> load_tensor(const Tensor& tensor) { return load_tensor<T>(tensor.descriptor, tensor.data); }
+
+// output = alpha * result + beta * output. Floats are kept as doubles, which hold them exactly.
+struct Scales {
+  double alpha = 1, beta = 0;
+
+  Scales() = default;
+  Scales(double a, double b) : alpha(a), beta(b) {}
+  // What a call points to: doubles if the tensor is of doubles, else floats.
+  Scales(const TensorDescriptor& tensor, const void* a, const void* b)
+      : alpha(load_element<double>(a, scale_type(tensor), 0)), beta(load_element<double>(b, scale_type(tensor), 0)) {}
+
+ private:
+  static DataType scale_type(const TensorDescriptor& tensor) {
+    return tensor.type() == DataType::Double ? DataType::Double : DataType::Float;
   }
 };
 
-// f(Tag<T>()) with the T in which it is computed.
-template <class F> void with_compute_type(const TensorDescriptor& tensor, F f) {
-  if (tensor.type() == DataType::Double) f(Tag<double>());
-  else f(Tag<float>());
+template <class T>
+void store_tensor(const Tensor& tensor, const std::vector<T>& results, const Scales& scales = Scales()) {
+  const TensorDescriptor& descriptor = tensor.descriptor;
+  const T alpha = T(scales.alpha), beta = T(scales.beta);
+  descriptor.check();
+  if (static_cast<int64_t>(results.size()) != descriptor.count()) throw InvalidValue();
+  if (beta != T(0)) descriptor.check_read(tensor.data);
+  descriptor.check_write(tensor.data);
+  const DataType type = descriptor.type();
+  for_each_element(descriptor, [&](int64_t k, int64_t offset) {
+    T value = alpha * results[k];
+    if (beta != T(0)) value += beta * load_element<T>(tensor.data, type, offset);
+    store_element(tensor.data, type, offset, value);
+  });
 }
 
-// Which element of the input each place of a window meets at each place of the output.
+// The operation that calls f(Tag<T>()), where T is the type in which calls on this tensor compute.
+template <class F> Operation in_compute_type(const TensorDescriptor& tensor, F f) {
+  if (tensor.type() == DataType::Double) return [=] { f(Tag<double>()); };
+  return [=] { f(Tag<float>()); };
+}
+
+// The input element that each tap (element of the window) reads for each output element.
 class WindowIndices {
  public:
   WindowIndices(const Dims& input, const Dims& output, const Dims& window, const Dims& pads, const Dims& strides,
                 const Dims& dilations, bool is_convolution);
   int64_t taps() const { return taps_; }
   int64_t outputs() const { return outputs_; }
-  int64_t input(int64_t place, int64_t output) const { return inputs_[place * outputs_ + output]; }  // -1: padding
+  int64_t input(int64_t tap, int64_t output) const { return inputs_[tap * outputs_ + output]; }  // -1: padding
 
  private:
   int64_t taps_, outputs_;

@@ -1,33 +1,34 @@
-// cuDNN's descriptors: what they were told is kept, whether or not anything is computed by it.
+// cuDNN's descriptors. They store their attributes even when the fallbacks are off.
 #include "dnn.h"
+#include "vendor_stubs/library_status.h"
 
 using namespace vgpu;
 
 namespace {
 
-constexpr int kBadParameter = 3;  // cudnn.h: CUDNN_STATUS_BAD_PARAM
+int bad_parameter() { return library_status("cudnn")->invalid_value; }
 
-template <class D, class F> int set(D* descriptor, F f) { return descriptor ? (f(*descriptor), kSuccess) : kBadParameter; }
+template <class D, class F> int set(D* descriptor, F f) { return descriptor ? (f(*descriptor), kSuccess) : bad_parameter(); }
 
-Dims listed(int count, const int* values) { return Dims(values, values + count); }
-int shape(TensorDescriptor* to, int kind, Dims dims, bool channels_last) {
-  return set(to, [&](TensorDescriptor& t) {
+Dims to_dims(int count, const int* values) { return Dims(values, values + count); }
+int set_packed(TensorDescriptor* descriptor, int kind, Dims dims, bool channels_last) {
+  return set(descriptor, [&](TensorDescriptor& t) {
     t.kind = kind, t.dims = std::move(dims);
     if (t.dims.size() >= 2) t.set_packed_strides(channels_last);
   });
 }
-int strided(TensorDescriptor* to, int kind, Dims dims, Dims strides) {
-  return set(to, [&](TensorDescriptor& t) { t.kind = kind, t.dims = std::move(dims), t.strides = std::move(strides); });
+int set_strided(TensorDescriptor* descriptor, int kind, Dims dims, Dims strides) {
+  return set(descriptor, [&](TensorDescriptor& t) { t.kind = kind, t.dims = std::move(dims), t.strides = std::move(strides); });
 }
-bool channels_last(int format) { return format == 1; }  // cudnn.h: CUDNN_TENSOR_NHWC
-// No CPU fallback reads the vectorized layouts (CUDNN_TENSOR_NCHW_VECT_C).
-int readable(int kind, int format) { return format > 1 ? -1 : kind; }
+bool is_channels_last(int format) { return format == 1; }  // cudnn.h: CUDNN_TENSOR_NHWC
+// Returns the kind, or an invalid one for the vectorized layout (CUDNN_TENSOR_NCHW_VECT_C), which no CPU fallback supports.
+int supported_kind(int kind, int format) { return format > 1 ? -1 : kind; }
 
 }  // namespace
 
-#define DESCRIPTOR(name, type)                                                          \
-  API int cudnnCreate##name##Descriptor(type** to) { return *to = new type, kSuccess; } \
-  API int cudnnDestroy##name##Descriptor(type* of) { return delete of, kSuccess; }
+#define DESCRIPTOR(name, type)                                                                          \
+  API int cudnnCreate##name##Descriptor(type** descriptor) { return *descriptor = new type, kSuccess; } \
+  API int cudnnDestroy##name##Descriptor(type* descriptor) { return delete descriptor, kSuccess; }
 
 DESCRIPTOR(Tensor, TensorDescriptor)
 DESCRIPTOR(Filter, Filter)
@@ -35,65 +36,77 @@ DESCRIPTOR(Convolution, Convolution)
 DESCRIPTOR(Pooling, Pooling)
 DESCRIPTOR(Activation, Activation)
 
-API int cudnnSetTensor4dDescriptor(TensorDescriptor* to, int format, int kind, int n, int c, int h, int w) {
-  return shape(to, readable(kind, format), {n, c, h, w}, channels_last(format));
+API int cudnnSetTensor4dDescriptor(TensorDescriptor* descriptor, int format, int kind, int n, int c, int h, int w) {
+  return set_packed(descriptor, supported_kind(kind, format), {n, c, h, w}, is_channels_last(format));
 }
-API int cudnnSetTensor4dDescriptorEx(TensorDescriptor* to, int kind, int n, int c, int h, int w, int by_n, int by_c, int by_h,
-                                     int by_w) {
-  return strided(to, kind, {n, c, h, w}, {by_n, by_c, by_h, by_w});
+API int cudnnSetTensor4dDescriptorEx(TensorDescriptor* descriptor, int kind, int n, int c, int h, int w, int stride_n,
+                                     int stride_c, int stride_h, int stride_w) {
+  return set_strided(descriptor, kind, {n, c, h, w}, {stride_n, stride_c, stride_h, stride_w});
 }
-API int cudnnSetTensorNdDescriptor(TensorDescriptor* to, int kind, int rank, const int* dims, const int* strides) {
-  return to ? strided(to, kind, listed(rank, dims), listed(rank, strides)) : kBadParameter;
+API int cudnnSetTensorNdDescriptor(TensorDescriptor* descriptor, int kind, int rank, const int* dims, const int* strides) {
+  return descriptor ? set_strided(descriptor, kind, to_dims(rank, dims), to_dims(rank, strides)) : bad_parameter();
 }
-API int cudnnSetTensorNdDescriptorEx(TensorDescriptor* to, int format, int kind, int rank, const int* dims) {
-  return to ? shape(to, readable(kind, format), listed(rank, dims), channels_last(format)) : kBadParameter;
+API int cudnnSetTensorNdDescriptorEx(TensorDescriptor* descriptor, int format, int kind, int rank, const int* dims) {
+  return descriptor ? set_packed(descriptor, supported_kind(kind, format), to_dims(rank, dims), is_channels_last(format))
+                    : bad_parameter();
 }
-API int cudnnDeriveBNTensorDescriptor(TensorDescriptor* to, const TensorDescriptor* from, int mode) {
-  if (!to || !from) return kBadParameter;
+API int cudnnDeriveBNTensorDescriptor(TensorDescriptor* descriptor, const TensorDescriptor* from, int mode) {
+  if (!descriptor || !from) return bad_parameter();
   Dims dims = from->dims;
   for (size_t k = 0; k < dims.size(); k++)
     if (k == 0 || (k > 1 && mode != 0)) dims[k] = 1;
-  return shape(to, from->kind == 1 ? 1 : 0, dims, false);
+  return set_packed(descriptor, from->kind == 1 ? 1 : 0, dims, false);
 }
 
-API int cudnnSetFilter4dDescriptor(Filter* to, int kind, int format, int k, int c, int h, int w) {
-  return to ? shape(&to->tensor, readable(kind, format), {k, c, h, w}, channels_last(format)) : kBadParameter;
+API int cudnnSetFilter4dDescriptor(Filter* descriptor, int kind, int format, int k, int c, int h, int w) {
+  return descriptor ? set_packed(&descriptor->tensor, supported_kind(kind, format), {k, c, h, w}, is_channels_last(format))
+                    : bad_parameter();
 }
-API int cudnnSetFilterNdDescriptor(Filter* to, int kind, int format, int rank, const int* dims) {
-  return to ? shape(&to->tensor, readable(kind, format), listed(rank, dims), channels_last(format)) : kBadParameter;
+API int cudnnSetFilterNdDescriptor(Filter* descriptor, int kind, int format, int rank, const int* dims) {
+  return descriptor
+             ? set_packed(&descriptor->tensor, supported_kind(kind, format), to_dims(rank, dims), is_channels_last(format))
+             : bad_parameter();
 }
 
-API int cudnnSetConvolution2dDescriptor(Convolution* to, int pad_h, int pad_w, int by_h, int by_w, int apart_h, int apart_w,
-                                        int mode, int /* sums */) {
-  return set(to, [&](Convolution& one) {
-    one.pads = {pad_h, pad_w}, one.strides = {by_h, by_w}, one.dilations = {apart_h, apart_w}, one.is_convolution = mode == 0;
+API int cudnnSetConvolution2dDescriptor(Convolution* descriptor, int pad_h, int pad_w, int stride_h, int stride_w,
+                                        int dilation_h, int dilation_w, int mode, int /* compute_type */) {
+  return set(descriptor, [&](Convolution& convolution) {
+    convolution.pads = {pad_h, pad_w}, convolution.strides = {stride_h, stride_w},
+    convolution.dilations = {dilation_h, dilation_w}, convolution.is_convolution = mode == 0;
   });
 }
-API int cudnnSetConvolutionNdDescriptor(Convolution* to, int rank, const int* pads, const int* strides, const int* dilations,
-                                        int mode, int /* sums */) {
-  return set(to, [&](Convolution& one) {
-    one.pads = listed(rank, pads), one.strides = listed(rank, strides), one.dilations = listed(rank, dilations);
-    one.is_convolution = mode == 0;
+API int cudnnSetConvolutionNdDescriptor(Convolution* descriptor, int rank, const int* pads, const int* strides,
+                                        const int* dilations, int mode, int /* compute_type */) {
+  return set(descriptor, [&](Convolution& convolution) {
+    convolution.pads = to_dims(rank, pads), convolution.strides = to_dims(rank, strides),
+    convolution.dilations = to_dims(rank, dilations);
+    convolution.is_convolution = mode == 0;
   });
 }
-API int cudnnSetConvolutionGroupCount(Convolution* to, int groups) {
-  return set(to, [&](Convolution& one) { one.groups = groups; });
+API int cudnnSetConvolutionGroupCount(Convolution* descriptor, int groups) {
+  return set(descriptor, [&](Convolution& convolution) { convolution.groups = groups; });
 }
-API int cudnnSetConvolutionMathType(Convolution* to, int type) {
-  return set(to, [&](Convolution& one) { one.math = type; });
+API int cudnnSetConvolutionMathType(Convolution* descriptor, int type) {
+  return set(descriptor, [&](Convolution& convolution) { convolution.math = type; });
 }
-API int cudnnGetConvolutionGroupCount(const Convolution* of, int* groups) { return *groups = of ? of->groups : 1, kSuccess; }
-API int cudnnGetConvolutionMathType(const Convolution* of, int* type) { return *type = of ? of->math : 0, kSuccess; }
+API int cudnnGetConvolutionGroupCount(const Convolution* descriptor, int* groups) {
+  return *groups = descriptor ? descriptor->groups : 1, kSuccess;
+}
+API int cudnnGetConvolutionMathType(const Convolution* descriptor, int* type) {
+  return *type = descriptor ? descriptor->math : 0, kSuccess;
+}
 
-API int cudnnSetPooling2dDescriptor(Pooling* to, int mode, int nan, int h, int w, int pad_h, int pad_w, int by_h, int by_w) {
-  return set(to, [&](Pooling& one) { one = {mode, nan == 1, {h, w}, {pad_h, pad_w}, {by_h, by_w}}; });
+API int cudnnSetPooling2dDescriptor(Pooling* descriptor, int mode, int nan, int h, int w, int pad_h, int pad_w, int stride_h,
+                                    int stride_w) {
+  return set(descriptor, [&](Pooling& pooling) { pooling = {mode, nan == 1, {h, w}, {pad_h, pad_w}, {stride_h, stride_w}}; });
 }
-API int cudnnSetPoolingNdDescriptor(Pooling* to, int mode, int nan, int rank, const int* window, const int* pads,
+API int cudnnSetPoolingNdDescriptor(Pooling* descriptor, int mode, int nan, int rank, const int* window, const int* pads,
                                     const int* strides) {
-  return set(to,
-             [&](Pooling& one) { one = {mode, nan == 1, listed(rank, window), listed(rank, pads), listed(rank, strides)}; });
+  return set(descriptor, [&](Pooling& pooling) {
+    pooling = {mode, nan == 1, to_dims(rank, window), to_dims(rank, pads), to_dims(rank, strides)};
+  });
 }
 
-API int cudnnSetActivationDescriptor(Activation* to, int mode, int nan, double coefficient) {
-  return set(to, [&](Activation& one) { one = {mode, nan == 1, coefficient}; });
+API int cudnnSetActivationDescriptor(Activation* descriptor, int mode, int nan, double coefficient) {
+  return set(descriptor, [&](Activation& activation) { activation = {mode, nan == 1, coefficient}; });
 }

@@ -1,4 +1,4 @@
-// cuDNN's batch normalization: over batch and space for each channel (spatial), or over the batch for each element.
+// CPU fallbacks of cuDNN's batch normalization: over batch and space for each channel (spatial), or over the batch for each element.
 #include <cmath>
 
 #include "dnn.h"
@@ -9,9 +9,10 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-// Of each set that is normalised together: how many values, and what is counted over them.
+// The sets of elements that are normalized together, each with a mean and a variance of its own.
 struct NormalizationGroups {
-  int64_t count, size, sample, space;
+  int64_t count, size;  // number of groups, elements of each
+  int64_t sample, space;  // elements of one sample, of one channel of it
   bool spatial;
 
   NormalizationGroups(const TensorDescriptor& x, int mode)  // cudnn.h: cudnnBatchNormMode_t
@@ -19,171 +20,212 @@ struct NormalizationGroups {
     count = spatial ? x.channels() : sample;
     size = x.count() / count;
   }
-  size_t of(size_t k) const { return static_cast<size_t>(spatial ? int64_t(k) / space % count : int64_t(k) % sample); }
+  size_t group_of(size_t element) const {
+    return static_cast<size_t>(spatial ? int64_t(element) / space % count : int64_t(element) % sample);
+  }
   Doubles zeros() const { return Doubles(static_cast<size_t>(count)); }
   Doubles means(const Doubles& x) const {
     Doubles sums = zeros();
-    for (size_t k = 0; k < x.size(); k++) sums[of(k)] += x[k];
-    for (double& one : sums) one /= double(size);
+    for (size_t k = 0; k < x.size(); k++) sums[group_of(k)] += x[k];
+    for (double& sum : sums) sum /= double(size);
     return sums;
   }
   Doubles variances(const Doubles& x, const Doubles& mean) const {
     Doubles sums = zeros();
-    for (size_t k = 0; k < x.size(); k++) sums[of(k)] += (x[k] - mean[of(k)]) * (x[k] - mean[of(k)]);
-    for (double& one : sums) one /= double(size);
+    for (size_t k = 0; k < x.size(); k++) sums[group_of(k)] += (x[k] - mean[group_of(k)]) * (x[k] - mean[group_of(k)]);
+    for (double& sum : sums) sum /= double(size);
     return sums;
   }
 };
 
-Doubles inverse(Doubles variance, double epsilon) {
-  for (double& one : variance) one = 1 / std::sqrt(one + epsilon);
+Doubles inverse_deviation(Doubles variance, double epsilon) {
+  for (double& value : variance) value = 1 / std::sqrt(value + epsilon);
   return variance;
 }
 
-Doubles parameters(const NormalizationGroups& groups, const TensorDescriptor& of, const void* at) {
-  Doubles found = load_tensor<double>(of, at);
-  if (int64_t(found.size()) != groups.count) throw InvalidValue();
-  return found;
+Doubles load_parameters(const NormalizationGroups& groups, const Tensor& tensor) {
+  Doubles values = load_tensor<double>(tensor);
+  if (int64_t(values.size()) != groups.count) throw InvalidValue();
+  return values;
 }
 
-// alpha and beta are of the type of x's sums, and all is counted in doubles.
-void put(const TensorDescriptor& of_x, const void* alpha, const void* beta, const TensorDescriptor& to, void* at,
-         const Doubles& made) {
-  double a = 0, b = 0;
-  with_compute_type(of_x, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    a = *static_cast<const T*>(alpha), b = *static_cast<const T*>(beta);
-  });
-  AlphaBeta<double>(&a, &b).put(to, at, made);
+// Stores average = factor * batch_value + (1 - factor) * average, if there is an average.
+void update_running_average(const Tensor& average, double factor, const Doubles& batch_value) {
+  if (average.data) store_tensor(average, batch_value, Scales(factor, 1 - factor));
 }
-void put(const TensorDescriptor& to, void* at, const Doubles& made) {
-  const double one = 1, none = 0;
-  if (at) AlphaBeta<double>(&one, &none).put(to, at, made);
-}
-// A running value goes the way of `factor` towards the new one.
-void follow(const TensorDescriptor& to, void* at, double factor, const Doubles& made) {
-  const double rest = 1 - factor;
-  if (at) AlphaBeta<double>(&factor, &rest).put(to, at, made);
-}
-
-struct BatchNormArguments {  // what the calls have in common
-  int mode;
-  const void *alpha, *beta;
-  TensorDescriptor* of_x;
-  const void* x;
-  TensorDescriptor* of_parameters;
-};
 
 // cudnn.h: cudnnBatchNormOps_t
-enum Ops : int { kAlone = 0, kActivated = 1, kAddedAndActivated = 2 };
+enum Ops : int { kBatchNormOnly = 0, kWithActivation = 1, kWithAddAndActivation = 2 };
 
-Doubles scaled(const NormalizationGroups& groups, Doubles x, const Doubles& mean, const Doubles& inverse, const Doubles& scale,
-               const Doubles& bias) {
+// The activation of a call that has one, and the tensor that is added before it.
+struct Epilogue {
+  Ops ops = kBatchNormOnly;
+  Activation activation;
+  std::vector<Tensor> z;  // one, or none
+
+  Epilogue() = default;
+  Epilogue(int mode, const Activation* activation_desc, const TensorDescriptor* z_desc, void* z_data) : ops(Ops(mode)) {
+    if (ops != kBatchNormOnly) activation = required(activation_desc);
+    if (ops == kWithAddAndActivation) z.emplace_back(z_desc, z_data);
+  }
+};
+
+Doubles normalize(const NormalizationGroups& groups, Doubles x, const Doubles& mean, const Doubles& inverse_deviations,
+                  const Doubles& scale, const Doubles& bias) {
   for (size_t k = 0; k < x.size(); k++) {
-    const size_t s = groups.of(k);
-    x[k] = (x[k] - mean[s]) * inverse[s] * scale[s] + bias[s];
+    const size_t group = groups.group_of(k);
+    x[k] = (x[k] - mean[group]) * inverse_deviations[group] * scale[group] + bias[group];
   }
   return x;
 }
 
-void train(const BatchNormArguments& g, int ops, TensorDescriptor* of_z, void* z, TensorDescriptor* of_y, void* y, void* scale,
-           void* bias, double factor, void* running_mean, void* running_variance, double epsilon, void* saved_mean,
-           void* saved_inverse, const Activation* activation) {
-  const NormalizationGroups groups(*g.of_x, g.mode);
-  const TensorDescriptor& p = *g.of_parameters;
-  const Doubles x = load_tensor<double>(*g.of_x, g.x), mean = groups.means(x);
-  Doubles variance = groups.variances(x, mean);
-  const Doubles by = inverse(variance, epsilon);
-  Doubles made = scaled(groups, x, mean, by, parameters(groups, p, scale), parameters(groups, p, bias));
-  if (ops == kAddedAndActivated) {
-    const Doubles other = load_tensor<double>(*of_z, z);
-    for (size_t k = 0; k < made.size(); k++) made[k] += other.at(k);
+// The parameters of a layer, of which all have one shape. A pointer that is null is not used.
+struct Parameters {
+  TensorDescriptor descriptor;
+  void *scale, *bias, *mean, *variance, *saved_mean, *saved_inverse;
+
+  Tensor tensor(void* data) const { return {descriptor, data}; }
+};
+
+// y = scales.alpha * (normalized x) + scales.beta * y; updates the running averages.
+void train(const Tensor& x, const Tensor& y, int mode, const Scales& scales, const Parameters& parameters, double factor,
+           double epsilon, const Epilogue& epilogue) {
+  const NormalizationGroups groups(x.descriptor, mode);
+  const Doubles inputs = load_tensor<double>(x), mean = groups.means(inputs);
+  Doubles variance = groups.variances(inputs, mean);
+  const Doubles inverse_deviations = inverse_deviation(variance, epsilon);
+  Doubles results =
+      normalize(groups, inputs, mean, inverse_deviations, load_parameters(groups, parameters.tensor(parameters.scale)),
+                load_parameters(groups, parameters.tensor(parameters.bias)));
+  if (epilogue.ops == kWithAddAndActivation) {
+    const Doubles addends = load_tensor<double>(epilogue.z[0]);
+    if (addends.size() != results.size()) throw InvalidValue();
+    for (size_t k = 0; k < results.size(); k++) results[k] += addends[k];
   }
-  if (ops != kAlone)
-    for (double& one : made) one = activation->of(one);
-  put(*g.of_x, g.alpha, g.beta, *of_y, y, made);
-  put(p, saved_mean, mean), put(p, saved_inverse, by);
-  follow(p, running_mean, factor, mean);
-  for (double& one : variance) one *= double(groups.size) / double(groups.size > 1 ? groups.size - 1 : 1);
-  follow(p, running_variance, factor, variance);
+  if (epilogue.ops != kBatchNormOnly)
+    for (double& value : results) value = epilogue.activation.value(value);
+  store_tensor(y, results, scales);
+  if (parameters.saved_mean) store_tensor(parameters.tensor(parameters.saved_mean), mean);
+  if (parameters.saved_inverse) store_tensor(parameters.tensor(parameters.saved_inverse), inverse_deviations);
+  update_running_average(parameters.tensor(parameters.mean), factor, mean);
+  for (double& value : variance) value *= double(groups.size) / double(groups.size > 1 ? groups.size - 1 : 1);
+  update_running_average(parameters.tensor(parameters.variance), factor, variance);
 }
 
-void backward(const BatchNormArguments& g, const void* alpha_parameters, const void* beta_parameters, Doubles dy,
-              TensorDescriptor* of_dx, void* dx, void* scale, void* dscale, void* dbias, double epsilon, void* saved_mean,
-              void* saved_inverse) {
-  const NormalizationGroups groups(*g.of_x, g.mode);
-  const TensorDescriptor& p = *g.of_parameters;
-  const Doubles x = load_tensor<double>(*g.of_x, g.x), by = parameters(groups, p, scale);
+// The gradients of x, and of the scale and the bias. dy: the gradient of what was normalized.
+struct Gradients { Doubles x, scale, bias; };
+Gradients backward(const NormalizationGroups& groups, const Doubles& x, const Doubles& dy, const Parameters& parameters,
+                   double epsilon) {
   if (dy.size() != x.size()) throw InvalidValue();
-  const Doubles mean = saved_mean ? parameters(groups, p, saved_mean) : groups.means(x);
-  const Doubles inverses = saved_inverse ? parameters(groups, p, saved_inverse) : inverse(groups.variances(x, mean), epsilon);
-  Doubles sums = groups.zeros(), products = groups.zeros();
-  auto normal = [&](size_t k) { return (x[k] - mean[groups.of(k)]) * inverses[groups.of(k)]; };
-  for (size_t k = 0; k < x.size(); k++) sums[groups.of(k)] += dy[k], products[groups.of(k)] += dy[k] * normal(k);
+  const Doubles scales = load_parameters(groups, parameters.tensor(parameters.scale));
+  const Doubles mean =
+      parameters.saved_mean ? load_parameters(groups, parameters.tensor(parameters.saved_mean)) : groups.means(x);
+  const Doubles inverse_deviations = parameters.saved_inverse
+                                         ? load_parameters(groups, parameters.tensor(parameters.saved_inverse))
+                                         : inverse_deviation(groups.variances(x, mean), epsilon);
+  Doubles sums = groups.zeros(), products = groups.zeros(), dx(x.size());
+  auto normalized = [&](size_t k) { return (x[k] - mean[groups.group_of(k)]) * inverse_deviations[groups.group_of(k)]; };
+  for (size_t k = 0; k < x.size(); k++)
+    sums[groups.group_of(k)] += dy[k], products[groups.group_of(k)] += dy[k] * normalized(k);
   for (size_t k = 0; k < x.size(); k++) {
-    const size_t s = groups.of(k);
-    dy[k] = by[s] * inverses[s] * (dy[k] - (sums[s] + normal(k) * products[s]) / double(groups.size));
+    const size_t group = groups.group_of(k);
+    dx[k] = scales[group] * inverse_deviations[group] *
+            (dy[k] - (sums[group] + normalized(k) * products[group]) / double(groups.size));
   }
-  put(*g.of_x, g.alpha, g.beta, *of_dx, dx, dy);
-  put(*g.of_x, alpha_parameters, beta_parameters, p, dscale, products);
-  put(*g.of_x, alpha_parameters, beta_parameters, p, dbias, sums);
+  return {dx, products, sums};
+}
+
+// The forward calls in training, of which the Ex form has an epilogue.
+Operation prepare_training(const Tensor& x, const Tensor& y, int mode, const void* alpha, const void* beta,
+                           const Parameters& parameters, double factor, double epsilon, const Epilogue& epilogue) {
+  const Scales scales(x.descriptor, alpha, beta);
+  return [=] { train(x, y, mode, scales, parameters, factor, epsilon, epilogue); };
+}
+
+// The gradient calls: of data and of parameters, each with its scales. y is read if the epilogue has an activation, and the
+// epilogue's z is the gradient of what was added.
+Operation prepare_gradients(const Tensor& x, const std::vector<Tensor>& y, const Tensor& dy, const Tensor& dx, int mode,
+                            const Scales& data_scales, const Scales& parameter_scales, const Parameters& parameters,
+                            const Tensor& dscale, const Tensor& dbias, double epsilon, const Epilogue& epilogue) {
+  return [=] {
+    const NormalizationGroups groups(x.descriptor, mode);
+    Doubles gradients = load_tensor<double>(dy);
+    if (!y.empty()) {  // cuDNN accepts here only activations with y > 0 exactly if x > 0
+      const Doubles outputs = load_tensor<double>(y[0]);
+      if (outputs.size() != gradients.size()) throw InvalidValue();
+      for (size_t k = 0; k < gradients.size(); k++) gradients[k] *= epilogue.activation.derivative(outputs[k], outputs[k]);
+    }
+    for (const Tensor& dz : epilogue.z) store_tensor(dz, gradients);
+    const Gradients of = backward(groups, load_tensor<double>(x), gradients, parameters, epsilon);
+    store_tensor(dx, of.x, data_scales);
+    store_tensor(dscale, of.scale, parameter_scales), store_tensor(dbias, of.bias, parameter_scales);
+  };
 }
 
 }  // namespace
 
-API int cudnnBatchNormalizationForwardTraining(void*, int mode, void* alpha, void* beta, TensorDescriptor* of_x, void* x,
-                                               TensorDescriptor* of_y, void* y, TensorDescriptor* of_p, void* scale, void* bias,
-                                               double factor, void* mean, void* variance, double epsilon, void* saved_mean,
-                                               void* saved_inverse) {
-  return run_fallback("cudnnBatchNormalizationForwardTraining", [&] {
-    train({mode, alpha, beta, of_x, x, of_p}, kAlone, nullptr, nullptr, of_y, y, scale, bias, factor, mean, variance, epsilon,
-          saved_mean, saved_inverse, nullptr);
+API int cudnnBatchNormalizationForwardTraining(void* handle, int mode, void* alpha, void* beta, TensorDescriptor* x_desc,
+                                               void* x, TensorDescriptor* y_desc, void* y, TensorDescriptor* parameters_desc,
+                                               void* scale, void* bias, double factor, void* mean, void* variance,
+                                               double epsilon, void* saved_mean, void* saved_inverse) {
+  return run_fallback_on("cudnnBatchNormalizationForwardTraining", stream_of_handle(handle), [&] {
+    const Parameters parameters{required(parameters_desc), scale, bias, mean, variance, saved_mean, saved_inverse};
+    return prepare_training({x_desc, x}, {y_desc, y}, mode, alpha, beta, parameters, factor, epsilon, Epilogue());
   });
 }
-API int cudnnBatchNormalizationForwardTrainingEx(void*, int mode, int ops, void* alpha, void* beta, TensorDescriptor* of_x,
-                                                 void* x, TensorDescriptor* of_z, void* z, TensorDescriptor* of_y, void* y,
-                                                 TensorDescriptor* of_p, void* scale, void* bias, double factor, void* mean,
-                                                 void* variance, double epsilon, void* saved_mean, void* saved_inverse,
-                                                 Activation* activation, void*, size_t, void*, size_t) {
-  return run_fallback("cudnnBatchNormalizationForwardTrainingEx", [&] {
-    train({mode, alpha, beta, of_x, x, of_p}, ops, of_z, z, of_y, y, scale, bias, factor, mean, variance, epsilon, saved_mean,
-          saved_inverse, activation);
+API int cudnnBatchNormalizationForwardTrainingEx(void* handle, int mode, int ops, void* alpha, void* beta,
+                                                 TensorDescriptor* x_desc, void* x, TensorDescriptor* z_desc, void* z,
+                                                 TensorDescriptor* y_desc, void* y, TensorDescriptor* parameters_desc,
+                                                 void* scale, void* bias, double factor, void* mean, void* variance,
+                                                 double epsilon, void* saved_mean, void* saved_inverse, Activation* activation,
+                                                 void*, size_t, void*, size_t) {
+  return run_fallback_on("cudnnBatchNormalizationForwardTrainingEx", stream_of_handle(handle), [&] {
+    const Parameters parameters{required(parameters_desc), scale, bias, mean, variance, saved_mean, saved_inverse};
+    return prepare_training({x_desc, x}, {y_desc, y}, mode, alpha, beta, parameters, factor, epsilon,
+                            Epilogue(ops, activation, z_desc, z));
   });
 }
-API int cudnnBatchNormalizationForwardInference(void*, int mode, void* alpha, void* beta, TensorDescriptor* of_x, void* x,
-                                                TensorDescriptor* of_y, void* y, TensorDescriptor* of_p, void* scale,
-                                                void* bias, void* mean, void* variance, double epsilon) {
-  return run_fallback("cudnnBatchNormalizationForwardInference", [&] {
-    const NormalizationGroups groups(*of_x, mode);
-    auto given = [&](void* at) { return parameters(groups, *of_p, at); };
-    put(*of_x, alpha, beta, *of_y, y,
-        scaled(groups, load_tensor<double>(*of_x, x), given(mean), inverse(given(variance), epsilon), given(scale),
-               given(bias)));
+API int cudnnBatchNormalizationForwardInference(void* handle, int mode, void* alpha, void* beta, TensorDescriptor* x_desc,
+                                                void* x_data, TensorDescriptor* y_desc, void* y_data,
+                                                TensorDescriptor* parameters_desc, void* scale, void* bias, void* mean,
+                                                void* variance, double epsilon) {
+  return run_fallback_on("cudnnBatchNormalizationForwardInference", stream_of_handle(handle), [&]() -> Operation {
+    const Tensor x(x_desc, x_data), y(y_desc, y_data);
+    const Scales scales(x.descriptor, alpha, beta);
+    return [=, descriptor = required(parameters_desc)] {
+      const NormalizationGroups groups(x.descriptor, mode);
+      auto load = [&](void* data) { return load_parameters(groups, {descriptor, data}); };
+      const Doubles inverse_deviations = inverse_deviation(load(variance), epsilon);
+      store_tensor(y, normalize(groups, load_tensor<double>(x), load(mean), inverse_deviations, load(scale), load(bias)),
+                   scales);
+    };
   });
 }
-API int cudnnBatchNormalizationBackward(void*, int mode, void* alpha, void* beta, void* alpha_p, void* beta_p,
-                                        TensorDescriptor* of_x, void* x, TensorDescriptor* of_dy, void* dy,
-                                        TensorDescriptor* of_dx, void* dx, TensorDescriptor* of_p, void* scale, void* dscale,
-                                        void* dbias, double epsilon, void* saved_mean, void* saved_inverse) {
-  return run_fallback("cudnnBatchNormalizationBackward", [&] {
-    backward({mode, alpha, beta, of_x, x, of_p}, alpha_p, beta_p, load_tensor<double>(*of_dy, dy), of_dx, dx, scale, dscale,
-             dbias, epsilon, saved_mean, saved_inverse);
+API int cudnnBatchNormalizationBackward(void* handle, int mode, void* alpha, void* beta, void* alpha_p, void* beta_p,
+                                        TensorDescriptor* x_desc, void* x_data, TensorDescriptor* dy_desc, void* dy,
+                                        TensorDescriptor* dx_desc, void* dx, TensorDescriptor* parameters_desc, void* scale,
+                                        void* dscale, void* dbias, double epsilon, void* saved_mean, void* saved_inverse) {
+  return run_fallback_on("cudnnBatchNormalizationBackward", stream_of_handle(handle), [&] {
+    const Tensor x(x_desc, x_data);
+    const Parameters parameters{required(parameters_desc), scale, nullptr, nullptr, nullptr, saved_mean, saved_inverse};
+    return prepare_gradients(x, {}, {dy_desc, dy}, {dx_desc, dx}, mode, Scales(x.descriptor, alpha, beta),
+                             Scales(x.descriptor, alpha_p, beta_p), parameters, parameters.tensor(dscale),
+                             parameters.tensor(dbias), epsilon, Epilogue());
   });
 }
-API int cudnnBatchNormalizationBackwardEx(void*, int mode, int ops, void* alpha, void* beta, void* alpha_p, void* beta_p,
-                                          TensorDescriptor* of_x, void* x, TensorDescriptor* of_y, void* y,
-                                          TensorDescriptor* of_dy, void* dy, TensorDescriptor* of_dz, void* dz,
-                                          TensorDescriptor* of_dx, void* dx, TensorDescriptor* of_p, void* scale, void*,
-                                          void* dscale, void* dbias, double epsilon, void* saved_mean, void* saved_inverse,
-                                          Activation* activation, void*, size_t, void*, size_t) {
-  return run_fallback("cudnnBatchNormalizationBackwardEx", [&] {
-    Doubles given = load_tensor<double>(*of_dy, dy);
-    if (ops != kAlone) {
-      const Doubles made = load_tensor<double>(*of_y, y);  // of what cuDNN takes here, y is above zero where its input is
-      for (size_t k = 0; k < given.size(); k++) given[k] *= activation->derivative(made.at(k), made.at(k));
-    }
-    if (ops == kAddedAndActivated) put(*of_dz, dz, given);
-    backward({mode, alpha, beta, of_x, x, of_p}, alpha_p, beta_p, given, of_dx, dx, scale, dscale, dbias, epsilon, saved_mean,
-             saved_inverse);
+API int cudnnBatchNormalizationBackwardEx(void* handle, int mode, int ops, void* alpha, void* beta, void* alpha_p, void* beta_p,
+                                          TensorDescriptor* x_desc, void* x_data, TensorDescriptor* y_desc, void* y,
+                                          TensorDescriptor* dy_desc, void* dy, TensorDescriptor* dz_desc, void* dz,
+                                          TensorDescriptor* dx_desc, void* dx, TensorDescriptor* parameters_desc, void* scale,
+                                          void*, void* dscale, void* dbias, double epsilon, void* saved_mean,
+                                          void* saved_inverse, Activation* activation, void*, size_t, void*, size_t) {
+  return run_fallback_on("cudnnBatchNormalizationBackwardEx", stream_of_handle(handle), [&] {
+    const Tensor x(x_desc, x_data);
+    const Parameters parameters{required(parameters_desc), scale, nullptr, nullptr, nullptr, saved_mean, saved_inverse};
+    std::vector<Tensor> outputs;
+    if (ops != kBatchNormOnly) outputs.emplace_back(y_desc, y);
+    return prepare_gradients(x, outputs, {dy_desc, dy}, {dx_desc, dx}, mode, Scales(x.descriptor, alpha, beta),
+                             Scales(x.descriptor, alpha_p, beta_p), parameters, parameters.tensor(dscale),
+                             parameters.tensor(dbias), epsilon, Epilogue(ops, activation, dz_desc, dz));
   });
 }

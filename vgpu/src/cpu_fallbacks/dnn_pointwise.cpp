@@ -1,4 +1,4 @@
-// cuDNN's activations and softmax, and sums, fills and changes of layout of tensors.
+// CPU fallbacks of cuDNN's activations and softmax, and of its calls that add, fill, scale or re-layout tensors.
 #include <algorithm>
 
 #include "arithmetic/elementary.h"
@@ -9,140 +9,154 @@ using namespace vgpu;
 namespace {
 
 // cudnn.h: cudnnSoftmaxAlgorithm_t, cudnnSoftmaxMode_t
-constexpr int kLog = 2, kOfChannels = 1;
+constexpr int kLog = 2, kOverChannels = 1;
 
-// f(first, step, count) for each set of elements that one softmax is over.
-template <class F> void each_distribution(const TensorDescriptor& tensor, int mode, F f) {
+// Calls f(first, stride, count) for each set of elements over which a softmax is computed.
+template <class F> void for_each_softmax(const TensorDescriptor& tensor, int mode, F f) {
   const int64_t space = tensor.spatial_size(), sample = tensor.channels() * space;
   for (int64_t n = 0; n < tensor.batch_size(); n++) {
-    if (mode != kOfChannels) f(n * sample, int64_t(1), sample);
+    if (mode != kOverChannels) f(n * sample, int64_t(1), sample);
     else
-      for (int64_t at = 0; at < space; at++) f(n * sample + at, space, tensor.channels());
+      for (int64_t position = 0; position < space; position++) f(n * sample + position, space, tensor.channels());
   }
 }
 
-template <class T> std::vector<T> softmax(const TensorDescriptor& of_x, const void* x, int algorithm, int mode) {
-  std::vector<T> values = load_tensor<T>(of_x, x);
-  each_distribution(of_x, mode, [&](int64_t first, int64_t step, int64_t count) {
-    T most = values[first], sum = 0;
-    for (int64_t k = 1; k < count; k++) most = std::max(most, values[first + k * step]);
-    for (int64_t k = 0; k < count; k++) sum += exp_of(values[first + k * step] - most);
+template <class T> std::vector<T> softmax(const Tensor& x, int algorithm, int mode) {
+  std::vector<T> values = load_tensor<T>(x);
+  for_each_softmax(x.descriptor, mode, [&](int64_t first, int64_t stride, int64_t count) {
+    T maximum = values[first], sum = 0;
+    for (int64_t k = 1; k < count; k++) maximum = std::max(maximum, values[first + k * stride]);
+    for (int64_t k = 0; k < count; k++) sum += exp_of(values[first + k * stride] - maximum);
     for (int64_t k = 0; k < count; k++) {
-      T& one = values[first + k * step];
-      one = algorithm == kLog ? one - most - log_of(sum) : exp_of(one - most) / sum;
+      T& value = values[first + k * stride];
+      value = algorithm == kLog ? value - maximum - log_of(sum) : exp_of(value - maximum) / sum;
     }
   });
   return values;
 }
 
-template <class T>
-std::vector<T> softmax_gradient(const TensorDescriptor& of_y, const void* y, const TensorDescriptor& of_dy, const void* dy,
-                                int algorithm, int mode) {
-  const std::vector<T> made = load_tensor<T>(of_y, y);
-  std::vector<T> values = load_tensor<T>(of_dy, dy);
-  if (made.size() != values.size()) throw InvalidValue();
-  each_distribution(of_y, mode, [&](int64_t first, int64_t step, int64_t count) {
+template <class T> std::vector<T> softmax_gradient(const Tensor& y, const Tensor& dy, int algorithm, int mode) {
+  const std::vector<T> outputs = load_tensor<T>(y);
+  std::vector<T> values = load_tensor<T>(dy);
+  if (outputs.size() != values.size()) throw InvalidValue();
+  for_each_softmax(y.descriptor, mode, [&](int64_t first, int64_t stride, int64_t count) {
     T sum = 0;
-    for (int64_t at = first, k = 0; k < count; k++, at += step) sum += algorithm == kLog ? values[at] : values[at] * made[at];
-    for (int64_t at = first, k = 0; k < count; k++, at += step)
-      values[at] = algorithm == kLog ? values[at] - exp_of(made[at]) * sum : made[at] * (values[at] - sum);
+    for (int64_t element = first, k = 0; k < count; k++, element += stride)
+      sum += algorithm == kLog ? values[element] : values[element] * outputs[element];
+    for (int64_t element = first, k = 0; k < count; k++, element += stride)
+      values[element] =
+          algorithm == kLog ? values[element] - exp_of(outputs[element]) * sum : outputs[element] * (values[element] - sum);
   });
   return values;
 }
 
-// A tensor of 1 where another has more counts for each of those.
-template <class T> std::vector<T> spread(const TensorDescriptor& small, const void* at, const TensorDescriptor& large) {
-  TensorDescriptor wide = small;
-  small.check();
-  if (small.dims.size() != large.dims.size()) throw InvalidValue();
-  for (size_t k = 0; k < wide.dims.size(); k++) {
-    if (small.dims[k] != 1 && small.dims[k] != large.dims[k]) throw InvalidValue();
-    if (small.dims[k] != large.dims[k]) wide.dims[k] = large.dims[k], wide.strides[k] = 0;
+// Loads a tensor, broadcast to the shape of another one.
+template <class T> std::vector<T> load_broadcast(const Tensor& given, const TensorDescriptor& shape) {
+  const TensorDescriptor& tensor = given.descriptor;
+  TensorDescriptor broadcast = tensor;
+  tensor.check();
+  if (tensor.dims.size() != shape.dims.size()) throw InvalidValue();
+  for (size_t k = 0; k < broadcast.dims.size(); k++) {
+    if (tensor.dims[k] != 1 && tensor.dims[k] != shape.dims[k]) throw InvalidValue();
+    if (tensor.dims[k] != shape.dims[k]) broadcast.dims[k] = shape.dims[k], broadcast.strides[k] = 0;
   }
-  return load_tensor<T>(wide, at);
-}
-
-template <class T> void fill(const TensorDescriptor& tensor, void* at, T value) {
-  const T one = 1, none = 0;
-  AlphaBeta<T>(&one, &none).put(tensor, at, std::vector<T>(static_cast<size_t>(tensor.count()), value));
+  return load_tensor<T>(broadcast, given.data);
 }
 
 }  // namespace
 
-API int cudnnActivationForward(void*, Activation* how, void* alpha, TensorDescriptor* of_x, void* x, void* beta,
-                               TensorDescriptor* of_y, void* y) {
-  return run_fallback("cudnnActivationForward", [&] {
-    with_compute_type(*of_x, [&](auto tag) {
+API int cudnnActivationForward(void* handle, Activation* activation_desc, void* alpha, TensorDescriptor* x_desc, void* x_data,
+                               void* beta, TensorDescriptor* y_desc, void* y_data) {
+  return run_fallback_on("cudnnActivationForward", stream_of_handle(handle), [&] {
+    const Tensor x(x_desc, x_data), y(y_desc, y_data);
+    const Scales scales(x.descriptor, alpha, beta);
+    return in_compute_type(x.descriptor, [=, activation = required(activation_desc)](auto tag) {
       using T = typename decltype(tag)::type;
-      std::vector<T> values = load_tensor<T>(*of_x, x);
-      for (T& one : values) one = static_cast<T>(how->of(one));
-      AlphaBeta<T>(alpha, beta).put(*of_y, y, values);
+      std::vector<T> values = load_tensor<T>(x);
+      for (T& value : values) value = static_cast<T>(activation.value(value));
+      store_tensor(y, values, scales);
     });
   });
 }
-API int cudnnActivationBackward(void*, Activation* how, void* alpha, TensorDescriptor* of_y, void* y, TensorDescriptor* of_dy,
-                                void* dy, TensorDescriptor* of_x, void* x, void* beta, TensorDescriptor* of_dx, void* dx) {
-  return run_fallback("cudnnActivationBackward", [&] {
-    with_compute_type(*of_x, [&](auto tag) {
+API int cudnnActivationBackward(void* handle, Activation* activation_desc, void* alpha, TensorDescriptor* y_desc, void* y_data,
+                                TensorDescriptor* dy_desc, void* dy_data, TensorDescriptor* x_desc, void* x_data, void* beta,
+                                TensorDescriptor* dx_desc, void* dx_data) {
+  return run_fallback_on("cudnnActivationBackward", stream_of_handle(handle), [&] {
+    const Tensor x(x_desc, x_data), y(y_desc, y_data), dy(dy_desc, dy_data), dx(dx_desc, dx_data);
+    const Scales scales(x.descriptor, alpha, beta);
+    return in_compute_type(x.descriptor, [=, activation = required(activation_desc)](auto tag) {
       using T = typename decltype(tag)::type;
-      const std::vector<T> in = load_tensor<T>(*of_x, x), out = load_tensor<T>(*of_y, y);
-      std::vector<T> values = load_tensor<T>(*of_dy, dy);
-      if (in.size() != out.size() || in.size() != values.size()) throw InvalidValue();
-      for (size_t k = 0; k < values.size(); k++) values[k] *= static_cast<T>(how->derivative(in[k], out[k]));
-      AlphaBeta<T>(alpha, beta).put(*of_dx, dx, values);
-    });
-  });
-}
-
-API int cudnnSoftmaxForward(void*, int algorithm, int mode, void* alpha, TensorDescriptor* of_x, void* x, void* beta,
-                            TensorDescriptor* of_y, void* y) {
-  return run_fallback("cudnnSoftmaxForward", [&] {
-    with_compute_type(*of_x, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      AlphaBeta<T>(alpha, beta).put(*of_y, y, softmax<T>(*of_x, x, algorithm, mode));
-    });
-  });
-}
-API int cudnnSoftmaxBackward(void*, int algorithm, int mode, void* alpha, TensorDescriptor* of_y, void* y,
-                             TensorDescriptor* of_dy, void* dy, void* beta, TensorDescriptor* of_dx, void* dx) {
-  return run_fallback("cudnnSoftmaxBackward", [&] {
-    with_compute_type(*of_y, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      AlphaBeta<T>(alpha, beta).put(*of_dx, dx, softmax_gradient<T>(*of_y, y, *of_dy, dy, algorithm, mode));
+      const std::vector<T> inputs = load_tensor<T>(x), outputs = load_tensor<T>(y);
+      std::vector<T> values = load_tensor<T>(dy);
+      if (inputs.size() != outputs.size() || inputs.size() != values.size()) throw InvalidValue();
+      for (size_t k = 0; k < values.size(); k++) values[k] *= static_cast<T>(activation.derivative(inputs[k], outputs[k]));
+      store_tensor(dx, values, scales);
     });
   });
 }
 
-API int cudnnAddTensor(void*, void* alpha, TensorDescriptor* of_a, void* a, void* beta, TensorDescriptor* of_c, void* c) {
-  return run_fallback("cudnnAddTensor", [&] {
-    with_compute_type(*of_c, [&](auto tag) {
+API int cudnnSoftmaxForward(void* handle, int algorithm, int mode, void* alpha, TensorDescriptor* x_desc, void* x_data,
+                            void* beta, TensorDescriptor* y_desc, void* y_data) {
+  return run_fallback_on("cudnnSoftmaxForward", stream_of_handle(handle), [&] {
+    const Tensor x(x_desc, x_data), y(y_desc, y_data);
+    const Scales scales(x.descriptor, alpha, beta);
+    return in_compute_type(x.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
-      AlphaBeta<T>(alpha, beta).put(*of_c, c, spread<T>(*of_a, a, *of_c));
+      store_tensor(y, softmax<T>(x, algorithm, mode), scales);
     });
   });
 }
-API int cudnnTransformTensor(void*, void* alpha, TensorDescriptor* of_x, void* x, void* beta, TensorDescriptor* of_y, void* y) {
-  return run_fallback("cudnnTransformTensor", [&] {
-    with_compute_type(*of_x, [&](auto tag) {
+API int cudnnSoftmaxBackward(void* handle, int algorithm, int mode, void* alpha, TensorDescriptor* y_desc, void* y_data,
+                             TensorDescriptor* dy_desc, void* dy_data, void* beta, TensorDescriptor* dx_desc, void* dx_data) {
+  return run_fallback_on("cudnnSoftmaxBackward", stream_of_handle(handle), [&] {
+    const Tensor y(y_desc, y_data), dy(dy_desc, dy_data), dx(dx_desc, dx_data);
+    const Scales scales(y.descriptor, alpha, beta);
+    return in_compute_type(y.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
-      AlphaBeta<T>(alpha, beta).put(*of_y, y, load_tensor<T>(*of_x, x));
+      store_tensor(dx, softmax_gradient<T>(y, dy, algorithm, mode), scales);
     });
   });
 }
-API int cudnnSetTensor(void*, TensorDescriptor* of_y, void* y, void* value) {
-  return run_fallback("cudnnSetTensor", [&] {
-    with_compute_type(*of_y, [&](auto tag) {
+
+API int cudnnAddTensor(void* handle, void* alpha, TensorDescriptor* a_desc, void* a_data, void* beta, TensorDescriptor* c_desc,
+                       void* c_data) {
+  return run_fallback_on("cudnnAddTensor", stream_of_handle(handle), [&] {
+    const Tensor a(a_desc, a_data), c(c_desc, c_data);
+    const Scales scales(c.descriptor, alpha, beta);
+    return in_compute_type(c.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
-      fill(*of_y, y, load_element<T>(value, of_y->type(), 0));
+      store_tensor(c, load_broadcast<T>(a, c.descriptor), scales);
     });
   });
 }
-API int cudnnScaleTensor(void*, TensorDescriptor* of_y, void* y, void* alpha) {
-  return run_fallback("cudnnScaleTensor", [&] {
-    with_compute_type(*of_y, [&](auto tag) {
+API int cudnnTransformTensor(void* handle, void* alpha, TensorDescriptor* x_desc, void* x_data, void* beta,
+                             TensorDescriptor* y_desc, void* y_data) {
+  return run_fallback_on("cudnnTransformTensor", stream_of_handle(handle), [&] {
+    const Tensor x(x_desc, x_data), y(y_desc, y_data);
+    const Scales scales(x.descriptor, alpha, beta);
+    return in_compute_type(x.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
-      const T none = 0;
-      AlphaBeta<T>(alpha, &none).put(*of_y, y, load_tensor<T>(*of_y, y));
+      store_tensor(y, load_tensor<T>(x), scales);
+    });
+  });
+}
+API int cudnnSetTensor(void* handle, TensorDescriptor* y_desc, void* y_data, void* value_data) {
+  return run_fallback_on("cudnnSetTensor", stream_of_handle(handle), [&] {
+    const Tensor y(y_desc, y_data);
+    const double value = load_element<double>(value_data, y.descriptor.type(), 0);
+    return in_compute_type(y.descriptor, [=](auto tag) {
+      using T = typename decltype(tag)::type;
+      store_tensor(y, std::vector<T>(static_cast<size_t>(y.descriptor.count()), T(value)));
+    });
+  });
+}
+API int cudnnScaleTensor(void* handle, TensorDescriptor* y_desc, void* y_data, void* alpha) {
+  return run_fallback_on("cudnnScaleTensor", stream_of_handle(handle), [&] {
+    const Tensor y(y_desc, y_data);
+    const Scales scales(Scales(y.descriptor, alpha, alpha).alpha, 0);
+    return in_compute_type(y.descriptor, [=](auto tag) {
+      using T = typename decltype(tag)::type;
+      store_tensor(y, load_tensor<T>(y), scales);
     });
   });
 }

@@ -15,28 +15,30 @@ struct FallbackUnsupported : std::exception {};
 // The library's status for invalid arguments, e.g. CUBLAS_STATUS_INVALID_VALUE.
 struct InvalidValue : std::exception {};
 
-// Declares memory that the call is about to read or write: it must lie within one allocation, and initcheck reports reads of
-// uninitialized bytes.  Strided: `count` pieces of `bytes` each, `step` bytes apart.
-void check_read(const void* at, uint64_t bytes);
-void check_write(void* at, uint64_t bytes);
-void check_read_strided(const void* at, uint64_t bytes, uint64_t step, uint64_t count);
-void check_write_strided(void* at, uint64_t bytes, uint64_t step, uint64_t count);
+// Check memory that the call is about to read or write: it must lie within one allocation, and initcheck reports reads of
+// uninitialized bytes.  Strided: `count` pieces of `bytes` each, `stride` bytes apart.
+void check_read(const void* data, uint64_t bytes);
+void check_write(void* data, uint64_t bytes);
+void check_read_strided(const void* data, uint64_t bytes, uint64_t stride, uint64_t count);
+void check_write_strided(void* data, uint64_t bytes, uint64_t stride, uint64_t count);
 
-enum class WhenDisabled : uint8_t { OnStream, Trial };  // how the call fails then: see unsupported_call.h
+// How a call fails if its fallback is disabled or does not support the arguments: Trial by report_unsupported(), OnStream by
+// report_unsupported_on_stream() (unsupported_call.h).
+enum class WhenDisabled : uint8_t { OnStream, Trial };
 
-// Runs f as the call, in order with the launches; returns the library's status.
-int run_fallback_erased(const char* call, WhenDisabled when_disabled, void (*f)(void*), void* with);
+// Runs f(context) as the fallback of `call`, after all work on streams; returns the library's status.
+int run_fallback_erased(const char* call, WhenDisabled when_disabled, void (*f)(void*), void* context);
 
 template <class F> int run_fallback(const char* call, F f, WhenDisabled when_disabled = WhenDisabled::OnStream) {
-  return run_fallback_erased(call, when_disabled, [](void* with) { (*static_cast<F*>(with))(); }, &f);
+  return run_fallback_erased(call, when_disabled, [](void* context) { (*static_cast<F*>(context))(); }, &f);
 }
 
-// Likewise for a call whose handle has a stream: what prepare() gives is run, or captured, where that stream is captured.
-// prepare() checks the arguments, and copies those that the host may change after the call.
+// Likewise for a call whose handle has a stream: runs the operation that prepare() returns, or adds it to the graph if that
+// stream is captured.  prepare() checks the arguments, and copies those that the host may change after the call.
 using Operation = std::function<void()>;
 int run_fallback_on(const char* call, void* stream, const std::function<Operation()>& prepare,
                     WhenDisabled when_disabled = WhenDisabled::OnStream);
 
-bool is_fallback_enabled(const char* call);  // is its library switched on?
+bool is_fallback_enabled(const char* call);  // whether VGPU_CPU_FALLBACKS names its library
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// D = alpha op(A) op(B) + beta C, and what may be done to each element of D before it is stored.
+// D = alpha op(A) op(B) + beta C, and the epilogue that is applied to each element of D before it is stored.
 #pragma once
 #include <algorithm>
 
@@ -8,9 +8,9 @@
 
 namespace vgpu {
 
-DataType accumulator_type(int compute, DataType result);  // cublasComputeType_t from CUDA 11 on, cudaDataType_t before
+DataType accumulator_type(int compute, DataType result);  // compute: cublasComputeType_t; before CUDA 11 cudaDataType_t
 
-// In the order of its members (cublasLt.h: cublasLtEpilogue_t).
+// Adds a bias, then applies ReLU and GELU (cublasLt.h: cublasLtEpilogue_t).
 struct Epilogue {
   const void* bias = nullptr;  // an element for each row of D
   DataType bias_type = DataType::Float;
@@ -20,39 +20,40 @@ struct Epilogue {
     if (bias) value += load_element<T>(bias, bias_type, row);
     if constexpr (!kIsComplex<T>) {
       if (relu) value = std::max(value, T(0));
-      if (gelu) value = T(gelu_of(double(value)));
+      if (gelu) value = T(gelu_value(double(value)));
     }
     return value;
   }
 
  private:
-  static double gelu_of(double x) { return 0.5 * x * (1 + tanh_of(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+  static double gelu_value(double x) { return 0.5 * x * (1 + tanh_of(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
 };
 
 struct Gemm {
   Op op_a, op_b;
   int64_t depth;
-  DataType sums;
+  DataType accumulator;
   Scalar alpha, beta;
   Matrix a, b, c, d;
 
   void check() const {
-    if (is_bad(op_a) || is_bad(op_b)) throw InvalidValue();
+    if (is_invalid(op_a) || is_invalid(op_b)) throw InvalidValue();
     a.check(), b.check(), c.check(), d.check();
   }
   void run(const void* at_a, const void* at_b, const void* at_c, void* at_d, const Epilogue& epilogue = {}) const {
-    with_accumulator_type(sums, [&](auto tag) { run_in<typename decltype(tag)::type>(at_a, at_b, at_c, at_d, epilogue); });
+    with_accumulator_type(accumulator,
+                          [&](auto tag) { run_with_type<typename decltype(tag)::type>(at_a, at_b, at_c, at_d, epilogue); });
   }
 
  private:
-  static bool is_bad(Op op) { return op < Op::None || op > Op::ConjugateTransposed; }
+  static bool is_invalid(Op op) { return op < Op::None || op > Op::ConjugateTransposed; }
 
   template <class T>
-  void run_in(const void* at_a, const void* at_b, const void* at_c, void* at_d, const Epilogue& epilogue) const {
-    const T by = alpha.load<T>(), keep = beta.load<T>();
-    const int64_t terms = by == T(0) ? 0 : depth;  // then neither is looked at
+  void run_with_type(const void* at_a, const void* at_b, const void* at_c, void* at_d, const Epilogue& epilogue) const {
+    const T a_b_scale = alpha.load<T>(), c_scale = beta.load<T>();
+    const int64_t terms = a_b_scale == T(0) ? 0 : depth;  // if alpha is 0, A and B are not read, as in BLAS
     if (terms) a.check_read(at_a), b.check_read(at_b);
-    if (keep != T(0)) c.check_read(at_c);
+    if (c_scale != T(0)) c.check_read(at_c);
     if (epilogue.bias) check_read(epilogue.bias, d.rows * size_of(epilogue.bias_type));
     d.check_write(at_d);
     MatrixProduct<T> product(d.rows, d.columns, terms);
@@ -60,19 +61,19 @@ struct Gemm {
       for (int64_t row = 0; row < d.rows; row++) product.left(row, k) = element<T>(a, at_a, op_a, row, k);
       for (int64_t column = 0; column < d.columns; column++) product.right(k, column) = element<T>(b, at_b, op_b, k, column);
     }
-    product.each([&](int64_t row, int64_t column, T sum) {
-      T made = by * sum;
-      if (keep != T(0)) made += keep * load_element<T>(at_c, c.type, c.index(row, column));
-      store_element(at_d, d.type, d.index(row, column), epilogue(row, made));
+    product.for_each([&](int64_t row, int64_t column, T sum) {
+      T value = a_b_scale * sum;
+      if (c_scale != T(0)) value += c_scale * load_element<T>(at_c, c.type, c.index(row, column));
+      store_element(at_d, d.type, d.index(row, column), epilogue(row, value));
     });
   }
 };
 
-inline const void* moved(const void* at, DataType type, int64_t elements) {
-  return static_cast<const char*>(at) + elements * int64_t(size_of(type));
+inline const void* offset_by_elements(const void* data, DataType type, int64_t elements) {
+  return static_cast<const char*>(data) + elements * int64_t(size_of(type));
 }
-inline void* moved(void* at, DataType type, int64_t elements) {
-  return static_cast<char*>(at) + elements * int64_t(size_of(type));
+inline void* offset_by_elements(void* data, DataType type, int64_t elements) {
+  return static_cast<char*>(data) + elements * int64_t(size_of(type));
 }
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// The product of two matrices: each element sums its terms in order, the first one first.
+// The product of two matrices. Each element sums its terms in order, beginning with the first.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -19,24 +19,24 @@ template <class T> class MatrixProduct {
   T& left(int64_t row, int64_t term) { return left_[(row / kTile * depth_ + term) * kTile + row % kTile]; }
   T& right(int64_t term, int64_t column) { return right_[column * depth_ + term]; }
 
-  // made(row, column, sum) for each element.
-  template <class F> void each(F made) const {
+  // Computes the product, and calls f(row, column, sum) for each element.
+  template <class F> void for_each(F f) const {
     for (int64_t row = 0; row < rows_; row += kTile)
       for (int64_t column = 0; column < columns_; column++) {
         T sums[kTile] = {};
-        tile(&left_[row * depth_], &right_[column * depth_], sums);
-        for (int64_t k = 0; k < kTile && row + k < rows_; k++) made(row + k, column, sums[k]);
+        add_tile(&left_[row * depth_], &right_[column * depth_], sums);
+        for (int64_t k = 0; k < kTile && row + k < rows_; k++) f(row + k, column, sums[k]);
       }
   }
 
  private:
   static constexpr int64_t kTile = 32;  // rows at once: their sums stay in registers
 
-  void tile(const T* left, const T* right, T* sums) const {
+  void add_tile(const T* left, const T* right, T* sums) const {
     for (int64_t term = 0; term < depth_; term++, left += kTile) {
-      const T by = right[term];
+      const T factor = right[term];
       VGPU_INDEPENDENT
-      for (int64_t k = 0; k < kTile; k++) sums[k] += left[k] * by;
+      for (int64_t k = 0; k < kTile; k++) sums[k] += left[k] * factor;
     }
   }
 

@@ -1,10 +1,10 @@
-// What the files of the driver's interface share.
+// Helpers, copies, fills, launches and entry points that the files of the driver's interface share.
 #pragma once
 #include "attributes.h"
 #include "device.h"
 
 #define API extern "C" __attribute__((visibility("default")))
-// The form that programs call whose default stream is each thread's own: here no stream waits for another.
+// Defines the alias of a call for programs compiled with per-thread default streams; it does the same here.
 #define PER_THREAD(function, suffix) \
   extern "C" __attribute__((visibility("default"), alias(#function))) decltype(function) function##suffix
 
@@ -15,43 +15,43 @@ inline uint64_t address(const void* at) { return reinterpret_cast<uint64_t>(at);
 
 constexpr const char* kDeviceName = "tfdet virtual GPU (CPU emulation)";
 
-// What a call hands out; without a place for it the caller is wrong.
-template <class T, class V> CudaResult give(T* to, V value) {
-  return to ? (*to = static_cast<T>(value), kSuccess) : kInvalidValue;
+// Writes the output of a call; returns kInvalidValue if the caller's pointer is null.
+template <class T, class V> CudaResult write_output(T* output, V value) {
+  return output ? (*output = static_cast<T>(value), kSuccess) : kInvalidValue;
 }
 
-// A function that a stream calls (cuLaunchHostFunc, a callback) may not call CUDA: is one of this thread's under way?
+// Returns whether this thread executes a host function of a stream (cuLaunchHostFunc, a callback), which may not call CUDA.
 bool in_host_function();
 
-// There is one device, whose number is 0.
-template <class F> int of_device(int device, F f) {
+// Returns f() for device 0, the only one, and kInvalidDevice for others.
+template <class F> int for_device(int device, F f) {
   if (in_host_function()) return kNotPermitted;
   return device == 0 ? static_cast<int>(f()) : kInvalidDevice;
 }
 
-// The primary context, by its address alone.
+// The handle of the primary context, which is not dereferenced.
 void* context();
-void* current_context();  // of this thread; nullptr: none
-void use_primary_context();  // as the runtime does, where this thread has none
-const void* owning_context();  // what is made now goes with it: the current one, or the primary one
-bool managed(uint64_t at, size_t bytes);  // all of it in one allocation of cuMemAllocManaged
+void* current_context();  // the current context of this thread; nullptr: none
+void use_primary_context();  // makes it current if this thread has no current context, as the runtime does
+const void* owning_context();  // of objects created now: the current context, or the primary one
+bool is_managed(uint64_t at, size_t bytes);  // whether one allocation of cuMemAllocManaged contains all of it
 void free_memory_of(const void* context);
 void destroy_streams_of(const void* context);  // and events
 void unload_modules_of(const void* context);
 
-// A handle that stands for something of a vendor library: nothing lies there.
+// Returns a new handle for an object of a vendor library; it does not point to memory.
 void* dummy_handle();
 
-// A copy; of an end that is said to be the device's the whole range must lie in what is allocated.
+// A copy.  If to_device or from_device is set, that whole range must be allocated.
 struct Copy {
   uint64_t to, from;
   size_t bytes;
   bool to_device = false, from_device = false;
 };
-CudaResult copy_at_once(const Copy& what, uint32_t operation);  // in no order; operation: of its stream
-int copy_now(const Copy& what);                  // after all that the legacy default stream waits for
-int copy_on(void* stream, const Copy& what);     // in the stream's order; at once where an end is the host's and not pinned
-int copy_in_order(void* stream, const Copy& what);  // as a graph does: the host never waits
+CudaResult copy_immediately(const Copy& copy, uint32_t operation);  // without waiting; operation: its number in StreamOrder
+int copy_now(const Copy& copy);                     // in order of the legacy default stream
+int copy_on(void* stream, const Copy& copy);        // in order of the stream; pageable memory is copied before it returns
+int copy_in_order(void* stream, const Copy& copy);  // in order of the stream; the host never waits, as in a graph
 // Rows of `count` values of `size` bytes each, `pitch` bytes apart, in the device's memory.
 struct Fill {
   uint64_t at;
@@ -59,11 +59,10 @@ struct Fill {
   uint32_t value;
   size_t size, count, rows;
 };
-int fill_now(const Fill& what);
-int fill_on(void* stream, const Fill& what);
+int fill_now(const Fill& fill);
+int fill_on(void* stream, const Fill& fill);
 
-// CUDA_MEMCPY3D: each side's offsets and level, kind of memory (1 host, 2 device), addresses, array, pitch and the rows of a
-// slice; then width, height and depth.
+// CUDA_MEMCPY3D.  kind: 1 host, 2 device, 3 array, 4 unified; rows: of a slice.
 struct Memcpy3DSide {
   size_t x, y, z, level;
   unsigned kind;
@@ -76,34 +75,35 @@ struct Memcpy3DParams {
   Memcpy3DSide from, to;
   size_t width, height, depth;
 };
-int copy_box_now(const Memcpy3DParams& what);
-int copy_box_on(void* stream, const Memcpy3DParams& what);
-int copy_box_in_order(void* stream, const Memcpy3DParams& what);
-bool pinned(const void* at);  // memory of the host that the device knows
-bool is_pageable(uint64_t at);  // memory of the host that it does not know
-// Does the host wait for the end of a synchronous copy?  Not where both ends are the device's, nor where pageable memory was
-// staged: there it waits for what came before the copy (CUDA driver API, "API synchronization behavior").
+int copy_box_now(const Memcpy3DParams& params);
+int copy_box_on(void* stream, const Memcpy3DParams& params);
+int copy_box_in_order(void* stream, const Memcpy3DParams& params);
+bool is_pinned(const void* at);  // whether it is host memory that the device can access
+bool is_pageable(uint64_t at);   // whether it is host memory that the device cannot access
+// Returns whether the host waits for the end of a synchronous copy.  It does not if both ends are device memory, nor if pageable
+// memory was staged (CUDA driver API, "API synchronization behavior").
 bool is_awaited(uint64_t from, uint64_t to);
 
-// Loads a module from a container, PTX or what wraps one; vgpu_last_error() gives the reason where that fails.
-CudaResult load(CudaModule*& module, const void* image);
+// Loads a module from a container, PTX or a wrapper of one; vgpu_last_error() gives the reason of a failure.
+CudaResult load_module(CudaModule*& module, const void* image);
 
-// In the stream's order.  kInvalidConfiguration: no grid or block that the device has.
-int launch(Kernel& kernel, const Configuration& how, const Arguments& given, void* stream);
+// Launches in order of the stream.  kInvalidConfiguration: the device does not support this grid or block.
+int launch(Kernel& kernel, const Configuration& configuration, const Arguments& arguments, void* stream);
 
-// CUlaunchAttribute (the runtime's is the same), and what of them concerns a launch here.
+// CUlaunchAttribute, which is the same as the runtime's.
 struct LaunchAttribute {
   int id, padding;
   unsigned value[16];
 };
-CudaResult read(Configuration& how, const LaunchAttribute* attributes, unsigned count);
+// Applies the attributes that matter here to a configuration.
+CudaResult apply_attributes(Configuration& configuration, const LaunchAttribute* attributes, unsigned count);
 
-// The kernel of that name; kNotFound.  The same one each time, until the module goes.
+// Finds a kernel by name, or returns kNotFound.  Each name has one Kernel object until its module is unloaded.
 CudaResult find_kernel(Kernel*& kernel, CudaModule& module, const std::string& name);
 
 }  // namespace vgpu
 
-// Of the driver, what other files call.
+// Entry points of the driver that other files call.
 extern "C" {
 int cuDriverGetVersion(int*);
 int cuCtxGetStreamPriorityRange(int*, int*);

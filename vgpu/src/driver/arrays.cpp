@@ -12,168 +12,172 @@ using namespace vgpu;
 namespace {
 
 constexpr unsigned kKnownFlags = kLayeredArray | kSurfaceArray | kGatherArray;
-constexpr unsigned kOtherFlags = 0x1f4;  // cubemaps, depth, colour attachments, sparse and deferred ones, video
+constexpr unsigned kUnsupportedFlags = 0x1f4;  // cubemaps, depth, color attachments, sparse and deferred arrays, video
 
-// The attributes that say how large an array may be: in each dimension, and how many layers.
+// The device attributes that limit the size of an array (CUdevice_attribute); 0: the dimension must be at most 1.
 struct Limits { int width, height, depth, layers; };
 
-Limits limits(const ArrayDescriptor& of) {
-  const bool layered = of.flags & kLayeredArray, surface = of.flags & kSurfaceArray;
-  if (layered && !of.height) return surface ? Limits{61, 0, 0, 62} : Limits{42, 0, 0, 43};
+Limits limits(const ArrayDescriptor& descriptor) {
+  const bool layered = descriptor.flags & kLayeredArray, surface = descriptor.flags & kSurfaceArray;
+  if (layered && !descriptor.height) return surface ? Limits{61, 0, 0, 62} : Limits{42, 0, 0, 43};
   if (layered) return surface ? Limits{63, 64, 0, 65} : Limits{27, 28, 0, 29};
-  if (of.depth) return surface ? Limits{58, 59, 60, 0} : Limits{24, 25, 26, 0};
-  if (!of.height) return surface ? Limits{55, 0, 0, 0} : Limits{21, 0, 0, 0};
-  if (of.flags & kGatherArray) return {45, 46, 0, 0};
+  if (descriptor.depth) return surface ? Limits{58, 59, 60, 0} : Limits{24, 25, 26, 0};
+  if (!descriptor.height) return surface ? Limits{55, 0, 0, 0} : Limits{21, 0, 0, 0};
+  if (descriptor.flags & kGatherArray) return {45, 46, 0, 0};
   return surface ? Limits{56, 57, 0, 0} : Limits{22, 23, 0, 0};
 }
 
-bool within(size_t size, int limit) { return size <= (limit ? static_cast<size_t>(attribute(limit)) : 1); }
+bool is_within_limit(size_t size, int limit) { return size <= (limit ? static_cast<size_t>(attribute(limit)) : 1); }
 
-Texels texels_of(const ArrayDescriptor& of) {
-  Texels made;
-  made.array = true, made.format = of.format, made.channels = of.channels;
-  made.width = of.width, made.height = std::max<size_t>(of.height, 1);
-  (of.flags & kLayeredArray ? made.layers : made.depth) = std::max<size_t>(of.depth, 1);
-  made.pitch = made.width * made.texel_bytes(), made.slice = made.pitch * made.height;
-  made.bytes = made.slice * made.depth * made.layers;
-  return made;
+Texels texels_of(const ArrayDescriptor& descriptor) {
+  Texels texels;
+  texels.array = true, texels.format = descriptor.format, texels.channels = descriptor.channels;
+  texels.width = descriptor.width, texels.height = std::max<size_t>(descriptor.height, 1);
+  (descriptor.flags & kLayeredArray ? texels.layers : texels.depth) = std::max<size_t>(descriptor.depth, 1);
+  texels.pitch = texels.width * texels.texel_bytes(), texels.slice = texels.pitch * texels.height;
+  texels.bytes = texels.slice * texels.depth * texels.layers;
+  return texels;
 }
 
-// kNotSupported: a card has such arrays, and this device does not.
-CudaResult check(const ArrayDescriptor* of) {
-  if (!of || !of->width || (of->depth && !of->height && !(of->flags & kLayeredArray))) return kInvalidValue;
-  if (of->flags & ~(kKnownFlags | kOtherFlags)) return kInvalidValue;
-  if (of->flags & kOtherFlags || static_cast<unsigned>(of->format) >= 0x50) {
+// kNotSupported: hardware has such arrays, this device does not.
+CudaResult check(const ArrayDescriptor* descriptor) {
+  if (!descriptor || !descriptor->width || (descriptor->depth && !descriptor->height && !(descriptor->flags & kLayeredArray)))
+    return kInvalidValue;
+  if (descriptor->flags & ~(kKnownFlags | kUnsupportedFlags)) return kInvalidValue;
+  if (descriptor->flags & kUnsupportedFlags || static_cast<unsigned>(descriptor->format) >= 0x50) {
     note_unsupported("cuArray3DCreate: a cubemap, or an array for graphics or video");
     return kNotSupported;
   }
-  if (!bytes_of(of->format) || (of->channels != 1 && of->channels != 2 && of->channels != 4)) return kInvalidValue;
-  if (of->flags & kLayeredArray && !of->depth) return kInvalidValue;
-  const Limits most = limits(*of);
-  const size_t layers = of->flags & kLayeredArray ? of->depth : 1, depth = of->flags & kLayeredArray ? 1 : of->depth;
-  auto fits = [&](const Limits& each) {
-    return within(of->width, each.width) && within(of->height, each.height) && within(depth, each.depth);
+  if (!bytes_of(descriptor->format) || (descriptor->channels != 1 && descriptor->channels != 2 && descriptor->channels != 4))
+    return kInvalidValue;
+  if (descriptor->flags & kLayeredArray && !descriptor->depth) return kInvalidValue;
+  const Limits max_sizes = limits(*descriptor);
+  const size_t layers = descriptor->flags & kLayeredArray ? descriptor->depth : 1,
+               depth = descriptor->flags & kLayeredArray ? 1 : descriptor->depth;
+  auto fits = [&](const Limits& sizes) {
+    return is_within_limit(descriptor->width, sizes.width) && is_within_limit(descriptor->height, sizes.height) &&
+           is_within_limit(depth, sizes.depth);
   };
-  const bool deep = most.depth == 26 && fits({47, 48, 49, 0});
-  return (fits(most) || deep) && within(layers, most.layers) ? kSuccess : kInvalidValue;
+  const bool fits_alternate_3d = max_sizes.depth == 26 && fits({47, 48, 49, 0});
+  return (fits(max_sizes) || fits_alternate_3d) && is_within_limit(layers, max_sizes.layers) ? kSuccess : kInvalidValue;
 }
 
-Array* make(const ArrayDescriptor& of) {
-  Array made{of, texels_of(of)};
+Array* make(const ArrayDescriptor& descriptor) {
+  Array array{descriptor, texels_of(descriptor)};
   DeviceMemory& memory = Device::get().memory();
-  made.texels.at = address(memory.allocate(made.texels.bytes));
-  made.texels.allocation = memory.find(made.texels.at).number;
-  return made.texels.at ? Handles<Array>::all().add(std::make_unique<Array>(made)) : nullptr;
+  array.texels.at = address(memory.allocate(array.texels.bytes));
+  array.texels.allocation = memory.find(array.texels.at).number;
+  return array.texels.at ? Handles<Array>::all().add(std::make_unique<Array>(array)) : nullptr;
 }
-int create(Array** to, const ArrayDescriptor* of) {
-  if (!to) return kInvalidValue;
-  if (CudaResult wrong = check(of)) return wrong;
+int create(Array** array, const ArrayDescriptor* descriptor) {
+  if (!array) return kInvalidValue;
+  if (CudaResult error = check(descriptor)) return error;
   return translate_exceptions([=] {
-    if (CudaResult broken = Device::get().sticky_error()) return broken;
-    return (*to = make(*of)) ? kSuccess : kOutOfMemory;
+    if (CudaResult error = Device::get().sticky_error()) return error;
+    return (*array = make(*descriptor)) ? kSuccess : kOutOfMemory;
   });
 }
 void free_array(const void* handle) {
-  if (std::unique_ptr<Array> gone = Handles<Array>::all().take(handle))
-    Device::get().memory().deallocate(pointer(gone->texels.at));
+  if (std::unique_ptr<Array> array = Handles<Array>::all().remove(handle))
+    Device::get().memory().deallocate(pointer(array->texels.at));
 }
 
-// Where `bytes` of an array of one row begin, or of rows one after the other; 0: they are not all of it.
-uint64_t range(void* handle, size_t offset, size_t bytes) {
-  const Array* array = alive<Array>(handle);
+// Returns the address of bytes [offset, offset + bytes) of an array; 0: they are not all within it.
+uint64_t array_address(void* handle, size_t offset, size_t bytes) {
+  const Array* array = find_alive<Array>(handle);
   if (!array || offset > array->texels.bytes || bytes > array->texels.bytes - offset) return 0;
   return array->texels.at + offset;
 }
 
-ArrayDescriptor of_level(ArrayDescriptor of, unsigned level) {
-  auto halved = [=](size_t size) { return size ? std::max<size_t>(size >> level, 1) : 0; };
-  of.width = halved(of.width), of.height = halved(of.height);
-  if (!(of.flags & kLayeredArray)) of.depth = halved(of.depth);
-  return of;
+ArrayDescriptor level_descriptor(ArrayDescriptor descriptor, unsigned level) {
+  auto level_size = [=](size_t size) { return size ? std::max<size_t>(size >> level, 1) : 0; };
+  descriptor.width = level_size(descriptor.width), descriptor.height = level_size(descriptor.height);
+  if (!(descriptor.flags & kLayeredArray)) descriptor.depth = level_size(descriptor.depth);
+  return descriptor;
 }
-unsigned most_levels(const ArrayDescriptor& of) {
-  const size_t depth = of.flags & kLayeredArray ? 0 : of.depth;
+unsigned max_levels(const ArrayDescriptor& descriptor) {
+  const size_t depth = descriptor.flags & kLayeredArray ? 0 : descriptor.depth;
   unsigned levels = 1;
-  for (size_t left = std::max({of.width, of.height, depth}); left > 1; left /= 2) levels++;
+  for (size_t size = std::max({descriptor.width, descriptor.height, depth}); size > 1; size /= 2) levels++;
   return levels;
 }
 
 }  // namespace
 
-API int cuArray3DCreate_v2(Array** to, const ArrayDescriptor* of) { return create(to, of); }
-API int cuArrayCreate_v2(Array** to, const FlatDescriptor* of) {
-  if (!of) return kInvalidValue;
-  const ArrayDescriptor whole{of->width, of->height, 0, of->format, of->channels, 0};
-  return create(to, &whole);
+API int cuArray3DCreate_v2(Array** array, const ArrayDescriptor* descriptor) { return create(array, descriptor); }
+API int cuArrayCreate_v2(Array** array, const FlatDescriptor* descriptor) {
+  if (!descriptor) return kInvalidValue;
+  const ArrayDescriptor descriptor3d{descriptor->width, descriptor->height, 0, descriptor->format, descriptor->channels, 0};
+  return create(array, &descriptor3d);
 }
 API int cuArrayDestroy(void* handle) {
-  const Array* array = alive<Array>(handle);
+  const Array* array = find_alive<Array>(handle);
   if (!array) return kInvalidHandle;
-  if (array->level) return kInvalidValue;  // it goes with the array that it is a level of
-  if (CudaResult broken = wait_for_all()) return broken;
+  if (array->level) return kInvalidValue;  // it is freed with its mipmapped array
+  if (CudaResult error = wait_for_all()) return error;
   return free_array(handle), kSuccess;
 }
-API int cuArray3DGetDescriptor_v2(ArrayDescriptor* to, void* handle) {
-  const Array* array = alive<Array>(handle);
-  return array ? give(to, array->described) : kInvalidHandle;
+API int cuArray3DGetDescriptor_v2(ArrayDescriptor* descriptor, void* handle) {
+  const Array* array = find_alive<Array>(handle);
+  return array ? write_output(descriptor, array->descriptor) : kInvalidHandle;
 }
-API int cuArrayGetDescriptor_v2(FlatDescriptor* to, void* handle) {
-  const Array* array = alive<Array>(handle);
+API int cuArrayGetDescriptor_v2(FlatDescriptor* descriptor, void* handle) {
+  const Array* array = find_alive<Array>(handle);
   if (!array) return kInvalidHandle;
-  const ArrayDescriptor& of = array->described;
-  return give(to, FlatDescriptor{of.width, of.height, of.format, of.channels});
+  const ArrayDescriptor& described = array->descriptor;
+  return write_output(descriptor, FlatDescriptor{described.width, described.height, described.format, described.channels});
 }
 API int cuArrayGetPlane(void**, void*, unsigned) { return note_unsupported("cuArrayGetPlane"), kNotSupported; }
 API int cuArrayGetSparseProperties(void*, void*) { return note_unsupported("cuArrayGetSparseProperties"), kNotSupported; }
-// CUDA_ARRAY_MEMORY_REQUIREMENTS: bytes, alignment, and what is reserved.
-API int cuArrayGetMemoryRequirements(size_t* to, void* handle, int device) {
-  const Array* array = alive<Array>(handle);
+// CUDA_ARRAY_MEMORY_REQUIREMENTS: size, alignment, and reserved words.
+API int cuArrayGetMemoryRequirements(size_t* requirements, void* handle, int device) {
+  const Array* array = find_alive<Array>(handle);
   if (!array) return kInvalidHandle;
-  if (!to || device) return to ? kInvalidDevice : kInvalidValue;
-  return to[0] = array->texels.bytes, to[1] = 512, to[2] = to[3] = 0, kSuccess;
+  if (!requirements || device) return requirements ? kInvalidDevice : kInvalidValue;
+  return requirements[0] = array->texels.bytes, requirements[1] = 512, requirements[2] = requirements[3] = 0, kSuccess;
 }
 
-API int cuMipmappedArrayCreate(MipmappedArray** to, const ArrayDescriptor* of, unsigned levels) {
-  if (!to || !levels) return kInvalidValue;
-  if (CudaResult wrong = check(of)) return wrong;
-  auto made = std::make_unique<MipmappedArray>();
-  for (unsigned k = 0; k < std::min(levels, most_levels(*of)); k++) {
-    const ArrayDescriptor one = of_level(*of, k);
+API int cuMipmappedArrayCreate(MipmappedArray** array, const ArrayDescriptor* descriptor, unsigned levels) {
+  if (!array || !levels) return kInvalidValue;
+  if (CudaResult error = check(descriptor)) return error;
+  auto mipmapped = std::make_unique<MipmappedArray>();
+  for (unsigned k = 0; k < std::min(levels, max_levels(*descriptor)); k++) {
+    const ArrayDescriptor level_size = level_descriptor(*descriptor, k);
     Array* level = nullptr;
-    if (int error = create(&level, &one)) {
-      for (Array* before : made->levels) free_array(before);
+    if (int error = create(&level, &level_size)) {
+      for (Array* created : mipmapped->levels) free_array(created);
       return error;
     }
     level->level = true;
-    made->levels.push_back(level);
+    mipmapped->levels.push_back(level);
   }
-  return give(to, Handles<MipmappedArray>::all().add(std::move(made)));
+  return write_output(array, Handles<MipmappedArray>::all().add(std::move(mipmapped)));
 }
-API int cuMipmappedArrayGetLevel(Array** to, void* handle, unsigned level) {
-  const MipmappedArray* array = alive<MipmappedArray>(handle);
+API int cuMipmappedArrayGetLevel(Array** level_array, void* handle, unsigned level) {
+  const MipmappedArray* array = find_alive<MipmappedArray>(handle);
   if (!array) return kInvalidHandle;
-  return level < array->levels.size() ? give(to, array->levels[level]) : kInvalidValue;
+  return level < array->levels.size() ? write_output(level_array, array->levels[level]) : kInvalidValue;
 }
 API int cuMipmappedArrayDestroy(void* handle) {
-  if (!alive<MipmappedArray>(handle)) return kInvalidHandle;
-  if (CudaResult broken = wait_for_all()) return broken;
-  const std::unique_ptr<MipmappedArray> gone = Handles<MipmappedArray>::all().take(handle);
-  for (Array* level : gone ? gone->levels : std::vector<Array*>()) free_array(level);
-  return gone ? kSuccess : kInvalidHandle;
+  if (!find_alive<MipmappedArray>(handle)) return kInvalidHandle;
+  if (CudaResult error = wait_for_all()) return error;
+  const std::unique_ptr<MipmappedArray> array = Handles<MipmappedArray>::all().remove(handle);
+  for (Array* level : array ? array->levels : std::vector<Array*>()) free_array(level);
+  return array ? kSuccess : kInvalidHandle;
 }
 
 namespace {
 
-// A copy between an array, as bytes of its rows, and other memory.
-int copy_to(void* stream, bool now, void* array, size_t offset, Copy what) {
-  if (!alive<Array>(array)) return kInvalidHandle;
-  what.to = range(array, offset, what.bytes), what.to_device = true;
-  return !what.to ? kInvalidValue : now ? copy_now(what) : copy_on(stream, what);
+// Copies between an array, at an offset in bytes, and other memory.
+int copy_to(void* stream, bool is_synchronous, void* array, size_t offset, Copy copy) {
+  if (!find_alive<Array>(array)) return kInvalidHandle;
+  copy.to = array_address(array, offset, copy.bytes), copy.to_device = true;
+  return !copy.to ? kInvalidValue : is_synchronous ? copy_now(copy) : copy_on(stream, copy);
 }
-int copy_from(void* stream, bool now, void* array, size_t offset, Copy what) {
-  if (!alive<Array>(array)) return kInvalidHandle;
-  what.from = range(array, offset, what.bytes), what.from_device = true;
-  return !what.from ? kInvalidValue : now ? copy_now(what) : copy_on(stream, what);
+int copy_from(void* stream, bool is_synchronous, void* array, size_t offset, Copy copy) {
+  if (!find_alive<Array>(array)) return kInvalidHandle;
+  copy.from = array_address(array, offset, copy.bytes), copy.from_device = true;
+  return !copy.from ? kInvalidValue : is_synchronous ? copy_now(copy) : copy_on(stream, copy);
 }
 
 }  // namespace
@@ -197,7 +201,7 @@ API int cuMemcpyAtoD_v2(uint64_t to, void* from, size_t offset, size_t n) {
   return copy_from(nullptr, true, from, offset, {to, 0, n, true});
 }
 API int cuMemcpyAtoA_v2(void* to, size_t to_offset, void* from, size_t from_offset, size_t n) {
-  if (!alive<Array>(from)) return kInvalidHandle;
-  const uint64_t at = range(from, from_offset, n);
-  return at ? copy_to(nullptr, true, to, to_offset, {0, at, n, false, true}) : kInvalidValue;
+  if (!find_alive<Array>(from)) return kInvalidHandle;
+  const uint64_t source = array_address(from, from_offset, n);
+  return source ? copy_to(nullptr, true, to, to_offset, {0, source, n, false, true}) : kInvalidValue;
 }

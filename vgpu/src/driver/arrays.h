@@ -1,4 +1,4 @@
-// CUDA arrays: texels that lie row by row, without room between.
+// CUDA arrays: texels in consecutive rows without padding.
 #pragma once
 #include <memory>
 #include <vector>
@@ -14,7 +14,7 @@ struct FlatDescriptor {
   unsigned channels;
 };
 struct ArrayDescriptor {
-  size_t width, height, depth;  // 0: no such dimension; of layers the depth is their number
+  size_t width, height, depth;  // 0: no such dimension; depth of a layered array: number of layers
   Format format;
   unsigned channels, flags;
 };
@@ -22,9 +22,9 @@ struct ArrayDescriptor {
 enum ArrayFlags : unsigned { kLayeredArray = 1, kSurfaceArray = 2, kGatherArray = 8 };
 
 struct Array {
-  ArrayDescriptor described;
+  ArrayDescriptor descriptor;
   Texels texels;
-  bool level = false;  // of a mipmapped array, which alone frees it
+  bool level = false;  // whether it belongs to a mipmapped array, which frees it
 };
 struct MipmappedArray { std::vector<Array*> levels; };
 

@@ -1,4 +1,4 @@
-// Device and function attributes: the limits of a card of the asked compute capability.
+// Values of the device's attributes, for its compute capability.
 #include "attributes.h"
 
 #include <algorithm>
@@ -14,17 +14,17 @@ namespace {
 struct Architecture {
   int capability;  // from this one on
   int threads, blocks;           // of a multiprocessor
-  int shared, opt_in, reserved;  // bytes: of a multiprocessor; of a block that asks for more than 48 KiB; lost by each block
+  int shared, opt_in,
+      reserved;  // bytes of shared memory: of a multiprocessor; of a block that opts in; reserved for each block
 };
 constexpr Architecture kArchitectures[] = {
     {0, 2048, 32, 98304, 49152, 0},       {70, 2048, 32, 98304, 98304, 0},      {75, 1024, 16, 65536, 65536, 0},
     {80, 2048, 32, 167936, 166912, 1024}, {86, 1536, 16, 102400, 101376, 1024}, {87, 1536, 16, 167936, 166912, 1024},
     {89, 1536, 24, 102400, 101376, 1024}, {90, 2048, 32, 233472, 232448, 1024}, {120, 1536, 24, 102400, 101376, 1024}};
 
-// The largest textures and surfaces, by their attributes' numbers: of every architecture from 7.0 on (CUDA C++ Programming
-// Guide, as above).
-struct Largest { int which, size; };
-constexpr Largest kLargest[] = {
+// Maximum sizes of textures and surfaces by attribute number, for all architectures from 7.0 on (same source).
+struct TextureLimit { int number, size; };
+constexpr TextureLimit kTextureLimits[] = {
     {21, 131072},  {22, 131072}, {23, 65536}, {24, 16384},   {25, 16384}, {26, 16384},         // 1D, 2D and 3D
     {27, 32768},   {28, 32768},  {29, 2048},  {42, 32768},   {43, 2048},  {45, 32768}, {46, 32768},  // layered, gathers
     {47, 8192},    {48, 8192},   {49, 32768}, {52, 32768},   {53, 32768}, {54, 2046},              // 3D otherwise, cubemaps
@@ -32,24 +32,25 @@ constexpr Largest kLargest[] = {
     {61, 32768},   {62, 2048},   {63, 32768}, {64, 32768},   {65, 2048},  {66, 32768}, {67, 32768}, {68, 2046},
     {69, 1 << 28}, {70, 131072}, {71, 65000}, {72, 2097120}, {73, 32768}, {74, 32768}, {77, 32768}};  // linear, mipmapped
 
-int largest(int which) {
-  auto found = std::find_if(std::begin(kLargest), std::end(kLargest), [=](const Largest& one) { return one.which == which; });
-  return found == std::end(kLargest) ? 0 : found->size;
+int texture_limit(int number) {
+  auto limit = std::find_if(std::begin(kTextureLimits), std::end(kTextureLimits),
+                            [=](const TextureLimit& candidate) { return candidate.number == number; });
+  return limit == std::end(kTextureLimits) ? 0 : limit->size;
 }
 
 const Architecture& architecture() {
   const int capability = Device::get().capability();
   auto next = std::find_if(std::begin(kArchitectures), std::end(kArchitectures),
-                           [=](const Architecture& one) { return one.capability > capability; });
+                           [=](const Architecture& candidate) { return candidate.capability > capability; });
   return *std::prev(next);
 }
 
 }  // namespace
 
-bool known_attribute(int which) { return which >= 1 && which < 200; }
+bool is_known_attribute(int number) { return number >= 1 && number < 200; }
 
-int attribute(int which) {
-  switch (which) {
+int attribute(int number) {
+  switch (number) {
     case 1:
     case 2:
     case 3: return 1024;      // threads of a block, and in x and y
@@ -92,8 +93,8 @@ int attribute(int which) {
     case 89:
     case 90:
     case 95:
-    case 102: return 1;                               // it can do that
-    default: return largest(which);
+    case 102: return 1;                               // supported features
+    default: return texture_limit(number);
   }
 }
 

@@ -1,4 +1,4 @@
-// The device's attributes: cuda.h's CUdevice_attribute, of which the runtime's have the same numbers.
+// Attributes of the device, numbered as in cuda.h (CUdevice_attribute); the runtime uses the same numbers.
 #pragma once
 
 namespace vgpu {
@@ -29,7 +29,7 @@ enum Attribute : int {
   kSharedReserved = 111
 };
 
-int attribute(int which);
-bool known_attribute(int which);
+int attribute(int number);
+bool is_known_attribute(int number);
 
 }  // namespace vgpu

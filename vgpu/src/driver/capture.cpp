@@ -1,4 +1,4 @@
-// Captures under way, and what else streams are asked.
+// Active captures, their calls, and a few other calls of streams.
 #include "capture.h"
 
 #include <algorithm>
@@ -24,23 +24,23 @@ struct Capture {
   Mode mode;
   const std::thread::id thread = std::this_thread::get_id();
   bool invalid = false;
-  std::map<const Stream*, Nodes> streams{};  // that are captured, each with what its next node comes after
-  std::map<uint32_t, Nodes> events{};        // recorded in it, by their numbers, likewise
+  std::map<const Stream*, Nodes> streams{};  // captured streams, with the dependencies of their next nodes
+  std::map<uint32_t, Nodes> events{};  // numbers of recorded events, with the dependencies of streams that wait for them
 
   State state() const { return invalid ? kInvalidated : kCapturing; }
   bool is_of_this_thread() const { return thread == std::this_thread::get_id(); }
   bool is_blocking() const {
-    return std::any_of(streams.begin(), streams.end(), [](const auto& one) { return one.first->blocking(); });
+    return std::any_of(streams.begin(), streams.end(), [](const auto& entry) { return entry.first->is_blocking(); });
   }
-  CudaResult invalidate(CudaResult why) { return invalid = true, why; }
-  // Does each stream lead to the last node of the origin?
+  CudaResult invalidate(CudaResult error) { return invalid = true, error; }
+  // Returns whether all captured streams were joined: whether the origin's last nodes depend on all nodes.
   bool is_joined() const {
     std::set<const Node*> reached;
-    Nodes open = streams.at(origin);
-    while (!open.empty()) {
-      Node* node = open.back();
-      open.pop_back();
-      if (reached.insert(node).second) open.insert(open.end(), node->after.begin(), node->after.end());
+    Nodes pending = streams.at(origin);
+    while (!pending.empty()) {
+      Node* node = pending.back();
+      pending.pop_back();
+      if (reached.insert(node).second) pending.insert(pending.end(), node->dependencies.begin(), node->dependencies.end());
     }
     for (const auto& [stream, last] : streams)
       for (const Node* node : last)
@@ -49,42 +49,43 @@ struct Capture {
   }
 };
 
-void add_to(Nodes& all, const Nodes& more) {
-  for (Node* node : more)
-    if (std::find(all.begin(), all.end(), node) == all.end()) all.push_back(node);
+void add_missing(Nodes& nodes, const Nodes& added) {
+  for (Node* node : added)
+    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
 }
 
 class Captures {
  public:
   static Captures& get() {
-    static Captures* one = new Captures;
-    return *one;
+    static Captures* captures = new Captures;
+    return *captures;
   }
 
   std::mutex lock;
-  bool any() const { return count_; }
+  bool is_any_active() const { return count_; }
   Capture* of(const Stream& stream) {
-    return find([&](const Capture& one) { return one.streams.count(&stream) != 0; });
+    return find([&](const Capture& capture) { return capture.streams.count(&stream) != 0; });
   }
   Capture* of(const Event& event) {
-    return find([&](const Capture& one) { return one.events.count(event.number) != 0; });
+    return find([&](const Capture& capture) { return capture.events.count(event.number) != 0; });
   }
   const std::vector<std::unique_ptr<Capture>>& all() const { return active_; }
   void begin(std::unique_ptr<Capture> capture) { active_.push_back(std::move(capture)), count_ = active_.size(); }
   void end(const Capture* capture) {
-    active_.erase(std::find_if(active_.begin(), active_.end(), [=](const auto& one) { return one.get() == capture; }));
+    active_.erase(
+        std::find_if(active_.begin(), active_.end(), [=](const auto& candidate) { return candidate.get() == capture; }));
     count_ = active_.size();
   }
-  // The legacy default stream would wait for captured streams that block.
-  Capture* that_blocks(const Stream& stream) {
+  // Returns a capture with a blocking stream, for which `stream` would wait if it is the legacy default stream.
+  Capture* find_implicitly_blocking(const Stream& stream) {
     if (&stream != stream_of(nullptr)) return nullptr;
-    return find([](const Capture& one) { return !one.invalid && one.is_blocking(); });
+    return find([](const Capture& capture) { return !capture.invalid && capture.is_blocking(); });
   }
 
  private:
   template <class F> Capture* find(F f) {
-    for (const auto& one : active_)
-      if (f(*one)) return one.get();
+    for (const auto& capture : active_)
+      if (f(*capture)) return capture.get();
     return nullptr;
   }
   std::vector<std::unique_ptr<Capture>> active_;
@@ -93,161 +94,163 @@ class Captures {
 
 thread_local Mode thread_mode = kGlobal;
 
-using Hold = std::lock_guard<std::mutex>;
+using Guard = std::lock_guard<std::mutex>;
 
-// f(capture), under the lock, where the stream is captured or would depend on what is.
+// Returns f(capture), called with the lock held, if the stream is captured; an error if it would depend on a captured stream.
 template <class F> std::optional<int> with_capture(const Stream& stream, F f) {
   Captures& captures = Captures::get();
-  if (!captures.any()) return std::nullopt;
-  Hold hold(captures.lock);
-  if (Capture* one = captures.that_blocks(stream)) return one->invalidate(kCaptureImplicit);
-  Capture* one = captures.of(stream);
-  if (!one) return std::nullopt;
-  return one->invalid ? kCaptureInvalidated : f(*one);
+  if (!captures.is_any_active()) return std::nullopt;
+  Guard guard(captures.lock);
+  if (Capture* capture = captures.find_implicitly_blocking(stream)) return capture->invalidate(kCaptureImplicit);
+  Capture* capture = captures.of(stream);
+  if (!capture) return std::nullopt;
+  return capture->invalid ? kCaptureInvalidated : f(*capture);
 }
 
 }  // namespace
 
 namespace vgpu {
 
-bool is_anything_captured() { return Captures::get().any(); }
+bool is_anything_captured() { return Captures::get().is_any_active(); }
 
-std::optional<int> add_node(Stream& on, const std::function<CudaResult(Step&)>& make) {
-  return with_capture(on, [&](Capture& capture) {
+std::optional<int> add_node(Stream& stream, const std::function<CudaResult(Step&)>& make_step) {
+  return with_capture(stream, [&](Capture& capture) {
     Step step;
-    if (CudaResult wrong = make(step)) return wrong;
-    Nodes& last = capture.streams[&on];
+    if (CudaResult error = make_step(step)) return error;
+    Nodes& last = capture.streams[&stream];
     last = {capture.graph->add(std::move(step), last)};
     return kSuccess;
   });
 }
 
-std::optional<int> capture_record(const Event& event, Stream& on) {
-  std::optional<int> taken = with_capture(on, [&](Capture& capture) {
-    capture.events[event.number] = capture.streams[&on];
+std::optional<int> capture_record(const Event& event, Stream& stream) {
+  std::optional<int> result = with_capture(stream, [&](Capture& capture) {
+    capture.events[event.number] = capture.streams[&stream];
     return kSuccess;
   });
-  if (!taken && is_anything_captured()) {  // it is another point in time from now on
-    Hold hold(Captures::get().lock);
-    for (const auto& one : Captures::get().all()) one->events.erase(event.number);
+  if (!result && is_anything_captured()) {  // the event is no longer the one that was recorded in captures
+    Guard guard(Captures::get().lock);
+    for (const auto& active : Captures::get().all()) active->events.erase(event.number);
   }
-  return taken;
+  return result;
 }
 
-std::optional<int> capture_wait(Stream& waits, const Event& on) {
+std::optional<int> capture_wait(Stream& stream, const Event& event) {
   Captures& captures = Captures::get();
-  if (!captures.any()) return std::nullopt;
-  Hold hold(captures.lock);
-  if (Capture* blocking = captures.that_blocks(waits)) return blocking->invalidate(kCaptureImplicit);
-  Capture *from = captures.of(on), *into = captures.of(waits);
-  if (!from && !into) return std::nullopt;
-  if ((from && from->invalid) || (into && into->invalid)) return kCaptureInvalidated;
-  if (!from) return on.recorded ? into->invalidate(kCaptureIsolation) : kSuccess;
-  if (into && into != from) return from->invalidate(kCaptureMerge), into->invalidate(kCaptureMerge);
-  if (&waits == stream_of(nullptr)) return from->invalidate(kCaptureUnsupported);
-  add_to(from->streams[&waits], from->events[on.number]);
+  if (!captures.is_any_active()) return std::nullopt;
+  Guard guard(captures.lock);
+  if (Capture* blocking_capture = captures.find_implicitly_blocking(stream))
+    return blocking_capture->invalidate(kCaptureImplicit);
+  Capture *event_capture = captures.of(event), *stream_capture = captures.of(stream);
+  if (!event_capture && !stream_capture) return std::nullopt;
+  if ((event_capture && event_capture->invalid) || (stream_capture && stream_capture->invalid)) return kCaptureInvalidated;
+  if (!event_capture) return event.recorded ? stream_capture->invalidate(kCaptureIsolation) : kSuccess;
+  if (stream_capture && stream_capture != event_capture)
+    return event_capture->invalidate(kCaptureMerge), stream_capture->invalidate(kCaptureMerge);
+  if (&stream == stream_of(nullptr)) return event_capture->invalidate(kCaptureUnsupported);
+  add_missing(event_capture->streams[&stream], event_capture->events[event.number]);
   return kSuccess;
 }
 
-CudaResult refuse_if_captured(const Stream& of) {
+CudaResult refuse_if_captured(const Stream& stream) {
   return static_cast<CudaResult>(
-      with_capture(of, [](Capture& capture) { return capture.invalidate(kCaptureUnsupported); }).value_or(kSuccess));
+      with_capture(stream, [](Capture& capture) { return capture.invalidate(kCaptureUnsupported); }).value_or(kSuccess));
 }
 
-CudaResult refuse_if_captured(const Event& of) {
+CudaResult refuse_if_captured(const Event& event) {
   if (!is_anything_captured()) return kSuccess;
   {
-    Hold hold(Captures::get().lock);
-    if (Capture* capture = Captures::get().of(of)) return capture->invalidate(kCapturedEvent);
+    Guard guard(Captures::get().lock);
+    if (Capture* capture = Captures::get().of(event)) return capture->invalidate(kCapturedEvent);
   }
   return refuse_while_capturing();
 }
 
-// Whom it concerns: cuThreadExchangeStreamCaptureMode.
+// The modes decide which captures are concerned (cuThreadExchangeStreamCaptureMode).
 CudaResult refuse_while_capturing() {
   if (!is_anything_captured() || thread_mode == kRelaxed) return kSuccess;
-  CudaResult found = kSuccess;
-  Hold hold(Captures::get().lock);
-  for (const auto& one : Captures::get().all()) {
-    const bool own = one->is_of_this_thread() && one->mode != kRelaxed;
-    if (own || (thread_mode == kGlobal && one->mode == kGlobal)) found = one->invalidate(kCaptureUnsupported);
+  CudaResult result = kSuccess;
+  Guard guard(Captures::get().lock);
+  for (const auto& capture : Captures::get().all()) {
+    const bool is_own = capture->is_of_this_thread() && capture->mode != kRelaxed;
+    if (is_own || (thread_mode == kGlobal && capture->mode == kGlobal)) result = capture->invalidate(kCaptureUnsupported);
   }
-  return found;
+  return result;
 }
 
 CudaResult refuse_legacy() {
-  if (CudaResult refused = refuse_if_captured(*stream_of(nullptr))) return refused;
+  if (CudaResult error = refuse_if_captured(*stream_of(nullptr))) return error;
   return refuse_while_capturing();
 }
 
-void forget_captures_of(const Stream& gone) {
+void forget_captures_of(const Stream& stream) {
   Captures& captures = Captures::get();
-  if (!captures.any()) return;
-  Hold hold(captures.lock);
-  Capture* capture = captures.of(gone);
+  if (!captures.is_any_active()) return;
+  Guard guard(captures.lock);
+  Capture* capture = captures.of(stream);
   if (!capture) return;
   capture->invalid = true;
-  capture->streams.erase(&gone);
-  if (capture->origin == &gone) captures.end(capture);
+  capture->streams.erase(&stream);
+  if (capture->origin == &stream) captures.end(capture);
 }
 
 }  // namespace vgpu
 
 namespace {
 
-int begin(void* handle, Graph* graph, bool owns_graph, Nodes after, int mode) {
+int begin_capture(void* handle, Graph* graph, bool owns_graph, Nodes dependencies, int mode) {
   static std::atomic<uint64_t> last_id{0};
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
   if (mode < kGlobal || mode > kRelaxed) return kInvalidValue;
   if (stream == stream_of(nullptr)) return kCaptureUnsupported;
   Captures& captures = Captures::get();
-  Hold hold(captures.lock);
+  Guard guard(captures.lock);
   if (captures.of(*stream)) return kIllegalState;
-  auto made = std::make_unique<Capture>(Capture{++last_id, graph, owns_graph, stream, static_cast<Mode>(mode)});
-  made->streams[stream] = std::move(after);
-  return captures.begin(std::move(made)), kSuccess;
+  auto capture = std::make_unique<Capture>(Capture{++last_id, graph, owns_graph, stream, static_cast<Mode>(mode)});
+  capture->streams[stream] = std::move(dependencies);
+  return captures.begin(std::move(capture)), kSuccess;
 }
 
-int end(void* handle, void** graph) {
+int end_capture(void* handle, void** graph) {
   if (!graph) return kInvalidValue;
   *graph = nullptr;
   const Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
   Captures& captures = Captures::get();
-  Hold hold(captures.lock);
+  Guard guard(captures.lock);
   const Capture* capture = captures.of(*stream);
   if (!capture) return kIllegalState;
   if (capture->origin != stream) return kCaptureUnmatched;
   if (capture->mode != kRelaxed && !capture->is_of_this_thread()) return kCaptureWrongThread;
   const CudaResult result = capture->invalid ? kCaptureInvalidated : capture->is_joined() ? kSuccess : kCaptureUnjoined;
   if (result == kSuccess) *graph = capture->graph;
-  else if (capture->owns_graph) Handles<Graph>::all().take(capture->graph);
+  else if (capture->owns_graph) Handles<Graph>::all().remove(capture->graph);
   return captures.end(capture), result;
 }
 
-// What is not wanted has no place.
-struct Info {
+// Outputs of cuStreamGetCaptureInfo; nullptr: not requested.
+struct InfoOutputs {
   uint64_t* id = nullptr;
   void** graph = nullptr;
   const Node*** after = nullptr;
   size_t* count = nullptr;
 };
-int tell(void* handle, int* state, const Info& more) {
+int write_info(void* handle, int* state, const InfoOutputs& outputs) {
   const Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
   if (!state) return kInvalidValue;
   Captures& captures = Captures::get();
-  Hold hold(captures.lock);
-  if (captures.that_blocks(*stream)) return kCaptureImplicit;
+  Guard guard(captures.lock);
+  if (captures.find_implicitly_blocking(*stream)) return kCaptureImplicit;
   Capture* capture = captures.of(*stream);
   *state = capture ? capture->state() : kNotCapturing;
   if (*state != kCapturing) return kSuccess;
-  Nodes& after = capture->streams[stream];
-  if (more.id) *more.id = capture->id;
-  if (more.graph) *more.graph = capture->graph;
-  if (more.after) *more.after = const_cast<const Node**>(after.data());
-  if (more.count) *more.count = after.size();
+  Nodes& dependencies = capture->streams[stream];
+  if (outputs.id) *outputs.id = capture->id;
+  if (outputs.graph) *outputs.graph = capture->graph;
+  if (outputs.after) *outputs.after = const_cast<const Node**>(dependencies.data());
+  if (outputs.count) *outputs.count = dependencies.size();
   return kSuccess;
 }
 
@@ -257,38 +260,38 @@ int set_dependencies(void* handle, Node* const* nodes, size_t count, unsigned fl
   if (flags > 1) return kInvalidValue;
   return with_capture(*stream,
                       [&](Capture& capture) {
-                        if (!capture.graph->holds(nodes, count)) return kInvalidValue;
-                        Nodes& after = capture.streams[stream];
-                        if (flags) after.clear();  // CU_STREAM_SET_CAPTURE_DEPENDENCIES
-                        return add_to(after, Nodes(nodes, nodes + count)), kSuccess;
+                        if (!capture.graph->contains(nodes, count)) return kInvalidValue;
+                        Nodes& dependencies = capture.streams[stream];
+                        if (flags) dependencies.clear();  // CU_STREAM_SET_CAPTURE_DEPENDENCIES
+                        return add_missing(dependencies, Nodes(nodes, nodes + count)), kSuccess;
                       })
       .value_or(kIllegalState);
 }
 
 }  // namespace
 
-API int cuStreamIsCapturing(void* stream, int* state) { return tell(stream, state, {}); }
-API int cuStreamGetCaptureInfo(void* stream, int* state, uint64_t* id) { return tell(stream, state, {id}); }
+API int cuStreamIsCapturing(void* stream, int* state) { return write_info(stream, state, {}); }
+API int cuStreamGetCaptureInfo(void* stream, int* state, uint64_t* id) { return write_info(stream, state, {id}); }
 API int cuStreamGetCaptureInfo_v2(void* stream, int* state, uint64_t* id, void** graph, const Node*** after, size_t* count) {
-  return tell(stream, state, {id, graph, after, count});
+  return write_info(stream, state, {id, graph, after, count});
 }
 API int cuStreamGetCaptureInfo_v3(void* stream, int* state, uint64_t* id, void** graph, const Node*** after, const void** edges,
                                   size_t* count) {
   if (edges) *edges = nullptr;
-  return tell(stream, state, {id, graph, after, count});
+  return write_info(stream, state, {id, graph, after, count});
 }
 API int cuStreamBeginCapture_v2(void* stream, int mode) {
   Graph* graph = Handles<Graph>::all().add(std::make_unique<Graph>());
-  const int result = begin(stream, graph, true, {}, mode);
-  if (result) Handles<Graph>::all().take(graph);
+  const int result = begin_capture(stream, graph, true, {}, mode);
+  if (result) Handles<Graph>::all().remove(graph);
   return result;
 }
 API int cuStreamBeginCaptureToGraph(void* stream, void* handle, Node* const* after, const void*, size_t count, int mode) {
-  Graph* graph = alive<Graph>(handle);
-  if (!graph || !graph->holds(after, count)) return kInvalidValue;
-  return begin(stream, graph, false, Nodes(after, after + count), mode);
+  Graph* graph = find_alive<Graph>(handle);
+  if (!graph || !graph->contains(after, count)) return kInvalidValue;
+  return begin_capture(stream, graph, false, Nodes(after, after + count), mode);
 }
-API int cuStreamEndCapture(void* stream, void** graph) { return end(stream, graph); }
+API int cuStreamEndCapture(void* stream, void** graph) { return end_capture(stream, graph); }
 API int cuStreamUpdateCaptureDependencies(void* stream, Node* const* after, size_t count, unsigned flags) {
   return set_dependencies(stream, after, count, flags);
 }
@@ -297,18 +300,20 @@ API int cuStreamUpdateCaptureDependencies_v2(void* stream, Node* const* after, c
 }
 API int cuThreadExchangeStreamCaptureMode(int* mode) {
   if (!mode || *mode < kGlobal || *mode > kRelaxed) return kInvalidValue;
-  const Mode before = thread_mode;
+  const Mode previous = thread_mode;
   thread_mode = static_cast<Mode>(*mode);
-  return *mode = before, kSuccess;
+  return *mode = previous, kSuccess;
 }
-API int cuStreamGetDevice(void* stream, int* device) { return stream_of(stream) ? give(device, 0) : kInvalidHandle; }
-API int cuStreamGetCtx_v2(void* stream, void** found, void** green) {
+API int cuStreamGetDevice(void* stream, int* device) { return stream_of(stream) ? write_output(device, 0) : kInvalidHandle; }
+API int cuStreamGetCtx_v2(void* stream, void** current, void** green) {
   if (!stream_of(stream)) return kInvalidHandle;
-  return give(found, context()) || give(green, nullptr) ? kInvalidValue : kSuccess;
+  return write_output(current, context()) || write_output(green, nullptr) ? kInvalidValue : kSuccess;
 }
 API int cuStreamCopyAttributes(void* to, void* from) { return stream_of(to) && stream_of(from) ? kSuccess : kInvalidHandle; }
 API int cuStreamSetAttribute(void* stream, int, const void*) { return stream_of(stream) ? kSuccess : kInvalidHandle; }
-API int cuStreamGetId(void* stream, uint64_t* id) { return stream_of(stream) ? give(id, address(stream)) : kInvalidHandle; }
+API int cuStreamGetId(void* stream, uint64_t* id) {
+  return stream_of(stream) ? write_output(id, address(stream)) : kInvalidHandle;
+}
 
 API int cudaStreamGetCaptureInfo(void* stream, int* state, uint64_t* id) { return cuStreamGetCaptureInfo(stream, state, id); }
 API int cudaStreamGetCaptureInfo_v2(void* stream, int* state, uint64_t* id, void** graph, const Node*** after, size_t* count) {

@@ -1,7 +1,6 @@
-// Capture of streams: what is asked of a captured one becomes a node of a graph, and is not done (CUDA C++ Programming Guide,
-// "Creating a graph using stream capture").
-//
-// A stream is captured from cuStreamBeginCapture on, or from its waiting for an event that was recorded in the capture.
+// Stream capture: work for a captured stream becomes a node of a graph, and is not executed (CUDA C++ Programming Guide,
+// "Creating a graph using stream capture").  A stream is captured after cuStreamBeginCapture, or after it waits for an event that
+// was recorded in a capture.
 #pragma once
 #include <optional>
 
@@ -12,23 +11,24 @@ namespace vgpu {
 
 bool is_anything_captured();
 
-// The result of a call that a capture takes or forbids; nullopt: it is to be done as ever.
-std::optional<int> add_node(Stream& on, const std::function<CudaResult(Step&)>& make);
-template <class F> std::optional<int> capture_made(Stream& on, F make) {  // make(step): CUDA's result
-  return is_anything_captured() ? add_node(on, make) : std::nullopt;
+// These return the result of a call that was captured or that a capture forbids; nullopt: the caller executes the work.
+// make_step(step): sets the step of the node and returns a CUDA result.
+std::optional<int> add_node(Stream& stream, const std::function<CudaResult(Step&)>& make_step);
+template <class F> std::optional<int> capture_with(Stream& stream, F make_step) {
+  return is_anything_captured() ? add_node(stream, make_step) : std::nullopt;
 }
-template <class F> std::optional<int> capture(Stream& on, F step) {
-  return capture_made(on, [&](Step& to) { return to = step, kSuccess; });
+template <class F> std::optional<int> capture(Stream& stream, F step) {
+  return capture_with(stream, [&](Step& node_step) { return node_step = step, kSuccess; });
 }
-std::optional<int> capture_record(const Event& event, Stream& on);
-std::optional<int> capture_wait(Stream& waits, const Event& on);
+std::optional<int> capture_record(const Event& event, Stream& stream);
+std::optional<int> capture_wait(Stream& stream, const Event& event);
 
-// Errors that invalidate captures.
-CudaResult refuse_if_captured(const Stream& of);  // its state is asked for, or a callback added
-CudaResult refuse_if_captured(const Event& of);
-CudaResult refuse_while_capturing();  // a call that may depend on a captured stream, such as cuMemAlloc
-CudaResult refuse_legacy();           // a synchronous call, on the legacy default stream
+// These return the error of a call that captures forbid, and invalidate the captures; otherwise kSuccess.
+CudaResult refuse_if_captured(const Stream& stream);  // for queries of the stream's state, and for callbacks
+CudaResult refuse_if_captured(const Event& event);
+CudaResult refuse_while_capturing();  // for calls that may depend on a captured stream, such as cuMemAlloc
+CudaResult refuse_legacy();  // for synchronous calls, which use the legacy default stream
 
-void forget_captures_of(const Stream& gone);
+void forget_captures_of(const Stream& stream);
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// The one device of this process.
+// The device of this process, with its memory, schedule and observers, and the modules and kernels that it runs.
 #pragma once
 #include <atomic>
 #include <map>
@@ -20,7 +20,7 @@
 
 namespace vgpu {
 
-// CUDA's result codes, as far as they are given here (cuda.h: CUresult; the runtime's are the same numbers).
+// CUDA's result codes that this driver returns (cuda.h: CUresult; the runtime uses the same numbers).
 enum CudaResult : int {
   kSuccess = 0,
   kInvalidValue = 1,
@@ -62,32 +62,32 @@ enum CudaResult : int {
   kUnknown = 999
 };
 
-constexpr size_t kDefaultStack = 1024;  // bytes of a thread, of which a program may want more
+constexpr size_t kDefaultStack = 1024;  // bytes for each thread (CU_LIMIT_STACK_SIZE)
 
 struct Kernel;
 struct CudaModule {
   std::unique_ptr<CodeModule> image;
-  std::string unsupported_reason;  // why there is none: its kernels are refused by their names
-  std::map<std::string, Kernel*> kernels;  // those that were asked for
-  const void* owner = nullptr;             // the context that it goes with; none of what a runtime has registered
+  std::string unsupported_reason;          // why `image` is null; launches of its kernels fail with it
+  std::map<std::string, Kernel*> kernels;  // those that the program has requested
+  const void* owner = nullptr;             // the context with which it is unloaded; nullptr if the runtime has loaded it
 };
 
 struct Kernel {
   CudaModule* module;
-  const KernelSignature* signature;  // nullptr where there is no code for this device
+  const KernelSignature* signature;  // nullptr if there is no code for this device
   std::string name;
   std::string unsupported_reason;
   const DecodedFunction* program = nullptr;
-  int dynamic_shared = -1;  // the most bytes that a launch may have, where somebody has set that
+  int max_dynamic_shared = -1;  // limit in bytes that the program has set; -1: none
 };
 
-// How a kernel is to be launched.
+// The configuration of a launch.
 struct Configuration {
   uint32_t grid[3], block[3];
   uint64_t shared = 0;  // dynamic shared memory, in bytes
   bool cooperative = false;
 };
-// Its parameters: a pointer to each, or all of them as the kernel lays them out.
+// The arguments of a launch: a pointer to each, or all of them in the layout of the kernel's parameters.
 struct Arguments {
   void** each = nullptr;
   const void* packed = nullptr;
@@ -101,53 +101,55 @@ class Device {
   DeviceMemory& memory() { return memory_; }
   DeviceHeap& heap() { return heap_; }
   TextureObjects& textures() { return textures_; }
-  // 70 for 7.0; once told it stays.
+  // The compute capability, 70 for 7.0.  It does not change after the first call.
   int capability() { return capability_fixed_ = true, capability_; }
-  int architecture() const { return capability_; }  // as of now
+  int architecture() const { return capability_; }  // the current capability, which may still increase
   bool guards_shared() const { return guards_shared_; }
-  // A program brings code for this architecture: the device is the newest that it was built for.
+  // Registers that the program has code for this architecture.  The device has the newest capability registered.
   void register_arch(int arch) {
     if (!capability_fixed_ && arch > capability_) capability_ = arch;
   }
-  int driver_version() const { return 13000; }  // as on a card: newer than any runtime that asks
+  int driver_version() const { return 13000; }  // newer than any runtime, as on hardware
   std::mutex& lock() { return lock_; }
   size_t stack_bytes() const { return stack_bytes_; }
   void set_stack_bytes(size_t bytes) { stack_bytes_ = bytes; }
 
-  // Under the lock.  nullptr, with the reason in last_error_message(): the kernel holds what this device does not know.
+  // The caller holds the lock.  Returns nullptr, with the reason in last_error_message(), if the kernel is not supported.
   const DecodedFunction* decode_kernel(Kernel& kernel);
-  void set_last_error(const std::string& why);
-  CudaResult set_sticky_error(CudaResult fault, const std::string& why);  // for good
+  void set_last_error(const std::string& message);
+  CudaResult set_sticky_error(CudaResult fault, const std::string& message);  // cannot be cleared
   void record_fallback(const char* call);
-  // Of VGPU_CHECK=order, without the lock: copies and fills, just before they are done, and what a host's decision may depend
-  // on.  Without the check there is no order, and they do nothing.
+  // For VGPU_CHECK=order, called without the lock: before copies and fills, and when the host reads a value on which its decisions
+  // may depend.  Without that check, stream_order() is nullptr and the others do nothing.
   StreamOrder* stream_order() { return stream_order_.get(); }
   void on_transfer(uint32_t operation, const Transfer& transfer);
-  void on_host_source(const char* what);
+  void on_host_source(const char* source);
   void set_schedule(const Schedule& schedule) { schedule_ = schedule, launches_since_schedule_ = 0; }
 
-  // A launch, as far as it can be told before it runs: checked, with a copy of its parameters and its number.  A kernel is
-  // decoded at its first one.  kInvalidConfiguration: no grid or block that the device has.
-  CudaResult prepare(Launch& launch, Kernel& kernel, const Configuration& how, const Arguments& given);
+  // Checks a launch, copies its arguments and assigns its number.  A kernel is decoded at its first launch.
+  // kInvalidConfiguration: the device does not support this grid or block.
+  CudaResult prepare(Launch& launch, Kernel& kernel, const Configuration& configuration, const Arguments& arguments);
   CudaResult run(const Launch& launch);
-  // The parameters of a launch that is to be made later, as the kernel lays them out; checked as by prepare().
-  CudaResult pack(std::vector<uint8_t>& parameters, Kernel& kernel, const Configuration& how, const Arguments& given);
-  int most_dynamic_shared(const Kernel& kernel) const;   // bytes that a launch may have; its program is there
-  int occupancy(const Kernel* kernel, int threads, uint64_t shared);  // blocks of a multiprocessor
-  CudaResult sticky_error() const;  // after a fault nothing runs any more, as on a card; nor does a host function's call
+  // Checks a launch as prepare() does, and packs its arguments in the layout of the kernel's parameters.
+  CudaResult pack(std::vector<uint8_t>& parameters, Kernel& kernel, const Configuration& configuration,
+                  const Arguments& arguments);
+  int max_dynamic_shared(const Kernel& kernel) const;   // in bytes; the kernel must be decoded
+  int occupancy(const Kernel* kernel, int threads, uint64_t shared);  // blocks per multiprocessor
+  CudaResult sticky_error() const;  // the fault after which all calls fail; kNotPermitted in a host function
   float event_milliseconds() { return schedule_.event_milliseconds(); }
   uint64_t launches() const { return launches_; }
-  const std::set<std::string>& codes() const { return codes_; }  // names of Launch::code of what was launched; under the lock
+  const std::set<std::string>& codes() const { return codes_; }  // Launch::code of all launches; the caller holds the lock
   uint64_t instructions() const { return instructions_; }
   const std::string& last_error_message() const { return last_error_message_; }
 
  private:
   Device();
-  CudaResult check(Kernel& kernel, const Configuration& how);
+  CudaResult check(Kernel& kernel, const Configuration& configuration);
   void* grid_workspace();
-  CudaResult take(std::vector<uint8_t>& parameters, Kernel& kernel, const Configuration& how, const Arguments& given);
+  CudaResult check_and_pack(std::vector<uint8_t>& parameters, Kernel& kernel, const Configuration& configuration,
+                            const Arguments& arguments);
   void make_observers();
-  void log_launch(const Launch& launch, const LaunchResult& outcome) const;
+  void log_launch(const Launch& launch, const LaunchResult& result) const;
 
   std::mutex lock_;
   DeviceMemory memory_;
@@ -160,7 +162,7 @@ class Device {
   int capability_;
   bool capability_fixed_;
   bool guards_shared_ = false;
-  void* grid_workspace_ = nullptr;  // of cooperative launches
+  void* grid_workspace_ = nullptr;  // for grid.sync() of cooperative launches
   int log_;
   uint64_t max_instructions_;
   uint64_t launches_ = 0, instructions_ = 0;
@@ -171,7 +173,7 @@ class Device {
   std::string last_error_message_;
 };
 
-// The result of f(), in words of CUDA where it throws: no exception may leave a function that C calls.
+// Returns f(), or the CUDA result for an exception of it: no exception may leave a C function.
 template <class F>
 CudaResult translate_exceptions(F f) {
   Device& device = Device::get();

@@ -1,4 +1,4 @@
-// CUDA's errors by name, as cuda.h and driver_types.h call them, and in words: what was wrong here.
+// Names of CUDA errors (cuda.h, driver_types.h), and their descriptions, which include the last message of the device.
 #include <cstdio>
 
 #include "api.h"
@@ -18,9 +18,9 @@ constexpr Name kNames[] = {
 #undef ERROR
 };
 
-const Name* named(int error) {
-  for (const Name& one : kNames)
-    if (one.error == error) return &one;
+const Name* find_name(int error) {
+  for (const Name& name : kNames)
+    if (name.error == error) return &name;
   return nullptr;
 }
 
@@ -28,21 +28,23 @@ const Name* named(int error) {
 
 API int cuGetErrorName(int error, const char** text) {
   if (!text) return kInvalidValue;
-  const Name* found = named(error);
-  *text = found ? found->driver : nullptr;
+  const Name* name = find_name(error);
+  *text = name ? name->driver : nullptr;
   return *text ? kSuccess : kInvalidValue;
 }
 API const char* cudaGetErrorName(int error) {
-  const Name* found = named(error);
-  return found && found->runtime ? found->runtime : "unrecognized error code";
+  const Name* name = find_name(error);
+  return name && name->runtime ? name->runtime : "unrecognized error code";
 }
 API int cuGetErrorString(int error, const char** text) {
   if (!text) return kInvalidValue;
-  if (!named(error)) return *text = nullptr, kInvalidValue;
-  thread_local char words[400];
-  if (!error) std::snprintf(words, sizeof words, "no error");
-  else std::snprintf(words, sizeof words, "virtual GPU, error %d: %.300s", error, Device::get().last_error_message().c_str());
-  return *text = words, kSuccess;
+  if (!find_name(error)) return *text = nullptr, kInvalidValue;
+  thread_local char description[400];
+  if (!error) std::snprintf(description, sizeof description, "no error");
+  else
+    std::snprintf(description, sizeof description, "virtual GPU, error %d: %.300s", error,
+                  Device::get().last_error_message().c_str());
+  return *text = description, kSuccess;
 }
 API const char* cudaGetErrorString(int error) {
   const char* text = nullptr;

@@ -1,6 +1,6 @@
-// Tables of functions that NVIDIA's runtime library, where it is linked into a framework, asks the driver for by number.
-// None is documented; what each entry does is known from public descriptions (ZLUDA's among them).  Only what is asked for is
-// there, and nothing that checks anybody's integrity.
+// Tables of driver functions that NVIDIA's runtime library requests by a UUID, if it is linked statically into a framework.  They
+// are not documented; public descriptions (such as ZLUDA's) say what their entries do.  Only the entries that are used exist, and
+// none of the integrity checks.
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -22,44 +22,46 @@ template <int kEntry> int unknown_tls() { return unknown("thread storage", kEntr
 template <int kEntry> int unknown_storage() { return unknown("context storage", kEntry); }
 
 int module_of(void** module, const void* wrapper) { return cuModuleLoadData(module, wrapper); }
-int primary_context(void** made, int) { return *made = context(), kSuccess; }
+int primary_context(void** primary, int) { return *primary = context(), kSuccess; }
 int module_of_extended(void** module, const void* wrapper, void*, void*, unsigned) { return cuModuleLoadData(module, wrapper); }
 int module_of_header(const void* header, void** module, void*, void*, unsigned) { return cuModuleLoadData(module, header); }
-void nothing(size_t) {}
+void do_nothing(size_t) {}
 
 uint64_t first_buffer[1024], second_buffer[14];
-void get_first_buffer(void** at, size_t* bytes) { *at = first_buffer, *bytes = sizeof first_buffer; }
-void get_second_buffer(void** at, size_t* bytes) { *at = second_buffer, *bytes = sizeof second_buffer; }
+void get_first_buffer(void** buffer, size_t* bytes) { *buffer = first_buffer, *bytes = sizeof first_buffer; }
+void get_second_buffer(void** buffer, size_t* bytes) { *buffer = second_buffer, *bytes = sizeof second_buffer; }
 
-// What the runtime keeps with a context, by its own key.
+// Values that the runtime stores for a context by a key.
 struct Storage {
   std::mutex lock;
   std::map<std::pair<void*, void*>, void*> values;
   static Storage& get() {
-    static Storage* one = new Storage;
-    return *one;
+    static Storage* storage = new Storage;
+    return *storage;
   }
 };
-int put(void* of, void* key, void* value, void (*)(void*, void*, void*)) {
-  Storage& s = Storage::get();
-  std::lock_guard<std::mutex> hold(s.lock);
-  return s.values[{of ? of : current_context(), key}] = value, kSuccess;
+int put_value(void* owner, void* key, void* value, void (*)(void*, void*, void*)) {
+  Storage& storage = Storage::get();
+  std::lock_guard<std::mutex> guard(storage.lock);
+  return storage.values[{owner ? owner : current_context(), key}] = value, kSuccess;
 }
-int take(void* of, void* key) {
-  Storage& s = Storage::get();
-  std::lock_guard<std::mutex> hold(s.lock);
-  return s.values.erase({of ? of : current_context(), key}), kSuccess;
+int remove_value(void* owner, void* key) {
+  Storage& storage = Storage::get();
+  std::lock_guard<std::mutex> guard(storage.lock);
+  return storage.values.erase({owner ? owner : current_context(), key}), kSuccess;
 }
-int look(void** value, void* of, void* key) {
-  Storage& s = Storage::get();
-  std::lock_guard<std::mutex> hold(s.lock);
-  auto found = s.values.find({of ? of : current_context(), key});
-  if (found == s.values.end()) return kInvalidValue;
-  return *value = found->second, kSuccess;
+int get_value(void** value, void* owner, void* key) {
+  Storage& storage = Storage::get();
+  std::lock_guard<std::mutex> guard(storage.lock);
+  auto entry = storage.values.find({owner ? owner : current_context(), key});
+  if (entry == storage.values.end()) return kInvalidValue;
+  return *value = entry->second, kSuccess;
 }
 
 template <class F> void* entry(F* f) { return reinterpret_cast<void*>(f); }
-void* bytes(size_t entries) { return pointer(entries * sizeof(void*)); }  // a table's first entry may be its size
+void* bytes(size_t entries) {
+  return pointer(entries * sizeof(void*));
+}  // the first entry of some tables is their size in bytes
 
 }  // namespace
 
@@ -72,7 +74,7 @@ API int cuGetExportTable(const void** table, const unsigned char* id) {
                             entry(unknown_runtime<4>),
                             entry(unknown_runtime<5>),
                             entry(module_of_extended),
-                            entry(nothing),
+                            entry(do_nothing),
                             entry(module_of_header),
                             entry(unknown_runtime<9>),
                             entry(unknown_runtime<10>),
@@ -90,17 +92,17 @@ API int cuGetExportTable(const void** table, const unsigned char* id) {
                           entry(get_second_buffer),
                           entry(unknown_hooks<7>)};
   static void* thread_storage[] = {bytes(4), entry(unknown_tls<1>), entry(unknown_tls<2>), entry(unknown_tls<3>)};
-  static void* storage[] = {entry(put), entry(take), entry(look), entry(unknown_storage<3>)};
+  static void* storage[] = {entry(put_value), entry(remove_value), entry(get_value), entry(unknown_storage<3>)};
   static const struct {
     unsigned char id[16];
     void** table;
-  } known[] = {
+  } tables[] = {
       {{0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9}, runtime},
       {{0xa0, 0x94, 0x79, 0x8c, 0x2e, 0x74, 0x2e, 0x74, 0x93, 0xf2, 0x08, 0x00, 0x20, 0x0c, 0x0a, 0x66}, hooks},
       {{0x42, 0xd8, 0x5a, 0x81, 0x23, 0xf6, 0xcb, 0x47, 0x82, 0x98, 0xf6, 0xe7, 0x8a, 0x3a, 0xec, 0xdc}, thread_storage},
       {{0xc6, 0x93, 0x33, 0x6e, 0x11, 0x21, 0xdf, 0x11, 0xa8, 0xc3, 0x68, 0xf3, 0x55, 0xd8, 0x95, 0x93}, storage}};
-  for (const auto& one : known)
-    if (std::memcmp(id, one.id, 16) == 0) return *table = one.table, kSuccess;
+  for (const auto& candidate : tables)
+    if (std::memcmp(id, candidate.id, 16) == 0) return *table = candidate.table, kSuccess;
   static constexpr unsigned char kIntegrity[] = {0xd4, 0x08, 0x20, 0x55, 0xbd, 0xe6, 0x70, 0x4b};
   if (std::memcmp(id, kIntegrity, sizeof kIntegrity) == 0)
     note_unsupported("NVIDIA's runtime library of CUDA 11 or newer, linked into a program: it wants NVIDIA's own driver");

@@ -1,5 +1,5 @@
-// Graphs of kernels, copies, fills and host functions.  A node runs after its dependencies and before nothing else: each
-// branch has a stream of its own, and events put them in order, so that VGPU_CHECK=order sees which nodes may overlap.
+// Graphs of kernels, copies, fills and host functions.  Each branch of a graph has a stream of its own, and events order the
+// branches, so that VGPU_CHECK=order knows which nodes may overlap.
 #include "graphs.h"
 
 #include <algorithm>
@@ -16,13 +16,13 @@ using namespace vgpu;
 
 namespace {
 
-// What was instantiated: steps of its own, which may be exchanged without a change of the graph.
+// An instantiated graph (CUgraphExec).  Its steps may be replaced without changing the graph.
 class Executable {
  public:
   struct Entry {
-    const Node* of;
+    const Node* node;
     Step step;
-    std::vector<size_t> after;
+    std::vector<size_t> dependencies;  // indices of entries
     size_t branch = 0;
     bool enabled = true;
   };
@@ -31,20 +31,20 @@ class Executable {
     std::map<const Node*, size_t> index;
     for (const Node* node : graph.nodes) {
       index[node] = entries_.size();
-      Entry made{node, node->step, {}};
-      for (const Node* before : node->after) made.after.push_back(index.at(before));
-      add(std::move(made));
+      Entry entry{node, node->step, {}};
+      for (const Node* dependency : node->dependencies) entry.dependencies.push_back(index.at(dependency));
+      add(std::move(entry));
     }
   }
   Executable(const Executable& other) {
-    for (const Entry& one : other.entries_) add(one);
+    for (const Entry& entry : other.entries_) add(entry);
   }
   ~Executable() {
-    for (Stream* branch : branches_) Handles<Stream>::all().take(branch);
+    for (Stream* branch : branches_) Handles<Stream>::all().remove(branch);
   }
   Entry* find(const void* node) {
-    for (Entry& one : entries_)
-      if (one.of == node) return &one;
+    for (Entry& entry : entries_)
+      if (entry.node == node) return &entry;
     return nullptr;
   }
   int run(void* stream) {
@@ -66,21 +66,23 @@ class Executable {
     entries_.push_back(std::move(entry));
     choose_branch(entries_.size() - 1);
   }
-  // That of a dependency which is the last of its branch, or a new one.  The first branch is the stream of the launch.
+  // Assigns the branch of a dependency that is the last entry of its branch, or a new branch.  The first branch is the stream of
+  // the launch.
   void choose_branch(size_t k) {
-    std::vector<size_t>& after = entries_[k].after;
-    auto before = std::find_if(after.begin(), after.end(), [this](size_t one) { return last_[entries_[one].branch] == one; });
-    entries_[k].branch = before != after.end() ? entries_[*before].branch : last_.size();
-    if (before == after.end()) add_branch();
+    std::vector<size_t>& dependencies = entries_[k].dependencies;
+    auto dependency = std::find_if(dependencies.begin(), dependencies.end(),
+                                   [this](size_t index) { return last_[entries_[index].branch] == index; });
+    entries_[k].branch = dependency != dependencies.end() ? entries_[*dependency].branch : last_.size();
+    if (dependency == dependencies.end()) add_branch();
     last_[entries_[k].branch] = k;
-    for (size_t one : after)
-      if (entries_[one].branch != entries_[k].branch) done_[one];
+    for (size_t index : dependencies)
+      if (entries_[index].branch != entries_[k].branch) completion_events_[index];
   }
   void add_branch() {
     if (!last_.empty()) {
-      auto made = std::make_unique<Stream>();
-      made->flags = kNonBlocking;
-      branches_.push_back(Handles<Stream>::all().add(std::move(made)));
+      auto stream = std::make_unique<Stream>();
+      stream->flags = kNonBlocking;
+      branches_.push_back(Handles<Stream>::all().add(std::move(stream)));
       ends_.emplace_back();
     }
     last_.push_back(0);
@@ -88,20 +90,20 @@ class Executable {
   int run(size_t k, const std::vector<void*>& streams) {
     const Entry& entry = entries_[k];
     void* stream = streams[entry.branch];
-    for (size_t before : entry.after)
-      if (entries_[before].branch != entry.branch) wait(*stream_of(stream), done_.at(before));
+    for (size_t dependency : entry.dependencies)
+      if (entries_[dependency].branch != entry.branch) wait(*stream_of(stream), completion_events_.at(dependency));
     if (int error = entry.enabled ? entry.step(stream) : kSuccess) return error;
-    auto awaited = done_.find(k);
-    if (awaited != done_.end()) record(awaited->second, *stream_of(stream));
+    auto event = completion_events_.find(k);
+    if (event != completion_events_.end()) record(event->second, *stream_of(stream));
     return kSuccess;
   }
 
   std::vector<Entry> entries_;
   std::vector<size_t> last_;       // the last entry of each branch
-  std::vector<Stream*> branches_;  // but for the first
+  std::vector<Stream*> branches_;  // streams of all branches but the first
   Event start_;
   std::deque<Event> ends_;
-  std::map<size_t, Event> done_;  // of entries that another branch waits for
+  std::map<size_t, Event> completion_events_;  // of entries for which other branches wait
 };
 
 struct KernelParameters {  // CUDA_KERNEL_NODE_PARAMS
@@ -121,42 +123,42 @@ struct HostParameters {  // CUDA_HOST_NODE_PARAMS
   void* data;
 };
 
-Step step_of(const FillParameters& given) {
-  return [given](void* stream) {
-    return fill_on(stream, {given.at, given.pitch, given.value, given.element, given.width, given.height});
+Step step_of(const FillParameters& params) {
+  return [params](void* stream) {
+    return fill_on(stream, {params.at, params.pitch, params.value, params.element, params.width, params.height});
   };
 }
-Step step_of(const Memcpy3DParams& given) {
-  return [given](void* stream) { return copy_box_in_order(stream, given); };
+Step step_of(const Memcpy3DParams& params) {
+  return [params](void* stream) { return copy_box_in_order(stream, params); };
 }
-Step step_of(const HostParameters& given) {
-  return [given](void* stream) { return cuLaunchHostFunc(stream, given.f, given.data); };
+Step step_of(const HostParameters& params) {
+  return [params](void* stream) { return cuLaunchHostFunc(stream, params.f, params.data); };
 }
 Step step_of(const std::shared_ptr<Executable>& child) {
   return [child](void* stream) { return child->run(stream); };
 }
 Step step_of(const Graph& child) { return step_of(std::make_shared<Executable>(child)); }
 
-// kInvalidValue, kNotSupported: no node is made of that.
-CudaResult check(const FillParameters& p) {
-  return p.element == 1 || p.element == 2 || p.element == 4 ? kSuccess : kInvalidValue;
+// Return kInvalidValue or kNotSupported if a node cannot have these parameters.
+CudaResult check(const FillParameters& params) {
+  return params.element == 1 || params.element == 2 || params.element == 4 ? kSuccess : kInvalidValue;
 }
-CudaResult check(const Memcpy3DParams& p) {
-  return p.height == 1 && p.depth == 1 && p.from.kind <= 2 && p.to.kind <= 2 ? kSuccess : kNotSupported;
+CudaResult check(const Memcpy3DParams& params) {
+  return params.height == 1 && params.depth == 1 && params.from.kind <= 2 && params.to.kind <= 2 ? kSuccess : kNotSupported;
 }
-CudaResult check(const HostParameters& p) { return p.f ? kSuccess : kInvalidValue; }
-CudaResult check(const Graph& child) { return alive<Graph>(&child) ? kSuccess : kInvalidValue; }
+CudaResult check(const HostParameters& params) { return params.f ? kSuccess : kInvalidValue; }
+CudaResult check(const Graph& child) { return find_alive<Graph>(&child) ? kSuccess : kInvalidValue; }
 
-CudaResult make(Step& step, const KernelParameters& p) {
-  Kernel* kernel = alive<Kernel>(p.kernel);
-  if (!kernel || p.extra) return kernel ? kNotSupported : kInvalidValue;
-  Configuration how{{}, {}, p.shared};
-  std::copy_n(p.grid, 3, how.grid), std::copy_n(p.block, 3, how.block);
-  const CudaResult result = make_step(step, *kernel, how, Arguments{p.arguments});
+CudaResult make_node_step(Step& step, const KernelParameters& params) {
+  Kernel* kernel = find_alive<Kernel>(params.kernel);
+  if (!kernel || params.extra) return kernel ? kNotSupported : kInvalidValue;
+  Configuration configuration{{}, {}, params.shared};
+  std::copy_n(params.grid, 3, configuration.grid), std::copy_n(params.block, 3, configuration.block);
+  const CudaResult result = make_step(step, *kernel, configuration, Arguments{params.arguments});
   return result == kInvalidConfiguration ? kInvalidValue : result;
 }
-template <class P> CudaResult make(Step& step, const P& parameters) {
-  if (CudaResult wrong = check(parameters)) return wrong;
+template <class P> CudaResult make_node_step(Step& step, const P& parameters) {
+  if (CudaResult error = check(parameters)) return error;
   return step = step_of(parameters), kSuccess;
 }
 
@@ -164,116 +166,128 @@ struct Dependencies {
   Node* const* nodes;
   size_t count;
 };
-int add(void** made, void* handle, const Dependencies& after, Step step) {
-  Graph* graph = alive<Graph>(handle);
-  if (!made || !graph || !graph->holds(after.nodes, after.count)) return kInvalidValue;
-  return *made = graph->add(std::move(step), Nodes(after.nodes, after.nodes + after.count)), kSuccess;
+int add_node(void** node, void* handle, const Dependencies& dependencies, Step step) {
+  Graph* graph = find_alive<Graph>(handle);
+  if (!node || !graph || !graph->contains(dependencies.nodes, dependencies.count)) return kInvalidValue;
+  return *node = graph->add(std::move(step), Nodes(dependencies.nodes, dependencies.nodes + dependencies.count)), kSuccess;
 }
-template <class P> int add(void** made, void* graph, const Dependencies& after, const P* parameters) {
+template <class P> int add_node(void** node, void* graph, const Dependencies& dependencies, const P* parameters) {
   Step step;
-  if (!parameters || !made || !alive<Graph>(graph)) return kInvalidValue;
-  if (CudaResult wrong = make(step, *parameters)) return wrong;
-  return add(made, graph, after, std::move(step));
+  if (!parameters || !node || !find_alive<Graph>(graph)) return kInvalidValue;
+  if (CudaResult error = make_node_step(step, *parameters)) return error;
+  return add_node(node, graph, dependencies, std::move(step));
 }
-template <class F> int with_entry(void* in, const void* node, F f) {
-  Executable* graph = alive<Executable>(in);
+template <class F> int with_entry(void* executable, const void* node, F f) {
+  Executable* graph = find_alive<Executable>(executable);
   Executable::Entry* entry = graph ? graph->find(node) : nullptr;
   return entry ? (f(*entry), kSuccess) : kInvalidValue;
 }
-template <class P> int update_node(void* in, const void* node, const P* parameters) {
+template <class P> int update_node(void* executable, const void* node, const P* parameters) {
   Step step;
-  if (!parameters || !alive<Executable>(in)) return kInvalidValue;
-  if (CudaResult wrong = make(step, *parameters)) return wrong;
-  return with_entry(in, node, [&](Executable::Entry& entry) { entry.step = std::move(step); });
+  if (!parameters || !find_alive<Executable>(executable)) return kInvalidValue;
+  if (CudaResult error = make_node_step(step, *parameters)) return error;
+  return with_entry(executable, node, [&](Executable::Entry& entry) { entry.step = std::move(step); });
 }
-// What is known of a child is its handle alone, until it was found alive.
+// The handle is not dereferenced before it was checked.
 const Graph* graph_at(const void* handle) { return static_cast<const Graph*>(handle); }
 
 }  // namespace
 
 namespace vgpu {
 
-CudaResult make_step(Step& step, Kernel& kernel, const Configuration& how, const Arguments& given) {
+CudaResult make_step(Step& step, Kernel& kernel, const Configuration& configuration, const Arguments& arguments) {
   std::vector<uint8_t> packed;
-  if (CudaResult wrong = Device::get().pack(packed, kernel, how, given)) return wrong;
-  step = [handle = &kernel, how, packed](void* stream) -> int {
-    Kernel* kernel = alive<Kernel>(handle);
-    return kernel ? launch(*kernel, how, {nullptr, packed.data(), packed.size()}, stream) : kInvalidHandle;
+  if (CudaResult error = Device::get().pack(packed, kernel, configuration, arguments)) return error;
+  step = [handle = &kernel, configuration, packed](void* stream) -> int {
+    Kernel* kernel = find_alive<Kernel>(handle);
+    return kernel ? launch(*kernel, configuration, {nullptr, packed.data(), packed.size()}, stream) : kInvalidHandle;
   };
   return kSuccess;
 }
 
 }  // namespace vgpu
 
-API int cuGraphCreate(void** made, unsigned flags) {
-  if (!made || flags) return kInvalidValue;
-  return *made = Handles<Graph>::all().add(std::make_unique<Graph>()), kSuccess;
+API int cuGraphCreate(void** graph, unsigned flags) {
+  if (!graph || flags) return kInvalidValue;
+  return *graph = Handles<Graph>::all().add(std::make_unique<Graph>()), kSuccess;
 }
-API int cuGraphDestroy(void* graph) { return Handles<Graph>::all().take(graph) ? kSuccess : kInvalidValue; }
-API int cuGraphAddEmptyNode(void** made, void* graph, Node* const* after, size_t count) {
-  return add(made, graph, {after, count}, Step([](void*) { return int(kSuccess); }));
+API int cuGraphDestroy(void* graph) { return Handles<Graph>::all().remove(graph) ? kSuccess : kInvalidValue; }
+API int cuGraphAddEmptyNode(void** node, void* graph, Node* const* dependencies, size_t count) {
+  return add_node(node, graph, {dependencies, count}, Step([](void*) { return int(kSuccess); }));
 }
-API int cuGraphAddKernelNode_v2(void** made, void* graph, Node* const* after, size_t count, const KernelParameters* p) {
-  return add(made, graph, {after, count}, p);
+API int cuGraphAddKernelNode_v2(void** node, void* graph, Node* const* dependencies, size_t count,
+                                const KernelParameters* params) {
+  return add_node(node, graph, {dependencies, count}, params);
 }
-API int cuGraphAddKernelNode(void** made, void* graph, Node* const* after, size_t count, const KernelParameters* p) {
-  return add(made, graph, {after, count}, p);
+API int cuGraphAddKernelNode(void** node, void* graph, Node* const* dependencies, size_t count,
+                             const KernelParameters* params) {
+  return add_node(node, graph, {dependencies, count}, params);
 }
-API int cuGraphAddMemsetNode(void** made, void* graph, Node* const* after, size_t count, const FillParameters* p, void*) {
-  return add(made, graph, {after, count}, p);
+API int cuGraphAddMemsetNode(void** node, void* graph, Node* const* dependencies, size_t count, const FillParameters* params,
+                             void*) {
+  return add_node(node, graph, {dependencies, count}, params);
 }
-API int cuGraphAddMemcpyNode(void** made, void* graph, Node* const* after, size_t count, const Memcpy3DParams* p, void*) {
-  return add(made, graph, {after, count}, p);
+API int cuGraphAddMemcpyNode(void** node, void* graph, Node* const* dependencies, size_t count, const Memcpy3DParams* params,
+                             void*) {
+  return add_node(node, graph, {dependencies, count}, params);
 }
-API int cuGraphAddHostNode(void** made, void* graph, Node* const* after, size_t count, const HostParameters* p) {
-  return add(made, graph, {after, count}, p);
+API int cuGraphAddHostNode(void** node, void* graph, Node* const* dependencies, size_t count, const HostParameters* params) {
+  return add_node(node, graph, {dependencies, count}, params);
 }
-API int cuGraphAddChildGraphNode(void** made, void* graph, Node* const* after, size_t count, const void* child) {
-  return add(made, graph, {after, count}, graph_at(child));
+API int cuGraphAddChildGraphNode(void** node, void* graph, Node* const* dependencies, size_t count, const void* child) {
+  return add_node(node, graph, {dependencies, count}, graph_at(child));
 }
 API int cuGraphGetNodes(void* handle, void** nodes, size_t* count) {
-  const Graph* graph = alive<Graph>(handle);
+  const Graph* graph = find_alive<Graph>(handle);
   if (!graph || !count) return kInvalidValue;
   for (size_t k = 0; nodes && k < *count && k < graph->nodes.size(); k++) nodes[k] = graph->nodes[k];
   return *count = graph->nodes.size(), kSuccess;
 }
 API int cuGraphDebugDotPrint(void* graph, const char* path, unsigned) {
-  return alive<Graph>(graph) && path ? kSuccess : kInvalidValue;
+  return find_alive<Graph>(graph) && path ? kSuccess : kInvalidValue;
 }
-API int cuGraphKernelNodeSetAttribute(void* node, int, const void*) { return alive<Node>(node) ? kSuccess : kInvalidValue; }
+API int cuGraphKernelNodeSetAttribute(void* node, int, const void*) {
+  return find_alive<Node>(node) ? kSuccess : kInvalidValue;
+}
 
-API int cuGraphInstantiateWithFlags(void** made, void* handle, uint64_t) {
-  const Graph* graph = alive<Graph>(handle);
-  if (!graph || !made) return kInvalidValue;
-  return *made = Handles<Executable>::all().add(std::make_unique<Executable>(*graph)), kSuccess;
+API int cuGraphInstantiateWithFlags(void** executable, void* handle, uint64_t) {
+  const Graph* graph = find_alive<Graph>(handle);
+  if (!graph || !executable) return kInvalidValue;
+  return *executable = Handles<Executable>::all().add(std::make_unique<Executable>(*graph)), kSuccess;
 }
-API int cuGraphInstantiate_v2(void** made, void* graph, void*, char*, size_t) {
-  return cuGraphInstantiateWithFlags(made, graph, 0);
+API int cuGraphInstantiate_v2(void** executable, void* graph, void*, char*, size_t) {
+  return cuGraphInstantiateWithFlags(executable, graph, 0);
 }
-API int cuGraphExecDestroy(void* graph) { return Handles<Executable>::all().take(graph) ? kSuccess : kInvalidValue; }
-API int cuGraphExecKernelNodeSetParams_v2(void* in, void* node, const KernelParameters* p) { return update_node(in, node, p); }
-API int cuGraphExecKernelNodeSetParams(void* in, void* node, const KernelParameters* p) { return update_node(in, node, p); }
-API int cuGraphExecMemsetNodeSetParams(void* in, void* node, const FillParameters* p, void*) {
-  return update_node(in, node, p);
+API int cuGraphExecDestroy(void* graph) { return Handles<Executable>::all().remove(graph) ? kSuccess : kInvalidValue; }
+API int cuGraphExecKernelNodeSetParams_v2(void* executable, void* node, const KernelParameters* params) {
+  return update_node(executable, node, params);
 }
-API int cuGraphExecMemcpyNodeSetParams(void* in, void* node, const Memcpy3DParams* p, void*) {
-  return update_node(in, node, p);
+API int cuGraphExecKernelNodeSetParams(void* executable, void* node, const KernelParameters* params) {
+  return update_node(executable, node, params);
 }
-API int cuGraphExecHostNodeSetParams(void* in, void* node, const HostParameters* p) { return update_node(in, node, p); }
-API int cuGraphExecChildGraphNodeSetParams(void* in, void* node, const void* child) {
-  return update_node(in, node, graph_at(child));
+API int cuGraphExecMemsetNodeSetParams(void* executable, void* node, const FillParameters* params, void*) {
+  return update_node(executable, node, params);
 }
-API int cuGraphNodeSetEnabled(void* in, void* node, unsigned enabled) {
-  return with_entry(in, node, [=](Executable::Entry& entry) { entry.enabled = enabled; });
+API int cuGraphExecMemcpyNodeSetParams(void* executable, void* node, const Memcpy3DParams* params, void*) {
+  return update_node(executable, node, params);
+}
+API int cuGraphExecHostNodeSetParams(void* executable, void* node, const HostParameters* params) {
+  return update_node(executable, node, params);
+}
+API int cuGraphExecChildGraphNodeSetParams(void* executable, void* node, const void* child) {
+  return update_node(executable, node, graph_at(child));
+}
+API int cuGraphNodeSetEnabled(void* executable, void* node, unsigned enabled) {
+  return with_entry(executable, node, [=](Executable::Entry& entry) { entry.enabled = enabled; });
 }
 API int cuGraphUpload(void* graph, void* stream) {
-  return !alive<Executable>(graph) ? kInvalidValue : stream_of(stream) ? kSuccess : kInvalidHandle;
+  return !find_alive<Executable>(graph) ? kInvalidValue : stream_of(stream) ? kSuccess : kInvalidHandle;
 }
-API int cuGraphLaunch(void* handle, void* on) {
-  Executable* graph = alive<Executable>(handle);
-  Stream* stream = stream_of(on);
+API int cuGraphLaunch(void* handle, void* stream_handle) {
+  Executable* graph = find_alive<Executable>(handle);
+  Stream* stream = stream_of(stream_handle);
   if (!graph || !stream) return graph ? kInvalidHandle : kInvalidValue;
   auto child = [=](Step& step) { return step = step_of(std::make_shared<Executable>(*graph)), kSuccess; };
-  if (auto taken = capture_made(*stream, child)) return *taken;
-  return graph->run(on);
+  if (auto capture_result = capture_with(*stream, child)) return *capture_result;
+  return graph->run(stream_handle);
 }

@@ -1,4 +1,4 @@
-// Graphs of operations, as programs make them node by node, or by the capture of streams.
+// CUDA graphs, which programs build node by node or by stream capture.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -10,30 +10,30 @@
 
 namespace vgpu {
 
-using Step = std::function<int(void* stream)>;  // asks a stream for what a node does
+using Step = std::function<int(void* stream)>;  // enqueues the operation of a node on a stream
 struct Node;
 using Nodes = std::vector<Node*>;
 struct Node {
   Step step;
-  Nodes after;  // its dependencies, which were added before it
+  Nodes dependencies;  // earlier nodes of the graph
 };
 struct Graph {
   Nodes nodes;
 
-  Node* add(Step step, Nodes after) {
-    nodes.push_back(Handles<Node>::all().add(std::make_unique<Node>(Node{std::move(step), std::move(after)})));
+  Node* add(Step step, Nodes dependencies) {
+    nodes.push_back(Handles<Node>::all().add(std::make_unique<Node>(Node{std::move(step), std::move(dependencies)})));
     return nodes.back();
   }
-  bool holds(Node* const* some, size_t count) const {
-    auto known = [this](const Node* node) { return std::find(nodes.begin(), nodes.end(), node) != nodes.end(); };
-    return !count || (some && std::all_of(some, some + count, known));
+  bool contains(Node* const* candidates, size_t count) const {
+    auto is_in_graph = [this](const Node* node) { return std::find(nodes.begin(), nodes.end(), node) != nodes.end(); };
+    return !count || (candidates && std::all_of(candidates, candidates + count, is_in_graph));
   }
   ~Graph() {
-    for (Node* node : nodes) Handles<Node>::all().take(node);
+    for (Node* node : nodes) Handles<Node>::all().remove(node);
   }
 };
 
-// A launch with a copy of its arguments, checked as at a launch.
-CudaResult make_step(Step& step, Kernel& kernel, const Configuration& how, const Arguments& given);
+// Makes the step of a kernel node, with a copy of its arguments; checks them as a launch does.
+CudaResult make_step(Step& step, Kernel& kernel, const Configuration& configuration, const Arguments& arguments);
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// Handles that programs hold.  Each is looked up before it is used: what is not alive is an error of CUDA's and no crash.
+// Handles that programs hold.  Each is looked up before it is used, so that an invalid handle is a CUDA error and not a crash.
 #pragma once
 #include <iterator>
 #include <memory>
@@ -10,41 +10,44 @@ namespace vgpu {
 template <class T> class Handles {
  public:
   static Handles& all() {
-    static Handles* one = new Handles;
-    return *one;
-  }  // never destroyed: libraries call late
+    static Handles* handles = new Handles;  // never destroyed: libraries may call while the process exits
+    return *handles;
+  }
 
-  T* add(std::unique_ptr<T> made) {
-    std::lock_guard<std::mutex> hold(lock_);
-    T* handle = made.get();
-    alive_[handle] = std::move(made);
+  T* add(std::unique_ptr<T> object) {
+    std::lock_guard<std::mutex> guard(lock_);
+    T* handle = object.get();
+    objects_[handle] = std::move(object);
     return handle;
   }
-  // nullptr: none that is alive.
+  // Returns nullptr for an invalid handle.
   T* find(const void* handle) {
-    std::lock_guard<std::mutex> hold(lock_);
-    auto found = alive_.find(handle);
-    return found == alive_.end() ? nullptr : found->second.get();
+    std::lock_guard<std::mutex> guard(lock_);
+    auto entry = objects_.find(handle);
+    return entry == objects_.end() ? nullptr : entry->second.get();
   }
-  // Destroys all of which f(object) holds.
-  template <class F> void take_where(F f) {
-    std::lock_guard<std::mutex> hold(lock_);
-    for (auto one = alive_.begin(); one != alive_.end();) one = f(*one->second) ? alive_.erase(one) : std::next(one);
+  // Destroys all objects for which f(object) is true.
+  template <class F> void erase_where(F f) {
+    std::lock_guard<std::mutex> guard(lock_);
+    for (auto entry = objects_.begin(); entry != objects_.end();)
+      entry = f(*entry->second) ? objects_.erase(entry) : std::next(entry);
   }
-  std::unique_ptr<T> take(const void* handle) {
-    std::lock_guard<std::mutex> hold(lock_);
-    auto found = alive_.find(handle);
-    if (found == alive_.end()) return nullptr;
-    std::unique_ptr<T> taken = std::move(found->second);
-    alive_.erase(found);
-    return taken;
+  // Removes an object and returns it; nullptr for an invalid handle.
+  std::unique_ptr<T> remove(const void* handle) {
+    std::lock_guard<std::mutex> guard(lock_);
+    auto entry = objects_.find(handle);
+    if (entry == objects_.end()) return nullptr;
+    std::unique_ptr<T> object = std::move(entry->second);
+    objects_.erase(entry);
+    return object;
   }
 
  private:
   std::mutex lock_;
-  std::unordered_map<const void*, std::unique_ptr<T>> alive_;
+  std::unordered_map<const void*, std::unique_ptr<T>> objects_;
 };
 
-template <class T> T* alive(const void* handle) { return Handles<T>::all().find(handle); }
+// Returns the object of a handle; nullptr if the handle is invalid.
+template <class T> T* find_alive(const void* handle) { return Handles<T>::all().find(handle); }
 
 }  // namespace vgpu

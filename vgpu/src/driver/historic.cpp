@@ -1,6 +1,5 @@
-// Calls by the names that they had before CUDA 3.2 gave them a second form, as programs that look them up by name still do
-// (Taichi among them).  Where the first form had addresses of 32 bits, there is no context here whose addresses are: it is
-// refused as such a one is.
+// Calls by the names that they had before CUDA 3.2 introduced _v2 forms, for programs that look these names up, such as Taichi.
+// Forms with 32-bit addresses fail with kInvalidContext, as no context here has such addresses.
 #include <algorithm>
 
 #include "api.h"
@@ -22,14 +21,14 @@ int cuGraphInstantiate_v2(void**, void*, void*, char*, size_t);
 int cuStreamBeginCapture_v2(void*, int);
 }
 
-API int cuCtxCreate(void** made, unsigned flags, int device) { return cuCtxCreate_v2(made, flags, device); }
+API int cuCtxCreate(void** context, unsigned flags, int device) { return cuCtxCreate_v2(context, flags, device); }
 API int cuCtxDestroy(void* context) { return cuCtxDestroy_v2(context); }
-API int cuCtxPopCurrent(void** found) { return cuCtxPopCurrent_v2(found); }
-API int cuCtxPushCurrent(void* wanted) { return cuCtxPushCurrent_v2(wanted); }
+API int cuCtxPopCurrent(void** popped) { return cuCtxPopCurrent_v2(popped); }
+API int cuCtxPushCurrent(void* context) { return cuCtxPushCurrent_v2(context); }
 API int cuStreamDestroy(void* stream) { return cuStreamDestroy_v2(stream); }
 API int cuEventDestroy(void* event) { return cuEventDestroy_v2(event); }
 API int cuMemHostRegister(void* at, size_t bytes, unsigned flags) { return cuMemHostRegister_v2(at, bytes, flags); }
-API int cuMemAllocHost(void** to, unsigned bytes) { return cuMemAllocHost_v2(to, bytes); }
+API int cuMemAllocHost(void** address, unsigned bytes) { return cuMemAllocHost_v2(address, bytes); }
 API int cuLinkCreate(unsigned count, const int* options, void** values, void** state) {
   return cuLinkCreate_v2(count, options, values, state);
 }
@@ -40,22 +39,23 @@ API int cuLinkAddData(void* state, int kind, const void* data, size_t bytes, con
 API int cuLinkAddFile(void* state, int kind, const char* path, unsigned count, const int* options, void** values) {
   return cuLinkAddFile_v2(state, kind, path, count, options, values);
 }
-API int cuGraphInstantiate(void** made, void* graph, void* node, char* log, size_t bytes) {
-  return cuGraphInstantiate_v2(made, graph, node, log, bytes);
+API int cuGraphInstantiate(void** executable, void* graph, void* node, char* log, size_t bytes) {
+  return cuGraphInstantiate_v2(executable, graph, node, log, bytes);
 }
 API int cuStreamBeginCapture(void* stream) { return cuStreamBeginCapture_v2(stream, 0); }
 
-// Sizes of 32 bits: what is more is told as the most.
+// Forms with 32-bit sizes: larger sizes are reported as the maximum.
 API int cuDeviceTotalMem(unsigned* bytes, int device) {
-  size_t all = 0;
-  if (int error = cuDeviceTotalMem_v2(&all, device)) return error;
-  return give(bytes, std::min<size_t>(all, UINT32_MAX));
+  size_t total = 0;
+  if (int error = cuDeviceTotalMem_v2(&total, device)) return error;
+  return write_output(bytes, std::min<size_t>(total, UINT32_MAX));
 }
 API int cuMemGetInfo(unsigned* free, unsigned* total) {
-  size_t left = 0, all = 0;
+  size_t free_bytes = 0, total_bytes = 0;
   if (!free || !total) return kInvalidValue;
-  if (int error = cuMemGetInfo_v2(&left, &all)) return error;
-  return *free = static_cast<unsigned>(std::min<size_t>(left, UINT32_MAX)), give(total, std::min<size_t>(all, UINT32_MAX));
+  if (int error = cuMemGetInfo_v2(&free_bytes, &total_bytes)) return error;
+  return *free = static_cast<unsigned>(std::min<size_t>(free_bytes, UINT32_MAX)),
+         write_output(total, std::min<size_t>(total_bytes, UINT32_MAX));
 }
 
 #define ADDRESSES_OF_32_BITS(name) \
@@ -84,7 +84,7 @@ ADDRESSES_OF_32_BITS(cuMemsetD2D8)
 ADDRESSES_OF_32_BITS(cuMemsetD2D16)
 ADDRESSES_OF_32_BITS(cuMemsetD2D32)
 
-// Memory and semaphores of graphics libraries: there are none here.
+// Memory and semaphores of graphics libraries are not supported.
 #define NO_GRAPHICS(name) \
   API int name() { return note_unsupported(#name), kNotSupported; }
 NO_GRAPHICS(cuImportExternalMemory)

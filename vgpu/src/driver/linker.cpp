@@ -1,5 +1,4 @@
-// The linker's calls: PTX and containers of PTX joined into one text, which stands for the machine code that a card's driver
-// would make.
+// Calls of the linker, which joins PTX and containers of PTX into one text; a real driver would produce machine code.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -13,40 +12,40 @@ using namespace vgpu;
 
 namespace {
 
-// CUjit_option: where the caller wants to read why something failed.
+// CUjit_option: the caller's buffer for error messages.
 enum : int { kErrorLog = 5, kErrorLogBytes = 6 };
 
 struct Link {
   std::vector<std::string> texts;
-  std::string whole;
+  std::string linked_text;
   char* log = nullptr;
   size_t log_bytes = 0;
 
-  int tell(int error) const {
+  int log_error(int error) const {
     if (error && log && log_bytes) std::snprintf(log, log_bytes, "%s", Device::get().last_error_message().c_str());
     return error;
   }
 };
 
-// Under the device's lock, with what is said of a failure in the caller's log.
-template <class F> int linking(void* state, F f) {
-  Link* known = alive<Link>(state);
-  if (!known) return kInvalidHandle;
+// Runs f(link) with the device's lock held; writes the message of a failure to the caller's log.
+template <class F> int with_link(void* state, F f) {
+  Link* found_link = find_alive<Link>(state);
+  if (!found_link) return kInvalidHandle;
   Device& device = Device::get();
-  std::lock_guard<std::mutex> hold(device.lock());
-  Link& link = *known;
-  return link.tell(translate_exceptions([&] { return f(link); }));
+  std::lock_guard<std::mutex> guard(device.lock());
+  Link& link = *found_link;
+  return link.log_error(translate_exceptions([&] { return f(link); }));
 }
 
-std::string contents(std::FILE* file) {
-  std::string all;
-  char piece[65536];
-  while (size_t n = std::fread(piece, 1, sizeof piece, file)) all.append(piece, n);
-  return all;
+std::string read_file(std::FILE* file) {
+  std::string result;
+  char buffer[65536];
+  while (size_t n = std::fread(buffer, 1, sizeof buffer, file)) result.append(buffer, n);
+  return result;
 }
 
-// NVIDIA's library of device functions, as a file: those that are known here are the device's own.
-bool device_library(const std::string& path) {
+// Returns whether this is NVIDIA's library of device functions, whose supported functions are built in (ptx/cudadevrt.h).
+bool is_device_library(const std::string& path) {
   return path.size() >= 14 && path.compare(path.size() - 14, 14, "libcudadevrt.a") == 0;
 }
 
@@ -54,36 +53,36 @@ bool device_library(const std::string& path) {
 
 API int cuLinkCreate_v2(unsigned count, const int* options, void** values, void** state) {
   if (!state || (count && (!options || !values))) return kInvalidValue;
-  auto made = std::make_unique<Link>();
+  auto link = std::make_unique<Link>();
   for (unsigned k = 0; k < count; k++) {
-    if (options[k] == kErrorLog) made->log = static_cast<char*>(values[k]);
-    if (options[k] == kErrorLogBytes) made->log_bytes = static_cast<size_t>(address(values[k]));
+    if (options[k] == kErrorLog) link->log = static_cast<char*>(values[k]);
+    if (options[k] == kErrorLogBytes) link->log_bytes = static_cast<size_t>(address(values[k]));
   }
-  return *state = Handles<Link>::all().add(std::move(made)), kSuccess;
+  return *state = Handles<Link>::all().add(std::move(link)), kSuccess;
 }
 API int cuLinkAddData_v2(void* state, int, const void* data, size_t bytes, const char*, unsigned, const int*, void**) {
   if (!data || !bytes) return kInvalidValue;
-  return linking(state, [&](Link& link) {
-    std::string own(static_cast<const char*>(data), bytes);  // with an end of its own
-    Device::get().register_arch(target_arch(own.c_str()));
-    return link.texts.push_back(select_ptx(own.c_str(), Device::get().capability()).bytes), kSuccess;
+  return with_link(state, [&](Link& link) {
+    std::string image(static_cast<const char*>(data), bytes);  // a copy with a terminating zero
+    Device::get().register_arch(target_arch(image.c_str()));
+    return link.texts.push_back(select_ptx(image.c_str(), Device::get().capability()).bytes), kSuccess;
   });
 }
 API int cuLinkAddFile_v2(void* state, int kind, const char* path, unsigned, const int*, void**) {
-  if (!alive<Link>(state)) return kInvalidHandle;
+  if (!find_alive<Link>(state)) return kInvalidHandle;
   if (!path) return kInvalidValue;
-  if (device_library(path)) return kSuccess;
+  if (is_device_library(path)) return kSuccess;
   std::FILE* file = std::fopen(path, "rb");
   if (!file) return kFileNotFound;
-  std::string all = contents(file);
+  std::string image = read_file(file);
   std::fclose(file);
-  return cuLinkAddData_v2(state, kind, all.data(), all.size(), path, 0, nullptr, nullptr);
+  return cuLinkAddData_v2(state, kind, image.data(), image.size(), path, 0, nullptr, nullptr);
 }
 API int cuLinkComplete(void* state, const void** image, size_t* bytes) {
-  return linking(state, [&](Link& link) {
+  return with_link(state, [&](Link& link) {
     if (link.texts.empty() || !image || !bytes) return kInvalidValue;
-    link.whole = ptx::link_modules(link.texts);
-    return *image = link.whole.c_str(), *bytes = link.whole.size() + 1, kSuccess;
+    link.linked_text = ptx::link_modules(link.texts);
+    return *image = link.linked_text.c_str(), *bytes = link.linked_text.size() + 1, kSuccess;
   });
 }
-API int cuLinkDestroy(void* state) { return Handles<Link>::all().take(state) ? kSuccess : kInvalidHandle; }
+API int cuLinkDestroy(void* state) { return Handles<Link>::all().remove(state) ? kSuccess : kInvalidHandle; }

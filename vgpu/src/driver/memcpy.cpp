@@ -1,4 +1,4 @@
-// Copies and fills of rectangles and boxes, between devices of which there is one, and what else stands beside the plain ones.
+// Copies and fills of rectangles and boxes, and copies between peers (of which there is only one device).
 #include "api.h"
 #include "arrays.h"
 #include "capture.h"
@@ -25,64 +25,71 @@ struct Rectangle {
   size_t width, height;
 };
 
-Memcpy3DSide flat(const Side& of) { return {of.x, of.y, 0, 0, of.kind, of.host, of.device, of.array, nullptr, of.pitch, 0}; }
-Memcpy3DParams flat(const Rectangle& of) { return {flat(of.from), flat(of.to), of.width, of.height, 1}; }
-
-uint64_t base(const Memcpy3DSide& of) { return of.kind == kHost ? address(of.host) : of.device; }
-size_t slice(const Memcpy3DSide& of) { return of.rows * of.pitch; }
-uint64_t row(const Memcpy3DSide& of, size_t y, size_t z) {
-  return base(of) + (of.z + z) * slice(of) + (of.y + y) * of.pitch + of.x;
+Memcpy3DSide to_3d(const Side& side) {
+  return {side.x, side.y, 0, 0, side.kind, side.host, side.device, side.array, nullptr, side.pitch, 0};
+}
+Memcpy3DParams to_3d(const Rectangle& rectangle) {
+  return {to_3d(rectangle.from), to_3d(rectangle.to), rectangle.width, rectangle.height, 1};
 }
 
-bool multiplies(size_t a, size_t b) { return !a || b <= (SIZE_MAX >> 8) / a; }
-
-// Rows lie in their pitch, and slices in their rows, where there is more than one.
-bool sound(const Memcpy3DSide& of, const Memcpy3DParams& what) {
-  if (of.kind < kHost || of.kind > kUnified || !base(of)) return false;
-  if ((what.height > 1 || what.depth > 1) && (what.width > of.pitch || of.x > of.pitch - what.width)) return false;
-  if (what.depth > 1 && (what.height > of.rows || of.y > of.rows - what.height)) return false;
-  return multiplies(of.rows, of.pitch) && multiplies(of.z + what.depth, slice(of)) && multiplies(of.y + what.height, of.pitch);
+uint64_t base_address(const Memcpy3DSide& side) { return side.kind == kHost ? address(side.host) : side.device; }
+size_t slice_bytes(const Memcpy3DSide& side) { return side.rows * side.pitch; }
+uint64_t row_address(const Memcpy3DSide& side, size_t y, size_t z) {
+  return base_address(side) + (side.z + z) * slice_bytes(side) + (side.y + y) * side.pitch + side.x;
 }
-// Of the device's memory all of it is allocated, before anything is copied.
-bool allocated(const Memcpy3DSide& of, const Memcpy3DParams& what) {
-  const uint64_t from = row(of, 0, 0), last = row(of, what.height - 1, what.depth - 1) + what.width;
+
+bool fits_product(size_t a, size_t b) { return !a || b <= (SIZE_MAX >> 8) / a; }
+
+// Returns whether rows fit into the pitch and slices into their rows, if there are several, without overflow.
+bool has_valid_pitches(const Memcpy3DSide& side, const Memcpy3DParams& params) {
+  if (side.kind < kHost || side.kind > kUnified || !base_address(side)) return false;
+  if ((params.height > 1 || params.depth > 1) && (params.width > side.pitch || side.x > side.pitch - params.width))
+    return false;
+  if (params.depth > 1 && (params.height > side.rows || side.y > side.rows - params.height)) return false;
+  return fits_product(side.rows, side.pitch) && fits_product(side.z + params.depth, slice_bytes(side)) &&
+         fits_product(side.y + params.height, side.pitch);
+}
+// Returns whether the whole side is allocated; pageable host memory cannot be checked.
+bool is_allocated(const Memcpy3DSide& side, const Memcpy3DParams& params) {
+  const uint64_t begin = row_address(side, 0, 0), end = row_address(side, params.height - 1, params.depth - 1) + params.width;
   const DeviceMemory& memory = Device::get().memory();
-  const bool anywhere = of.kind != kDevice && !memory.find(from).end;  // the host's, of which nothing is known
-  return anywhere || (last >= from && memory.covers(from, last - from));
+  const bool is_host_memory = side.kind != kDevice && !memory.find(begin).end;
+  return is_host_memory || (end >= begin && memory.covers(begin, end - begin));
 }
 
-// A side that is an array, as the memory that it is: layers are slices, too.  kInvalidHandle: none that is alive.
-CudaResult resolve(Memcpy3DSide& of, const Memcpy3DParams& what) {
-  if (of.kind != kArray) return kSuccess;
-  const Array* array = alive<Array>(of.array);
+// Replaces an array by its memory; layers become slices.  kInvalidHandle: the array's handle is invalid.
+CudaResult resolve(Memcpy3DSide& side, const Memcpy3DParams& params) {
+  if (side.kind != kArray) return kSuccess;
+  const Array* array = find_alive<Array>(side.array);
   if (!array) return kInvalidHandle;
-  const Texels& all = array->texels;
-  auto beyond = [](size_t from, size_t count, size_t size) { return from > size || count > size - from; };
-  if (beyond(of.x, what.width, all.pitch) || beyond(of.y, what.height, all.height) ||
-      beyond(of.z, what.depth, all.depth * all.layers) || of.level)
+  const Texels& texels = array->texels;
+  auto exceeds = [](size_t begin, size_t count, size_t size) { return begin > size || count > size - begin; };
+  if (exceeds(side.x, params.width, texels.pitch) || exceeds(side.y, params.height, texels.height) ||
+      exceeds(side.z, params.depth, texels.depth * texels.layers) || side.level)
     return kInvalidValue;
-  if (of.x % all.texel_bytes() || what.width % all.texel_bytes()) return kInvalidValue;
-  of.kind = kDevice, of.device = all.at, of.pitch = all.pitch, of.rows = all.height;
+  if (side.x % texels.texel_bytes() || params.width % texels.texel_bytes()) return kInvalidValue;
+  side.kind = kDevice, side.device = texels.at, side.pitch = texels.pitch, side.rows = texels.height;
   return kSuccess;
 }
-CudaResult resolve(Memcpy3DParams& what) {
-  if (CudaResult wrong = resolve(what.from, what)) return wrong;
-  return resolve(what.to, what);
+CudaResult resolve(Memcpy3DParams& params) {
+  if (CudaResult error = resolve(params.from, params)) return error;
+  return resolve(params.to, params);
 }
 
-CudaResult check(const Memcpy3DParams& what) {
-  if (!what.width || !what.height || !what.depth) return kSuccess;
-  for (const Memcpy3DSide* side : {&what.from, &what.to})
-    if (!sound(*side, what) || !allocated(*side, what)) return kInvalidValue;
+CudaResult check(const Memcpy3DParams& params) {
+  if (!params.width || !params.height || !params.depth) return kSuccess;
+  for (const Memcpy3DSide* side : {&params.from, &params.to})
+    if (!has_valid_pitches(*side, params) || !is_allocated(*side, params)) return kInvalidValue;
   return kSuccess;
 }
-int copy(const Memcpy3DParams& what, uint32_t operation) {
-  for (size_t z = 0; z < what.depth; z++)
-    for (size_t y = 0; y < what.height; y++)
-      if (int error = copy_at_once({row(what.to, y, z), row(what.from, y, z), what.width}, operation)) return error;
+int copy(const Memcpy3DParams& params, uint32_t operation) {
+  for (size_t z = 0; z < params.depth; z++)
+    for (size_t y = 0; y < params.height; y++)
+      if (int error = copy_immediately({row_address(params.to, y, z), row_address(params.from, y, z), params.width}, operation))
+        return error;
   return kSuccess;
 }
-bool in_pageable_memory(const Memcpy3DSide& of) { return of.kind != kDevice && is_pageable(base(of)); }
+bool is_in_pageable_memory(const Memcpy3DSide& side) { return side.kind != kDevice && is_pageable(base_address(side)); }
 
 template <class T> int fill(uint64_t at, size_t pitch, T value, size_t width, size_t height) {
   return fill_now({at, pitch, value, sizeof value, width, height});
@@ -95,34 +102,35 @@ template <class T> int fill(void* stream, uint64_t at, size_t pitch, T value, si
 
 namespace vgpu {
 
-int copy_box_now(const Memcpy3DParams& asked) {
-  if (CudaResult refused = refuse_legacy()) return refused;
+int copy_box_now(const Memcpy3DParams& request) {
+  if (CudaResult error = refuse_legacy()) return error;
   const Stream& legacy = *stream_of(nullptr);
-  if (CudaResult broken = come_after(legacy)) return broken;
-  Memcpy3DParams what = asked;
-  if (CudaResult wrong = resolve(what)) return wrong;
-  if (CudaResult wrong = check(what)) return wrong;
-  if (in_pageable_memory(what.from)) wait_for(legacy);
-  if (int error = copy(what, add_operation(legacy))) return error;
-  return is_awaited(base(what.from), base(what.to)) ? wait_for(legacy) : kSuccess;
+  if (CudaResult error = wait_unordered(legacy)) return error;
+  Memcpy3DParams params = request;
+  if (CudaResult error = resolve(params)) return error;
+  if (CudaResult error = check(params)) return error;
+  if (is_in_pageable_memory(params.from)) wait_for(legacy);
+  if (int error = copy(params, add_operation(legacy))) return error;
+  return is_awaited(base_address(params.from), base_address(params.to)) ? wait_for(legacy) : kSuccess;
 }
-int copy_box_in_order(void* handle, const Memcpy3DParams& what) {
+int copy_box_in_order(void* handle, const Memcpy3DParams& params) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
-  return in_order(handle, [what, operation = add_operation(*stream)] { return copy(what, operation); });
+  return in_order(handle, [params, operation = add_operation(*stream)] { return copy(params, operation); });
 }
-int copy_box_on(void* handle, const Memcpy3DParams& asked) {
+int copy_box_on(void* handle, const Memcpy3DParams& request) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
-  Memcpy3DParams what = asked;
-  if (CudaResult wrong = resolve(what)) return wrong;
-  if (CudaResult wrong = check(what)) return wrong;
-  if (auto taken = capture(*stream, [=](void* later) { return copy_box_in_order(later, what); })) return *taken;
-  if (!in_pageable_memory(what.from) && !in_pageable_memory(what.to)) return copy_box_in_order(handle, what);
+  Memcpy3DParams params = request;
+  if (CudaResult error = resolve(params)) return error;
+  if (CudaResult error = check(params)) return error;
+  if (auto capture_result = capture(*stream, [=](void* graph_stream) { return copy_box_in_order(graph_stream, params); }))
+    return *capture_result;
+  if (!is_in_pageable_memory(params.from) && !is_in_pageable_memory(params.to)) return copy_box_in_order(handle, params);
   const uint32_t operation = add_operation(*stream);
-  if (CudaResult broken = come_after(*stream)) return broken;
-  if (int error = copy(what, operation)) return error;
-  return in_pageable_memory(what.to) ? wait_for(*stream) : kSuccess;
+  if (CudaResult error = wait_unordered(*stream)) return error;
+  if (int error = copy(params, operation)) return error;
+  return is_in_pageable_memory(params.to) ? wait_for(*stream) : kSuccess;
 }
 
 }  // namespace vgpu
@@ -132,14 +140,14 @@ API int cuMemcpyPeerAsync(uint64_t to, void*, uint64_t from, void*, size_t n, vo
   return copy_on(stream, {to, from, n});
 }
 
-API int cuMemcpy2D_v2(const Rectangle* what) { return what ? copy_box_now(flat(*what)) : kInvalidValue; }
-API int cuMemcpy2DUnaligned_v2(const Rectangle* what) { return cuMemcpy2D_v2(what); }
-API int cuMemcpy2DAsync_v2(const Rectangle* what, void* stream) {
-  return what ? copy_box_on(stream, flat(*what)) : kInvalidValue;
+API int cuMemcpy2D_v2(const Rectangle* params) { return params ? copy_box_now(to_3d(*params)) : kInvalidValue; }
+API int cuMemcpy2DUnaligned_v2(const Rectangle* params) { return cuMemcpy2D_v2(params); }
+API int cuMemcpy2DAsync_v2(const Rectangle* params, void* stream) {
+  return params ? copy_box_on(stream, to_3d(*params)) : kInvalidValue;
 }
-API int cuMemcpy3D_v2(const Memcpy3DParams* what) { return what ? copy_box_now(*what) : kInvalidValue; }
-API int cuMemcpy3DAsync_v2(const Memcpy3DParams* what, void* stream) {
-  return what ? copy_box_on(stream, *what) : kInvalidValue;
+API int cuMemcpy3D_v2(const Memcpy3DParams* params) { return params ? copy_box_now(*params) : kInvalidValue; }
+API int cuMemcpy3DAsync_v2(const Memcpy3DParams* params, void* stream) {
+  return params ? copy_box_on(stream, *params) : kInvalidValue;
 }
 
 API int cuMemsetD2D8_v2(uint64_t at, size_t pitch, uint8_t value, size_t w, size_t h) { return fill(at, pitch, value, w, h); }

@@ -14,47 +14,47 @@ namespace {
 
 DeviceMemory& memory() { return Device::get().memory(); }
 
-// What was allocated, by where it begins, and in which context: it goes with that.  Managed memory is the device's and the
-// host's; pinned memory is the host's, that the device made and alone frees.
-enum class MemoryKind { device, managed, pinned };
+// The context and kind of each allocation, which is freed with its context.  Pinned memory is host memory that the driver
+// allocated.
+enum class MemoryKind { Device, Managed, Pinned };
 struct Owner {
   const void* context;
   MemoryKind kind;
 };
 struct Owners {
   std::mutex lock;
-  std::map<uint64_t, Owner> of;
+  std::map<uint64_t, Owner> by_address;
   static Owners& get() {
-    static Owners* one = new Owners;
-    return *one;
+    static Owners* owners = new Owners;
+    return *owners;
   }
-  void add(uint64_t at, MemoryKind kind) {
+  void add(uint64_t address, MemoryKind kind) {
     const void* context = owning_context();
-    std::lock_guard<std::mutex> hold(lock);
-    of[at] = {context, kind};
+    std::lock_guard<std::mutex> guard(lock);
+    by_address[address] = {context, kind};
   }
-  bool is(uint64_t at, MemoryKind kind) {
-    std::lock_guard<std::mutex> hold(lock);
-    auto found = of.find(at);
-    return found != of.end() && found->second.kind == kind;
+  bool is(uint64_t address, MemoryKind kind) {
+    std::lock_guard<std::mutex> guard(lock);
+    auto entry = by_address.find(address);
+    return entry != by_address.end() && entry->second.kind == kind;
   }
-  bool remove(uint64_t at, bool pinned) {
-    std::lock_guard<std::mutex> hold(lock);
-    auto found = of.find(at);
-    if (found == of.end() || (found->second.kind == MemoryKind::pinned) != pinned) return false;
-    return of.erase(found), true;
+  bool remove(uint64_t address, bool is_host) {
+    std::lock_guard<std::mutex> guard(lock);
+    auto entry = by_address.find(address);
+    if (entry == by_address.end() || (entry->second.kind == MemoryKind::Pinned) != is_host) return false;
+    return by_address.erase(entry), true;
   }
 };
 
 constexpr uint64_t kAllocationAlignment = 256;  // that CUDA guarantees (CUDA C++ Programming Guide, device memory accesses)
 
-// Managed memory is the host's, too, which writes it without a call.
-int allocate(uint64_t* to, size_t bytes, bool managed = false) {
+// as_managed: the host may write it without a call, so it counts as initialized.
+int allocate(uint64_t* to, size_t bytes, bool as_managed = false) {
   if (!to || !bytes) return kInvalidValue;
   return translate_exceptions([=] {
-    if (CudaResult broken = Device::get().sticky_error()) return broken;
-    void* at = memory().allocate_aligned(bytes, kAllocationAlignment, managed);
-    if (at) Owners::get().add(address(at), managed ? MemoryKind::managed : MemoryKind::device);
+    if (CudaResult error = Device::get().sticky_error()) return error;
+    void* at = memory().allocate_aligned(bytes, kAllocationAlignment, as_managed);
+    if (at) Owners::get().add(address(at), as_managed ? MemoryKind::Managed : MemoryKind::Device);
     return *to = address(at), at ? kSuccess : kOutOfMemory;
   });
 }
@@ -64,59 +64,64 @@ CudaResult release_now(uint64_t at) {
 }
 int release(uint64_t at) {
   if (!at) return kSuccess;
-  if (CudaResult refused = refuse_while_capturing()) return refused;
-  if (CudaResult broken = wait_for_all()) return broken;
+  if (CudaResult error = refuse_while_capturing()) return error;
+  if (CudaResult error = wait_for_all()) return error;
   return release_now(at);
 }
 bool begins_allocation(uint64_t at) {
-  const Allocation found = memory().find(at);
-  return found.device && found.origin == at;
+  const Allocation allocation = memory().find(at);
+  return allocation.device && allocation.origin == at;
 }
 
 int allocate_host(void** to, size_t bytes) {
   if (in_host_function()) return kNotPermitted;
   if (!to || !bytes) return kInvalidValue;
-  if (CudaResult refused = refuse_while_capturing()) return refused;
+  if (CudaResult error = refuse_while_capturing()) return error;
   void* at = bytes <= PTRDIFF_MAX ? std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : nullptr;
   if (!(*to = at)) return kOutOfMemory;
-  Owners::get().add(address(at), MemoryKind::pinned);
+  Owners::get().add(address(at), MemoryKind::Pinned);
   return memory().register_host(at, bytes), kSuccess;
 }
 int free_host(void* at) {
   if (in_host_function()) return kNotPermitted;
-  if (CudaResult refused = refuse_while_capturing()) return refused;
+  if (CudaResult error = refuse_while_capturing()) return error;
   wait_for_all();
   if (!Owners::get().remove(address(at), true)) return kInvalidValue;
   return memory().unregister_host(at), std::free(at), kSuccess;
 }
 
-bool known(uint64_t at, size_t bytes, bool device) {
+bool is_accessible_range(uint64_t at, size_t bytes, bool device) {
   if (!at) return false;
-  // Of memory that may be the host's nothing is known, but what begins in an allocation must end there.
+  // Pageable host memory cannot be checked, but a range that begins in an allocation must end in it.
   return !device && !memory().find(at).end ? true : memory().covers(at, bytes);
 }
-CudaResult check(const Copy& what) {
-  const bool fine =
-      !what.bytes || (known(what.to, what.bytes, what.to_device) && known(what.from, what.bytes, what.from_device));
-  return fine ? kSuccess : kInvalidValue;
+CudaResult check(const Copy& copy) {
+  const bool is_valid = !copy.bytes || (is_accessible_range(copy.to, copy.bytes, copy.to_device) &&
+                                        is_accessible_range(copy.from, copy.bytes, copy.from_device));
+  return is_valid ? kSuccess : kInvalidValue;
 }
-size_t bytes_of_rows(const Fill& what) { return (what.rows - 1) * what.pitch + what.count * what.size; }
-CudaResult check(const Fill& what) {
-  if (!what.rows || !what.count) return kSuccess;
-  const bool large = what.count > SIZE_MAX / what.size / 2 || (what.rows > 1 && what.pitch > SIZE_MAX / what.rows / 2);
-  const bool odd = what.at % what.size || (what.rows > 1 && (what.pitch % what.size || what.pitch < what.count * what.size));
-  return large || odd || !known(what.at, bytes_of_rows(what), true) ? kInvalidValue : kSuccess;
+size_t bytes_of_rows(const Fill& request) { return (request.rows - 1) * request.pitch + request.count * request.size; }
+CudaResult check(const Fill& request) {
+  if (!request.rows || !request.count) return kSuccess;
+  const bool is_too_large =
+      request.count > SIZE_MAX / request.size / 2 || (request.rows > 1 && request.pitch > SIZE_MAX / request.rows / 2);
+  const bool is_misaligned =
+      request.at % request.size ||
+      (request.rows > 1 && (request.pitch % request.size || request.pitch < request.count * request.size));
+  return is_too_large || is_misaligned || !is_accessible_range(request.at, bytes_of_rows(request), true) ? kInvalidValue
+                                                                                                         : kSuccess;
 }
-CudaResult fill(const Fill& what, uint32_t operation) {
-  if (CudaResult wrong = check(what)) return wrong;
-  if (!what.count) return kSuccess;  // then its address may be null
-  for (size_t row = 0; row < what.rows; row++) {
-    char* at = static_cast<char*>(pointer(what.at + row * what.pitch));
-    Device::get().on_transfer(operation, {address(at), 0, what.count * what.size, what.value, uint32_t(what.size)});
-    if (what.size == 1) std::memset(at, static_cast<int>(what.value), what.count);
+CudaResult fill_immediately(const Fill& request, uint32_t operation) {
+  if (CudaResult error = check(request)) return error;
+  if (!request.count) return kSuccess;  // the address may be null
+  for (size_t row = 0; row < request.rows; row++) {
+    char* row_begin = static_cast<char*>(pointer(request.at + row * request.pitch));
+    Device::get().on_transfer(operation,
+                              {address(row_begin), 0, request.count * request.size, request.value, uint32_t(request.size)});
+    if (request.size == 1) std::memset(row_begin, static_cast<int>(request.value), request.count);
     else
-      for (size_t k = 0; k < what.count; k++) std::memcpy(at + k * what.size, &what.value, what.size);
-    memory().mark_written(address(at), what.count * what.size);
+      for (size_t k = 0; k < request.count; k++) std::memcpy(row_begin + k * request.size, &request.value, request.size);
+    memory().mark_written(address(row_begin), request.count * request.size);
   }
   return kSuccess;
 }
@@ -129,76 +134,79 @@ template <class T> int set_on(void* stream, uint64_t at, T value, size_t count) 
 
 namespace vgpu {
 
-bool managed(uint64_t at, size_t bytes) {
-  const Allocation found = memory().find(at);
-  return found.end && found.device && bytes <= found.end - at && Owners::get().is(found.origin, MemoryKind::managed);
+bool is_managed(uint64_t at, size_t bytes) {
+  const Allocation allocation = memory().find(at);
+  return allocation.end && allocation.device && bytes <= allocation.end - at &&
+         Owners::get().is(allocation.origin, MemoryKind::Managed);
 }
 
 void free_memory_of(const void* context) {
-  std::vector<std::pair<uint64_t, MemoryKind>> gone;
+  std::vector<std::pair<uint64_t, MemoryKind>> allocations;
   {
     Owners& owners = Owners::get();
-    std::lock_guard<std::mutex> hold(owners.lock);
-    for (const auto& [at, owner] : owners.of)
-      if (owner.context == context) gone.emplace_back(at, owner.kind);
+    std::lock_guard<std::mutex> guard(owners.lock);
+    for (const auto& [at, owner] : owners.by_address)
+      if (owner.context == context) allocations.emplace_back(at, owner.kind);
   }
-  for (const auto& [at, kind] : gone) {
-    if (kind == MemoryKind::pinned) free_host(pointer(at));
+  for (const auto& [at, kind] : allocations) {
+    if (kind == MemoryKind::Pinned) free_host(pointer(at));
     else release_now(at);
   }
 }
 
-CudaResult copy_at_once(const Copy& what, uint32_t operation) {
-  if (CudaResult wrong = check(what)) return wrong;
-  Device::get().on_transfer(operation, {what.to, what.from, what.bytes});
-  if (what.bytes) std::memmove(pointer(what.to), pointer(what.from), what.bytes);
-  return memory().propagate_written(what.to, what.from, what.bytes), kSuccess;
+CudaResult copy_immediately(const Copy& copy, uint32_t operation) {
+  if (CudaResult error = check(copy)) return error;
+  Device::get().on_transfer(operation, {copy.to, copy.from, copy.bytes});
+  if (copy.bytes) std::memmove(pointer(copy.to), pointer(copy.from), copy.bytes);
+  return memory().propagate_written(copy.to, copy.from, copy.bytes), kSuccess;
 }
 
-bool pinned(const void* at) {
-  const Allocation found = memory().find(address(at));
-  return found.end && !found.device;
+bool is_pinned(const void* at) {
+  const Allocation allocation = memory().find(address(at));
+  return allocation.end && !allocation.device;
 }
 bool is_pageable(uint64_t at) { return !memory().find(at).end; }
-bool is_awaited(uint64_t from, uint64_t to) { return !memory().find(to).device || pinned(pointer(from)); }
-// What is done at once is in the order of the legacy default stream.
-int copy_now(const Copy& what) {
-  if (CudaResult refused = refuse_legacy()) return refused;
+bool is_awaited(uint64_t from, uint64_t to) { return !memory().find(to).device || is_pinned(pointer(from)); }
+// A synchronous copy is in order of the legacy default stream.
+int copy_now(const Copy& copy) {
+  if (CudaResult error = refuse_legacy()) return error;
   const Stream& legacy = *stream_of(nullptr);
-  if (CudaResult broken = is_pageable(what.from) ? wait_for(legacy) : come_after(legacy)) return broken;
-  if (CudaResult wrong = copy_at_once(what, add_operation(legacy))) return wrong;
-  return is_awaited(what.from, what.to) ? wait_for(legacy) : kSuccess;
+  if (CudaResult error = is_pageable(copy.from) ? wait_for(legacy) : wait_unordered(legacy)) return error;
+  if (CudaResult error = copy_immediately(copy, add_operation(legacy))) return error;
+  return is_awaited(copy.from, copy.to) ? wait_for(legacy) : kSuccess;
 }
-int copy_in_order(void* handle, const Copy& what) {
+int copy_in_order(void* handle, const Copy& copy) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
-  return in_order(handle, [what, operation = add_operation(*stream)] { return copy_at_once(what, operation); });
+  return in_order(handle, [copy, operation = add_operation(*stream)] { return copy_immediately(copy, operation); });
 }
-int copy_on(void* handle, const Copy& what) {
+int copy_on(void* handle, const Copy& copy) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
-  if (CudaResult broken = Device::get().sticky_error()) return broken;
-  if (CudaResult wrong = check(what)) return wrong;
-  if (auto taken = capture(*stream, [=](void* later) { return copy_in_order(later, what); })) return *taken;
-  if (!is_pageable(what.to) && !is_pageable(what.from)) return copy_in_order(handle, what);
+  if (CudaResult error = Device::get().sticky_error()) return error;
+  if (CudaResult error = check(copy)) return error;
+  if (auto capture_result = capture(*stream, [=](void* graph_stream) { return copy_in_order(graph_stream, copy); }))
+    return *capture_result;
+  if (!is_pageable(copy.to) && !is_pageable(copy.from)) return copy_in_order(handle, copy);
   const uint32_t operation = add_operation(*stream);
-  if (CudaResult broken = come_after(*stream)) return broken;
-  if (CudaResult wrong = copy_at_once(what, operation)) return wrong;
-  return is_pageable(what.to) ? wait_for(*stream) : kSuccess;
+  if (CudaResult error = wait_unordered(*stream)) return error;
+  if (CudaResult error = copy_immediately(copy, operation)) return error;
+  return is_pageable(copy.to) ? wait_for(*stream) : kSuccess;
 }
-int fill_now(const Fill& what) {
-  if (CudaResult refused = refuse_if_captured(*stream_of(nullptr))) return refused;
+int fill_now(const Fill& request) {
+  if (CudaResult error = refuse_if_captured(*stream_of(nullptr))) return error;
   const Stream& legacy = *stream_of(nullptr);
-  if (CudaResult broken = come_after(legacy)) return broken;
-  return fill(what, add_operation(legacy));
+  if (CudaResult error = wait_unordered(legacy)) return error;
+  return fill_immediately(request, add_operation(legacy));
 }
-int fill_on(void* handle, const Fill& what) {
+int fill_on(void* handle, const Fill& request) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
-  if (CudaResult broken = Device::get().sticky_error()) return broken;
-  if (CudaResult wrong = check(what)) return wrong;
-  if (auto taken = capture(*stream, [=](void* later) { return fill_on(later, what); })) return *taken;
-  return in_order(handle, [what, operation = add_operation(*stream)] { return fill(what, operation); });
+  if (CudaResult error = Device::get().sticky_error()) return error;
+  if (CudaResult error = check(request)) return error;
+  if (auto capture_result = capture(*stream, [=](void* graph_stream) { return fill_on(graph_stream, request); }))
+    return *capture_result;
+  return in_order(handle, [request, operation = add_operation(*stream)] { return fill_immediately(request, operation); });
 }
 
 }  // namespace vgpu
@@ -209,22 +217,22 @@ API int cuMemGetInfo_v2(size_t* free, size_t* total) {
   return free && total ? kSuccess : kInvalidValue;
 }
 API int cuMemAlloc_v2(uint64_t* to, size_t bytes) {
-  if (CudaResult refused = refuse_while_capturing()) return refused;
+  if (CudaResult error = refuse_while_capturing()) return error;
   return allocate(to, bytes);
 }
 API int cuMemAllocAsync(uint64_t* to, size_t bytes, void* stream) {
   return stream_of(stream) ? allocate(to, bytes) : kInvalidHandle;
 }
 API int cuMemAllocManaged(uint64_t* to, size_t bytes, unsigned flags) {
-  if (CudaResult refused = refuse_while_capturing()) return refused;
+  if (CudaResult error = refuse_while_capturing()) return error;
   return flags == 1 || flags == 2 ? allocate(to, bytes, true) : kInvalidValue;
 }
 API int cuMemFree_v2(uint64_t at) { return release(at); }
-// What a capture frees stays: its graph may be launched again.
+// Memory that is freed in a capture is kept, since its graph may be launched repeatedly.
 API int cuMemFreeAsync(uint64_t at, void* stream) {
   if (!stream_of(stream)) return kInvalidHandle;
   if (!begins_allocation(at)) return kInvalidValue;
-  if (auto taken = capture(*stream_of(stream), [](void*) { return int(kSuccess); })) return *taken;
+  if (auto capture_result = capture(*stream_of(stream), [](void*) { return int(kSuccess); })) return *capture_result;
   return in_order(stream, [=] { return release_now(at); });
 }
 API int cuMemHostAlloc(void** to, size_t bytes, unsigned) { return allocate_host(to, bytes); }
@@ -239,21 +247,21 @@ API int cuMemHostUnregister(void* at) {
   return wait_for_all(), memory().unregister_host(at) ? kSuccess : kNotRegistered;
 }
 API int cuMemHostGetDevicePointer_v2(uint64_t* to, void* at, unsigned) {
-  return pinned(at) ? give(to, address(at)) : kInvalidValue;
+  return is_pinned(at) ? write_output(to, address(at)) : kInvalidValue;
 }
-API int cuMemHostGetFlags(unsigned* flags, void* at) { return pinned(at) ? give(flags, 0) : kInvalidValue; }
+API int cuMemHostGetFlags(unsigned* flags, void* at) { return is_pinned(at) ? write_output(flags, 0) : kInvalidValue; }
 API int cuPointerSetAttribute(const void* value, int, uint64_t at) {
   return value && memory().find(at).end ? kSuccess : kInvalidValue;
 }
-// Another process has no way to this one's memory.
+// Sharing memory between processes is not supported.
 API int cuIpcGetMemHandle(void*, uint64_t) { return kNotSupported; }
 API int cuIpcOpenMemHandle_v2(uint64_t*, const void*, unsigned) { return kNotSupported; }
 API int cuIpcCloseMemHandle(uint64_t) { return kNotSupported; }
 API int cuMemGetAddressRange_v2(uint64_t* base, size_t* bytes, uint64_t at) {
-  Allocation found = memory().find(at);
-  if (!found.end) return kNotFound;
-  if (base) *base = found.begin;
-  if (bytes) *bytes = found.end - found.begin;
+  Allocation allocation = memory().find(at);
+  if (!allocation.end) return kNotFound;
+  if (base) *base = allocation.begin;
+  if (bytes) *bytes = allocation.end - allocation.begin;
   return kSuccess;
 }
 
@@ -294,7 +302,7 @@ PER_THREAD(cuMemsetD32Async, _ptsz);
 
 namespace {
 
-// CUpointer_attribute.  What an address may lie in the midst of is told of the whole allocation.
+// CUpointer_attribute.  Attributes are those of the whole allocation that contains the address.
 enum : int {
   kContextOf = 1,
   kKind = 2,
@@ -309,18 +317,18 @@ enum : int {
 
 template <class T> CudaResult put(void* out, T value) { return std::memcpy(out, &value, sizeof value), kSuccess; }
 
-CudaResult tell(void* out, int which, uint64_t at, const Allocation& of) {
-  if (!out || which < 1 || which > 21) return kInvalidValue;
-  switch (which) {
-    case kContextOf: return put(out, of.device ? context() : nullptr);
-    case kKind: return put(out, of.device ? 2u : of.end ? 1u : 0u);
-    case kOnDevice: return put(out, of.end ? at : 0);
-    case kOnHost: return put(out, of.end && !of.device ? at : 0);
-    case kNumber: return put(out, of.end ? of.number + 1 : 0);
-    case kManaged: return put(out, of.device && managed(at, 1) ? 1 : 0);
-    case kRangeBegin: return put(out, of.begin);
-    case kRangeBytes: return put(out, of.end - of.begin);
-    case kMapped: return put(out, of.end ? 1 : 0);
+CudaResult write_attribute(void* out, int attribute, uint64_t at, const Allocation& allocation) {
+  if (!out || attribute < 1 || attribute > 21) return kInvalidValue;
+  switch (attribute) {
+    case kContextOf: return put(out, allocation.device ? context() : nullptr);
+    case kKind: return put(out, allocation.device ? 2u : allocation.end ? 1u : 0u);
+    case kOnDevice: return put(out, allocation.end ? at : 0);
+    case kOnHost: return put(out, allocation.end && !allocation.device ? at : 0);
+    case kNumber: return put(out, allocation.end ? allocation.number + 1 : 0);
+    case kManaged: return put(out, allocation.device && is_managed(at, 1) ? 1 : 0);
+    case kRangeBegin: return put(out, allocation.begin);
+    case kRangeBytes: return put(out, allocation.end - allocation.begin);
+    case kMapped: return put(out, allocation.end ? 1 : 0);
     case 14:
     case 17:
     case 20:
@@ -331,14 +339,14 @@ CudaResult tell(void* out, int which, uint64_t at, const Allocation& of) {
 
 }  // namespace
 
-API int cuPointerGetAttribute(void* out, int which, uint64_t at) {
-  const Allocation found = memory().find(at);
-  return found.end ? tell(out, which, at, found) : kInvalidValue;
+API int cuPointerGetAttribute(void* out, int attribute, uint64_t at) {
+  const Allocation allocation = memory().find(at);
+  return allocation.end ? write_attribute(out, attribute, at, allocation) : kInvalidValue;
 }
-API int cuPointerGetAttributes(unsigned count, const int* which, void** out, uint64_t at) {
-  if (!which || !out) return kInvalidValue;
-  const Allocation found = memory().find(at);
+API int cuPointerGetAttributes(unsigned count, const int* attributes, void** out, uint64_t at) {
+  if (!attributes || !out) return kInvalidValue;
+  const Allocation allocation = memory().find(at);
   for (unsigned k = 0; k < count; k++)
-    if (CudaResult wrong = tell(out[k], which[k], at, found)) return wrong;
+    if (CudaResult error = write_attribute(out[k], attributes[k], at, allocation)) return error;
   return kSuccess;
 }

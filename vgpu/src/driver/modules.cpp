@@ -1,4 +1,4 @@
-// Modules, functions and launches.
+// Calls of modules, functions, occupancy and launches.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -18,66 +18,66 @@ using namespace vgpu;
 
 namespace vgpu {
 
-// Machine code of sm_80 runs on all devices 8.x.
+// Machine code of sm_80 runs on all devices with compute capability 8.x.
 CodeRequest code_request(int arch) {
   const bool reads_machine_code = arch / 10 == sm80::kArchitecture / 10;
   return {arch, reads_machine_code ? sm80::kArchitecture : 0, settings().code == "sass"};
 }
 
-CudaResult load(CudaModule*& module, const void* image) {
+CudaResult load_module(CudaModule*& module, const void* image) {
   if (!image) return kInvalidValue;
   Device& device = Device::get();
-  std::lock_guard<std::mutex> hold(device.lock());
+  std::lock_guard<std::mutex> guard(device.lock());
   return translate_exceptions([&] {
-    if (CudaResult broken = device.sticky_error()) return broken;
-    auto made = std::make_unique<CudaModule>();
+    if (CudaResult error = device.sticky_error()) return error;
+    auto loaded = std::make_unique<CudaModule>();
     try {
-      const int target = target_arch(image);  // of PTX by itself: a driver compiles all of it at once
+      const int target = target_arch(image);  // of plain PTX, all of which a driver compiles when it is loaded
       device.register_arch(std::max(target, newest_code_arch(image, sm80::kArchitecture)));
       GpuCode code = select_code(image, code_request(device.architecture()));
       if (code.kind == CodeKind::MachineCode)
-        made->image = std::make_unique<sm80::LoadedCubin>(std::move(code.bytes), device.memory());
+        loaded->image = std::make_unique<sm80::LoadedCubin>(std::move(code.bytes), device.memory());
       else
-        made->image =
+        loaded->image =
             std::make_unique<LoadedModule>(std::move(code.bytes), device.memory(), device.guards_shared(), target > 0);
-    } catch (const NoPtx& error) {  // told when a kernel of it is launched
-      made->unsupported_reason = error.what();
+    } catch (const NoPtx& error) {  // reported when one of its kernels is launched
+      loaded->unsupported_reason = error.what();
     }
-    module = Handles<CudaModule>::all().add(std::move(made));
+    module = Handles<CudaModule>::all().add(std::move(loaded));
     return kSuccess;
   });
 }
 
 CudaResult find_kernel(Kernel*& kernel, CudaModule& module, const std::string& name) {
   Device& device = Device::get();
-  std::lock_guard<std::mutex> hold(device.lock());
-  Kernel*& known = module.kernels[name];
-  if (!known) {
-    const KernelSignature* found = module.image ? module.image->signature(name) : nullptr;
-    if (module.image && !found) return module.kernels.erase(name), kNotFound;
-    known = Handles<Kernel>::all().add(std::make_unique<Kernel>(Kernel{&module, found, name, module.unsupported_reason}));
+  std::lock_guard<std::mutex> guard(device.lock());
+  Kernel*& entry = module.kernels[name];
+  if (!entry) {
+    const KernelSignature* signature = module.image ? module.image->signature(name) : nullptr;
+    if (module.image && !signature) return module.kernels.erase(name), kNotFound;
+    entry = Handles<Kernel>::all().add(std::make_unique<Kernel>(Kernel{&module, signature, name, module.unsupported_reason}));
   }
-  return kernel = known, kSuccess;
+  return kernel = entry, kSuccess;
 }
 
 }  // namespace vgpu
 
 namespace {
 
-// The kernels of a module go with it.
+// Removes the kernels of a module that is unloaded.
 void drop_kernels(const CudaModule& module) {
-  for (const auto& [name, kernel] : module.kernels) Handles<Kernel>::all().take(kernel);
+  for (const auto& [name, kernel] : module.kernels) Handles<Kernel>::all().remove(kernel);
 }
 
-// f(module) of one that is alive.
+// Returns f(module), or the error if the handle is invalid.
 template <class F> int with_module(const void* handle, F f) {
   if (in_host_function()) return kNotPermitted;
-  CudaModule* module = alive<CudaModule>(handle);
+  CudaModule* module = find_alive<CudaModule>(handle);
   return module ? static_cast<int>(f(*module)) : kInvalidHandle;
 }
 template <class F> int with_kernel(const void* handle, F f) {
   if (in_host_function()) return kNotPermitted;
-  Kernel* kernel = alive<Kernel>(handle);
+  Kernel* kernel = find_alive<Kernel>(handle);
   return kernel ? static_cast<int>(f(*kernel)) : kInvalidHandle;
 }
 
@@ -86,9 +86,9 @@ template <class F> int with_kernel(const void* handle, F f) {
 namespace vgpu {
 
 void unload_modules_of(const void* context) {
-  Handles<CudaModule>::all().take_where([=](const CudaModule& one) {
-    if (one.owner != context) return false;
-    return drop_kernels(one), true;
+  Handles<CudaModule>::all().erase_where([=](const CudaModule& module) {
+    if (module.owner != context) return false;
+    return drop_kernels(module), true;
   });
 }
 
@@ -96,56 +96,57 @@ void unload_modules_of(const void* context) {
 
 API int cuModuleLoadData(void** module, const void* image) {
   if (!module) return kInvalidValue;
-  CudaModule* made = nullptr;
-  CudaResult result = load(made, image);
-  if (made) made->owner = owning_context();
-  return *module = made, result;
+  CudaModule* loaded = nullptr;
+  CudaResult result = load_module(loaded, image);
+  if (loaded) loaded->owner = owning_context();
+  return *module = loaded, result;
 }
 API int cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void**) { return cuModuleLoadData(module, image); }
 API int cuModuleLoadFatBinary(void** module, const void* image) { return cuModuleLoadData(module, image); }
 API int cuModuleUnload(void* handle) {
   if (in_host_function()) return kNotPermitted;
-  if (!alive<CudaModule>(handle)) return kInvalidHandle;
+  if (!find_alive<CudaModule>(handle)) return kInvalidHandle;
   wait_for_all();
-  if (auto module = Handles<CudaModule>::all().take(handle)) drop_kernels(*module);
+  if (auto module = Handles<CudaModule>::all().remove(handle)) drop_kernels(*module);
   return kSuccess;
 }
 API int cuModuleGetFunction(void** function, void* module, const char* name) {
   if (!function || !name) return kInvalidValue;
-  return with_module(module, [=](CudaModule& from) {
+  return with_module(module, [=](CudaModule& source) {
     return translate_exceptions([&] {
       Kernel* kernel = nullptr;
-      CudaResult result = find_kernel(kernel, from, name);
-      return result ? result : give(function, kernel);
+      CudaResult result = find_kernel(kernel, source, name);
+      return result ? result : write_output(function, kernel);
     });
   });
 }
 API int cuModuleGetFunctionCount(unsigned* count, void* module) {
-  return with_module(module, [=](CudaModule& of) { return give(count, of.image ? of.image->entries().size() : 0); });
+  return with_module(
+      module, [=](CudaModule& source) { return write_output(count, source.image ? source.image->entries().size() : 0); });
 }
-API int cuModuleEnumerateFunctions(void** functions, unsigned most, void* module) {
+API int cuModuleEnumerateFunctions(void** functions, unsigned capacity, void* module) {
   if (!functions) return kInvalidValue;
-  return with_module(module, [=](CudaModule& of) {
-    unsigned next = 0;
-    for (const std::string& name : of.image ? of.image->entries() : std::vector<std::string>())
-      if (next < most) cuModuleGetFunction(functions + next++, module, name.c_str());
+  return with_module(module, [=](CudaModule& source) {
+    unsigned count = 0;
+    for (const std::string& name : source.image ? source.image->entries() : std::vector<std::string>())
+      if (count < capacity) cuModuleGetFunction(functions + count++, module, name.c_str());
     return kSuccess;
   });
 }
 API int cuFuncGetName(const char** name, void* function) {
-  return with_kernel(function, [=](Kernel& of) { return give(name, of.name.c_str()); });
+  return with_kernel(function, [=](Kernel& kernel) { return write_output(name, kernel.name.c_str()); });
 }
 API int cuFuncGetModule(void** module, void* function) {
-  return with_kernel(function, [=](Kernel& of) { return give(module, of.module); });
+  return with_kernel(function, [=](Kernel& kernel) { return write_output(module, kernel.module); });
 }
-API int cuModuleGetLoadingMode(int* mode) { return give(mode, 2); }  // lazily: a kernel is decoded when first used
-API int cuModuleGetGlobal_v2(uint64_t* at, size_t* bytes, void* module, const char* name) {
+API int cuModuleGetLoadingMode(int* mode) { return write_output(mode, 2); }  // lazy: kernels are decoded at their first use
+API int cuModuleGetGlobal_v2(uint64_t* address_output, size_t* bytes, void* module, const char* name) {
   if (!name) return kInvalidValue;
-  return with_module(module, [=](CudaModule& from) {
-    const ModuleVariable* found = from.image ? from.image->variable(name) : nullptr;
-    if (!found) return kNotFound;
-    if (at) *at = found->address;
-    if (bytes) *bytes = found->size;
+  return with_module(module, [=](CudaModule& source) {
+    const ModuleVariable* variable = source.image ? source.image->variable(name) : nullptr;
+    if (!variable) return kNotFound;
+    if (address_output) *address_output = variable->address;
+    if (bytes) *bytes = variable->size;
     return kSuccess;
   });
 }
@@ -166,48 +167,48 @@ enum : int {
   kAttributes = 17
 };
 
-int threads_of(const Kernel& kernel) {
-  const uint32_t own = kernel.signature->most_threads, most = static_cast<uint32_t>(attribute(kMaxThreads));
-  return static_cast<int>(own ? std::min(own, most) : most);
+int max_threads_of(const Kernel& kernel) {
+  const uint32_t kernel_limit = kernel.signature->max_threads, device_limit = static_cast<uint32_t>(attribute(kMaxThreads));
+  return static_cast<int>(kernel_limit ? std::min(kernel_limit, device_limit) : device_limit);
 }
-int value_of(int which, const Kernel& kernel) {
-  switch (which) {
-    case kThreads: return threads_of(kernel);
+int attribute_value(int attribute_number, const Kernel& kernel) {
+  switch (attribute_number) {
+    case kThreads: return max_threads_of(kernel);
     case kShared: return static_cast<int>(kernel.program->declared_shared());
     case kConstant: return static_cast<int>(kernel.module->image->constant_bytes());
     case kLocal: return static_cast<int>(kernel.program->local_bytes);
     case kRegisters: return 32;
     case kPtxVersion:
     case kBinaryVersion: return Device::get().capability();
-    case kDynamicSharedLimit: return Device::get().most_dynamic_shared(kernel);
+    case kDynamicSharedLimit: return Device::get().max_dynamic_shared(kernel);
     default: return 0;
   }
 }
-// f(kernel), under the lock, once its program is there.
+// Returns f(kernel), called with the lock held and the kernel decoded.
 template <class F> int with_program(void* function, F f) {
   return with_kernel(function, [=](Kernel& kernel) {
     Device& device = Device::get();
-    std::lock_guard<std::mutex> hold(device.lock());
+    std::lock_guard<std::mutex> guard(device.lock());
     return device.decode_kernel(kernel) ? static_cast<int>(f(kernel)) : kNoBinaryForGpu;
   });
 }
 
 }  // namespace
 
-API int cuFuncGetAttribute(int* value, int which, void* function) {
-  if (!value || which < 0 || which >= kAttributes) return kInvalidValue;
-  return with_program(function, [=](Kernel& kernel) { return give(value, value_of(which, kernel)); });
+API int cuFuncGetAttribute(int* value, int number, void* function) {
+  if (!value || number < 0 || number >= kAttributes) return kInvalidValue;
+  return with_program(function, [=](Kernel& kernel) { return write_output(value, attribute_value(number, kernel)); });
 }
-API int cuFuncSetAttribute(void* function, int which, int value) {
-  if (which == kDynamicSharedLimit) {
+API int cuFuncSetAttribute(void* function, int number, int value) {
+  if (number == kDynamicSharedLimit) {
     return with_program(function, [=](Kernel& kernel) {
       if (value < 0 || value > attribute(kSharedOptIn) - static_cast<int>(kernel.program->declared_shared()))
         return kInvalidValue;
-      return kernel.dynamic_shared = value, kSuccess;
+      return kernel.max_dynamic_shared = value, kSuccess;
     });
   }
-  const bool settable = which >= kCarveout && which < kAttributes;
-  return with_kernel(function, [=](Kernel&) { return settable ? kSuccess : kInvalidValue; });
+  const bool is_settable = number >= kCarveout && number < kAttributes;
+  return with_kernel(function, [=](Kernel&) { return is_settable ? kSuccess : kInvalidValue; });
 }
 API int cuFuncSetCacheConfig(void* function, int) {
   return with_kernel(function, [](Kernel&) { return kSuccess; });
@@ -219,7 +220,7 @@ API int cuFuncSetSharedMemConfig(void* function, int) {
 API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads, size_t shared) {
   if (threads <= 0) return kInvalidValue;
   return with_program(function, [=](Kernel& kernel) {
-    return give(blocks, threads > threads_of(kernel) ? 0 : Device::get().occupancy(&kernel, threads, shared));
+    return write_output(blocks, threads > max_threads_of(kernel) ? 0 : Device::get().occupancy(&kernel, threads, shared));
   });
 }
 API int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void* f, int threads, size_t shared, unsigned) {
@@ -228,45 +229,48 @@ API int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void* 
 API int cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, void* function, int blocks, int threads) {
   if (blocks <= 0 || threads <= 0) return kInvalidValue;
   return with_program(function, [=](Kernel& kernel) {
-    const int each = attribute(kSharedOfMultiprocessor) / blocks - attribute(kSharedReserved);
-    return give(bytes,
-                std::max(0, std::min(each, attribute(kSharedOptIn)) - static_cast<int>(kernel.program->declared_shared())));
+    const int per_block = attribute(kSharedOfMultiprocessor) / blocks - attribute(kSharedReserved);
+    return write_output(
+        bytes, std::max(0, std::min(per_block, attribute(kSharedOptIn)) - static_cast<int>(kernel.program->declared_shared())));
   });
 }
 
-// The fewest blocks of the most threads that keep the device busy.
+// Returns the number of blocks of the largest size that fill the device.
 API int cuOccupancyMaxPotentialBlockSize(int* blocks, int* threads, void* function, size_t (*shared)(int), size_t bytes,
-                                         int most) {
+                                         int max_threads) {
   if (!blocks || !threads) return kInvalidValue;
   return with_program(function, [=](Kernel& kernel) {
-    *threads = most > 0 ? std::min(most, threads_of(kernel)) : threads_of(kernel);
-    const int each = Device::get().occupancy(&kernel, *threads, shared ? shared(*threads) : bytes);
-    return *blocks = attribute(kMultiprocessors) * std::max(1, each), kSuccess;
+    *threads = max_threads > 0 ? std::min(max_threads, max_threads_of(kernel)) : max_threads_of(kernel);
+    const int blocks_per_multiprocessor = Device::get().occupancy(&kernel, *threads, shared ? shared(*threads) : bytes);
+    return *blocks = attribute(kMultiprocessors) * std::max(1, blocks_per_multiprocessor), kSuccess;
   });
 }
 API int cuOccupancyMaxPotentialBlockSizeWithFlags(int* blocks, int* threads, void* f, size_t (*shared)(int), size_t bytes,
-                                                  int most, unsigned) {
-  return cuOccupancyMaxPotentialBlockSize(blocks, threads, f, shared, bytes, most);
+                                                  int max_threads, unsigned) {
+  return cuOccupancyMaxPotentialBlockSize(blocks, threads, f, shared, bytes, max_threads);
 }
 
 namespace vgpu {
 
-int launch(Kernel& kernel, const Configuration& how, const Arguments& given, void* stream) {
-  Stream* on = stream_of(stream);
-  if (!on) return kInvalidHandle;
-  if (auto taken = capture_made(*on, [&](Step& step) { return make_step(step, kernel, how, given); })) return *taken;
-  Launch made;
-  if (CudaResult wrong = Device::get().prepare(made, kernel, how, given)) return wrong;
-  made.operation = add_operation(*on);
-  return in_order(stream, [made = std::move(made)] { return Device::get().run(made); });
+int launch(Kernel& kernel, const Configuration& configuration, const Arguments& arguments, void* stream) {
+  Stream* target = stream_of(stream);
+  if (!target) return kInvalidHandle;
+  if (auto capture_result =
+          capture_with(*target, [&](Step& step) { return make_step(step, kernel, configuration, arguments); }))
+    return *capture_result;
+  Launch prepared;
+  if (CudaResult error = Device::get().prepare(prepared, kernel, configuration, arguments)) return error;
+  prepared.operation = add_operation(*target);
+  return in_order(stream, [prepared = std::move(prepared)] { return Device::get().run(prepared); });
 }
 
-CudaResult read(Configuration& how, const LaunchAttribute* attributes, unsigned count) {
+CudaResult apply_attributes(Configuration& configuration, const LaunchAttribute* attributes, unsigned count) {
   enum : int { kCooperative = 2, kClusterDimension = 4 };
   for (unsigned k = 0; k < count; k++) {
-    const LaunchAttribute& one = attributes[k];
-    if (one.id == kCooperative) how.cooperative = one.value[0] != 0;
-    if (one.id != kClusterDimension || (one.value[0] <= 1 && one.value[1] <= 1 && one.value[2] <= 1)) continue;
+    const LaunchAttribute& attribute = attributes[k];
+    if (attribute.id == kCooperative) configuration.cooperative = attribute.value[0] != 0;
+    if (attribute.id != kClusterDimension || (attribute.value[0] <= 1 && attribute.value[1] <= 1 && attribute.value[2] <= 1))
+      continue;
     return note_unsupported("clusters of blocks"), kNotSupported;
   }
   return kSuccess;
@@ -276,20 +280,20 @@ CudaResult read(Configuration& how, const LaunchAttribute* attributes, unsigned 
 
 namespace {
 
-// What `extra` of a launch holds: CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE, and how it ends.
+// Reads a launch's `extra` list: CU_LAUNCH_PARAM_BUFFER_POINTER (1), _SIZE (2) and _END (0).
 Arguments arguments_of(void** each, void** extra) {
-  Arguments given{each};
+  Arguments arguments{each};
   for (int k = 0; extra && extra[k]; k += 2) {
-    if (address(extra[k]) == 1) given.packed = extra[k + 1];
-    if (address(extra[k]) == 2 && extra[k + 1]) given.packed_bytes = *static_cast<size_t*>(extra[k + 1]);
+    if (address(extra[k]) == 1) arguments.packed = extra[k + 1];
+    if (address(extra[k]) == 2 && extra[k + 1]) arguments.packed_bytes = *static_cast<size_t*>(extra[k + 1]);
     if (address(extra[k]) > 2) break;
   }
-  return given;
+  return arguments;
 }
-int launch_by_driver(void* function, const Configuration& how, const Arguments& given, void* stream) {
+int launch_by_driver(void* function, const Configuration& configuration, const Arguments& arguments, void* stream) {
   return with_kernel(function, [&](Kernel& kernel) {
-    int result = launch(kernel, how, given, stream);
-    return result == kInvalidConfiguration ? kInvalidValue : result;  // as the runtime alone calls it
+    int result = launch(kernel, configuration, arguments, stream);
+    return result == kInvalidConfiguration ? kInvalidValue : result;  // only the runtime has that error
   });
 }
 
@@ -305,16 +309,16 @@ struct LaunchConfig {
 
 API int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                        unsigned shared, void* stream, void** arguments, void** extra) {
-  if (!alive<Kernel>(function)) return kInvalidHandle;
+  if (!find_alive<Kernel>(function)) return kInvalidHandle;
   return launch_by_driver(function, {{gx, gy, gz}, {bx, by, bz}, shared}, arguments_of(arguments, extra), stream);
 }
 API int cuLaunchKernelEx(const LaunchConfig* config, void* function, void** arguments, void** extra) {
-  if (!alive<Kernel>(function)) return kInvalidHandle;
+  if (!find_alive<Kernel>(function)) return kInvalidHandle;
   if (!config || (config->count && !config->attributes)) return kInvalidValue;
   const unsigned *grid = config->grid, *block = config->block;
-  Configuration how{{grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, config->shared};
-  if (CudaResult wrong = read(how, config->attributes, config->count)) return wrong;
-  return launch_by_driver(function, how, arguments_of(arguments, extra), config->stream);
+  Configuration configuration{{grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, config->shared};
+  if (CudaResult error = apply_attributes(configuration, config->attributes, config->count)) return error;
+  return launch_by_driver(function, configuration, arguments_of(arguments, extra), config->stream);
 }
 API int cuLaunchCooperativeKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                                   unsigned shared, void* stream, void** arguments) {

@@ -1,4 +1,4 @@
-// cuGetProcAddress: a call by its plain name, in the form that it had in the caller's version of CUDA.
+// cuGetProcAddress: finds the entry point of a plain name, in the form (_v2 etc.) of the caller's version of CUDA.
 #include <dlfcn.h>
 
 #include <cctype>
@@ -10,8 +10,7 @@ using namespace vgpu;
 
 namespace {
 
-// The CUDA that brought a call's newer form, where that is later than 6.5 (cudaTypedefs.h): any other one is older than all
-// who ask.
+// The CUDA version that introduced a newer form of a call, if after 6.5 (cudaTypedefs.h); older forms always exist.
 struct ProcVersion {
   const char* name;
   int since;
@@ -45,13 +44,13 @@ constexpr ProcVersion kProcVersions[] = {
     {"cuStreamUpdateCaptureDependencies_v2", 12030},
 };
 
-bool has(int version, const std::string& name) {
-  for (const ProcVersion& one : kProcVersions)
-    if (name == one.name) return version >= one.since;
+bool is_available(int version, const std::string& name) {
+  for (const ProcVersion& form : kProcVersions)
+    if (name == form.name) return version >= form.since;
   return true;
 }
 
-// The library that this lies in; whoever opened it may have kept it to himself.
+// Returns the handle of this library, which may have been loaded with RTLD_LOCAL.
 void* own_library() {
   static void* handle = [] {
     Dl_info info;
@@ -60,34 +59,34 @@ void* own_library() {
   return handle;
 }
 
-void* exported(const std::string& name) { return own_library() ? dlsym(own_library(), name.c_str()) : nullptr; }
+void* find_symbol(const std::string& name) { return own_library() ? dlsym(own_library(), name.c_str()) : nullptr; }
 
-void* exported_form(const std::string& name, bool per_thread) {
+void* find_form(const std::string& name, bool per_thread) {
   if (per_thread)
     for (const char* suffix : {"_ptsz", "_ptds"})
-      if (void* found = exported(name + suffix)) return found;
-  return exported(name);
+      if (void* symbol = find_symbol(name + suffix)) return symbol;
+  return find_symbol(name);
 }
 
 void* find_procedure(const std::string& name, int version, bool per_thread) {
   if (name.compare(0, 2, "cu") != 0 || name.size() < 3 || !std::isupper(static_cast<unsigned char>(name[2]))) return nullptr;
-  if (name == "cuGraphInstantiate" && version >= 12000) return exported("cuGraphInstantiateWithFlags");
+  if (name == "cuGraphInstantiate" && version >= 12000) return find_symbol("cuGraphInstantiateWithFlags");
   for (int k = 4; k >= 2; k--) {
     const std::string newer = name + "_v" + std::to_string(k);
-    if (void* at = has(version, newer) ? exported_form(newer, per_thread) : nullptr) return at;
+    if (void* symbol = is_available(version, newer) ? find_form(newer, per_thread) : nullptr) return symbol;
   }
-  return exported_form(name, per_thread);
+  return find_form(name, per_thread);
 }
 
 }  // namespace
 
-// flags: 2 for the forms whose default stream is each thread's own.  status, where wanted: 0 found, 1 not.
-API int cuGetProcAddress_v2(const char* name, void** at, int version, uint64_t flags, int* status) {
-  if (!name || !at) return kInvalidValue;
-  *at = find_procedure(name, version, flags & 2);
-  if (status) *status = *at ? 0 : 1;
+// flags: 2 for the forms with per-thread default streams.  status: nullptr, or receives 0 if found, otherwise 1.
+API int cuGetProcAddress_v2(const char* name, void** procedure, int version, uint64_t flags, int* status) {
+  if (!name || !procedure) return kInvalidValue;
+  *procedure = find_procedure(name, version, flags & 2);
+  if (status) *status = *procedure ? 0 : 1;
   return kSuccess;
 }
-API int cuGetProcAddress(const char* name, void** at, int version, uint64_t flags) {
-  return cuGetProcAddress_v2(name, at, version, flags, nullptr);
+API int cuGetProcAddress(const char* name, void** procedure, int version, uint64_t flags) {
+  return cuGetProcAddress_v2(name, procedure, version, flags, nullptr);
 }

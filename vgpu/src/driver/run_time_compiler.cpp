@@ -1,5 +1,5 @@
-// NVRTC opens its table of built-in functions by name alone.  PyTorch loads that before, but only where it sees NVIDIA's
-// libcudart, which is not here: so it is loaded from the packages of NVIDIA that lie beside the framework's.
+// Loads libnvrtc-builtins, which NVRTC opens by its file name without a path.  PyTorch preloads it only if NVIDIA's libcudart is
+// loaded, so it is loaded here from NVIDIA's packages in the framework's site-packages.
 #include "run_time_compiler.h"
 
 #include <dlfcn.h>
@@ -15,12 +15,12 @@ namespace fs = std::filesystem;
 
 constexpr char kPackages[] = "/site-packages/";
 
-// The packages' folder of the first library that lies in one.
-int find_packages(dl_phdr_info* library, size_t, void* found) {
+// A callback of dl_iterate_phdr(): stores the site-packages folder of the first library that is in one.
+int find_packages(dl_phdr_info* library, size_t, void* packages) {
   const std::string name = library->dlpi_name;
-  const size_t at = name.find(kPackages);
-  if (at == std::string::npos) return 0;
-  *static_cast<std::string*>(found) = name.substr(0, at + sizeof kPackages - 1);
+  const size_t position = name.find(kPackages);
+  if (position == std::string::npos) return 0;
+  *static_cast<std::string*>(packages) = name.substr(0, position + sizeof kPackages - 1);
   return 1;
 }
 

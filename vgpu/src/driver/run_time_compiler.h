@@ -1,8 +1,8 @@
-// What an installed NVRTC needs to compile in this process.
+// Support for an installed NVRTC (CUDA's run-time compiler) in this process.
 #pragma once
 
 namespace vgpu {
 
-void load_nvrtc_builtins();
+void load_nvrtc_builtins();  // does nothing if NVRTC is not installed
 
 }  // namespace vgpu

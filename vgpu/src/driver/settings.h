@@ -1,5 +1,5 @@
-// What the caller sets: the variables of the environment, each with what it may say.  A value that is none ends the process
-// with status 2: another device than the one asked for would be a false witness.
+// Settings from environment variables.  An invalid value ends the process with status 2, since results of a device other than the
+// requested one would be false evidence.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,20 +13,20 @@ namespace vgpu {
 struct Settings {
   Schedule schedule{Schedule::Kind::Serial, 0};  // VGPU_SCHEDULE
   uint64_t capability = 0;  // VGPU_COMPUTE_CAPABILITY; 0: that of the newest PTX that a program registers
-  std::string code = "ptx";  // VGPU_CODE: which is taken where a container has both
+  std::string code = "ptx";  // VGPU_CODE: the code to prefer if a container has both, ptx or sass
   uint64_t memory_mib = 2048;  // VGPU_MEMORY_MIB
   uint64_t multiprocessors = 2;  // VGPU_MULTIPROCESSORS: few, so that grids stay small
   std::optional<uint64_t> placement;  // VGPU_PLACEMENT: a seed
-  uint64_t limit = 200'000'000'000;  // VGPU_MAX_INSTRUCTIONS: instructions of a launch; 0: none
-  uint64_t log = 0;  // VGPU_LOG: 1: launches
+  uint64_t max_instructions = 200'000'000'000;  // VGPU_MAX_INSTRUCTIONS: for each launch; 0: no limit
+  uint64_t log = 0;  // VGPU_LOG: 1: print launches to stderr
   std::set<std::string> checks;  // VGPU_CHECK
   std::set<std::string> cpu_fallbacks;  // VGPU_CPU_FALLBACKS
-  std::string report, used;  // VGPU_REPORT, VGPU_USED
-  uint64_t traced = 0;  // VGPU_MEMORY_TRACE
-  std::string trace;
+  std::string report_file, used_file;  // VGPU_REPORT, VGPU_USED
+  uint64_t traced_launch = 0;  // VGPU_MEMORY_TRACE
+  std::string trace_file;
 };
 
-// Read once, when the device is first used.
+// Returns the settings, which are read at the first use of the device.
 const Settings& settings();
 
 }  // namespace vgpu

@@ -1,6 +1,6 @@
-// Streams: their work is done at once, in the caller's thread, unless it comes after work that is not done yet, such as a
-// host function, which runs in a thread of its own.  Then it is deferred to that thread, which does all in the order of the
-// calls: so whatever a stream or an event waits for comes before it.
+// Streams and events.  Work executes immediately in the caller's thread, unless it must wait for work that is not complete, such as
+// a host function, which runs in a thread of its own.  Then it is deferred to that thread, which executes deferred work in the
+// order of the calls, so that all that a stream or an event waits for is executed before it.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -9,45 +9,45 @@
 
 namespace vgpu {
 
-using Work = std::function<int()>;  // CUDA's result
+using Work = std::function<int()>;  // returns a CUDA result
 
 constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
 
 uint32_t next_stream_number();  // from 1 on
 struct Stream {
   ~Stream();
-  const void* owner = nullptr;  // the context that it goes with
+  const void* owner = nullptr;  // the context with which it is destroyed
   unsigned flags = 0;
   int priority = 0;
   uint32_t number = next_stream_number();
-  std::atomic<uint64_t> last{0};  // the number of its last deferred work
-  bool blocking() const { return !(flags & kNonBlocking); }  // is ordered with the legacy default stream
+  std::atomic<uint64_t> last{0};  // number of its last deferred work; 0: none
+  bool is_blocking() const { return !(flags & kNonBlocking); }  // whether it is ordered with the legacy default stream
 };
 struct Event {
   const void* owner = nullptr;
   unsigned flags = 0;
   std::atomic<bool> recorded{false};
   const uint32_t number = next_stream_number();
-  std::atomic<uint64_t> after{0};  // the deferred work that it waits for
-  bool timed() const { return !(flags & 2); }  // CU_EVENT_DISABLE_TIMING
+  std::atomic<uint64_t> after{0};  // number of the deferred work that it waits for; 0: none
+  bool is_timed() const { return !(flags & 2); }  // CU_EVENT_DISABLE_TIMING
 };
 
-Stream* stream_of(void* handle);  // nullptr: no stream.  A null handle is the legacy default stream
+Stream* stream_of(void* handle);  // nullptr: the handle is invalid.  A null handle is the legacy default stream
 
-// Is all done that was asked of the stream?  kSuccess, kNotReady, or the error after which nothing runs.
+// Returns kSuccess if all work of the stream is complete, kNotReady, or the sticky error.
 CudaResult state_of(const Stream& stream);
-CudaResult come_after(const Stream& stream);  // waits until it is done, which the host need not
+CudaResult wait_unordered(const Stream& stream);  // waits, but not as a wait of the host for VGPU_CHECK=order
 CudaResult wait_for(const Stream& stream);
 CudaResult wait_for_all();
 CudaResult defer(Stream& stream, Work work);
 
-void record(Event& event, const Stream& on);
-void wait(Stream& waits, const Event& on);
+void record(Event& event, const Stream& stream);
+void wait(Stream& stream, const Event& event);
 
-// What is asked of the stream now, for VGPU_CHECK=order; 0 where nobody asks.
+// Adds an operation of the stream for VGPU_CHECK=order, and returns its number; 0 without that check.
 uint32_t add_operation(const Stream& stream);
 
-// The work's result, or that of deferring it.
+// Executes work in order of a stream; returns its result, or kSuccess if it was deferred.
 template <class F> int in_order(void* handle, F work) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;

@@ -1,4 +1,4 @@
-// Creates and destroys texture and surface objects.
+// Calls of texture and surface objects.
 #include "textures.h"
 
 #include <algorithm>
@@ -13,78 +13,86 @@ using namespace vgpu;
 
 namespace {
 
-// What each object was made of, for who asks.
-struct Described {
+// The descriptors of each object, for the calls that return them.
+struct ObjectDescriptors {
   ResourceDescriptor resource;
   TextureDescriptor texture;
 };
-struct Descriptions {
+struct DescriptorMap {
   std::mutex lock;
-  std::map<uint64_t, Described> all;
-  static Descriptions& get() {
-    static Descriptions* one = new Descriptions;
-    return *one;
+  std::map<uint64_t, ObjectDescriptors> by_handle;
+  static DescriptorMap& get() {
+    static DescriptorMap* descriptors = new DescriptorMap;
+    return *descriptors;
   }
-  void add(uint64_t handle, const Described& one) {
-    std::lock_guard<std::mutex> hold(lock);
-    all[handle] = one;
+  void add(uint64_t handle, const ObjectDescriptors& descriptors) {
+    std::lock_guard<std::mutex> guard(lock);
+    by_handle[handle] = descriptors;
   }
   void remove(uint64_t handle) {
-    std::lock_guard<std::mutex> hold(lock);
-    all.erase(handle);
+    std::lock_guard<std::mutex> guard(lock);
+    by_handle.erase(handle);
   }
-  bool find(uint64_t handle, Described& one) {
-    std::lock_guard<std::mutex> hold(lock);
-    auto found = all.find(handle);
-    return found != all.end() && (one = found->second, true);
+  bool find(uint64_t handle, ObjectDescriptors& descriptors) {
+    std::lock_guard<std::mutex> guard(lock);
+    auto entry = by_handle.find(handle);
+    return entry != by_handle.end() && (descriptors = entry->second, true);
   }
 };
 
 TextureObjects& objects() { return Device::get().textures(); }
 
-// What an object of this kind (Texture or Surface) was made of; false: none has the handle.
-template <class T> bool described(uint64_t handle, Described& found) {
+// Finds the descriptors of an object of type T (Texture or Surface); returns false if the handle is invalid.
+template <class T> bool find_descriptors(uint64_t handle, ObjectDescriptors& descriptors) {
   T object;
-  return objects().find(handle, object) && Descriptions::get().find(handle, found);
+  return objects().find(handle, object) && DescriptorMap::get().find(handle, descriptors);
 }
 
-CudaResult refused(const char* what) { return note_unsupported(what), kNotSupported; }
+CudaResult report_not_supported(const char* feature) { return note_unsupported(feature), kNotSupported; }
 
-bool known(Format format, unsigned channels) { return bytes_of(format) && (channels == 1 || channels == 2 || channels == 4); }
-bool most(size_t size, int limit) { return size && size <= static_cast<size_t>(attribute(limit)); }
-bool aligned(uint64_t what, int to) { return what % static_cast<uint64_t>(attribute(to)) == 0; }
-bool usable(const Texels& of) { return Device::get().memory().covers(of.at, of.bytes); }
+bool is_valid_format(Format format, unsigned channels) {
+  return bytes_of(format) && (channels == 1 || channels == 2 || channels == 4);
+}
+bool is_valid_size(size_t size, int limit) { return size && size <= static_cast<size_t>(attribute(limit)); }
+bool is_aligned(uint64_t address_or_pitch, int alignment_attribute) {
+  return address_or_pitch % static_cast<uint64_t>(attribute(alignment_attribute)) == 0;
+}
+bool is_allocated(const Texels& texels) { return Device::get().memory().covers(texels.at, texels.bytes); }
 
-CudaResult of_array(Texels& made, void* handle, unsigned flags) {
-  const Array* array = alive<Array>(handle);
+CudaResult array_texels(Texels& texels, void* handle, unsigned flags) {
+  const Array* array = find_alive<Array>(handle);
   if (!array) return handle ? kInvalidHandle : kInvalidValue;
-  made = array->texels;
-  return (array->described.flags & flags) == flags ? kSuccess : kInvalidValue;
+  texels = array->texels;
+  return (array->descriptor.flags & flags) == flags ? kSuccess : kInvalidValue;
 }
-CudaResult of_linear(Texels& made, const LinearResource& of) {
-  if (!known(of.format, of.channels)) return kInvalidValue;
-  made.at = of.at, made.bytes = of.bytes, made.format = of.format, made.channels = of.channels;
-  made.width = of.bytes / made.texel_bytes();
-  const bool fine = of.at && aligned(of.at, kTextureAlignment) && most(made.width, 69) && usable(made);
-  return fine ? kSuccess : kInvalidValue;
+CudaResult linear_texels(Texels& texels, const LinearResource& linear) {
+  if (!is_valid_format(linear.format, linear.channels)) return kInvalidValue;
+  texels.at = linear.at, texels.bytes = linear.bytes, texels.format = linear.format, texels.channels = linear.channels;
+  texels.width = linear.bytes / texels.texel_bytes();
+  const bool is_valid =
+      linear.at && is_aligned(linear.at, kTextureAlignment) && is_valid_size(texels.width, 69) && is_allocated(texels);
+  return is_valid ? kSuccess : kInvalidValue;
 }
-CudaResult of_pitched(Texels& made, const PitchedResource& of) {
-  if (!known(of.format, of.channels) || !most(of.width, 70) || !most(of.height, 71) || !most(of.pitch, 72))
+CudaResult pitched_texels(Texels& texels, const PitchedResource& pitched) {
+  if (!is_valid_format(pitched.format, pitched.channels) || !is_valid_size(pitched.width, 70) ||
+      !is_valid_size(pitched.height, 71) || !is_valid_size(pitched.pitch, 72))
     return kInvalidValue;
-  made.at = of.at, made.format = of.format, made.channels = of.channels;
-  made.width = of.width, made.height = of.height, made.pitch = of.pitch;
-  made.bytes = (of.height - 1) * of.pitch + of.width * made.texel_bytes();
-  const bool lies = of.at && aligned(of.at, kTextureAlignment) && aligned(of.pitch, kTexturePitchAlignment);
-  return lies && of.width * made.texel_bytes() <= of.pitch && usable(made) ? kSuccess : kInvalidValue;
+  texels.at = pitched.at, texels.format = pitched.format, texels.channels = pitched.channels;
+  texels.width = pitched.width, texels.height = pitched.height, texels.pitch = pitched.pitch;
+  texels.bytes = (pitched.height - 1) * pitched.pitch + pitched.width * texels.texel_bytes();
+  const bool is_well_aligned =
+      pitched.at && is_aligned(pitched.at, kTextureAlignment) && is_aligned(pitched.pitch, kTexturePitchAlignment);
+  return is_well_aligned && pitched.width * texels.texel_bytes() <= pitched.pitch && is_allocated(texels) ? kSuccess
+                                                                                                          : kInvalidValue;
 }
 
-CudaResult resource(Texels& made, const ResourceDescriptor& of) {
-  if (of.flags) return kInvalidValue;
-  switch (of.kind) {
-    case kArrayResource: return of_array(made, of.array, 0);
-    case kMipmappedResource: return refused("cuTexObjectCreate: a texture of a mipmapped array");
-    case kLinearResource: return of_linear(made, of.linear);
-    case kPitchedResource: return of_pitched(made, of.pitched);
+CudaResult resource_texels(Texels& texels, const ResourceDescriptor& descriptor) {
+  if (descriptor.flags) return kInvalidValue;
+  switch (descriptor.kind) {
+    case kArrayResource: return array_texels(texels, descriptor.array, 0);
+    case kMipmappedResource: return report_not_supported("cuTexObjectCreate: a texture of a mipmapped array");
+    case kLinearResource: return linear_texels(texels, descriptor.linear);
+    case kPitchedResource: return pitched_texels(texels, descriptor.pitched);
     default: return kInvalidValue;
   }
 }
@@ -93,70 +101,75 @@ bool is_promoted(const Texels& texels, unsigned flags) {
   return !(flags & kReadAsInteger) && !is_float(texels.format) && bytes_of(texels.format) < 4;
 }
 
-CudaResult sampler(Texture& made, const TextureDescriptor& of) {
-  auto outside = [](int word, int end) { return word < 0 || word >= end; };
-  const bool strange = std::any_of(of.address, of.address + 3, [&](int mode) { return outside(mode, 4); });
-  if (strange || outside(of.filter, 2)) return kInvalidValue;
-  if (of.flags & ~(kReadAsInteger | kNormalizedCoordinates | kSrgb | kNoTrilinear | kSeamless)) return kInvalidValue;
-  if (of.flags & kSrgb) return refused("cuTexObjectCreate: sRGB");
-  for (int k = 0; k < 3; k++) made.address[k] = static_cast<AddressMode>(of.address[k]);
-  std::copy(std::begin(of.border), std::end(of.border), made.border);
-  made.linear = of.filter == 1, made.normalized = of.flags & kNormalizedCoordinates;
-  made.promoted = is_promoted(made.texels, of.flags);
-  if (made.promoted || is_float(made.texels.format)) return kSuccess;
-  if (made.linear) return kInvalidValue;  // of integers there is nothing between
-  const bool colored = std::any_of(std::begin(of.border), std::end(of.border), [](float one) { return one != 0; });
-  const bool bordered = std::find(of.address, of.address + 3, 3) != of.address + 3;
-  return colored && bordered ? refused("cuTexObjectCreate: integers with a border that is not 0") : kSuccess;
+CudaResult apply_sampler(Texture& texture, const TextureDescriptor& descriptor) {
+  auto is_outside = [](int value, int end) { return value < 0 || value >= end; };
+  const bool has_invalid_mode =
+      std::any_of(descriptor.address, descriptor.address + 3, [&](int mode) { return is_outside(mode, 4); });
+  if (has_invalid_mode || is_outside(descriptor.filter, 2)) return kInvalidValue;
+  if (descriptor.flags & ~(kReadAsInteger | kNormalizedCoordinates | kSrgb | kNoTrilinear | kSeamless)) return kInvalidValue;
+  if (descriptor.flags & kSrgb) return report_not_supported("cuTexObjectCreate: sRGB");
+  for (int k = 0; k < 3; k++) texture.address[k] = static_cast<AddressMode>(descriptor.address[k]);
+  std::copy(std::begin(descriptor.border), std::end(descriptor.border), texture.border);
+  texture.linear = descriptor.filter == 1, texture.normalized = descriptor.flags & kNormalizedCoordinates;
+  texture.promoted = is_promoted(texture.texels, descriptor.flags);
+  if (texture.promoted || is_float(texture.texels.format)) return kSuccess;
+  if (texture.linear) return kInvalidValue;  // integers cannot be filtered
+  const bool has_border_color =
+      std::any_of(std::begin(descriptor.border), std::end(descriptor.border), [](float component) { return component != 0; });
+  const bool uses_border = std::find(descriptor.address, descriptor.address + 3, 3) != descriptor.address + 3;
+  return has_border_color && uses_border ? report_not_supported("cuTexObjectCreate: integers with a border that is not 0")
+                                         : kSuccess;
 }
 
 }  // namespace
 
-API int cuTexObjectCreate(uint64_t* to, const ResourceDescriptor* of, const TextureDescriptor* how, const void* view) {
-  if (!to || !of || !how) return kInvalidValue;
-  if (view) return refused("cuTexObjectCreate: a resource view");
-  Texture made;
-  if (CudaResult wrong = resource(made.texels, *of)) return wrong;
-  made.fetched = of->kind == kLinearResource;
-  TextureDescriptor effective = *how;
-  if (made.fetched) effective.filter = 0, std::fill_n(effective.border, 4, 0.0f);  // linear memory has neither
-  if (CudaResult wrong = sampler(made, effective)) return wrong;
-  *to = objects().add(made);
-  return Descriptions::get().add(*to, {*of, *how}), kSuccess;
+API int cuTexObjectCreate(uint64_t* handle, const ResourceDescriptor* resource, const TextureDescriptor* sampler,
+                          const void* view) {
+  if (!handle || !resource || !sampler) return kInvalidValue;
+  if (view) return report_not_supported("cuTexObjectCreate: a resource view");
+  Texture texture;
+  if (CudaResult error = resource_texels(texture.texels, *resource)) return error;
+  texture.fetched = resource->kind == kLinearResource;
+  TextureDescriptor effective = *sampler;
+  if (texture.fetched)
+    effective.filter = 0, std::fill_n(effective.border, 4, 0.0f);  // linear memory has no filtering and no border color
+  if (CudaResult error = apply_sampler(texture, effective)) return error;
+  *handle = objects().add(texture);
+  return DescriptorMap::get().add(*handle, {*resource, *sampler}), kSuccess;
 }
 API int cuTexObjectDestroy(uint64_t handle) {
-  if (CudaResult broken = wait_for_all()) return broken;
+  if (CudaResult error = wait_for_all()) return error;
   if (!objects().remove_texture(handle)) return kInvalidValue;
-  return Descriptions::get().remove(handle), kSuccess;
+  return DescriptorMap::get().remove(handle), kSuccess;
 }
-API int cuTexObjectGetResourceDesc(ResourceDescriptor* to, uint64_t handle) {
-  Described found;
-  return described<Texture>(handle, found) ? give(to, found.resource) : kInvalidValue;
+API int cuTexObjectGetResourceDesc(ResourceDescriptor* resource, uint64_t handle) {
+  ObjectDescriptors descriptors;
+  return find_descriptors<Texture>(handle, descriptors) ? write_output(resource, descriptors.resource) : kInvalidValue;
 }
-API int cuTexObjectGetTextureDesc(TextureDescriptor* to, uint64_t handle) {
-  Described found;
-  return described<Texture>(handle, found) ? give(to, found.texture) : kInvalidValue;
+API int cuTexObjectGetTextureDesc(TextureDescriptor* texture, uint64_t handle) {
+  ObjectDescriptors descriptors;
+  return find_descriptors<Texture>(handle, descriptors) ? write_output(texture, descriptors.texture) : kInvalidValue;
 }
-// Of a format, in texels.
-API int cuDeviceGetTexture1DLinearMaxWidth(size_t* to, Format format, unsigned channels, int device) {
+// Returns the maximum width in texels.
+API int cuDeviceGetTexture1DLinearMaxWidth(size_t* width, Format format, unsigned channels, int device) {
   if (device) return kInvalidDevice;
-  return known(format, channels) ? give(to, attribute(69)) : kInvalidValue;
+  return is_valid_format(format, channels) ? write_output(width, attribute(69)) : kInvalidValue;
 }
-API int cuTexObjectGetResourceViewDesc(void*, uint64_t) { return kInvalidValue; }  // no object has one
+API int cuTexObjectGetResourceViewDesc(void*, uint64_t) { return kInvalidValue; }  // resource views are not supported
 
-API int cuSurfObjectCreate(uint64_t* to, const ResourceDescriptor* of) {
-  if (!to || !of || of->flags || of->kind != kArrayResource) return kInvalidValue;
-  Surface made;
-  if (CudaResult wrong = of_array(made.texels, of->array, kSurfaceArray)) return wrong;
-  *to = objects().add(made);
-  return Descriptions::get().add(*to, {*of, {}}), kSuccess;
+API int cuSurfObjectCreate(uint64_t* handle, const ResourceDescriptor* resource) {
+  if (!handle || !resource || resource->flags || resource->kind != kArrayResource) return kInvalidValue;
+  Surface surface;
+  if (CudaResult error = array_texels(surface.texels, resource->array, kSurfaceArray)) return error;
+  *handle = objects().add(surface);
+  return DescriptorMap::get().add(*handle, {*resource, {}}), kSuccess;
 }
 API int cuSurfObjectDestroy(uint64_t handle) {
-  if (CudaResult broken = wait_for_all()) return broken;
+  if (CudaResult error = wait_for_all()) return error;
   if (!objects().remove_surface(handle)) return kInvalidValue;
-  return Descriptions::get().remove(handle), kSuccess;
+  return DescriptorMap::get().remove(handle), kSuccess;
 }
-API int cuSurfObjectGetResourceDesc(ResourceDescriptor* to, uint64_t handle) {
-  Described found;
-  return described<Surface>(handle, found) ? give(to, found.resource) : kInvalidValue;
+API int cuSurfObjectGetResourceDesc(ResourceDescriptor* resource, uint64_t handle) {
+  ObjectDescriptors descriptors;
+  return find_descriptors<Surface>(handle, descriptors) ? write_output(resource, descriptors.resource) : kInvalidValue;
 }

@@ -1,4 +1,4 @@
-// CUDA_RESOURCE_DESC and CUDA_TEXTURE_DESC: what texture and surface objects are made of.
+// CUDA_RESOURCE_DESC and CUDA_TEXTURE_DESC, the descriptors of texture and surface objects.
 #pragma once
 #include "arrays.h"
 
@@ -39,9 +39,9 @@ enum TextureFlags : unsigned {
 
 struct TextureDescriptor {
   int address[3], filter;
-  unsigned flags, most_anisotropic;
+  unsigned flags, max_anisotropy;
   int mipmap_filter;
-  float mipmap_bias, least_mipmap, most_mipmap, border[4];
+  float mipmap_bias, min_mipmap_level, max_mipmap_level, border[4];
   int reserved[12];
 };
 

@@ -1,4 +1,4 @@
-// Keeps the names of unsupported calls and kernels for vgpu_unsupported_calls().
+// Stores the names of unsupported calls, and of fallbacks, for vgpu_unsupported_calls() and vgpu_fallback_calls().
 #include "unsupported_log.h"
 
 #include <algorithm>
@@ -11,59 +11,60 @@
 namespace vgpu {
 namespace {
 
-class CallLog {  // each once, in the order in which they first came
+class CallLog {  // unique names in the order of their first calls
  public:
   bool add(const std::string& name) {
-    std::lock_guard<std::mutex> hold(lock_);
-    if (std::find(all_.begin(), all_.end(), name) != all_.end()) return false;
-    return all_.push_back(name), true;
+    std::lock_guard<std::mutex> guard(lock_);
+    if (std::find(names_.begin(), names_.end(), name) != names_.end()) return false;
+    return names_.push_back(name), true;
   }
   std::string text() {
-    std::lock_guard<std::mutex> hold(lock_);
+    std::lock_guard<std::mutex> guard(lock_);
     std::string text;
-    for (const std::string& name : all_) text += (text.empty() ? "" : "\n") + name;
+    for (const std::string& name : names_) text += (text.empty() ? "" : "\n") + name;
     return text;
   }
   void clear() {
-    std::lock_guard<std::mutex> hold(lock_);
-    all_.clear();
+    std::lock_guard<std::mutex> guard(lock_);
+    names_.clear();
   }
 
  private:
   std::mutex lock_;
-  std::vector<std::string> all_;
+  std::vector<std::string> names_;
 };
 
 CallLog& unsupported_calls() {
-  static CallLog* one = new CallLog;
-  return *one;
+  static CallLog* log = new CallLog;
+  return *log;
 }
 CallLog& fallback_calls() {
-  static CallLog* one = new CallLog;
-  return *one;
+  static CallLog* log = new CallLog;
+  return *log;
 }
 
 }  // namespace
 
-void note_unsupported(const std::string& what) {
-  if (unsupported_calls().add(what)) std::fprintf(stderr, "vgpu: not on the virtual GPU: %s\n", what.c_str());
+void note_unsupported(const std::string& name) {
+  if (unsupported_calls().add(name)) std::fprintf(stderr, "vgpu: not on the virtual GPU: %s\n", name.c_str());
 }
 
-void note_fallback(const std::string& what) {
-  if (fallback_calls().add(what))
-    std::fprintf(stderr, "vgpu: %s is computed by a CPU fallback: its last bits are not NVIDIA's\n", what.c_str());
+void note_fallback(const std::string& name) {
+  if (fallback_calls().add(name))
+    std::fprintf(stderr, "vgpu: %s is computed by a CPU fallback: its last bits are not NVIDIA's\n", name.c_str());
 }
 
 }  // namespace vgpu
 
-// What was not supported since the start or the last vgpu_clear_unsupported_calls(), one name a line; valid until this thread's next call.
+// Returns the unsupported calls since the start or the last vgpu_clear_unsupported_calls(), one name a line; valid until this
+// thread's next call.
 API const char* vgpu_unsupported_calls() {
   thread_local std::string text;
   return (text = vgpu::unsupported_calls().text()).c_str();
 }
 API void vgpu_clear_unsupported_calls() { vgpu::unsupported_calls().clear(); }
 
-// The calls computed by CPU fallbacks since the start, likewise.
+// Returns the calls that CPU fallbacks have computed since the start, likewise.
 API const char* vgpu_fallback_calls() {
   thread_local std::string text;
   return (text = vgpu::fallback_calls().text()).c_str();

@@ -1,11 +1,11 @@
-// Log of the calls and kernels that a program asked for and the device does not support, for programs that got an error.
+// Log of unsupported calls and kernels, and of calls that CPU fallbacks have computed.
 #pragma once
 #include <string>
 
 namespace vgpu {
 
-// Each name is logged once, and printed to stderr then.
-void note_unsupported(const std::string& what);
-void note_fallback(const std::string& what);  // computed on the CPU instead of by the vendor library
+// These log each name once, and print it to stderr then.
+void note_unsupported(const std::string& name);
+void note_fallback(const std::string& name);  // computed on the CPU instead of by the vendor library
 
 }  // namespace vgpu

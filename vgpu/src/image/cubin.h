@@ -1,5 +1,5 @@
-// Machine code as compilers write it (a "cubin"): an ELF file of functions, constant banks, variables and what is to be linked.
-// ELF is public; NVIDIA's sections and attributes are described by several open projects and shown by readelf.
+// Cubins: ELF files of machine code with functions, constant banks, variables and relocations.  NVIDIA's sections and attributes
+// are not documented, but several open projects describe them.
 #pragma once
 #include <elf.h>
 
@@ -12,31 +12,31 @@
 namespace vgpu {
 
 struct Cubin {
-  // What is written into a function's code when it is linked: half of an address, or a call's target.
+  // A relocation in a function's code: half of an address, or a call's target.
   struct CodeRelocation {
     enum Field : uint8_t { Unknown, LowWord, HighWord, Target } field;
     uint64_t offset;  // of the instruction, in the function's code
     enum Kind : uint8_t { OfStorage, OfCode, Outside } kind;
     std::string name;  // of the function outside
-    size_t target = 0;  // the storage
-    uint64_t addend = 0;  // in it, or in the function's own code
+    size_t target = 0;  // index of the storage
+    uint64_t addend = 0;  // in the storage, or in the function's own code
   };
   struct Parameter { uint32_t offset, size; };
   struct Function {
     std::string name;
     std::string_view code;
-    std::map<uint32_t, std::string_view> banks;  // of its own constants, by the bank's number
+    std::map<uint32_t, std::string_view> banks;  // constant banks of this function by number
     uint32_t parameter_base = 0, parameter_bytes = 0;  // in bank 0
     std::vector<Parameter> parameters;  // relative to the base
     uint32_t shared_bytes = 0, shared_align = 16, stack_bytes = 0, registers = 0;
-    uint32_t most_threads = 0, required_block[3] = {0, 0, 0};  // of a block; 0: any
+    uint32_t max_threads = 0, required_block[3] = {0, 0, 0};  // of a block; 0: any
     std::vector<CodeRelocation> relocations;
     bool is_kernel = false;
   };
-  // A section whose contents lie in the device's memory.
+  // A section that is allocated in device memory.
   struct Storage {
     std::string name;
-    std::string_view initial;  // of the first bytes; the others are zero
+    std::string_view initial;  // initial value of the first bytes; the others are zero
     uint64_t size = 0, align = 1;
   };
   struct Variable {
@@ -44,7 +44,7 @@ struct Cubin {
     size_t storage;
     uint64_t offset, size;
   };
-  // An address of 64 bits that is written into a section: that of a place in another, or of a function outside.
+  // A 64-bit address that is written into a section: of a position in another section, or of a function outside of the module.
   struct Relocation {
     size_t storage;
     uint64_t offset;
@@ -61,10 +61,10 @@ struct Cubin {
   std::vector<Relocation> relocations;
 };
 
-// The architecture of machine code, of its ELF header.
+// Returns the architecture of machine code, such as 80.
 uint32_t arch_of_elf(const Elf64_Ehdr& header);
 
-// InvalidImage: it is damaged.  What it returns points into the image.
+// Reads a cubin; throws InvalidImage if it is damaged.  The result points into the image.
 Cubin read_cubin(std::string_view image);
 
 }  // namespace vgpu

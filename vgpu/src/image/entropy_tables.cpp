@@ -12,18 +12,18 @@ uint32_t highest_bit(uint32_t value) { return 31 - static_cast<uint32_t>(__built
 
 constexpr uint32_t kMaxHuffmanBits = 11;
 
-// Weights that are packed by finite state entropy, two states in turn.
-std::vector<uint8_t> read_packed_weights(std::string_view from) {
+// Reads Huffman weights that are compressed by FSE with two alternating states.
+std::vector<uint8_t> read_packed_weights(std::string_view data) {
   size_t used = 0;
-  const FseTable table = read_fse_table(from, 6, 255, used);
-  BackwardBits bits(from.substr(used));
+  const FseTable table = read_fse_table(data, 6, 255, used);
+  BackwardBits bits(data.substr(used));
   uint32_t state[2];
-  for (uint32_t& one : state) one = static_cast<uint32_t>(bits.read(table.log));
+  for (uint32_t& initial : state) initial = static_cast<uint32_t>(bits.read(table.log));
   std::vector<uint8_t> weights;
   for (uint32_t turn = 0; weights.size() < 255; turn ^= 1) {
-    const FseTable::State& now = table.states[state[turn]];
-    weights.push_back(now.symbol);
-    state[turn] = now.base + static_cast<uint32_t>(bits.read(now.bits));
+    const FseTable::State& current = table.states[state[turn]];
+    weights.push_back(current.symbol);
+    state[turn] = current.base + static_cast<uint32_t>(bits.read(current.bits));
     if (!bits.is_overrun()) continue;
     weights.push_back(table.states[state[turn ^ 1]].symbol);
     return weights;
@@ -31,99 +31,100 @@ std::vector<uint8_t> read_packed_weights(std::string_view from) {
   fail("too many weights");
 }
 
-// The last symbol's weight is what is left to a power of two.
+// Builds a table from weights; the weight of the last symbol completes their sum to a power of two.
 HuffmanTable build_huffman_table(std::vector<uint8_t> weights) {
   uint32_t sum = 0;
-  for (uint8_t one : weights) {
-    if (one > kMaxHuffmanBits) fail("too large a weight");
-    sum += one ? 1u << (one - 1) : 0;
+  for (uint8_t weight : weights) {
+    if (weight > kMaxHuffmanBits) fail("too large a weight");
+    sum += weight ? 1u << (weight - 1) : 0;
   }
   if (!sum) fail("no weights");
-  HuffmanTable made;
-  made.log = highest_bit(sum) + 1;
-  const uint32_t left = (1u << made.log) - sum;
-  if (made.log > kMaxHuffmanBits || (left & (left - 1)) || weights.size() > 255) fail("weights that are no power of two");
-  weights.push_back(static_cast<uint8_t>(highest_bit(left) + 1));
-  made.entries.resize(size_t(1) << made.log);
-  size_t at = 0;
-  for (uint32_t weight = 1; weight <= made.log; weight++) {
+  HuffmanTable table;
+  table.log = highest_bit(sum) + 1;
+  const uint32_t missing = (1u << table.log) - sum;
+  if (table.log > kMaxHuffmanBits || (missing & (missing - 1)) || weights.size() > 255)
+    fail("weights that are no power of two");
+  weights.push_back(static_cast<uint8_t>(highest_bit(missing) + 1));
+  table.entries.resize(size_t(1) << table.log);
+  size_t position = 0;
+  for (uint32_t weight = 1; weight <= table.log; weight++) {
     for (size_t symbol = 0; symbol < weights.size(); symbol++) {
       if (weights[symbol] != weight) continue;
       for (uint32_t k = 0; k < 1u << (weight - 1); k++)
-        made.entries.at(at++) = {static_cast<uint8_t>(symbol), static_cast<uint8_t>(made.log + 1 - weight)};
+        table.entries.at(position++) = {static_cast<uint8_t>(symbol), static_cast<uint8_t>(table.log + 1 - weight)};
     }
   }
-  return made;
+  return table;
 }
 
 }  // namespace
 
 FseTable build_fse_table(const std::vector<int>& counts, uint32_t log) {
   const uint32_t size = 1u << log, step = (size >> 1) + (size >> 3) + 3;
-  FseTable made;
-  made.log = log, made.states.resize(size);
+  FseTable table;
+  table.log = log, table.states.resize(size);
   std::vector<uint32_t> next(counts.size());
   uint32_t last = size;
   for (size_t symbol = 0; symbol < counts.size(); symbol++) {
     next[symbol] = counts[symbol] == -1 ? 1 : static_cast<uint32_t>(counts[symbol]);
-    if (counts[symbol] == -1) made.states[--last].symbol = static_cast<uint8_t>(symbol);
+    if (counts[symbol] == -1) table.states[--last].symbol = static_cast<uint8_t>(symbol);
   }
-  uint32_t at = 0;
+  uint32_t position = 0;
   for (size_t symbol = 0; symbol < counts.size(); symbol++) {
     for (int k = 0; k < counts[symbol]; k++) {
-      made.states[at].symbol = static_cast<uint8_t>(symbol);
-      do at = (at + step) & (size - 1);
-      while (at >= last);
+      table.states[position].symbol = static_cast<uint8_t>(symbol);
+      do position = (position + step) & (size - 1);
+      while (position >= last);
     }
   }
-  if (at != 0) fail("counts that do not fill a table");
-  for (FseTable::State& one : made.states) {
-    const uint32_t number = next[one.symbol]++;
-    one.bits = static_cast<uint8_t>(log - highest_bit(number));
-    one.base = static_cast<uint16_t>((number << one.bits) - size);
+  if (position != 0) fail("counts that do not fill a table");
+  for (FseTable::State& state : table.states) {
+    const uint32_t number = next[state.symbol]++;
+    state.bits = static_cast<uint8_t>(log - highest_bit(number));
+    state.base = static_cast<uint16_t>((number << state.bits) - size);
   }
-  return made;
+  return table;
 }
 
-FseTable read_fse_table(std::string_view from, uint32_t max_log, uint32_t max_symbol, size_t& used) {
-  ForwardBits bits(from);
+FseTable read_fse_table(std::string_view data, uint32_t max_log, uint32_t max_symbol, size_t& used) {
+  ForwardBits bits(data);
   const uint32_t log = bits.read(4) + 5;
   if (log > max_log) fail("too large a table");
-  int left = (1 << log) + 1;
+  int remaining = (1 << log) + 1;
   std::vector<int> counts;
-  while (left > 1 && counts.size() <= max_symbol) {
-    // One bit less where the value is among the small ones that the larger number of bits does not need.
-    const uint32_t width = highest_bit(static_cast<uint32_t>(left)) + 1, half = 1u << (width - 1);
-    const uint32_t small = (2u << (width - 1)) - 1 - static_cast<uint32_t>(left);
+  while (remaining > 1 && counts.size() <= max_symbol) {
+    // Small values have one bit less.
+    const uint32_t width = highest_bit(static_cast<uint32_t>(remaining)) + 1, half = 1u << (width - 1);
+    const uint32_t small = (2u << (width - 1)) - 1 - static_cast<uint32_t>(remaining);
     uint32_t value = bits.peek(width);
     if ((value & (half - 1)) < small) value &= half - 1, bits.skip(width - 1);
     else bits.skip(width), value -= value >= half ? small : 0;
     const int count = static_cast<int>(value) - 1;
-    left -= count < 0 ? -count : count;
+    remaining -= count < 0 ? -count : count;
     counts.push_back(count);
     if (count != 0) continue;
-    for (uint32_t repeat = 3; repeat == 3;) {  // how many more do not come
+    for (uint32_t repeat = 3; repeat == 3;) {  // number of further absent symbols
       repeat = bits.read(2);
       counts.resize(counts.size() + repeat);
       if (counts.size() > max_symbol + 1) fail("too many symbols");
     }
   }
-  if (left != 1 || counts.size() > max_symbol + 1) fail("counts that do not fill a table");
+  if (remaining != 1 || counts.size() > max_symbol + 1) fail("counts that do not fill a table");
   used = bits.bytes();
   return build_fse_table(counts, log);
 }
 
-HuffmanTable read_huffman_table(std::string_view from, size_t& used) {
+HuffmanTable read_huffman_table(std::string_view data, size_t& used) {
   constexpr uint32_t kDirect = 128;
-  if (from.empty()) fail("no weights");
-  const uint32_t head = static_cast<uint8_t>(from[0]);
+  if (data.empty()) fail("no weights");
+  const uint32_t head = static_cast<uint8_t>(data[0]);
   const size_t bytes = head < kDirect ? head : (head - kDirect + 2) / 2;
-  if (from.size() < 1 + bytes) fail("weights that end too soon");
+  if (data.size() < 1 + bytes) fail("weights that end too soon");
   used = 1 + bytes;
-  if (head < kDirect) return build_huffman_table(read_packed_weights(from.substr(1, bytes)));
+  if (head < kDirect) return build_huffman_table(read_packed_weights(data.substr(1, bytes)));
   std::vector<uint8_t> weights;
   for (uint32_t k = 0; k < head - kDirect + 1; k++) {
-    const uint8_t pair = static_cast<uint8_t>(from[1 + k / 2]);
+    const uint8_t pair = static_cast<uint8_t>(data[1 + k / 2]);
     weights.push_back(k % 2 ? pair & 15 : pair >> 4);
   }
   return build_huffman_table(std::move(weights));

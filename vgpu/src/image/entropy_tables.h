@@ -1,4 +1,4 @@
-// The two entropy codes of Zstandard: finite state entropy, and Huffman's.
+// Decoding tables of Zstandard's two entropy codes: finite state entropy (FSE) and Huffman codes.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -15,18 +15,18 @@ struct FseTable {
   std::vector<State> states;
 };
 
-// Of how often each symbol comes: -1 stands for less than once.
+// Builds a table from the frequency of each symbol; -1: less than one.
 FseTable build_fse_table(const std::vector<int>& counts, uint32_t log);
 
-// Reads the counts at the beginning of `from`; `used`: how many bytes they take.
-FseTable read_fse_table(std::string_view from, uint32_t max_log, uint32_t max_symbol, size_t& used);
+// Reads the frequencies at the beginning of the data; used: receives the number of bytes read.
+FseTable read_fse_table(std::string_view data, uint32_t max_log, uint32_t max_symbol, size_t& used);
 
 struct HuffmanTable {
   struct Entry { uint8_t symbol, bits; };
   uint32_t log = 0;
-  std::vector<Entry> entries;  // by the next `log` bits
+  std::vector<Entry> entries;  // indexed by the next `log` bits
 };
 
-HuffmanTable read_huffman_table(std::string_view from, size_t& used);
+HuffmanTable read_huffman_table(std::string_view data, size_t& used);
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// Containers of GPU code ("fatbins"), as libraries carry them and drivers are handed them.
+// Containers of GPU code (fatbins), which libraries contain and pass to the driver.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace vgpu {
 
-// There is code, but none that this device reads: what it holds may be named, and is refused when it is to run.
+// The image has no code that this device supports.  It can be loaded, but its kernels cannot be launched.
 struct NoPtx : Unsupported { using Unsupported::Unsupported; };
 
 enum class CodeKind : uint8_t { Ptx, MachineCode };
@@ -18,22 +18,22 @@ struct GpuCode {
   int arch = 0;  // 70 for compute_70 and sm_70
 };
 
-// What a device of compute capability `arch` (70 for 7.0) takes: of PTX the newest not above it, and machine code of exactly
-// `machine_arch` (0: none), where there is no PTX or it is preferred.
+// Which code to select.  PTX: the newest that is not newer than `arch` (70 for 7.0).  Machine code: exactly that of `machine_arch`
+// (0: none), if there is no suitable PTX or machine code is preferred.
 struct CodeRequest {
   int arch, machine_arch;
   bool prefers_machine_code;
 };
 
-// The image may be a container, PTX itself, or machine code itself.  NoPtx: none for this device; Unsupported: a damaged
-// container; both with the reason.
-GpuCode select_code(const void* image, const CodeRequest& wanted);
+// Selects code of an image, which may be a container, PTX or machine code.  Throws NoPtx if there is none for this device, and
+// Unsupported if the image is damaged.
+GpuCode select_code(const void* image, const CodeRequest& request);
 GpuCode select_ptx(const void* image, int arch);
 
-// The newest architecture that a container has PTX for; where it has none, `machine_arch` if it has such machine code; 0.
+// Returns the newest architecture for which a container has PTX; else `machine_arch` if it has such machine code; else 0.
 int newest_code_arch(const void* image, int machine_arch);
 
-// The architecture that PTX itself names as its target; 0: it is a container, or names none.
+// Returns the target architecture of PTX; 0 if the image is not PTX or has no target.
 int target_arch(const void* image);
 
 }  // namespace vgpu

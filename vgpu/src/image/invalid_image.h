@@ -4,7 +4,7 @@
 
 namespace vgpu {
 
-// The image is neither a container, nor PTX, nor machine code, or it is damaged.
+// The image is not a container, PTX or machine code, or it is damaged.
 struct InvalidImage : Unsupported { using Unsupported::Unsupported; };
 
 }  // namespace vgpu

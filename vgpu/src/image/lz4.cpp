@@ -1,4 +1,4 @@
-// Unpacks a block of LZ4.
+// Decompression of LZ4 blocks.
 #include "lz4.h"
 
 #include <algorithm>
@@ -7,39 +7,39 @@
 
 namespace vgpu {
 
-// One LZ4 block (its format is public): literals, then copies of what came before.
+// A block is a sequence of literals and copies of previous output.
 std::string unpack_lz4(std::string_view block, uint64_t size) {
-  const uint8_t* from = reinterpret_cast<const uint8_t*>(block.data());
+  const uint8_t* next = reinterpret_cast<const uint8_t*>(block.data());
   const uint64_t packed = block.size();
-  std::string out;
-  out.reserve(std::min(size, packed * 255));
-  const uint8_t* end = from + packed;
+  std::string output;
+  output.reserve(std::min(size, packed * 255));
+  const uint8_t* end = next + packed;
   auto length = [&](uint64_t n) {
     if (n != 15) return n;
-    uint8_t more;
+    uint8_t extra;
     do {
-      if (from >= end) throw InvalidImage("a damaged container: packed code ends too soon");
-      n += more = *from++;
-    } while (more == 255);
+      if (next >= end) throw InvalidImage("a damaged container: packed code ends too soon");
+      n += extra = *next++;
+    } while (extra == 255);
     return n;
   };
-  while (from < end) {
-    uint8_t token = *from++;
+  while (next < end) {
+    uint8_t token = *next++;
     uint64_t literals = length(token >> 4);
-    if (literals > uint64_t(end - from) || out.size() + literals > size)
+    if (literals > uint64_t(end - next) || output.size() + literals > size)
       throw InvalidImage("a damaged container: too many literals");
-    out.append(reinterpret_cast<const char*>(from), literals);
-    from += literals;
-    if (from >= end) break;
-    if (end - from < 2) throw InvalidImage("a damaged container: packed code ends too soon");
-    uint64_t back = uint64_t(from[0]) | uint64_t(from[1]) << 8;
-    from += 2;
+    output.append(reinterpret_cast<const char*>(next), literals);
+    next += literals;
+    if (next >= end) break;
+    if (end - next < 2) throw InvalidImage("a damaged container: packed code ends too soon");
+    uint64_t distance = uint64_t(next[0]) | uint64_t(next[1]) << 8;
+    next += 2;
     uint64_t copies = length(token & 15) + 4;
-    if (back == 0 || back > out.size() || out.size() + copies > size)
+    if (distance == 0 || distance > output.size() || output.size() + copies > size)
       throw InvalidImage("a damaged container: a copy of nothing");
-    for (uint64_t k = 0; k < copies; k++) out.push_back(out[out.size() - back]);
+    for (uint64_t k = 0; k < copies; k++) output.push_back(output[output.size() - distance]);
   }
-  return out;
+  return output;
 }
 
 }  // namespace vgpu

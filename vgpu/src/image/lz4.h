@@ -1,4 +1,4 @@
-// Blocks of LZ4, as nvcc packed containers before CUDA 12.9.
+// Decompression of LZ4 blocks, which nvcc used in containers before CUDA 12.9.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace vgpu {
 
-// One block, unpacked, of at most `size` bytes; InvalidImage: it is damaged.
+// Decompresses a block to at most `size` bytes; throws InvalidImage if it is damaged.
 std::string unpack_lz4(std::string_view block, uint64_t size);
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// Zstandard frames (RFC 8878), as nvcc packs machine code and PTX by default since CUDA 12.9.
+// Decompression of Zstandard frames (RFC 8878), which nvcc uses by default since CUDA 12.9.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@ namespace vgpu {
 
 constexpr uint32_t kZstdMagic = 0xfd2fb528;
 
-// The unpacked frame; InvalidImage: it is damaged, needs a dictionary, or is longer than `most` bytes.
-std::string unpack_zstd(std::string_view packed, uint64_t most);
+// Decompresses a frame; throws InvalidImage if it is damaged, needs a dictionary, or exceeds `max_bytes`.
+std::string unpack_zstd(std::string_view packed, uint64_t max_bytes);
 
 }  // namespace vgpu

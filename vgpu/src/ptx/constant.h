@@ -1,4 +1,4 @@
-// Constants as PTX writes them: numbers, and expressions of them that are known when the text is read.
+// Constants in PTX: numbers, and constant expressions.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -15,13 +15,13 @@ struct Constant {
   bool real() const { return kind == Single || kind == Double; }
 };
 
-// Does an expression begin with this token?
+// Returns whether an expression can begin with this token.
 bool begins_constant(std::string_view text);
 
-// What tokens[at, end) hold from `at` on; `at` goes behind it.  Unsupported, with the line: no such expression.
+// Parses the expression in tokens[at, end) and moves `at` behind it.  Throws Unsupported, with the line, if it is invalid.
 Constant constant(const std::vector<Token>& tokens, size_t& at, size_t end);
 
-// Its bits as an operand or an initial value of `type`; false: such a type does not take it.
+// Converts a constant to the bits of `type`; returns false if the type does not permit it.
 bool bits_as(const Constant& constant, std::string_view type, uint64_t& bits);
 
 }  // namespace vgpu::ptx

@@ -6,7 +6,8 @@
 namespace vgpu {
 namespace {
 
-// All threads of a block meet, one of them for all tells that the block has come, and waits for the last block's word.
+// A grid barrier: the threads of a block synchronize, one of them records the block's arrival and waits until the last block has
+// arrived and starts the next round, and the threads synchronize again.
 const char* const kGridBarrier = R"(.version 7.0
 .target sm_70
 .address_size 64

@@ -1,11 +1,11 @@
-// Functions that NVIDIA's library of device functions would bring: a grid's barrier.  Written in PTX: they are interpreted
-// like all else, under the same schedule.
+// Functions of NVIDIA's device library (cudadevrt): the grid barrier of cooperative groups.  They are written in PTX, so that they
+// run under the schedule like other code.
 #pragma once
 #include <string>
 
 namespace vgpu {
 
-// The text, with the definitions that it needs from here.
+// Returns the text with the definitions of the functions that it needs.
 std::string link_cudadevrt(std::string text);
 
 }  // namespace vgpu

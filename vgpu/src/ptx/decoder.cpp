@@ -1,4 +1,4 @@
-// Decodes the body of a PTX function into instructions of the core: scopes, registers, labels, operands.
+// Decodes the body of a PTX function to instructions of the core: scopes, registers, labels and operands.
 #include "decoder.h"
 
 #include <algorithm>
@@ -17,19 +17,19 @@
 namespace vgpu {
 namespace {
 
-constexpr uint32_t kConstants = 1u << 30;  // offsets from here on are constants' until their place is known
+constexpr uint32_t kConstants = 1u << 30;  // preliminary offsets of constants, until resolve_jumps()
 constexpr uint32_t kMaxFrameBytes = 64u << 20;
-constexpr uint32_t kMaxShared = 48u << 10;  // that a kernel declares itself: ptxas takes no more
-constexpr uint32_t kMaxLocalBytes = 512u << 10;  // of local memory a thread, as on a card; shared memory has less
+constexpr uint32_t kMaxShared = 48u << 10;  // static shared memory of a kernel, as ptxas limits it
+constexpr uint32_t kMaxLocalBytes = 512u << 10;  // of local memory per thread, as on hardware
 
-uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
+uint32_t align_up(uint32_t value, uint32_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
-// The families that know an op word, the likeliest first.
+// Returns the families that decode an op, the most likely first.
 const std::vector<DecodeFunction>& families(std::string_view op) {
-  static const std::map<std::string_view, std::vector<DecodeFunction>> known = [] {
+  static const std::map<std::string_view, std::vector<DecodeFunction>> by_op = [] {
     std::map<std::string_view, std::vector<DecodeFunction>> table;
     auto add = [&table](DecodeFunction family, std::initializer_list<std::string_view> ops) {
-      for (std::string_view one : ops) table[one].push_back(family);
+      for (std::string_view op_name : ops) table[op_name].push_back(family);
     };
     add(decode_carry, {"add", "sub", "addc", "subc", "mad", "madc"});
     add(decode_integer, {"add", "sub", "mul", "mad", "mul24", "mad24", "div",  "rem", "min", "max",  "neg",
@@ -56,9 +56,9 @@ const std::vector<DecodeFunction>& families(std::string_view op) {
     add(decode_warp, {"shfl", "vote", "match", "activemask", "redux", "elect"});
     return table;
   }();
-  static const std::vector<DecodeFunction> none;
-  auto found = known.find(op);
-  return found == known.end() ? none : found->second;
+  static const std::vector<DecodeFunction> no_families;
+  auto entry = by_op.find(op);
+  return entry == by_op.end() ? no_families : entry->second;
 }
 
 void invert(WarpContext& warp, const Instruction& i) { write_predicate(warp, i.d, ~predicate(warp, i.a)); }
@@ -70,10 +70,10 @@ Sort sort_of(std::string_view type) {
                                                        : Sort::Bits;
 }
 
-// Are registers of this sort an instruction's of this type?  PTX ISA, "Operand Type Information".
-bool agree(Sort sort, std::string_view type) {
-  const Sort wanted = sort_of(type);
-  return sort == Sort::Bits || wanted == Sort::Bits || sort == wanted;
+// Returns whether registers of this sort are permitted for this type (PTX ISA, "Operand Type Information").
+bool is_permitted_sort(Sort sort, std::string_view type) {
+  const Sort type_sort = sort_of(type);
+  return sort == Sort::Bits || type_sort == Sort::Bits || sort == type_sort;
 }
 
 }  // namespace
@@ -91,37 +91,39 @@ Decoder::Decoder(const ptx::Function& function, const SymbolTable& symbols)
 }
 
 void Decoder::add_formals(const std::vector<ptx::Parameter>& formals) {
-  for (const ptx::Parameter& one : formals) {
-    if (one.name != "_") take_name(one.name);
-    if (!one.in_register) scopes_[0].variables[one.name] = {ptx::StateSpace::Param, one.offset, one.size};
-    else scopes_[0].registers[one.name] = {add_register(std::max(one.size, 2u)), std::max(one.size, 2u), sort_of(one.type)};
+  for (const ptx::Parameter& formal : formals) {
+    if (formal.name != "_") check_new_name(formal.name);
+    if (!formal.in_register) scopes_[0].variables[formal.name] = {ptx::StateSpace::Param, formal.offset, formal.size};
+    else
+      scopes_[0].registers[formal.name] = {add_register(std::max(formal.size, 2u)), std::max(formal.size, 2u),
+                                           sort_of(formal.type)};
   }
 }
 
 DecodedFunction Decoder::decode() {
   load_parameters(*this);
-  body();
+  decode_body();
   pending_ = Instruction();
   Instruction end = pending_;
   if (!function_.entry) store_results(*this, end);
   end.kind = function_.entry ? InstructionKind::Exit : InstructionKind::Return;
   emit(end);
-  resolve();
+  resolve_jumps();
   program_.is_provable = true;
   return std::move(program_);
 }
 
 namespace {
 
-// The mark that ends the statement, behind lists in braces.
+// Returns the position of the semicolon that ends the statement, which may contain lists in braces.
 size_t statement_end(const std::vector<ptx::Token>& tokens, size_t at) {
   for (int depth = 0; at < tokens.size() && (depth || tokens[at].text != ";"); at++)
     depth += tokens[at].text == "{" ? 1 : tokens[at].text == "}" ? -1 : 0;
   return at;
 }
 
-// A line of its own, without a mark at its end.
-size_t behind_line(const std::vector<ptx::Token>& tokens, size_t at) {
+// Returns the position behind a directive that ends with its line.
+size_t next_line(const std::vector<ptx::Token>& tokens, size_t at) {
   const uint32_t line = tokens[at].line;
   while (at < tokens.size() && tokens[at].line == line) at++;
   return at;
@@ -134,49 +136,49 @@ size_t next_semicolon(const std::vector<ptx::Token>& tokens, size_t at) {
 
 }  // namespace
 
-void Decoder::body() {
+void Decoder::decode_body() {
   size_t at = 0;
   while (at < tokens_.size()) {
     std::string_view text = tokens_[at].text;
-    if (text == "{") enter(), at++;
+    if (text == "{") enter_scope(), at++;
     else if (text == "}") {
       if (scopes_.size() > 1) scopes_.pop_back();
       at++;
     } else if (text == ";") at++;
-    else if (label(at)) continue;
-    else if (text == ".loc" || text == ".file") at = behind_line(tokens_, at);
+    else if (parse_label(at)) continue;
+    else if (text == ".loc" || text == ".file") at = next_line(tokens_, at);
     else {
       const size_t end = statement_end(tokens_, at);
-      text[0] == '.' ? declare(at, end) : statement(at, end);
+      text[0] == '.' ? declare(at, end) : parse_statement(at, end);
       at = end + 1;
     }
   }
 }
 
-void Decoder::enter() {
+void Decoder::enter_scope() {
   outer_.push_back(scopes_.back().number);
   scopes_.emplace_back();
   scopes_.back().number = outer_.size() - 1;
 }
 
-// A scope sees what it declares itself, then what those around it do.  nullptr: none does.
-template <class T> const T* Decoder::visible(const std::map<Label, T>& among, Label wanted) const {
-  for (;; wanted.first = outer_[wanted.first]) {
-    auto found = among.find(wanted);
-    if (found != among.end()) return &found->second;
-    if (!wanted.first) return nullptr;
+// Finds a definition in the scope of use or in the enclosing scopes; nullptr: not found.
+template <class T> const T* Decoder::find_visible(const std::map<Label, T>& definitions, Label use) const {
+  for (;; use.first = outer_[use.first]) {
+    auto definition = definitions.find(use);
+    if (definition != definitions.end()) return &definition->second;
+    if (!use.first) return nullptr;
   }
 }
 
-// A scope has each name once.
-void Decoder::take_name(const std::string& name) const {
-  const Scope& own = scopes_.back();
-  if (own.registers.count(name) || own.variables.count(name))
+// Rejects a name that the current scope has already declared.
+void Decoder::check_new_name(const std::string& name) const {
+  const Scope& scope = scopes_.back();
+  if (scope.registers.count(name) || scope.variables.count(name))
     throw Unsupported(function_.name + ": a name that is declared twice: " + name);
 }
 
-// `NAME:`, or a table of targets `NAME: .branchtargets A, B;`.
-bool Decoder::label(size_t& at) {
+// Parses `NAME:`, or a label with a directive such as `NAME: .branchtargets A, B;`; returns false if there is no label.
+bool Decoder::parse_label(size_t& at) {
   if (at + 1 >= tokens_.size() || tokens_[at + 1].text != ":" || tokens_[at].text[0] == '.') return false;
   if (at + 2 < tokens_.size() && tokens_[at + 2].text == ":") return false;
   std::string name(tokens_[at].text);
@@ -184,7 +186,7 @@ bool Decoder::label(size_t& at) {
   const std::string_view directive = at < tokens_.size() ? tokens_[at].text : std::string_view();
   if (directive == ".branchtargets") {
     for (at++; at < tokens_.size() && tokens_[at].text != ";"; at++)
-      if (tokens_[at].text != ",") table_labels_[here(name)].push_back(here(tokens_[at].text));
+      if (tokens_[at].text != ",") table_labels_[label_here(name)].push_back(label_here(tokens_[at].text));
   } else if (directive == ".callprototype") {
     prototypes_[name] = ptx::parse_signature(tokens_, ++at);
     at = next_semicolon(tokens_, at);
@@ -193,98 +195,101 @@ bool Decoder::label(size_t& at) {
     if (first) prototypes_[name] = *first;
     at = next_semicolon(tokens_, at);
   } else {
-    if (!labels_.try_emplace(here(name), program_.code.size()).second)
+    if (!labels_.try_emplace(label_here(name), program_.code.size()).second)
       throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": a label that stands twice: " + name);
   }
   return true;
 }
 
-void Decoder::declare(size_t from, size_t to) {
-  if (tokens_[from].text == ".pragma") return pragma(from + 1, to);
-  for (const ptx::Declaration& one : ptx::parse_declarations(tokens_, from, to)) {
-    if (one.space != ptx::StateSpace::Register) {
-      variable(one);
+void Decoder::declare(size_t begin, size_t end) {
+  if (tokens_[begin].text == ".pragma") return parse_pragma(begin + 1, end);
+  for (const ptx::Declaration& declaration : ptx::parse_declarations(tokens_, begin, end)) {
+    if (declaration.space != ptx::StateSpace::Register) {
+      declare_variable(declaration);
       continue;
     }
-    uint32_t width = one.type == "pred" ? 0 : std::max(one.element, 2u);
+    uint32_t width = declaration.type == "pred" ? 0 : std::max(declaration.element, 2u);
     auto add = [&](const std::string& name) {
-      take_name(name);
-      scopes_.back().registers[name] = {add_register(width), width, sort_of(one.type)};
+      check_new_name(name);
+      scopes_.back().registers[name] = {add_register(width), width, sort_of(declaration.type)};
     };
-    if (!one.count) add(one.name);
-    for (uint32_t k = 0; k < one.count; k++) add(one.name + std::to_string(k));
+    if (!declaration.count) add(declaration.name);
+    for (uint32_t k = 0; k < declaration.count; k++) add(declaration.name + std::to_string(k));
   }
 }
 
-// Texts, which say nothing that an interpreter needs: `.pragma "nounroll", "..."`.
-void Decoder::pragma(size_t from, size_t to) const {
-  bool sound = (to - from) % 2 == 1;
-  for (size_t k = from; k < to && sound; k++)
-    sound = (k - from) % 2 ? tokens_[k].text == "," : tokens_[k].text.size() > 1 && tokens_[k].text[0] == '"';
-  if (!sound) throw Unsupported("line " + std::to_string(tokens_[from - 1].line) + ": a pragma that is no text");
+// Checks the syntax of a pragma, such as `.pragma "nounroll", "..."`, and ignores it.
+void Decoder::parse_pragma(size_t begin, size_t end) const {
+  bool is_valid = (end - begin) % 2 == 1;
+  for (size_t k = begin; k < end && is_valid; k++)
+    is_valid = (k - begin) % 2 ? tokens_[k].text == "," : tokens_[k].text.size() > 1 && tokens_[k].text[0] == '"';
+  if (!is_valid) throw Unsupported("line " + std::to_string(tokens_[begin - 1].line) + ": a pragma that is no text");
 }
 
-void Decoder::variable(const ptx::Declaration& one) {
-  take_name(one.name);
-  uint32_t* bytes = one.space == ptx::StateSpace::Shared  ? &program_.shared_bytes
-                    : one.space == ptx::StateSpace::Local ? &program_.local_bytes
-                    : one.space == ptx::StateSpace::Param ? &program_.scratch_bytes
-                                                          : nullptr;
+void Decoder::declare_variable(const ptx::Declaration& declaration) {
+  check_new_name(declaration.name);
+  uint32_t* bytes = declaration.space == ptx::StateSpace::Shared  ? &program_.shared_bytes
+                    : declaration.space == ptx::StateSpace::Local ? &program_.local_bytes
+                    : declaration.space == ptx::StateSpace::Param ? &program_.scratch_bytes
+                                                                  : nullptr;
   if (!bytes) throw Unsupported("line " + std::to_string(tokens_[0].line) + ": a global variable in a function");
-  if (uint64_t(*bytes) + one.align + one.size > kMaxLocalBytes)
-    throw Unsupported(function_.name + ": a variable that is too large: " + one.name);
-  if (one.space == ptx::StateSpace::Shared) {
-    const uint32_t at = reserve_shared(one.name, one.size, std::max(one.align, 8u));
-    scopes_.back().variables[one.name] = {one.space, at, one.size, one.align, false};
+  if (uint64_t(*bytes) + declaration.align + declaration.size > kMaxLocalBytes)
+    throw Unsupported(function_.name + ": a variable that is too large: " + declaration.name);
+  if (declaration.space == ptx::StateSpace::Shared) {
+    const uint32_t offset = reserve_shared(declaration.name, declaration.size, std::max(declaration.align, 8u));
+    scopes_.back().variables[declaration.name] = {declaration.space, offset, declaration.size, declaration.align, false};
     return;
   }
-  *bytes = align_up(*bytes, std::max(one.align, 8u));
-  if (one.space == ptx::StateSpace::Local) program_.local_align = std::max(program_.local_align, one.align);
-  // A parameter that a body declares lies in the scratch space: `dynamic` tells it from the function's own.
-  scopes_.back().variables[one.name] = {one.space, *bytes, one.size, one.align, one.space == ptx::StateSpace::Param};
-  *bytes += one.size;
+  *bytes = align_up(*bytes, std::max(declaration.align, 8u));
+  if (declaration.space == ptx::StateSpace::Local) program_.local_align = std::max(program_.local_align, declaration.align);
+  // Parameters that a body declares are in the scratch space; `dynamic` marks them.
+  scopes_.back().variables[declaration.name] = {declaration.space, *bytes, declaration.size, declaration.align,
+                                                declaration.space == ptx::StateSpace::Param};
+  *bytes += declaration.size;
 }
 
-void Decoder::statement(size_t from, size_t to) {
+void Decoder::parse_statement(size_t begin, size_t end) {
+  size_t at = begin;
   Statement s;
-  s.line = tokens_[from].line;
+  s.line = tokens_[at].line;
   pending_ = Instruction();
   pending_.line = s.line;
-  if (tokens_[from].text == "@") {
-    if (++from < to && tokens_[from].text == "!") pending_.negated = true, from++;
-    if (from >= to) reject(s, "a guard alone");
-    const RegisterSlot* guard = find_register(tokens_[from++].text);
+  if (tokens_[at].text == "@") {
+    if (++at < end && tokens_[at].text == "!") pending_.negated = true, at++;
+    if (at >= end) reject(s, "a guard alone");
+    const RegisterSlot* guard = find_register(tokens_[at++].text);
     if (!guard || guard->width) reject(s, "a guard that is no predicate");
     pending_.guard = static_cast<int32_t>(guard->offset);
   }
-  if (from >= to) reject(s, "nothing to do");
-  const char* begin = tokens_[from].text.data();
-  const char* end = begin + tokens_[from].text.size();
-  while (++from + 2 < to && tokens_[from].text == ":" && tokens_[from + 1].text == ":" && tokens_[from].text.data() == end) {
-    end = tokens_[from + 2].text.data() + tokens_[from + 2].text.size();  // shared::cta
-    from += 2;
+  if (at >= end) reject(s, "nothing to do");
+  const char* op_begin = tokens_[at].text.data();
+  const char* op_end = op_begin + tokens_[at].text.size();
+  while (++at + 2 < end && tokens_[at].text == ":" && tokens_[at + 1].text == ":" && tokens_[at].text.data() == op_end) {
+    op_end = tokens_[at + 2].text.data() + tokens_[at + 2].text.size();  // shared::cta
+    at += 2;
   }
-  std::string_view full(begin, static_cast<size_t>(end - begin));
-  statement_name_ = full;
-  for (size_t at = 0; at <= full.size();) {
-    size_t dot = std::min(full.find('.', at), full.size());
-    at == 0 ? s.op = full.substr(0, dot) : (s.qualifiers.push_back(full.substr(at, dot - at)), std::string_view());
-    at = dot + 1;
+  std::string_view full_name(op_begin, static_cast<size_t>(op_end - op_begin));
+  statement_name_ = full_name;
+  for (size_t part_begin = 0; part_begin <= full_name.size();) {
+    size_t dot = std::min(full_name.find('.', part_begin), full_name.size());
+    part_begin == 0 ? s.op = full_name.substr(0, dot)
+                    : (s.qualifiers.push_back(full_name.substr(part_begin, dot - part_begin)), std::string_view());
+    part_begin = dot + 1;
   }
-  while (from < to) {
-    s.operands.push_back(operand(from, to));
-    if (from < to && tokens_[from].text != ",") reject(s, "operands that are not separated");
-    from++;
+  while (at < end) {
+    s.operands.push_back(parse_operand(at, end));
+    if (at < end && tokens_[at].text != ",") reject(s, "operands that are not separated");
+    at++;
   }
   if (!has_form(s)) reject(s);
-  if (const std::string newer = required_beyond(s, function_.version, function_.target); !newer.empty())
-    reject(s, newer.c_str());
+  if (const std::string requirement = required_beyond(s, function_.version, function_.target); !requirement.empty())
+    reject(s, requirement.c_str());
   try {
     for (DecodeFunction family : families(s.op)) {
       Instruction i = pending_;
       if (family(*this, s, i)) return;
     }
-  } catch (const std::out_of_range&) {  // of `at`: families read their operands by number
+  } catch (const std::out_of_range&) {  // thrown by operands.at() in the families
     reject(s, "an operand is missing");
   }
   reject(s);
@@ -293,17 +298,17 @@ void Decoder::statement(size_t from, size_t to) {
 const RegisterSlot* Decoder::find_register(std::string_view name) const {
   std::string key(name);
   for (size_t k = scopes_.size(); k--;) {
-    auto found = scopes_[k].registers.find(key);
-    if (found != scopes_[k].registers.end()) return &found->second;
+    auto entry = scopes_[k].registers.find(key);
+    if (entry != scopes_[k].registers.end()) return &entry->second;
   }
   return nullptr;
 }
 
 uint32_t Decoder::reserve_local(uint32_t bytes) {
-  uint32_t at = registers_end_;
+  uint32_t offset = registers_end_;
   registers_end_ += align_up(bytes, 32);
   if (registers_end_ > kMaxFrameBytes) throw Unsupported(function_.name + ": too many registers");
-  return at;
+  return offset;
 }
 
 uint32_t Decoder::add_register(uint32_t width) { return reserve_local(width ? width * kWarpSize : 4); }
@@ -316,7 +321,7 @@ uint32_t Decoder::carry_predicate() {
 }
 
 Decoder::Stack Decoder::stack(uint32_t align) {
-  if (!stack_.full) {
+  if (!stack_.used_register) {
     program_.local_bytes = align_up(program_.local_bytes, kMaxStackAlign);
     stack_ = {program_.local_bytes, add_register(8)};
     program_.local_bytes += kStackBytes;
@@ -327,19 +332,19 @@ Decoder::Stack Decoder::stack(uint32_t align) {
 }
 
 uint32_t Decoder::scratch_memory(uint32_t bytes) {
-  const uint32_t at = program_.scratch_bytes = align_up(program_.scratch_bytes, 8);
+  const uint32_t offset = program_.scratch_bytes = align_up(program_.scratch_bytes, 8);
   program_.scratch_bytes += bytes;
   if (program_.scratch_bytes > kMaxLocalBytes) throw Unsupported(function_.name + ": too many arguments");
-  return at;
+  return offset;
 }
 
 uint32_t Decoder::constant(uint64_t bits, uint32_t width) {
   if (width < 8) bits &= (1ull << (8 * width)) - 1;
-  auto [known, fresh] = constants_.try_emplace({bits, width}, kConstants + program_.constants.size());
-  if (fresh)
+  auto [entry, is_new] = constants_.try_emplace({bits, width}, kConstants + program_.constants.size());
+  if (is_new)
     for (uint32_t lane = 0; lane < kWarpSize; lane++)
       for (uint32_t byte = 0; byte < width; byte++) program_.constants.push_back(static_cast<uint8_t>(bits >> (8 * byte)));
-  return known->second;
+  return entry->second;
 }
 
 void Decoder::reject_operand(const Operand& o, const char* why) const {
@@ -347,10 +352,10 @@ void Decoder::reject_operand(const Operand& o, const char* why) const {
 }
 
 uint64_t Decoder::bits(const Operand& literal, std::string_view type) const {
-  uint64_t made = 0;
+  uint64_t result = 0;
   if (literal.kind != Operand::Literal) reject_operand(literal, "no constant");
-  if (!ptx::bits_as(literal.constant, type, made)) reject_operand(literal, "a constant of another type than the instruction");
-  return made;
+  if (!ptx::bits_as(literal.constant, type, result)) reject_operand(literal, "a constant of another type than the instruction");
+  return result;
 }
 
 RegisterSlot Decoder::source_operand(const Operand& o, std::string_view type) {
@@ -360,19 +365,20 @@ RegisterSlot Decoder::source_operand(const Operand& o, std::string_view type) {
   if (o.kind == Operand::Literal) return {constant(bits(o, type), width), width, Sort::Literal};
   if (o.kind == Operand::Register && !o.offset) {
     if (const RegisterSlot* slot = find_register(o.text)) {
-      if (!agree(slot->sort, type)) reject_operand(o, "a register of another type than the instruction");
+      if (!is_permitted_sort(slot->sort, type)) reject_operand(o, "a register of another type than the instruction");
       return *slot;
     }
     if (const SpecialSource* special = special_register_of(o.text)) {
-      const bool same = special->which < 0;
-      return {same ? constant(special->value, special->width) : special_offset(static_cast<uint32_t>(special->which)),
+      const bool is_constant = special->core_register < 0;
+      return {is_constant ? constant(special->value, special->width)
+                          : special_offset(static_cast<uint32_t>(special->core_register)),
               special->width, Sort::Special};
     }
   }
   reject_operand(o, "an operand that is not known");
 }
 
-RegisterSlot Decoder::written(const Operand& o, std::string_view type) {
+RegisterSlot Decoder::result_slot(const Operand& o, std::string_view type) {
   RegisterSlot slot = source_operand(o, type);
   if (slot.sort == Sort::Literal || slot.sort == Sort::Special) reject_operand(o, "only registers are written");
   return slot;
@@ -387,9 +393,9 @@ uint32_t Decoder::exact_operand(const Operand& o, std::string_view type) {
   reject_operand(o, ("a register of another width than " + std::string(type)).c_str());
 }
 
-uint32_t Decoder::result(const Operand& o, std::string_view type, bool sink) {
-  if (sink && o.text == "_") return scratch_register(std::max(ptx::size_of(type), 2u));
-  written(o, type);
+uint32_t Decoder::result(const Operand& o, std::string_view type, bool allows_sink) {
+  if (allows_sink && o.text == "_") return scratch_register(std::max(ptx::size_of(type), 2u));
+  result_slot(o, type);
   return exact_operand(o, type);
 }
 
@@ -412,46 +418,46 @@ uint32_t Decoder::predicate_result(const Operand& o) {
 
 const Symbol* Decoder::symbol(const std::string& name) {
   for (size_t k = scopes_.size(); k--;) {
-    auto found = scopes_[k].variables.find(name);
-    if (found != scopes_[k].variables.end()) return &found->second;
+    auto entry = scopes_[k].variables.find(name);
+    if (entry != scopes_[k].variables.end()) return &entry->second;
   }
-  const Symbol* found = symbols_.find(name);
-  if (!found || found->space != ptx::StateSpace::Shared) return found;
-  program_.shared_align = std::max(program_.shared_align, found->align);
-  if (found->dynamic) return found;
-  // A kernel has only the shared variables that it names.
-  if (uint64_t(program_.shared_bytes) + found->align + found->size > kMaxLocalBytes)
+  const Symbol* entry = symbols_.find(name);
+  if (!entry || entry->space != ptx::StateSpace::Shared) return entry;
+  program_.shared_align = std::max(program_.shared_align, entry->align);
+  if (entry->dynamic) return entry;
+  // Shared memory is allocated only for variables that the kernel uses.
+  if (uint64_t(program_.shared_bytes) + entry->align + entry->size > kMaxLocalBytes)
     throw Unsupported(function_.name + ": too much shared memory: " + name);
-  const uint32_t at = reserve_shared(name, found->size, std::max(found->align, 16u));
-  Symbol& own = scopes_[0].variables[name] = *found;
-  own.address = at;
-  return &own;
+  const uint32_t offset = reserve_shared(name, entry->size, std::max(entry->align, 16u));
+  Symbol& local = scopes_[0].variables[name] = *entry;
+  local.address = offset;
+  return &local;
 }
 
-// With room behind it, as much as it takes itself, where somebody looks for accesses beyond its end.
+// Allocates shared memory, with a guard gap behind it for VGPU_CHECK=memcheck.
 uint32_t Decoder::reserve_shared(const std::string& name, uint32_t bytes, uint32_t align) {
-  constexpr uint32_t kLeastGuard = 256, kMaxGuard = 4096;
-  const uint32_t at = align_up(program_.shared_bytes, align), guard = std::clamp(bytes, kLeastGuard, kMaxGuard);
+  constexpr uint32_t kMinGuard = 256, kMaxGuard = 4096;
+  const uint32_t begin = align_up(program_.shared_bytes, align), guard = std::clamp(bytes, kMinGuard, kMaxGuard);
   program_.shared_align = std::max(program_.shared_align, align);
-  if (!bytes) return at;  // what the launch brings, declared in the body
-  program_.shared_variables.push_back({name, at, at + bytes});
-  program_.shared_bytes = at + bytes;
+  if (!bytes) return begin;  // dynamic shared memory that the body declares
+  program_.shared_variables.push_back({name, begin, begin + bytes});
+  program_.shared_bytes = begin + bytes;
   if (program_.declared_shared() > kMaxShared)
     throw Unsupported(function_.name + ": more than 48 KiB of shared memory that is declared");
   if (symbols_.guards_shared()) program_.shared_bytes += guard, program_.shared_guards += guard;
-  return at;
+  return begin;
 }
 
 void Decoder::emit(Instruction i) { program_.code.push_back(i), statement_names_.push_back(statement_name_); }
 
 void Decoder::jump(Instruction i, std::string_view label) {
-  jumps_.push_back({program_.code.size(), here(label), pending_.line});
+  jumps_.push_back({program_.code.size(), label_here(label), pending_.line});
   emit(i);
 }
 
 uint32_t Decoder::branch_table(std::string_view label) {
-  auto [known, fresh] = table_numbers_.try_emplace(here(label), static_cast<uint32_t>(table_numbers_.size()));
-  return known->second;
+  auto [entry, is_new] = table_numbers_.try_emplace(label_here(label), static_cast<uint32_t>(table_numbers_.size()));
+  return entry->second;
 }
 
 uint32_t Decoder::call(CallSite site) {
@@ -460,8 +466,8 @@ uint32_t Decoder::call(CallSite site) {
 }
 
 const ptx::Function* Decoder::prototype(std::string_view label) const {
-  auto found = prototypes_.find(label);
-  return found == prototypes_.end() ? nullptr : &found->second;
+  auto entry = prototypes_.find(label);
+  return entry == prototypes_.end() ? nullptr : &entry->second;
 }
 
 uint64_t Decoder::take_address(const ptx::Function& function) {
@@ -471,32 +477,34 @@ uint64_t Decoder::take_address(const ptx::Function& function) {
 
 void Decoder::reject(const Statement& s, const char* why) const {
   std::string text(s.op);
-  for (std::string_view word : s.qualifiers) text += "." + std::string(word);
+  for (std::string_view qualifier : s.qualifiers) text += "." + std::string(qualifier);
   throw Unsupported("line " + std::to_string(s.line) + ": " + why + ": " + text);
 }
 
-// Labels become places, constants lie behind the registers.
-void Decoder::resolve() {
-  auto place_of = [this](const Label& label, uint32_t line) {
-    const size_t* found = visible(labels_, label);
-    if (!found) throw Unsupported("line " + std::to_string(line) + ": no label " + label.second);
-    return *found;
+// Replaces labels by positions, and moves constants behind the registers.
+void Decoder::resolve_jumps() {
+  auto position_of = [this](const Label& label, uint32_t line) {
+    const size_t* definition = find_visible(labels_, label);
+    if (!definition) throw Unsupported("line " + std::to_string(line) + ": no label " + label.second);
+    return *definition;
   };
-  for (const UnresolvedJump& one : jumps_) program_.code[one.at].imm = static_cast<int64_t>(place_of(one.label, one.line));
+  for (const UnresolvedJump& unresolved : jumps_)
+    program_.code[unresolved.instruction].imm = static_cast<int64_t>(position_of(unresolved.label, unresolved.line));
   program_.branch_tables.resize(table_numbers_.size());
   for (const auto& [name, number] : table_numbers_) {
-    const std::vector<Label>* found = visible(table_labels_, name);
-    if (!found) throw Unsupported("no table " + name.second);
-    for (const Label& label : *found) program_.branch_tables[number].push_back(static_cast<uint32_t>(place_of(label, 0)));
+    const std::vector<Label>* definition = find_visible(table_labels_, name);
+    if (!definition) throw Unsupported("no table " + name.second);
+    for (const Label& label : *definition)
+      program_.branch_tables[number].push_back(static_cast<uint32_t>(position_of(label, 0)));
   }
   program_.register_bytes = align_up(registers_end_, 64);
-  program_.local_bytes = align_up(program_.local_bytes, program_.local_align);  // one lane's lie behind another's
-  auto settle = [this](uint32_t& offset) {
+  program_.local_bytes = align_up(program_.local_bytes, program_.local_align);  // of consecutive lanes
+  auto relocate = [this](uint32_t& offset) {
     if (offset >= kConstants) offset = offset - kConstants + program_.register_bytes;
   };
   for (Instruction& i : program_.code) {
-    for (uint32_t* one : {&i.d, &i.a, &i.b, &i.c, &i.e}) settle(*one);
-    for (uint32_t& one : i.vector_registers) settle(one);
+    for (uint32_t* unresolved : {&i.d, &i.a, &i.b, &i.c, &i.e}) relocate(*unresolved);
+    for (uint32_t& unresolved : i.vector_registers) relocate(unresolved);
   }
   program_.constants.resize(align_up(static_cast<uint32_t>(program_.constants.size()), 64));
   mark_register_uses(program_);

@@ -1,4 +1,4 @@
-// From the tokens of a function's body to a Program.  Each instruction family decodes its own (the other files here).
+// Decodes the tokens of a function's body to a DecodedFunction.  The instruction families (families/) decode the statements.
 #pragma once
 #include <initializer_list>
 #include <map>
@@ -14,32 +14,33 @@
 
 namespace vgpu {
 
-// A module's variables as they lie in memory; see loaded_module.h.
+// A variable of a module or function.
 struct Symbol {
   ptx::StateSpace space;
-  uint64_t address;  // of global and const ones; of shared and local ones an offset
+  uint64_t address;  // of global and const variables; for shared and local ones an offset
   uint32_t size;
   uint32_t align = 1;
-  bool dynamic = false;  // shared memory that comes with the launch
+  bool dynamic = false;  // dynamic shared memory
 };
 
+// The variables and functions of a module.
 class SymbolTable {
  public:
   virtual ~SymbolTable() = default;
   virtual const Symbol* find(const std::string& name) const = 0;
   virtual const ptx::Function* function(const std::string& name) const = 0;
-  virtual bool guards_shared() const { return false; }  // room between shared variables that is nobody's
+  virtual bool guards_shared() const { return false; }  // whether guard gaps separate shared variables
 };
 
-// An operand as it is written.
+// An operand as the text has it.
 struct Operand {
   enum { Register, Literal, Address, Vector, Name } kind = Name;
   std::string_view text;       // without sign, brackets and braces
-  ptx::Constant constant;      // of a literal, or of an address that begins with one
+  ptx::Constant constant;      // of a literal, or the base of an address
   bool negative = false;       // `-%r1`, which only video instructions have
   bool inverted = false;       // `!%p`
-  int64_t offset = 0;          // of an address, or behind a name
-  std::vector<Operand> parts;  // of {a, b}; of `d|p` both; of an address `[a, b, c]` those behind the first
+  int64_t offset = 0;          // of an address, or added to a name
+  std::vector<Operand> parts;  // of {a, b}; of `d|p`; of an address `[a, b, c]` all but the first
 };
 
 // One statement: `@!%p1 ld.global.v2.f32 {%f1, %f2}, [%rd1+8];`
@@ -49,119 +50,121 @@ struct Statement {
   std::vector<Operand> operands;
   uint32_t line = 0;
 
-  bool has(std::string_view word) const;
-  // No words but `types` types and, of each group such as "rn|rz|rm|rp", at most one.
+  bool has(std::string_view qualifier) const;
+  // Returns whether there are only `types` types and at most one qualifier of each group, such as "rn|rz|rm|rp".
   bool allows_only(std::initializer_list<std::string_view> groups, size_t types = 1) const;
-  std::string_view qualifier_of(std::string_view group) const;  // the word of the group that there is; empty: none
-  std::string_view type(size_t from_end = 0) const;  // the last word, the one before, ...
+  std::string_view qualifier_of(std::string_view group) const;  // the qualifier of the group; empty: none
+  std::string_view type(size_t from_end = 0) const;  // the last qualifier, or counted from the end
 };
 
 RoundingMode rounding_mode_of(const Statement& s);
 
-// Is the word one of `a|b|c`?
-bool is_in_group(std::string_view group, std::string_view word);
+// Returns whether the qualifier is one of a group `a|b|c`.
+bool is_in_group(std::string_view group, std::string_view qualifier);
 
-// What a register was declared as, or what stands where one could.
+// The kind of a register by its declared type, or of an operand in place of a register.
 enum class Sort : uint8_t { Bits, Integer, Real, Predicate, Special, Literal };
 
-// A register, or a literal that became one.
+// A register of the call frame; literals are registers, too.
 struct RegisterSlot {
   uint32_t offset;
-  uint32_t width;  // bytes of a lane; 0 of a predicate
+  uint32_t width;  // bytes per lane; 0: a predicate
   Sort sort = Sort::Bits;
 };
 
-constexpr uint32_t kStackBytes = 32u << 10;  // of a lane's alloca in one call: a card's default is 1 KiB for all calls
+constexpr uint32_t kStackBytes = 32u << 10;  // limit of a lane's alloca in one call
 constexpr uint32_t kMaxStackAlign = 4096;
 
 class Decoder {
  public:
-  // Where alloca takes its memory: among the local variables, as full as a register of its own says.
-  struct Stack { uint32_t offset = 0, full = 0; };
+  // The memory of alloca, which is local memory: its offset, and the register that holds the bytes in use.
+  struct Stack { uint32_t offset = 0, used_register = 0; };
 
   Decoder(const ptx::Function& function, const SymbolTable& symbols);
 
   DecodedFunction decode();
 
-  // For the families.  What is read may be a literal; what is written is a register, or `_` where `sink` is taken.
-  RegisterSlot source_operand(const Operand& operand, std::string_view type);         // a value of at least the type's width
-  uint32_t exact_operand(const Operand& operand, std::string_view type);   // of the type's very width
-  uint32_t predicate(const Operand& operand);                      // its bits, inverted where it says so
-  RegisterSlot written(const Operand& operand, std::string_view type);     // a register of at least the type's width
-  uint32_t result(const Operand& operand, std::string_view type, bool sink = false);  // of its very width
+  // For the families; registers are byte offsets into the frame.  Sources may be literals; results are registers, or `_` if
+  // `allows_sink`.
+  RegisterSlot source_operand(const Operand& operand, std::string_view type);  // at least as wide as the type
+  uint32_t exact_operand(const Operand& operand, std::string_view type);       // a source exactly as wide as the type
+  uint32_t predicate(const Operand& operand);                                  // a source; inverted for `!%p`
+  RegisterSlot result_slot(const Operand& operand, std::string_view type);     // at least as wide as the type
+  uint32_t result(const Operand& operand, std::string_view type, bool allows_sink = false);  // exactly as wide as the type
   uint32_t predicate_result(const Operand& operand);
   uint32_t constant(uint64_t bits, uint32_t width);                // the same in all lanes
   uint64_t bits(const Operand& literal, std::string_view type) const;
-  uint32_t scratch_register(uint32_t width);                       // one that no name has
-  Stack stack(uint32_t align);                                     // at least so aligned
-  uint32_t scratch_memory(uint32_t bytes);                         // of the scratch space: for a call
-  uint32_t carry_predicate();                                                // the predicate of sums with carry
-  const Symbol* symbol(const std::string& name);                   // nullptr: none
+  uint32_t scratch_register(uint32_t width);                       // an unnamed register
+  Stack stack(uint32_t align);                                     // with at least this alignment
+  uint32_t scratch_memory(uint32_t bytes);                         // allocates scratch space for a call
+  uint32_t carry_predicate();                                      // the carry flag (add.cc, addc)
+  const Symbol* symbol(const std::string& name);                   // nullptr: not found
   const SymbolTable& symbols() const { return symbols_; }
   void emit(Instruction i);
-  void jump(Instruction i, std::string_view label);                // imm becomes where the label stands
+  void jump(Instruction i, std::string_view label);                // sets imm to the label's position
   uint32_t branch_table(std::string_view label);                          // of .branchtargets
   uint32_t call(CallSite site);
   const ptx::Function& function() const { return function_; }
-  const ptx::Function* prototype(std::string_view label) const;    // of .callprototype or .calltargets; nullptr: none
-  uint64_t take_address(const ptx::Function& function);                    // its address, as a pointer to it has it
+  const ptx::Function* prototype(std::string_view label) const;    // of .callprototype or .calltargets; nullptr: not found
+  uint64_t take_address(const ptx::Function& function);                    // the value of a pointer to it
   [[noreturn]] void reject(const Statement& s, const char* why = "an instruction that is not known") const;
 
  private:
   struct Scope {
-    size_t number = 0;  // of all that there have been
+    size_t number = 0;  // in order of their beginnings
     std::unordered_map<std::string, RegisterSlot> registers;
     std::unordered_map<std::string, Symbol> variables;
   };
-  using Label = std::pair<size_t, std::string>;  // the scope that it stands in, or is asked for in; its name
+  using Label = std::pair<size_t, std::string>;  // the scope that defines or uses it, and its name
   struct UnresolvedJump {
-    size_t at;
+    size_t instruction;
     Label label;
     uint32_t line;
   };
 
-  void body();
-  void enter();
+  void decode_body();
+  void enter_scope();
   void add_formals(const std::vector<ptx::Parameter>& formals);
-  Label here(std::string_view name) const { return {scopes_.back().number, std::string(name)}; }
-  template <class T> const T* visible(const std::map<Label, T>& among, Label wanted) const;
-  void take_name(const std::string& name) const;
-  void declare(size_t from, size_t to);
-  void variable(const ptx::Declaration& one);
-  void pragma(size_t from, size_t to) const;
-  bool label(size_t& at);
-  void statement(size_t from, size_t to);
-  Operand operand(size_t& at, size_t to) const;
-  Operand single(size_t& at, size_t to) const;
-  Operand list(size_t& at, size_t to) const;
-  Operand address(size_t& at, size_t to) const;
-  std::string_view text(size_t at, size_t to) const { return at < to ? tokens_[at].text : std::string_view(); }
-  bool casts(size_t at, size_t to) const;
+  Label label_here(std::string_view name) const { return {scopes_.back().number, std::string(name)}; }
+  template <class T> const T* find_visible(const std::map<Label, T>& definitions, Label use) const;
+  void check_new_name(const std::string& name) const;
+  // These parse tokens_[at, end) or tokens_[begin, end), and move `at` behind what they have parsed.
+  void declare(size_t begin, size_t end);
+  void declare_variable(const ptx::Declaration& declaration);
+  void parse_pragma(size_t begin, size_t end) const;
+  bool parse_label(size_t& at);
+  void parse_statement(size_t begin, size_t end);
+  Operand parse_operand(size_t& at, size_t end) const;
+  Operand parse_single(size_t& at, size_t end) const;
+  Operand parse_list(size_t& at, size_t end) const;
+  Operand parse_address(size_t& at, size_t end) const;
+  std::string_view text(size_t at, size_t end) const { return at < end ? tokens_[at].text : std::string_view(); }
+  bool is_cast(size_t at, size_t end) const;
   const RegisterSlot* find_register(std::string_view name) const;
   [[noreturn]] void reject_operand(const Operand& operand, const char* why) const;
   uint32_t add_register(uint32_t width);
   uint32_t reserve_local(uint32_t bytes);
   uint32_t reserve_shared(const std::string& name, uint32_t bytes, uint32_t align);
-  void resolve();
+  void resolve_jumps();
 
   const ptx::Function& function_;
   const SymbolTable& symbols_;
   const std::vector<ptx::Token> tokens_;  // without the outer braces
   DecodedFunction program_;
   std::vector<Scope> scopes_;
-  std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants_;  // bits, width: where among the constants
-  std::vector<size_t> outer_{0};  // by a scope's number: of the scope around it
+  std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants_;  // (bits, width) to the offset among the constants
+  std::vector<size_t> outer_{0};  // by number of a scope: number of the enclosing scope
   std::map<Label, size_t> labels_;
   std::vector<UnresolvedJump> jumps_;
   std::map<Label, std::vector<Label>> table_labels_;
   std::map<Label, uint32_t> table_numbers_;
   std::map<std::string, ptx::Function, std::less<>> prototypes_;
   uint32_t registers_end_;
-  uint32_t carry_ = 0;  // 0: none yet
+  uint32_t carry_ = 0;  // 0: not allocated yet
   Stack stack_;         // likewise
-  std::string_view statement_name_;                // of the statement under way, as its text has it
-  std::vector<std::string_view> statement_names_;  // of each instruction's
-  Instruction pending_;  // guard and line of the statement under way
+  std::string_view statement_name_;                // of the current statement, such as add.f32
+  std::vector<std::string_view> statement_names_;  // of the statement of each instruction
+  Instruction pending_;  // guard and line of the current statement
 };
 
 }  // namespace vgpu

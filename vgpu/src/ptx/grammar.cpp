@@ -1,4 +1,4 @@
-// The forms of each instruction that PTX knows: its qualifiers in order, and how many operands it takes.
+// The permitted forms of each PTX instruction: its qualifiers, types and number of operands.
 #include "grammar.h"
 
 #include <algorithm>
@@ -6,10 +6,10 @@
 namespace vgpu {
 namespace {
 
-// ops; modifiers; types; operands.  A modifier is one of `a/b/c`, and may be missing with a `?` behind it; modifiers come
-// in any order, types last.  Of operands there is one more with and, or and xor where an `m` follows the number, and one
-// more with L2::cache_hint where an `h` does.
-constexpr const char* kProcVersions[] = {
+// Each line is `ops; modifiers; types; number of operands`.  A modifier is one of `a/b/c`, which is optional with a `?`; modifiers
+// may be in any order, before the types.  `m` behind the number: one more operand with and, or and xor; `h`: one more with
+// L2::cache_hint.
+constexpr const char* kForms[] = {
     // Integer arithmetic
     "add sub; ; u16/s16; 3",
     "add; ; u16x2/s16x2; 3",
@@ -249,11 +249,12 @@ constexpr struct {
 
 using Words = std::vector<std::string>;
 
-Words split(const std::string& text, char at) {
+Words split(const std::string& text, char separator) {
   Words parts;
-  size_t from = 0;
-  for (size_t to; (to = text.find(at, from)) != text.npos; from = to + 1) parts.push_back(text.substr(from, to - from));
-  parts.push_back(text.substr(from));
+  size_t begin = 0;
+  for (size_t end; (end = text.find(separator, begin)) != text.npos; begin = end + 1)
+    parts.push_back(text.substr(begin, end - begin));
+  parts.push_back(text.substr(begin));
   parts.erase(std::remove(parts.begin(), parts.end(), ""), parts.end());
   return parts;
 }
@@ -266,51 +267,52 @@ struct Group {
 struct Form {
   std::vector<Group> modifiers, types;
   size_t operands;
-  bool more, hinted;
+  bool has_extra_with_logic, has_cache_hint;
 };
 
-std::string spelled_out(std::string text) {
+std::string expand_groups(std::string text) {
   for (const auto& group : kGroups)
-    for (size_t at; (at = text.find(group.name)) != text.npos;) text.replace(at, std::string(group.name).size(), group.is);
+    for (size_t position; (position = text.find(group.name)) != text.npos;)
+      text.replace(position, std::string(group.name).size(), group.is);
   return text;
 }
 
-std::vector<Group> groups(const std::string& text) {
-  std::vector<Group> found;
-  for (std::string one : split(text, ' ')) {
-    bool optional = one.back() == '?';
-    if (optional) one.pop_back();
-    found.push_back({split(one, '/'), optional});
+std::vector<Group> parse_groups(const std::string& text) {
+  std::vector<Group> result;
+  for (std::string group_text : split(text, ' ')) {
+    bool optional = group_text.back() == '?';
+    if (optional) group_text.pop_back();
+    result.push_back({split(group_text, '/'), optional});
   }
-  return found;
+  return result;
 }
 
 std::map<std::string, std::vector<Form>, std::less<>> read_forms() {
   std::map<std::string, std::vector<Form>, std::less<>> forms;
-  for (const char* line : kProcVersions) {
-    Words parts = split(spelled_out(line), ';');
+  for (const char* line : kForms) {
+    Words parts = split(expand_groups(line), ';');
     const std::string& count = parts[3];
-    Form form{groups(parts[1]), groups(parts[2]), size_t(count[1] - '0'), count.back() == 'm', count.back() == 'h'};
+    Form form{parse_groups(parts[1]), parse_groups(parts[2]), size_t(count[1] - '0'), count.back() == 'm', count.back() == 'h'};
     for (const std::string& op : split(parts[0], ' ')) forms[op].push_back(form);
   }
   return forms;
 }
 
-bool holds(const Group& group, std::string_view word) {
+bool contains(const Group& group, std::string_view word) {
   return std::find(group.words.begin(), group.words.end(), word) != group.words.end();
 }
 
-// Each word is of a group of its own, and no group is without one that has to have it.
+// Returns whether each modifier is in a different group, and each required group has a modifier.
 bool fits_modifiers(const Form& form, const Statement& s, size_t count) {
   std::vector<bool> used(form.modifiers.size());
   for (size_t k = 0; k < count; k++) {
-    size_t at = 0;
-    while (at < used.size() && (used[at] || !holds(form.modifiers[at], s.qualifiers[k]))) at++;
-    if (at == used.size()) return false;
-    used[at] = true;
+    size_t index = 0;
+    while (index < used.size() && (used[index] || !contains(form.modifiers[index], s.qualifiers[k]))) index++;
+    if (index == used.size()) return false;
+    used[index] = true;
   }
-  for (size_t at = 0; at < used.size(); at++)
-    if (!used[at] && !form.modifiers[at].optional) return false;
+  for (size_t index = 0; index < used.size(); index++)
+    if (!used[index] && !form.modifiers[index].optional) return false;
   return true;
 }
 
@@ -318,9 +320,9 @@ bool fits(const Form& form, const Statement& s) {
   if (s.qualifiers.size() < form.types.size()) return false;
   size_t count = s.qualifiers.size() - form.types.size();
   for (size_t k = 0; k < form.types.size(); k++)
-    if (!holds(form.types[k], s.qualifiers[count + k])) return false;
-  size_t operands =
-      form.operands + (form.more && !s.qualifier_of("and|or|xor").empty()) + (form.hinted && s.has("L2::cache_hint"));
+    if (!contains(form.types[k], s.qualifiers[count + k])) return false;
+  size_t operands = form.operands + (form.has_extra_with_logic && !s.qualifier_of("and|or|xor").empty()) +
+                    (form.has_cache_hint && s.has("L2::cache_hint"));
   return s.operands.size() == operands && fits_modifiers(form, s, count);
 }
 
@@ -328,9 +330,9 @@ bool fits(const Form& form, const Statement& s) {
 
 bool has_form(const Statement& s) {
   static const auto forms = read_forms();
-  auto known = forms.find(s.op);
-  if (known == forms.end()) return true;
-  return std::any_of(known->second.begin(), known->second.end(), [&s](const Form& form) { return fits(form, s); });
+  auto entry = forms.find(s.op);
+  if (entry == forms.end()) return true;
+  return std::any_of(entry->second.begin(), entry->second.end(), [&s](const Form& form) { return fits(form, s); });
 }
 
 }  // namespace vgpu

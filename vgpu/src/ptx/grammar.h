@@ -1,10 +1,10 @@
-// Which modifiers, types and how many operands each instruction may have: PTX ISA, the syntax of each one.
+// The modifiers, types and number of operands that each PTX instruction permits (PTX ISA, syntax of the instructions).
 #pragma once
 #include "decoder.h"
 
 namespace vgpu {
 
-// False where the op is known and has no such form; what is no instruction at all is the families' to refuse.
+// Returns false if the instruction exists but not in this form; true also for unknown instructions, which the families reject.
 bool has_form(const Statement& s);
 
 }  // namespace vgpu

@@ -8,78 +8,78 @@
 
 namespace vgpu {
 
-void Initial::reject(const char* why) const {
+void InitialValue::reject(const char* why) const {
   const ptx::Token& token = tokens_[at_ < tokens_.size() ? at_ : tokens_.size() - 1];
-  throw Unsupported("line " + std::to_string(token.line) + ": " + one_.name + ": " + why + " at '" + std::string(token.text) +
-                    "'");
+  throw Unsupported("line " + std::to_string(token.line) + ": " + declaration_.name + ": " + why + " at '" +
+                    std::string(token.text) + "'");
 }
 
-void Initial::need(std::string_view text) {
+void InitialValue::expect(std::string_view text) {
   if (!is(text)) reject("an initial value that is not known");
   at_++;
 }
 
-void Initial::write(uint8_t* at) {
-  fill(0, at, one_.size);
+void InitialValue::write(uint8_t* memory) {
+  write_level(0, memory, declaration_.size);
   if (at_ != tokens_.size()) reject("an initial value that is not known");
 }
 
-// The part of a row that a list does not name stays zero.
-void Initial::fill(size_t level, uint8_t* at, uint32_t bytes) {
-  if (level == one_.extents.size()) return value(at);
-  need("{");
-  const uint32_t most = one_.extents[level];
+// Writes one level of a nested list; elements that the list lacks stay zero.
+void InitialValue::write_level(size_t level, uint8_t* memory, uint32_t bytes) {
+  if (level == declaration_.extents.size()) return write_value(memory);
+  expect("{");
+  const uint32_t extent = declaration_.extents[level];
   for (uint32_t k = 0;; k++) {
-    if (k == most) reject("more values than it has room for");
-    fill(level + 1, at + k * (bytes / most), bytes / most);
+    if (k == extent) reject("more values than it has room for");
+    write_level(level + 1, memory + k * (bytes / extent), bytes / extent);
     if (is("}")) break;
-    need(",");
+    expect(",");
   }
   at_++;
 }
 
-void Initial::value(uint8_t* at) {
-  const uint32_t width = ptx::size_of(one_.type);
+void InitialValue::write_value(uint8_t* memory) {
+  const uint32_t width = ptx::size_of(declaration_.type);
   if (at_ >= tokens_.size()) reject("no initial value");
   if (width > sizeof(uint64_t)) reject("an initial value of more than 64 bits");
-  const uint64_t bits = ptx::begins_constant(tokens_[at_].text) || is("(") || is("!") ? number() : address();
-  std::memcpy(at, &bits, width);
+  const uint64_t bits = ptx::begins_constant(tokens_[at_].text) || is("(") || is("!") ? parse_number() : parse_address();
+  std::memcpy(memory, &bits, width);
 }
 
-// A constant, or a byte of an address: 0xff00(name).
-uint64_t Initial::number() {
-  const size_t from = at_;
+// Parses a constant, or a byte of an address such as 0xff00(name).
+uint64_t InitialValue::parse_number() {
+  const size_t begin = at_;
   ptx::Constant constant = ptx::constant(tokens_, at_, tokens_.size());
   uint64_t bits = 0;
   if (is("(")) {
-    const int by = constant.bits ? __builtin_ctzll(constant.bits) : 0;
-    if (constant.real() || constant.bits >> by != 0xff || by % 8) at_ = from, reject("a mask that names no byte");
+    const int shift = constant.bits ? __builtin_ctzll(constant.bits) : 0;
+    if (constant.real() || constant.bits >> shift != 0xff || shift % 8) at_ = begin, reject("a mask that names no byte");
     at_++;
-    bits = (address() >> by) & 0xff;
-    need(")");
-  } else if (!ptx::bits_as(constant, one_.type, bits)) {
-    at_ = from, reject("a value of another type");
+    bits = (parse_address() >> shift) & 0xff;
+    expect(")");
+  } else if (!ptx::bits_as(constant, declaration_.type, bits)) {
+    at_ = begin, reject("a value of another type");
   }
   return bits;
 }
 
-// name, generic(name), and either with an offset.
-uint64_t Initial::address() {
+// Parses name or generic(name), with an optional offset.
+uint64_t InitialValue::parse_address() {
   const bool generic = is("generic") && at_ + 1 < tokens_.size() && tokens_[at_ + 1].text == "(";
   if (generic) at_ += 2;
   if (at_ >= tokens_.size() || !ptx::is_word(tokens_[at_].text[0])) reject("an initial value that is not known");
-  const size_t named = at_++;
-  if (generic) need(")");
+  const size_t name_position = at_++;
+  if (generic) expect(")");
   uint64_t offset = 0;
-  const bool moved = is("+") || is("-");
-  if (moved) {
-    ptx::Constant by = ptx::constant(tokens_, at_, tokens_.size());
-    if (by.real()) reject("an offset that is no integer");
-    offset = by.bits;
+  const bool with_offset = is("+") || is("-");
+  if (with_offset) {
+    ptx::Constant constant = ptx::constant(tokens_, at_, tokens_.size());
+    if (constant.real()) reject("an offset that is no integer");
+    offset = constant.bits;
   }
-  const uint64_t found = address_of_(std::string(tokens_[named].text), moved);
-  if (!found) at_ = named, reject("an initial value that is not known");
-  return found + offset;
+  const uint64_t result = address_of_(std::string(tokens_[name_position].text), with_offset);
+  if (!result) at_ = name_position, reject("an initial value that is not known");
+  return result + offset;
 }
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// What a module's variable holds at first, as its declaration says.
+// Writes the initial value of a module's variable.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,26 +8,26 @@
 
 namespace vgpu {
 
-class Initial {
+class InitialValue {
  public:
-  using AddressOf = std::function<uint64_t(const std::string& name, bool with_offset)>;  // 0: nothing has it
+  using AddressOf = std::function<uint64_t(const std::string& name, bool with_offset)>;  // returns 0 if there is no such name
 
-  Initial(const ptx::Declaration& one, AddressOf address_of)
-      : one_(one), tokens_(one.initial), address_of_(std::move(address_of)) {}
+  InitialValue(const ptx::Declaration& declaration, AddressOf address_of)
+      : declaration_(declaration), tokens_(declaration.initial), address_of_(std::move(address_of)) {}
 
-  // Into one.size bytes that are zero.  Unsupported, with the line: what is not understood.
-  void write(uint8_t* at);
+  // Writes to `memory`, which has the declaration's size and is zero.  Throws Unsupported, with the line, if the value is invalid.
+  void write(uint8_t* memory);
 
  private:
-  void fill(size_t level, uint8_t* at, uint32_t bytes);
-  void value(uint8_t* at);
-  uint64_t number();
-  uint64_t address();
+  void write_level(size_t level, uint8_t* memory, uint32_t bytes);
+  void write_value(uint8_t* memory);
+  uint64_t parse_number();
+  uint64_t parse_address();
   bool is(std::string_view text) const { return at_ < tokens_.size() && tokens_[at_].text == text; }
-  void need(std::string_view text);
+  void expect(std::string_view text);
   [[noreturn]] void reject(const char* why) const;
 
-  const ptx::Declaration& one_;
+  const ptx::Declaration& declaration_;
   const std::vector<ptx::Token>& tokens_;
   AddressOf address_of_;
   size_t at_ = 0;

@@ -37,7 +37,7 @@ const std::set<std::string_view> kNames = {"abs",          "activemask",    "add
                                            "vset2",        "vset4",         "vshl",      "vshr",       "vsub",
                                            "vsub2",        "vsub4",         "wgmma",     "wmma",       "xor"};
 
-// The token behind the one that ends a statement, whose lists may be in braces.
+// The index behind the token that ends a statement, which may contain lists in braces.
 size_t behind_statement(const std::vector<Token>& tokens, size_t at) {
   for (size_t depth = 0; at < tokens.size() && (depth || tokens[at].text != ";"); at++)
     depth += tokens[at].text == "{" ? 1 : tokens[at].text == "}" && depth ? size_t(-1) : 0;
@@ -55,10 +55,10 @@ size_t behind_guard(const std::vector<Token>& tokens, size_t at) {
 void check(const std::vector<Token>& tokens) {
   for (size_t at = 0; at < tokens.size();) {
     const std::string_view text = tokens[at].text;
-    auto colon = [&](size_t k) { return k < tokens.size() && tokens[k].text == ":"; };
-    const bool label = colon(at + 1) && !colon(at + 2) && text[0] != '.';  // and not ld.shared::cta
+    auto is_colon = [&](size_t k) { return k < tokens.size() && tokens[k].text == ":"; };
+    const bool is_label = is_colon(at + 1) && !is_colon(at + 2) && text[0] != '.';  // excludes ld.shared::cta
     if (text == "{" || text == "}" || text == ";") at++;
-    else if (label) at += 2;
+    else if (is_label) at += 2;
     else if (text == ".loc" || text == ".file") at = behind_line(tokens, at);
     else if (text == "@") at = behind_guard(tokens, at);
     else {

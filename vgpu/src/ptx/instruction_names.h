@@ -1,10 +1,10 @@
-// All instructions of PTX, whether this device knows them or not.
+// The names of all PTX instructions, including those that this device does not support.
 #pragma once
 #include "module.h"
 
 namespace vgpu::ptx {
 
-// InvalidPtx, with the line, where a function's body holds what is no instruction of PTX.
+// Throws InvalidPtx, with the line, if a function's body contains a name that is not a PTX instruction.
 void check_instruction_names(const Module& module);
 
 }  // namespace vgpu::ptx

@@ -1,4 +1,4 @@
-// What is thrown where a text is no PTX, and not only PTX that this device does not know.
+// The error of text that is not valid PTX (Unsupported: valid PTX that this device does not support).
 #pragma once
 #include "core/error.h"
 

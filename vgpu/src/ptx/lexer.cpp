@@ -9,32 +9,31 @@
 namespace vgpu::ptx {
 namespace {
 
-// Reads on from `at`, behind what the token holds.
 class Lexer {
  public:
   Lexer(std::string_view text, uint32_t line) : text_(text), line_(line) {}
 
-  std::vector<Token> all(bool whole_blocks) {
+  std::vector<Token> tokenize_all(bool blocks_as_tokens) {
     while (skip_blanks()) {
-      bool block = whole_blocks && text_[at_] == '{' && !in_value_;
-      size_t size = block ? block_length() : length();
-      out_.push_back({text_.substr(at_, size), line_});
+      bool is_block = blocks_as_tokens && text_[at_] == '{' && !in_value_;
+      size_t size = is_block ? block_length() : token_length();
+      tokens_.push_back({text_.substr(at_, size), line_});
       if (size == 1 && (text_[at_] == '=' || text_[at_] == ';')) in_value_ = text_[at_] == '=';
-      if (block) line_ += static_cast<uint32_t>(std::count(text_.begin() + at_, text_.begin() + at_ + size, '\n'));
+      if (is_block) line_ += static_cast<uint32_t>(std::count(text_.begin() + at_, text_.begin() + at_ + size, '\n'));
       at_ += size;
     }
-    return std::move(out_);
+    return std::move(tokens_);
   }
 
  private:
-  // Past blanks and comments; false at the end.
+  // Skips blanks and comments; returns false at the end of the text.
   bool skip_blanks() {
     while (at_ < text_.size()) {
       char c = text_[at_];
       if (c == '\n') line_++;
       if (std::isspace(static_cast<unsigned char>(c)) || c == 0) at_++;
-      else if (starts("//")) at_ = std::min(text_.find('\n', at_), text_.size());
-      else if (starts("/*")) skip_comment();
+      else if (starts_with("//")) at_ = std::min(text_.find('\n', at_), text_.size());
+      else if (starts_with("/*")) skip_comment();
       else return true;
     }
     return false;
@@ -46,19 +45,19 @@ class Lexer {
     for (; at_ < end + 2; at_++) line_ += text_[at_] == '\n';
   }
 
-  size_t length() const {
+  size_t token_length() const {
     if (text_[at_] == '"') {
       size_t end = text_.find('"', at_ + 1);
       if (end == std::string_view::npos) throw Unsupported("a string without an end");
       return end + 1 - at_;
     }
     size_t n = 0;
-    // `.reg.b32` are two: directives need no blank between them, and an op's modifiers never come first.
+    // `.reg.b32` are two tokens: directives need no blank between them, but qualifiers belong to their op.
     while (at_ + n < text_.size() && is_word(text_[at_ + n]) && !(n && text_[at_] == '.' && text_[at_ + n] == '.')) n++;
     return n ? n : 1;
   }
 
-  // Up to the brace that closes the one here.
+  // Returns the length of the block that begins here, up to its closing brace.
   size_t block_length() const {
     size_t depth = 0;
     for (size_t k = at_; k < text_.size(); k++) {
@@ -74,21 +73,21 @@ class Lexer {
     throw Unsupported("line " + std::to_string(line_) + ": '{': nothing closes it");
   }
 
-  bool starts(std::string_view what) const { return text_.compare(at_, what.size(), what) == 0; }
+  bool starts_with(std::string_view prefix) const { return text_.compare(at_, prefix.size(), prefix) == 0; }
 
   std::string_view text_;
   size_t at_ = 0;
   uint32_t line_;
   bool in_value_ = false;  // behind a `=`
-  std::vector<Token> out_;
+  std::vector<Token> tokens_;
 };
 
 }  // namespace
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.'; }
 
-std::vector<Token> tokenize(std::string_view text, bool whole_blocks, uint32_t line) {
-  return Lexer(text, line).all(whole_blocks);
+std::vector<Token> tokenize(std::string_view text, bool blocks_as_tokens, uint32_t line) {
+  return Lexer(text, line).tokenize_all(blocks_as_tokens);
 }
 
 }  // namespace vgpu::ptx

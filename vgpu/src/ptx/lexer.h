@@ -1,4 +1,4 @@
-// PTX text as tokens: words (with their dots), numbers, and single marks.
+// Splits PTX text into tokens: words (with their dots), numbers, strings and punctuation marks.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,10 +12,10 @@ struct Token {
   uint32_t line;          // of the module, from 1
 };
 
-// Comments are left out; a string is one token with its quotes.  Unsupported: an unfinished comment or string.
-// whole_blocks: what stands in braces is one token with them, to be read when it is needed (a module holds thousands of
-// kernels, of which a program launches a few); not so behind a `=`.  line: of the text's first.
-std::vector<Token> tokenize(std::string_view text, bool whole_blocks = false, uint32_t line = 1);
+// Comments are skipped; a string is one token with its quotes.  Throws Unsupported for an unfinished comment or string.
+// blocks_as_tokens: a block in braces is one token, which is tokenized when it is needed (a module has thousands of kernels, of
+// which a program launches a few), except behind `=`.  line: number of the first line.
+std::vector<Token> tokenize(std::string_view text, bool blocks_as_tokens = false, uint32_t line = 1);
 
 bool is_word(char c);
 

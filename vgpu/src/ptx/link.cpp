@@ -9,46 +9,46 @@
 namespace vgpu::ptx {
 namespace {
 
-// Calls f(name, linkage) for what a module defines at its head.
-template <class F> void each_definition(const Module& module, F f) {
+// Calls f(name, linkage) for each function and variable that a module defines.
+template <class F> void for_each_definition(const Module& module, F f) {
   for (const auto& [name, function] : module.functions)
     if (function.defined) f(name, function.entry ? Linkage::Visible : function.linkage);
-  for (const Declaration& one : module.variables)
-    if (one.linkage != Linkage::Extern) f(one.name, one.linkage);
+  for (const Declaration& variable : module.variables)
+    if (variable.linkage != Linkage::Extern) f(variable.name, variable.linkage);
 }
 
-// The text with another module's number behind each name that only its own module sees.
+// Returns the module's text with its number appended to each name with internal linkage.
 std::string rename_local_symbols(const Module& module, size_t number) {
-  std::set<std::string> own;
-  each_definition(module, [&own](const std::string& name, Linkage linkage) {
-    if (linkage == Linkage::Internal) own.insert(name);
+  std::set<std::string> internal_names;
+  for_each_definition(module, [&internal_names](const std::string& name, Linkage linkage) {
+    if (linkage == Linkage::Internal) internal_names.insert(name);
   });
-  std::string out;
-  const char* at = module.text.data();
+  std::string result;
+  const char* copied_to = module.text.data();
   for (const Token& token : tokenize(module.text)) {
     const char* end = token.text.data() + token.text.size();
-    out.append(at, end);
-    if (own.count(std::string(token.text))) out += "$" + std::to_string(number);
-    at = end;
+    result.append(copied_to, end);
+    if (internal_names.count(std::string(token.text))) result += "$" + std::to_string(number);
+    copied_to = end;
   }
-  return out + "\n";
+  return result + "\n";
 }
 
 }  // namespace
 
 std::string link_modules(const std::vector<std::string>& texts) {
   if (texts.size() == 1) return texts[0];
-  std::string out;
+  std::string linked;
   std::set<std::string> defined;
   for (size_t k = 0; k < texts.size(); k++) {
     Module module;
     parse(texts[k], module);
-    each_definition(module, [&defined](const std::string& name, Linkage linkage) {
+    for_each_definition(module, [&defined](const std::string& name, Linkage linkage) {
       if (linkage == Linkage::Visible && !defined.insert(name).second) throw Unsupported("two modules define " + name);
     });
-    out += rename_local_symbols(module, k);
+    linked += rename_local_symbols(module, k);
   }
-  return out;
+  return linked;
 }
 
 }  // namespace vgpu::ptx

@@ -1,12 +1,12 @@
-// Several modules as one, as a linker joins them.
+// Links several PTX modules into one.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace vgpu::ptx {
 
-// One text that defines what all define.  A name that only its own module sees stays apart from the others' of that name.
-// Unsupported: one is no PTX, or two modules define what everybody sees.
+// Returns one text with all definitions; names with internal linkage are made unique.  Throws Unsupported if a text is not PTX, or
+// if two modules define the same visible name.
 std::string link_modules(const std::vector<std::string>& texts);
 
 }  // namespace vgpu::ptx

@@ -1,4 +1,4 @@
-// Loads a PTX module: allocates its variables, decodes its functions when they are first called.
+// Allocates the variables of a PTX module, and decodes its functions at their first use.
 #include "loaded_module.h"
 
 #include <algorithm>
@@ -11,76 +11,78 @@
 
 namespace vgpu {
 
-LoadedModule::LoadedModule(std::string text, DeviceMemory& memory, bool guards_shared, bool whole)
+LoadedModule::LoadedModule(std::string text, DeviceMemory& memory, bool guards_shared, bool checks_all)
     : variables_(memory), guards_shared_(guards_shared) {
   ptx::parse(link_cudadevrt(std::move(text)), module_);
-  if (whole) ptx::check_instruction_names(module_);
+  if (checks_all) ptx::check_instruction_names(module_);
   for (const auto& [name, function] : module_.functions) functions_[ptx::address_of(function)] = &function;
-  for (const ptx::Declaration& one : module_.variables) place(one);
-  // After all have their places: a variable may hold another's address.
-  for (const ptx::Declaration& one : module_.variables)
-    if (!one.initial.empty())
-      Initial(one, [this](const std::string& name, bool moved) {
-        return address_of(name, moved);
-      }).write(reinterpret_cast<uint8_t*>(symbols_.at(one.name).address));
+  for (const ptx::Declaration& declaration : module_.variables) allocate_variable(declaration);
+  // Initialized after all are allocated, as a variable may contain another's address.
+  for (const ptx::Declaration& declaration : module_.variables)
+    if (!declaration.initial.empty())
+      InitialValue(declaration, [this](const std::string& name, bool with_offset) {
+        return address_of(name, with_offset);
+      }).write(reinterpret_cast<uint8_t*>(symbols_.at(declaration.name).address));
   for (const auto& [name, symbol] : symbols_)
     if (symbol.space == ptx::StateSpace::Const) memory.protect(reinterpret_cast<void*>(symbol.address));
 }
 
-// Of its own: what a constructor that throws has placed goes, too.
+// A class of its own, so that allocations are freed if the constructor of LoadedModule throws.
 LoadedModule::Variables::~Variables() {
-  for (void* at : places) memory.deallocate(at);
+  for (void* allocation : allocations) memory.deallocate(allocation);
 }
 
-void LoadedModule::place(const ptx::Declaration& one) {
-  if (one.space == ptx::StateSpace::Shared) {
-    if (!one.initial.empty()) throw Unsupported("an initial value of shared memory: " + one.name);
-    symbols_[one.name] = {one.space, 0, one.size, one.align, one.incomplete};
+void LoadedModule::allocate_variable(const ptx::Declaration& declaration) {
+  if (declaration.space == ptx::StateSpace::Shared) {
+    if (!declaration.initial.empty()) throw Unsupported("an initial value of shared memory: " + declaration.name);
+    symbols_[declaration.name] = {declaration.space, 0, declaration.size, declaration.align, declaration.incomplete};
     return;
   }
-  if (one.space != ptx::StateSpace::Global && one.space != ptx::StateSpace::Const)
-    throw Unsupported("a variable of no module: " + one.name);
-  auto declared = symbols_.find(one.name);
-  if (declared != symbols_.end()) {  // before it is defined, with another size perhaps
-    if (declared->second.space == ptx::StateSpace::Shared) throw Unsupported("two variables of one name: " + one.name);
-    if (declared->second.size >= one.size) return;
+  if (declaration.space != ptx::StateSpace::Global && declaration.space != ptx::StateSpace::Const)
+    throw Unsupported("a variable of no module: " + declaration.name);
+  auto declared = symbols_.find(declaration.name);
+  if (declared != symbols_.end()) {  // declared before its definition, perhaps with another size
+    if (declared->second.space == ptx::StateSpace::Shared) throw Unsupported("two variables of one name: " + declaration.name);
+    if (declared->second.size >= declaration.size) return;
   }
-  void* at = variables_.memory.allocate(one.size ? one.size : 8, true);
-  if (at) variables_.places.push_back(at);
-  else throw Unsupported("no memory for the variable " + one.name);
-  symbols_[one.name] = {one.space, reinterpret_cast<uint64_t>(at), one.size, one.align, false};
-  module_variables_[one.name] = {reinterpret_cast<uint64_t>(at), one.size};
+  void* memory = variables_.memory.allocate(declaration.size ? declaration.size : 8, true);
+  if (memory) variables_.allocations.push_back(memory);
+  else throw Unsupported("no memory for the variable " + declaration.name);
+  symbols_[declaration.name] = {declaration.space, reinterpret_cast<uint64_t>(memory), declaration.size, declaration.align,
+                                false};
+  module_variables_[declaration.name] = {reinterpret_cast<uint64_t>(memory), declaration.size};
 }
 
-// Of what a variable's initial value names; 0: nothing that has an address of its own.
-uint64_t LoadedModule::address_of(const std::string& name, bool moved) {
-  const Symbol* other = find(name);
-  if (other) return other->space == ptx::StateSpace::Global || other->space == ptx::StateSpace::Const ? other->address : 0;
-  const ptx::Function* pointed = function(name);
-  if (moved || !pointed || !pointed->defined) return 0;
+// Returns the address of a name in an initial value; 0: it has none.
+uint64_t LoadedModule::address_of(const std::string& name, bool with_offset) {
+  const Symbol* symbol = find(name);
+  if (symbol) return symbol->space == ptx::StateSpace::Global || symbol->space == ptx::StateSpace::Const ? symbol->address : 0;
+  const ptx::Function* target = function(name);
+  if (with_offset || !target || !target->defined) return 0;
   address_taken_.push_back(name);
-  return ptx::address_of(*pointed);
+  return ptx::address_of(*target);
 }
 
 const Symbol* LoadedModule::find(const std::string& name) const {
-  auto found = symbols_.find(name);
-  return found == symbols_.end() ? nullptr : &found->second;
+  auto entry = symbols_.find(name);
+  return entry == symbols_.end() ? nullptr : &entry->second;
 }
 
 const KernelSignature* LoadedModule::signature(const std::string& kernel) {
-  const ptx::Function* from = function(kernel);
-  if (!from || !from->entry || !from->defined) return nullptr;
-  const auto [made, added] = signatures_.try_emplace(kernel);
-  if (!added) return &made->second;
-  for (const ptx::Parameter& one : from->parameters) made->second.parameters.push_back({one.offset, one.size});
-  made->second.parameter_bytes = from->parameter_bytes, made->second.most_threads = from->most_threads;
-  std::copy_n(from->required_block, 3, made->second.required_block);
-  return &made->second;
+  const ptx::Function* source = function(kernel);
+  if (!source || !source->entry || !source->defined) return nullptr;
+  const auto [entry, is_new] = signatures_.try_emplace(kernel);
+  if (!is_new) return &entry->second;
+  for (const ptx::Parameter& parameter : source->parameters)
+    entry->second.parameters.push_back({parameter.offset, parameter.size});
+  entry->second.parameter_bytes = source->parameter_bytes, entry->second.max_threads = source->max_threads;
+  std::copy_n(source->required_block, 3, entry->second.required_block);
+  return &entry->second;
 }
 
 const ModuleVariable* LoadedModule::variable(const std::string& name) const {
-  const auto found = module_variables_.find(name);
-  return found == module_variables_.end() ? nullptr : &found->second;
+  const auto entry = module_variables_.find(name);
+  return entry == module_variables_.end() ? nullptr : &entry->second;
 }
 
 uint64_t LoadedModule::constant_bytes() const {
@@ -90,8 +92,8 @@ uint64_t LoadedModule::constant_bytes() const {
 }
 
 const ptx::Function* LoadedModule::function(const std::string& name) const {
-  auto found = module_.functions.find(name);
-  return found == module_.functions.end() ? nullptr : &found->second;
+  auto entry = module_.functions.find(name);
+  return entry == module_.functions.end() ? nullptr : &entry->second;
 }
 
 std::vector<std::string> LoadedModule::entries() const {
@@ -103,31 +105,31 @@ std::vector<std::string> LoadedModule::entries() const {
 }
 
 const DecodedFunction* LoadedModule::program(const std::string& name) {
-  auto known = programs_.find(name);
-  if (known != programs_.end()) return known->second.get();
-  // What it calls or may call is refused now, and not in the midst of a launch.
-  std::unordered_map<std::string, std::unique_ptr<DecodedFunction>> fresh;
-  std::vector<std::string> wanted = {name};
-  while (!wanted.empty()) {
-    std::string next = std::move(wanted.back());
-    wanted.pop_back();
+  auto entry = programs_.find(name);
+  if (entry != programs_.end()) return entry->second.get();
+  // Functions that it may call are decoded, too, so that unsupported code is reported before the launch.
+  std::unordered_map<std::string, std::unique_ptr<DecodedFunction>> decoded;
+  std::vector<std::string> pending = {name};
+  while (!pending.empty()) {
+    std::string next = std::move(pending.back());
+    pending.pop_back();
     const ptx::Function* f = function(next);
-    if (!f || !f->defined || programs_.count(next) || fresh.count(next)) continue;
-    const DecodedFunction& made = *(fresh[next] = std::make_unique<DecodedFunction>(Decoder(*f, *this).decode()));
-    wanted.insert(wanted.end(), made.address_taken.begin(), made.address_taken.end());
-    for (const CallSite& site : made.calls) {
-      if (site.callee.empty()) wanted.insert(wanted.end(), address_taken_.begin(), address_taken_.end());
-      else wanted.push_back(site.callee);
+    if (!f || !f->defined || programs_.count(next) || decoded.count(next)) continue;
+    const DecodedFunction& result = *(decoded[next] = std::make_unique<DecodedFunction>(Decoder(*f, *this).decode()));
+    pending.insert(pending.end(), result.address_taken.begin(), result.address_taken.end());
+    for (const CallSite& site : result.calls) {
+      if (site.callee.empty()) pending.insert(pending.end(), address_taken_.begin(), address_taken_.end());
+      else pending.push_back(site.callee);
     }
   }
-  programs_.merge(fresh);
-  known = programs_.find(name);
-  return known == programs_.end() ? nullptr : known->second.get();
+  programs_.merge(decoded);
+  entry = programs_.find(name);
+  return entry == programs_.end() ? nullptr : entry->second.get();
 }
 
 const DecodedFunction* LoadedModule::program_at(uint64_t address) {
-  auto found = functions_.find(address);
-  return found == functions_.end() ? nullptr : program(found->second->name);
+  auto entry = functions_.find(address);
+  return entry == functions_.end() ? nullptr : program(entry->second->name);
 }
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// A loaded module: its variables in the device's memory, its functions decoded when first used.
+// A loaded PTX module: its variables are in device memory; its functions are decoded at their first use.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,12 +12,12 @@ namespace vgpu {
 
 class LoadedModule : public CodeModule, public SymbolTable {
  public:
-  // InvalidPtx: the text is no PTX.  Unsupported: there is no memory for its variables, or it has what is not known here.
-  // `whole`: of all functions the instructions' names are looked at, and not of those alone that are asked for.
-  LoadedModule(std::string text, DeviceMemory& memory, bool guards_shared = false, bool whole = false);
+  // Throws InvalidPtx if the text is not PTX, and Unsupported if it uses unsupported features or there is no memory for its
+  // variables.  checks_all: check the instruction names of all functions at once, as a driver does for plain PTX.
+  LoadedModule(std::string text, DeviceMemory& memory, bool guards_shared = false, bool checks_all = false);
   LoadedModule(const LoadedModule&) = delete;
 
-  // Unsupported, with the line: an instruction that is not known.  nullptr: no function of that name.
+  // Throws Unsupported, with the line, for an unsupported instruction.  nullptr: no such function.
   const DecodedFunction* program(const std::string& name) override;
   const DecodedFunction* program_at(uint64_t address) override;
   const char* code_name() const override { return "ptx"; }
@@ -34,25 +34,25 @@ class LoadedModule : public CodeModule, public SymbolTable {
   }
 
  private:
-  void place(const ptx::Declaration& one);
-  uint64_t address_of(const std::string& name, bool moved);
+  void allocate_variable(const ptx::Declaration& declaration);
+  uint64_t address_of(const std::string& name, bool with_offset);
 
   struct Variables {
-    explicit Variables(DeviceMemory& of) : memory(of) {}
+    explicit Variables(DeviceMemory& device_memory) : memory(device_memory) {}
     ~Variables();
     DeviceMemory& memory;
-    std::vector<void*> places;
+    std::vector<void*> allocations;
   };
 
   Variables variables_;
   const bool guards_shared_;
   ptx::Module module_;
   std::unordered_map<std::string, Symbol> symbols_;
-  std::unordered_map<std::string, ModuleVariable> module_variables_;  // those of them that lie in the device's memory
+  std::unordered_map<std::string, ModuleVariable> module_variables_;  // symbols in device memory
   std::unordered_map<std::string, KernelSignature> signatures_;
   std::unordered_map<std::string, std::unique_ptr<DecodedFunction>> programs_;
-  std::unordered_map<uint64_t, const ptx::Function*> functions_;  // by their addresses
-  std::vector<std::string> address_taken_;                                // functions that variables begin with
+  std::unordered_map<uint64_t, const ptx::Function*> functions_;  // by address
+  std::vector<std::string> address_taken_;                                // functions whose addresses initialize variables
 };
 
 }  // namespace vgpu

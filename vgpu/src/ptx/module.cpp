@@ -13,22 +13,22 @@
 namespace vgpu::ptx {
 namespace {
 
-constexpr uint64_t kMaxConstants = 64u << 10;  // bytes of a module's .const variables, as on a card
+constexpr uint64_t kMaxConstants = 64u << 10;  // bytes of a module's .const variables
 constexpr uint32_t kMaxParameters = 32764;  // bytes: PTX ISA, "Kernel Function Parameters"
 
-[[noreturn]] void reject(const Token& at, const std::string& why) {
-  throw InvalidPtx("line " + std::to_string(at.line) + ": " + why + " at '" + std::string(at.text) + "'");
+[[noreturn]] void reject(const Token& token, const std::string& why) {
+  throw InvalidPtx("line " + std::to_string(token.line) + ": " + why + " at '" + std::string(token.text) + "'");
 }
 
-uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
+uint32_t align_up(uint32_t value, uint32_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
-StateSpace space_of(std::string_view word, bool& is_space) {
-  static const std::map<std::string_view, StateSpace> known = {{".reg", StateSpace::Register}, {".global", StateSpace::Global},
-                                                               {".const", StateSpace::Const},  {".shared", StateSpace::Shared},
-                                                               {".local", StateSpace::Local},  {".param", StateSpace::Param}};
-  auto found = known.find(word);
-  is_space = found != known.end();
-  return is_space ? found->second : StateSpace::Register;
+StateSpace space_of(std::string_view directive, bool& is_space) {
+  static const std::map<std::string_view, StateSpace> spaces = {{".reg", StateSpace::Register}, {".global", StateSpace::Global},
+                                                                {".const", StateSpace::Const},  {".shared", StateSpace::Shared},
+                                                                {".local", StateSpace::Local},  {".param", StateSpace::Param}};
+  auto entry = spaces.find(directive);
+  is_space = entry != spaces.end();
+  return is_space ? entry->second : StateSpace::Register;
 }
 
 const Token& token_at(const std::vector<Token>& tokens, size_t at) {
@@ -36,18 +36,18 @@ const Token& token_at(const std::vector<Token>& tokens, size_t at) {
   return tokens[at];
 }
 
-// The mark that closes the one at `open`.
-size_t closing(const std::vector<Token>& tokens, size_t open) {
-  std::string_view in = tokens[open].text, out = in == "(" ? ")" : "}";
+// Returns the position of the token that closes the parenthesis or brace at `open`.
+size_t closing_token(const std::vector<Token>& tokens, size_t open) {
+  std::string_view opening = tokens[open].text, closing = opening == "(" ? ")" : "}";
   size_t depth = 0;
   for (size_t k = open; k < tokens.size(); k++) {
-    if (tokens[k].text == in) depth++;
-    if (tokens[k].text == out && --depth == 0) return k;
+    if (tokens[k].text == opening) depth++;
+    if (tokens[k].text == closing && --depth == 0) return k;
   }
   reject(tokens[open], "nothing closes it");
 }
 
-uint32_t number(const Token& token) {
+uint32_t parse_size(const Token& token) {
   char* end = nullptr;
   std::string text(token.text);
   unsigned long long value = std::strtoull(text.c_str(), &end, 0);
@@ -56,65 +56,65 @@ uint32_t number(const Token& token) {
   return static_cast<uint32_t>(value);
 }
 
-// Reads a module's text from its first token to its last.
+// Parses the tokens of a module.
 class Parser {
  public:
   Parser(const std::vector<Token>& tokens, Module& module) : tokens_(tokens), module_(module) {}
 
-  void all() {
-    while (at_ < tokens_.size()) top();
-    constants();
+  void parse_module() {
+    while (at_ < tokens_.size()) parse_top_level();
+    check_constants();
   }
 
  private:
-  void top() {
+  void parse_top_level() {
     const Token& first = tokens_[at_];
     if (first.text == ";") {
       at_++;
       return;
     }
-    if (first.text == ".version" || first.text == ".target") made_for(first.text == ".version");
+    if (first.text == ".version" || first.text == ".target") parse_version_or_target(first.text == ".version");
     if (first.text == ".version" || first.text == ".target" || first.text == ".address_size" || first.text == ".file") {
       skip_line();
     } else if (first.text == ".section") {
       while (!is_block(token_at(tokens_, at_))) at_++;
       at_++;
     } else if (is_function()) {
-      function();
+      parse_function();
     } else {
       size_t end = find(";");
-      for (Declaration& one : parse_declarations(tokens_, at_, end)) {
-        define(tokens_[at_], one.name, one.linkage, false);
-        module_.variables.push_back(std::move(one));
+      for (Declaration& declaration : parse_declarations(tokens_, at_, end)) {
+        define(tokens_[at_], declaration.name, declaration.linkage, false);
+        module_.variables.push_back(std::move(declaration));
       }
       at_ = end + 1;
     }
   }
 
   // `.version 7.0` or `.target sm_70, texmode_independent`
-  void made_for(bool version) {
+  void parse_version_or_target(bool version) {
     if (at_ + 1 >= tokens_.size()) return;
-    const std::string word(tokens_[at_ + 1].text);
-    unsigned most = 0, least = 0;
-    if (version && std::sscanf(word.c_str(), "%2u.%1u", &most, &least) == 2) version_ = 10 * most + least;
-    if (!version && std::sscanf(word.c_str(), "sm_%3u", &most) == 1) target_ = most;
+    const std::string value(tokens_[at_ + 1].text);
+    unsigned major = 0, minor = 0;
+    if (version && std::sscanf(value.c_str(), "%2u.%1u", &major, &minor) == 2) version_ = 10 * major + minor;
+    if (!version && std::sscanf(value.c_str(), "sm_%3u", &major) == 1) target_ = major;
   }
 
-  // A name is one thing, and defined once; weak ones stand in each of the texts that were joined.
-  void define(const Token& at, const std::string& name, Linkage linkage, bool function) {
-    auto [known, fresh] = defined_.try_emplace(name, Definition{linkage, function});
-    if (fresh) return;
-    Definition& before = known->second;
-    auto may_repeat = [](Linkage one) { return one == Linkage::Extern || one == Linkage::Weak; };
-    if (before.function != function || !(may_repeat(before.linkage) || may_repeat(linkage)))
-      reject(at, name + " is defined twice");
-    if (before.linkage == Linkage::Extern) before.linkage = linkage;
+  // Records a definition.  Names are unique; weak ones may occur in each of the texts that were linked.
+  void define(const Token& token, const std::string& name, Linkage linkage, bool is_function_name) {
+    auto [entry, is_new] = defined_.try_emplace(name, Definition{linkage, is_function_name});
+    if (is_new) return;
+    Definition& existing = entry->second;
+    auto may_repeat = [](Linkage linkage_kind) { return linkage_kind == Linkage::Extern || linkage_kind == Linkage::Weak; };
+    if (existing.is_function != is_function_name || !(may_repeat(existing.linkage) || may_repeat(linkage)))
+      reject(token, name + " is defined twice");
+    if (existing.linkage == Linkage::Extern) existing.linkage = linkage;
   }
 
-  void constants() const {
+  void check_constants() const {
     uint64_t bytes = 0;
-    for (const Declaration& one : module_.variables)
-      if (one.space == StateSpace::Const && one.linkage != Linkage::Extern) bytes += one.size;
+    for (const Declaration& variable : module_.variables)
+      if (variable.space == StateSpace::Const && variable.linkage != Linkage::Extern) bytes += variable.size;
     if (bytes > kMaxConstants) throw Unsupported("more than 64 KiB of constants");
   }
 
@@ -125,14 +125,14 @@ class Parser {
 
   static bool is_block(const Token& token) { return token.text[0] == '{'; }
 
-  // Does a function begin here?  Words such as .visible and .weak come before.
+  // Returns whether a function begins here, perhaps with directives such as .visible.
   bool is_function() const {
     for (size_t k = at_; k < tokens_.size() && tokens_[k].text != ";" && tokens_[k].text != "=" && !is_block(tokens_[k]); k++)
       if (tokens_[k].text == ".entry" || tokens_[k].text == ".func") return true;
     return false;
   }
 
-  void function() {
+  void parse_function() {
     Function f;
     for (; tokens_[at_].text != ".entry" && tokens_[at_].text != ".func"; at_++)
       if (!linkage_of(tokens_[at_].text, f.linkage)) reject(tokens_[at_], "a function cannot begin so");
@@ -141,28 +141,28 @@ class Parser {
     f = parse_signature(tokens_, at_);
     f.entry = entry, f.linkage = linkage;
     f.version = version_, f.target = target_;
-    while (!is_block(token_at(tokens_, at_)) && tokens_[at_].text != ";") bound(f);
+    while (!is_block(token_at(tokens_, at_)) && tokens_[at_].text != ";") parse_bound(f);
     if (is_block(tokens_[at_])) {
       f.body = tokens_[at_];
       f.defined = true;
     }
     define(tokens_[at_], f.name, f.defined ? f.linkage : Linkage::Extern, true);
     at_++;
-    Function& known = module_.functions[f.name];
-    if (!known.defined || (f.defined && known.linkage == Linkage::Weak)) known = std::move(f);
+    Function& existing = module_.functions[f.name];
+    if (!existing.defined || (f.defined && existing.linkage == Linkage::Weak)) existing = std::move(f);
   }
 
-  // What a kernel says of its launches: .maxntid 128, 1, 1 and the like.
-  void bound(Function& f) {
-    std::string_view word = tokens_[at_++].text;
-    if (word != ".maxntid" && word != ".reqntid") return;
+  // Parses a directive that bounds launches, such as .maxntid 128, 1, 1; ignores others.
+  void parse_bound(Function& f) {
+    std::string_view directive = tokens_[at_++].text;
+    if (directive != ".maxntid" && directive != ".reqntid") return;
     uint32_t size[3] = {1, 1, 1}, count = 0;
     while (count < 3 && is_literal(token_at(tokens_, at_).text)) {
-      size[count++] = number(tokens_[at_++]);
+      size[count++] = parse_size(tokens_[at_++]);
       if (token_at(tokens_, at_).text == ",") at_++;
     }
-    f.most_threads = static_cast<uint32_t>(std::min<uint64_t>(uint64_t(size[0]) * size[1] * size[2], UINT32_MAX));
-    if (word == ".reqntid") std::copy_n(size, 3, f.required_block);
+    f.max_threads = static_cast<uint32_t>(std::min<uint64_t>(uint64_t(size[0]) * size[1] * size[2], UINT32_MAX));
+    if (directive == ".reqntid") std::copy_n(size, 3, f.required_block);
   }
 
   size_t find(std::string_view text) const {
@@ -177,39 +177,40 @@ class Parser {
 
   struct Definition {
     Linkage linkage;
-    bool function;
+    bool is_function;
   };
 
   const std::vector<Token>& tokens_;
   Module& module_;
   std::map<std::string, Definition> defined_;
   size_t at_ = 0;
-  uint32_t version_ = UINT32_MAX, target_ = UINT32_MAX;  // of the text under way: several may have been joined
+  uint32_t version_ = UINT32_MAX, target_ = UINT32_MAX;  // of the current text; several may have been linked
 };
 
-// The tokens of a value; an array without a size has as many elements as its list.
-size_t initial(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& one) {
+// Parses an initial value; an array without a size gets the number of elements of its list.
+size_t parse_initial(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& declaration) {
   size_t depth = 0;
   uint32_t elements = 1;
   for (; k < end && (depth || tokens[k].text != ","); k++) {
     if (tokens[k].text == "{" || tokens[k].text == "(") depth++;
     if ((tokens[k].text == "}" || tokens[k].text == ")") && depth) depth--;
     elements += depth == 1 && tokens[k].text == ",";
-    one.initial.push_back(tokens[k]);
+    declaration.initial.push_back(tokens[k]);
   }
-  if (one.incomplete) one.extents[0] = elements;
+  if (declaration.incomplete) declaration.extents[0] = elements;
   return k;
 }
 
-// What follows a name: `<9>`, `[8]`, `[]`, `[2][4]`, `= {1, 2}`.
-size_t parse_extents(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& one, uint64_t& elements) {
-  one.extents.clear();
+// Parses what follows a name: `<9>`, `[8]`, `[]`, `[2][4]`.
+size_t parse_extents(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& declaration, uint64_t& elements) {
+  declaration.extents.clear();
   while (k < end && (tokens[k].text == "[" || tokens[k].text == "<")) {
-    bool range = tokens[k].text == "<";
+    bool is_range = tokens[k].text == "<";
     if (++k >= end) throw InvalidPtx("a declaration ends too soon");
-    if (tokens[k].text == "]" && !range && one.extents.empty()) one.incomplete = true, one.extents.push_back(0);
-    else if (range) one.count = number(tokens[k++]);
-    else one.extents.push_back(number(tokens[k++])), elements *= one.extents.back();
+    if (tokens[k].text == "]" && !is_range && declaration.extents.empty())
+      declaration.incomplete = true, declaration.extents.push_back(0);
+    else if (is_range) declaration.count = parse_size(tokens[k++]);
+    else declaration.extents.push_back(parse_size(tokens[k++])), elements *= declaration.extents.back();
     if (elements > 1u << 30) reject(tokens[k - 1], "too large a variable");
     if (k >= end || (tokens[k].text != "]" && tokens[k].text != ">")) throw InvalidPtx("a declaration ends too soon");
     k++;
@@ -217,78 +218,81 @@ size_t parse_extents(const std::vector<Token>& tokens, size_t k, size_t end, Dec
   return k;
 }
 
-size_t parse_declarator_suffix(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& one) {
+size_t parse_declarator_suffix(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& declaration) {
   uint64_t elements = 1;
-  k = parse_extents(tokens, k, end, one, elements);
+  k = parse_extents(tokens, k, end, declaration, elements);
   if (k < end && tokens[k].text == "=") {
     const size_t mark = k++;
-    k = initial(tokens, k, end, one);
-    if (one.initial.empty()) reject(tokens[mark], "no initial value");
-    if (one.incomplete) elements *= one.extents[0], one.incomplete = false;
+    k = parse_initial(tokens, k, end, declaration);
+    if (declaration.initial.empty()) reject(tokens[mark], "no initial value");
+    if (declaration.incomplete) elements *= declaration.extents[0], declaration.incomplete = false;
   }
-  if (elements * one.element > 1u << 30) reject(tokens[k - 1], "too large a variable");
-  one.size = one.incomplete ? 0 : static_cast<uint32_t>(elements * one.element);
-  const uint32_t width = size_of(one.type);
-  if (width && one.element > width) one.extents.push_back(one.element / width);
+  if (elements * declaration.element > 1u << 30) reject(tokens[k - 1], "too large a variable");
+  declaration.size = declaration.incomplete ? 0 : static_cast<uint32_t>(elements * declaration.element);
+  const uint32_t width = size_of(declaration.type);
+  if (width && declaration.element > width) declaration.extents.push_back(declaration.element / width);
   return k;
 }
 
-std::vector<Parameter> parameters(const std::vector<Token>& tokens, size_t& at, uint32_t& offset) {
-  std::vector<Parameter> found;
-  size_t end = closing(tokens, at);
-  size_t from = at + 1;
-  while (from < end) {
-    size_t to = from;
-    while (to < end && tokens[to].text != ",") to++;
-    for (const Declaration& one : parse_declarations(tokens, from, to)) {
-      if (uint64_t(offset) + one.align + one.size > kMaxParameters) reject(tokens[from], "too many parameters");
-      offset = align_up(offset, one.align);
-      const bool scalar = one.size == size_of(one.type) && one.type != "pred";
-      if (one.space == StateSpace::Register && !scalar) reject(tokens[from], "a parameter in registers that is no number");
-      found.push_back({one.name, offset, one.size, std::string(scalar ? one.type : ""), one.space == StateSpace::Register});
-      offset += one.size;
+std::vector<Parameter> parse_parameters(const std::vector<Token>& tokens, size_t& at, uint32_t& offset) {
+  std::vector<Parameter> result;
+  size_t end = closing_token(tokens, at);
+  size_t begin = at + 1;
+  while (begin < end) {
+    size_t separator = begin;
+    while (separator < end && tokens[separator].text != ",") separator++;
+    for (const Declaration& declaration : parse_declarations(tokens, begin, separator)) {
+      if (uint64_t(offset) + declaration.align + declaration.size > kMaxParameters)
+        reject(tokens[begin], "too many parameters");
+      offset = align_up(offset, declaration.align);
+      const bool is_scalar = declaration.size == size_of(declaration.type) && declaration.type != "pred";
+      if (declaration.space == StateSpace::Register && !is_scalar)
+        reject(tokens[begin], "a parameter in registers that is no number");
+      result.push_back({declaration.name, offset, declaration.size, std::string(is_scalar ? declaration.type : ""),
+                        declaration.space == StateSpace::Register});
+      offset += declaration.size;
     }
-    from = to + 1;
+    begin = separator + 1;
   }
   at = end + 1;
-  return found;
+  return result;
 }
 
 }  // namespace
 
 Function parse_signature(const std::vector<Token>& tokens, size_t& at) {
   Function f;
-  if (token_at(tokens, at).text == "(") f.results = parameters(tokens, at, f.parameter_bytes);
+  if (token_at(tokens, at).text == "(") f.results = parse_parameters(tokens, at, f.parameter_bytes);
   f.name = token_at(tokens, at++).text;
-  if (token_at(tokens, at).text == "(") f.parameters = parameters(tokens, at, f.parameter_bytes);
+  if (token_at(tokens, at).text == "(") f.parameters = parse_parameters(tokens, at, f.parameter_bytes);
   return f;
 }
 
 void parse(std::string text, Module& module) {
   module.text = std::move(text);
-  Parser(tokenize(module.text, true), module).all();
+  Parser(tokenize(module.text, true), module).parse_module();
 }
 
 uint32_t size_of(std::string_view type) {
-  static const std::map<std::string_view, uint32_t> known = {
+  static const std::map<std::string_view, uint32_t> sizes = {
       {"pred", 1},  {"b8", 1},     {"u8", 1},     {"s8", 1},     {"b16", 2},   {"u16", 2},   {"s16", 2},
       {"f16", 2},   {"bf16", 2},   {"b32", 4},    {"u32", 4},    {"s32", 4},   {"f32", 4},   {"tf32", 4},
       {"f16x2", 4}, {"bf16x2", 4}, {"e4m3x2", 2}, {"e5m2x2", 2}, {"u16x2", 4}, {"s16x2", 4}, {"b64", 8},
       {"u64", 8},   {"s64", 8},    {"f64", 8},    {"f32x2", 8},  {"b128", 16}};
-  auto found = known.find(type);
-  return found == known.end() ? 0 : found->second;
+  auto entry = sizes.find(type);
+  return entry == sizes.end() ? 0 : entry->second;
 }
 
-bool linkage_of(std::string_view word, Linkage& linkage) {
-  if (word == ".visible") linkage = Linkage::Visible;
-  else if (word == ".weak" || word == ".common") linkage = Linkage::Weak;
-  else if (word == ".extern") linkage = Linkage::Extern;
+bool linkage_of(std::string_view directive, Linkage& linkage) {
+  if (directive == ".visible") linkage = Linkage::Visible;
+  else if (directive == ".weak" || directive == ".common") linkage = Linkage::Weak;
+  else if (directive == ".extern") linkage = Linkage::Extern;
   else return false;
   return true;
 }
 
-// `.attribute(.managed)`: the host's, too, as all memory is here.  Its last token.
-static size_t managed(const std::vector<Token>& tokens, size_t k, size_t end) {
+// Skips `.attribute(.managed)`, as the host can access all memory; returns the position of its last token.
+static size_t skip_managed_attribute(const std::vector<Token>& tokens, size_t k, size_t end) {
   if (k + 3 >= end || tokens[k + 1].text != "(" || tokens[k + 2].text != ".managed" || tokens[k + 3].text != ")")
     reject(tokens[k], "an attribute that is not known");
   return k + 3;
@@ -297,35 +301,36 @@ static size_t managed(const std::vector<Token>& tokens, size_t k, size_t end) {
 namespace {
 
 size_t parse_alignment(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& common) {
-  common.align = k + 1 < end ? number(tokens[++k]) : 1;
+  common.align = k + 1 < end ? parse_size(tokens[++k]) : 1;
   if (!common.align || (common.align & (common.align - 1))) reject(tokens[k], "an alignment that is no power of two");
   return k;
 }
 
-// What stands before the names: `.global .align 8 .v2 .f32`.  `k` is behind it afterwards.
+// Parses the specifiers before the names, such as `.global .align 8 .v2 .f32`, and moves `k` behind them.
 Declaration parse_specifiers(const std::vector<Token>& tokens, size_t& k, size_t end) {
-  const size_t at = k;
+  const size_t begin = k;
   Declaration common;
   uint32_t vector = 1;
-  bool spaced = false;
+  bool has_space = false;
   for (; k < end && tokens[k].text[0] == '.'; k++) {
-    std::string_view word = tokens[k].text;
+    std::string_view directive = tokens[k].text;
     bool is_space;
-    StateSpace space = space_of(word, is_space);
-    if (is_space && spaced) continue;  // `.param .u64 .ptr .global`: the parameter's own space came first
-    if (is_space) common.space = space, spaced = true;
-    else if (word == ".align") k = parse_alignment(tokens, k, end, common);
-    else if (word == ".attribute") k = managed(tokens, k, end);
-    else if (word == ".v2") vector = 2;
-    else if (word == ".v4") vector = 4;
-    else if (uint32_t size = size_of(word.substr(1))) common.type = word.substr(1), common.element = size;
-    else if (word == ".texref" || word == ".surfref" || word == ".samplerref")
+    StateSpace space = space_of(directive, is_space);
+    if (is_space && has_space) continue;  // `.param .u64 .ptr .global`: the parameter's own space came first
+    if (is_space) common.space = space, has_space = true;
+    else if (directive == ".align") k = parse_alignment(tokens, k, end, common);
+    else if (directive == ".attribute") k = skip_managed_attribute(tokens, k, end);
+    else if (directive == ".v2") vector = 2;
+    else if (directive == ".v4") vector = 4;
+    else if (uint32_t size = size_of(directive.substr(1))) common.type = directive.substr(1), common.element = size;
+    else if (directive == ".texref" || directive == ".surfref" || directive == ".samplerref")
       throw Unsupported("line " + std::to_string(tokens[k].line) +
                         ": a texture or surface reference: only objects by a handle are there");
-    else if (!linkage_of(word, common.linkage) && word != ".ptr" && word != ".managed")
+    else if (!linkage_of(directive, common.linkage) && directive != ".ptr" && directive != ".managed")
       reject(tokens[k], "a declaration that is not known");
   }
-  if (k >= end || !spaced || !common.element) reject(tokens[at < tokens.size() ? at : tokens.size() - 1], "no declaration");
+  if (k >= end || !has_space || !common.element)
+    reject(tokens[begin < tokens.size() ? begin : tokens.size() - 1], "no declaration");
   common.element *= vector;
   if (common.align < common.element) common.align = common.element;
   return common;
@@ -336,18 +341,18 @@ Declaration parse_specifiers(const std::vector<Token>& tokens, size_t& k, size_t
 std::vector<Declaration> parse_declarations(const std::vector<Token>& tokens, size_t at, size_t end) {
   size_t k = at;
   const Declaration common = parse_specifiers(tokens, k, end);
-  std::vector<Declaration> found;
+  std::vector<Declaration> result;
   while (k < end) {
-    Declaration one = common;
+    Declaration declaration = common;
     if (is_literal(tokens[k].text) || !is_word(tokens[k].text[0])) reject(tokens[k], "no name");
-    one.name = tokens[k++].text;
-    k = parse_declarator_suffix(tokens, k, end, one);
-    if (one.linkage == Linkage::Extern && one.space == StateSpace::Shared) one.incomplete = true;
-    found.push_back(std::move(one));
+    declaration.name = tokens[k++].text;
+    k = parse_declarator_suffix(tokens, k, end, declaration);
+    if (declaration.linkage == Linkage::Extern && declaration.space == StateSpace::Shared) declaration.incomplete = true;
+    result.push_back(std::move(declaration));
     if (k < end && tokens[k].text != ",") reject(tokens[k], "no declaration");
     k++;
   }
-  return found;
+  return result;
 }
 
 bool is_literal(std::string_view text) { return !text.empty() && text[0] >= '0' && text[0] <= '9'; }

@@ -1,11 +1,11 @@
-// Which results nobody looks at, and which depend on where a thread runs: what analyses want to know of a function.
+// Marks unused results, and results that the schedule decides, for analyses.
 #pragma once
 #include "core/instruction_set.h"
 
 namespace vgpu {
 
-// Sets result_unused of loads, atomics and sources, and the source of what reads a special register of that kind.  PTX comes
-// nearly in single assignment, so it is enough to ask whether any other instruction names the register, in whatever part.
+// Sets Instruction::result_unused of loads, atomics and schedule sources, and the source of instructions that read special registers
+// such as %clock.  PTX is almost in single assignment form, so a result is unused if no other instruction names the register.
 void mark_register_uses(DecodedFunction& function);
 
 }  // namespace vgpu

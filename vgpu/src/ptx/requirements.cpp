@@ -6,9 +6,9 @@
 namespace vgpu {
 namespace {
 
-// Instructions, the words that they must have, and what they need then: 86 is PTX 8.6, 90 is sm_90, 0 is nothing.
-// `words` are groups, each of which must hold: one of `a|b`, where `f32.f16` are the last two types.  What PTX 2.0 and
-// sm_20 have is not listed.
+// The PTX version and target that instructions with certain qualifiers require: 86 is PTX 8.6, 90 is sm_90, 0 is no requirement.
+// words: groups separated by spaces, each of which must apply.  A group `a|b` needs one of the qualifiers; `f32.f16` are the last
+// two types.  Forms that PTX 2.0 and sm_20 have are not listed.
 struct Requirement {
   std::string_view ops, words;
   uint32_t version, target;
@@ -115,12 +115,12 @@ constexpr Requirement kRequirements[] = {
     {"pmevent", "mask", 30, 0},
 };
 
-// Likewise of operands: special registers, by their names without a component.
+// The same for operands: special registers, by their names without a component.
 struct SpecialRequirement {
   std::string_view names;
   uint32_t version, target;
 };
-constexpr SpecialRequirement kOfSpecialRegisters[] = {
+constexpr SpecialRequirement kSpecialRequirements[] = {
     {"%clusterid|%nclusterid|%cluster_ctaid|%cluster_nctaid|%cluster_ctarank|%cluster_nctarank", 78, 90},
     {"%is_explicit_cluster", 78, 90},
     {"%clock_hi", 50, 0},
@@ -136,28 +136,30 @@ bool has_one_of(const Statement& s, std::string_view group) {
   return is_in_group(group, std::string(s.type(1)) + "." + std::string(s.type()));
 }
 
-bool applies(const Requirement& one, const Statement& s) {
-  if (!is_in_group(one.ops, s.op)) return false;
-  for (size_t at = 0; at < one.words.size();) {
-    const size_t end = std::min(one.words.find(' ', at), one.words.size());
-    if (!has_one_of(s, one.words.substr(at, end - at))) return false;
-    at = end + 1;
+bool applies(const Requirement& requirement, const Statement& s) {
+  if (!is_in_group(requirement.ops, s.op)) return false;
+  for (size_t begin = 0; begin < requirement.words.size();) {
+    const size_t end = std::min(requirement.words.find(' ', begin), requirement.words.size());
+    if (!has_one_of(s, requirement.words.substr(begin, end - begin))) return false;
+    begin = end + 1;
   }
   return true;
 }
 
-bool applies(const SpecialRequirement& one, const Statement& s) {
-  return std::any_of(s.operands.begin(), s.operands.end(),
-                     [&one](const Operand& o) { return is_in_group(one.names, o.text.substr(0, o.text.find('.'))); });
+bool applies(const SpecialRequirement& requirement, const Statement& s) {
+  return std::any_of(s.operands.begin(), s.operands.end(), [&requirement](const Operand& o) {
+    return is_in_group(requirement.names, o.text.substr(0, o.text.find('.')));
+  });
 }
 
-// The first of a table that applies and asks for more than there is.
+// Describes the first requirement of a table that applies and is not met, or returns "".
 template <class Table>
-std::string lacking(const Table& table, const Statement& s, uint32_t version, uint32_t target) {
-  for (const auto& one : table) {
-    if ((one.version <= version && one.target <= target) || !applies(one, s)) continue;
-    if (one.target > target) return "only of .target sm_" + std::to_string(one.target) + " and newer";
-    return "only of .version " + std::to_string(one.version / 10) + "." + std::to_string(one.version % 10) + " and newer";
+std::string unmet_requirement(const Table& table, const Statement& s, uint32_t version, uint32_t target) {
+  for (const auto& requirement : table) {
+    if ((requirement.version <= version && requirement.target <= target) || !applies(requirement, s)) continue;
+    if (requirement.target > target) return "only of .target sm_" + std::to_string(requirement.target) + " and newer";
+    return "only of .version " + std::to_string(requirement.version / 10) + "." + std::to_string(requirement.version % 10) +
+           " and newer";
   }
   return "";
 }
@@ -165,8 +167,8 @@ std::string lacking(const Table& table, const Statement& s, uint32_t version, ui
 }  // namespace
 
 std::string required_beyond(const Statement& s, uint32_t version, uint32_t target) {
-  std::string found = lacking(kRequirements, s, version, target);
-  return found.empty() ? lacking(kOfSpecialRegisters, s, version, target) : found;
+  std::string found = unmet_requirement(kRequirements, s, version, target);
+  return found.empty() ? unmet_requirement(kSpecialRequirements, s, version, target) : found;
 }
 
 }  // namespace vgpu

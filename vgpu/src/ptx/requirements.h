@@ -1,4 +1,4 @@
-// Which PTX version and which architecture a statement needs at the least, as ptxas holds it.
+// The minimum PTX version and architecture of statements, as ptxas checks them.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace vgpu {
 
-// What is missing of a text of this version (86 of 8.6) for this target (90 of sm_90); empty: nothing.
+// Returns what a statement requires beyond this version (86 for 8.6) and target (90 for sm_90); empty: nothing.
 std::string required_beyond(const Statement& s, uint32_t version, uint32_t target);
 
 }  // namespace vgpu

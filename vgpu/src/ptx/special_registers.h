@@ -1,22 +1,22 @@
-// PTX's names of special registers.
+// PTX's special registers by name.
 #pragma once
 #include <cstdint>
 #include <string_view>
 
 namespace vgpu {
 
-// Where a special register's value comes from: one of core's (core/special_registers.h), or what it always is here.
+// The source of a special register's value: a register of the core (core/special_registers.h), or a constant.
 struct SpecialSource {
-  int32_t which;       // -1: always `value`
+  int32_t core_register;  // a SpecialRegister; -1: the constant `value`
   uint32_t value;
   uint32_t width;      // bytes that mov and cvt read
-  bool narrow, wide;   // may mov read 16 bits of it; 64 bits?
+  bool narrow, wide;   // whether mov may read it as 16 bits, as 64 bits
 };
 
-// nullptr: none of that name, or none that a frame holds.
+// Returns nullptr if there is no such register, or if it is not stored in frames.
 const SpecialSource* special_register_of(std::string_view name);
 
-// `%tid.x` and the like have three components and a fourth: is this the name of all four?
+// Returns whether the name is that of a vector of four components, such as `%tid`.
 bool is_special_vector(std::string_view name);
 
 }  // namespace vgpu

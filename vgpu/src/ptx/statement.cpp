@@ -1,4 +1,4 @@
-// A statement's words, and its operands as they are written.
+// Qualifiers of statements, and parsing of operands.
 #include <algorithm>
 
 #include "core/error.h"
@@ -7,113 +7,113 @@
 
 namespace vgpu {
 
-bool is_in_group(std::string_view group, std::string_view word) {
-  for (size_t at = 0; at <= group.size();) {
-    size_t bar = std::min(group.find('|', at), group.size());
-    if (group.substr(at, bar - at) == word) return true;
-    at = bar + 1;
+bool is_in_group(std::string_view group, std::string_view qualifier) {
+  for (size_t begin = 0; begin <= group.size();) {
+    size_t bar = std::min(group.find('|', begin), group.size());
+    if (group.substr(begin, bar - begin) == qualifier) return true;
+    begin = bar + 1;
   }
   return false;
 }
 
-bool Statement::has(std::string_view word) const {
-  return std::find(qualifiers.begin(), qualifiers.end(), word) != qualifiers.end();
+bool Statement::has(std::string_view qualifier) const {
+  return std::find(qualifiers.begin(), qualifiers.end(), qualifier) != qualifiers.end();
 }
 
-// A modifier that a family does not know must not be left out in silence: the result would be another instruction's.
+// Unknown qualifiers must not be ignored, since they change the instruction's result.
 bool Statement::allows_only(std::initializer_list<std::string_view> groups, size_t types) const {
   uint64_t used = 0;
-  size_t found = 0;
-  for (std::string_view word : qualifiers) {
-    if (ptx::size_of(word)) {
-      found++;
+  size_t type_count = 0;
+  for (std::string_view qualifier : qualifiers) {
+    if (ptx::size_of(qualifier)) {
+      type_count++;
       continue;
     }
     size_t k = 0;
-    while (k < groups.size() && !is_in_group(groups.begin()[k], word)) k++;
+    while (k < groups.size() && !is_in_group(groups.begin()[k], qualifier)) k++;
     if (k == groups.size() || used >> k & 1) return false;
     used |= 1ull << k;
   }
-  return found == types;
+  return type_count == types;
 }
 
 std::string_view Statement::qualifier_of(std::string_view group) const {
-  auto found =
-      std::find_if(qualifiers.begin(), qualifiers.end(), [group](std::string_view word) { return is_in_group(group, word); });
-  return found == qualifiers.end() ? std::string_view() : *found;
+  auto match = std::find_if(qualifiers.begin(), qualifiers.end(),
+                            [group](std::string_view qualifier) { return is_in_group(group, qualifier); });
+  return match == qualifiers.end() ? std::string_view() : *match;
 }
 
 std::string_view Statement::type(size_t from_end) const {
   return from_end < qualifiers.size() ? qualifiers[qualifiers.size() - 1 - from_end] : std::string_view();
 }
 
-// One operand, or two of `d|p`.
-Operand Decoder::operand(size_t& at, size_t to) const {
-  Operand first = single(at, to);
-  if (at >= to || tokens_[at].text != "|") return first;
-  Operand both;
-  both.kind = Operand::Vector;
-  both.parts = {first, single(++at, to)};
-  return both;
+// Parses one operand, or the two of `d|p`.
+Operand Decoder::parse_operand(size_t& at, size_t end) const {
+  Operand first = parse_single(at, end);
+  if (at >= end || tokens_[at].text != "|") return first;
+  Operand pair;
+  pair.kind = Operand::Vector;
+  pair.parts = {first, parse_single(++at, end)};
+  return pair;
 }
 
-// Does `(.u64)` or the like begin here?
-bool Decoder::casts(size_t at, size_t to) const {
-  return at + 2 < to && tokens_[at].text == "(" && (tokens_[at + 1].text == ".u64" || tokens_[at + 1].text == ".s64");
+// Returns whether a cast such as `(.u64)` begins here.
+bool Decoder::is_cast(size_t at, size_t end) const {
+  return at + 2 < end && tokens_[at].text == "(" && (tokens_[at + 1].text == ".u64" || tokens_[at + 1].text == ".s64");
 }
 
-// `{a, b}`, or `(a, b)`.
-Operand Decoder::list(size_t& at, size_t to) const {
+// Parses `{a, b}` or `(a, b)`.
+Operand Decoder::parse_list(size_t& at, size_t end) const {
   Operand o;
   o.kind = Operand::Vector;
-  const std::string_view close = text(at, to) == "{" ? "}" : ")";
-  for (at++; at < to && text(at, to) != close;) {
-    if (is_in_group("{|(|[", text(at, to)))
+  const std::string_view close = text(at, end) == "{" ? "}" : ")";
+  for (at++; at < end && text(at, end) != close;) {
+    if (is_in_group("{|(|[", text(at, end)))
       throw Unsupported("line " + std::to_string(tokens_[at].line) + ": a list in another");
-    o.parts.push_back(single(at, to));
-    if (text(at, to) == ",") at++;
-    else if (text(at, to) != close) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": a list without end");
+    o.parts.push_back(parse_single(at, end));
+    if (text(at, end) == ",") at++;
+    else if (text(at, end) != close) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": a list without end");
   }
   at++;
   return o;
 }
 
-// `[a+8]`; of a texture or a surface with coordinates: `[a, {x, y}]`.
-Operand Decoder::address(size_t& at, size_t to) const {
-  if (text(at + 1, to) == "[" || text(at + 1, to) == "{")
+// Parses an address `[a+8]`, or one of a texture or surface with coordinates, `[a, {x, y}]`.
+Operand Decoder::parse_address(size_t& at, size_t end) const {
+  if (text(at + 1, end) == "[" || text(at + 1, end) == "{")
     throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
-  Operand o = single(++at, to);
+  Operand o = parse_single(++at, end);
   o.kind = Operand::Address;
-  while (text(at, to) == ",") {
-    if (text(++at, to) == "[") throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
-    o.parts.push_back(single(at, to));
+  while (text(at, end) == ",") {
+    if (text(++at, end) == "[") throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
+    o.parts.push_back(parse_single(at, end));
   }
-  if (text(at, to) != "]") throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an address without end");
+  if (text(at, end) != "]") throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an address without end");
   at++;
   return o;
 }
 
-Operand Decoder::single(size_t& at, size_t to) const {
-  if (text(at, to) == "{" || (text(at, to) == "(" && !casts(at, to))) return list(at, to);
-  if (text(at, to) == "[") return address(at, to);
+Operand Decoder::parse_single(size_t& at, size_t end) const {
+  if (text(at, end) == "{" || (text(at, end) == "(" && !is_cast(at, end))) return parse_list(at, end);
+  if (text(at, end) == "[") return parse_address(at, end);
   Operand o;
-  const bool marked = text(at, to) == "!" || text(at, to) == "-";
-  if (ptx::begins_constant(text(marked ? at + 1 : at, to)) || (marked && text(at + 1, to) == "(") || casts(at, to)) {
+  const bool has_sign = text(at, end) == "!" || text(at, end) == "-";
+  if (ptx::begins_constant(text(has_sign ? at + 1 : at, end)) || (has_sign && text(at + 1, end) == "(") || is_cast(at, end)) {
     o.kind = Operand::Literal;
-    o.text = text(at, to);
-    o.constant = ptx::constant(tokens_, at, to);
+    o.text = text(at, end);
+    o.constant = ptx::constant(tokens_, at, end);
     return o;
   }
-  if (marked) (text(at++, to) == "!" ? o.inverted : o.negative) = true;
-  o.text = text(at++, to);
+  if (has_sign) (text(at++, end) == "!" ? o.inverted : o.negative) = true;
+  o.text = text(at++, end);
   if (o.text.empty() || !ptx::is_word(o.text[0]))
-    throw Unsupported("line " + std::to_string(tokens_[std::min(at, to) - 1].line) + ": an operand is missing");
+    throw Unsupported("line " + std::to_string(tokens_[std::min(at, end) - 1].line) + ": an operand is missing");
   o.kind = find_register(o.text) || special_register_of(o.text) ? Operand::Register : Operand::Name;
-  if (text(at, to) == "+" || text(at, to) == "-") {
-    if (text(at, to) == "+") at++;
-    ptx::Constant by = ptx::constant(tokens_, at, to);
-    if (by.real()) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an offset that is no integer");
-    o.offset = static_cast<int64_t>(by.bits);
+  if (text(at, end) == "+" || text(at, end) == "-") {
+    if (text(at, end) == "+") at++;
+    ptx::Constant offset = ptx::constant(tokens_, at, end);
+    if (offset.real()) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an offset that is no integer");
+    o.offset = static_cast<int64_t>(offset.bits);
   }
   return o;
 }

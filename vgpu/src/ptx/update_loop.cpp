@@ -1,4 +1,4 @@
-// Recognizes loops of compare-and-swap that compute one atomic update.
+// Recognizes compare-and-swap loops that compute one atomic update.
 #include "update_loop.h"
 
 #include <algorithm>
@@ -12,27 +12,30 @@ using Names = std::vector<std::string_view>;
 
 constexpr size_t kMaxBody = 64;  // instructions
 
-bool begins(std::string_view name, std::string_view with) { return name.substr(0, with.size()) == with; }
-bool is_swap(std::string_view name) { return begins(name, "atom.") && name.find(".cas.") != name.npos; }
+bool starts_with(std::string_view name, std::string_view prefix) { return name.substr(0, prefix.size()) == prefix; }
+bool is_swap(std::string_view name) { return starts_with(name, "atom.") && name.find(".cas.") != name.npos; }
 
 struct Update {
   AtomicOperation operation = AtomicOperation::None;
   ValueType type = ValueType::Unsigned;
 };
 
-Update update_named(std::string_view name) {
+Update update_of(std::string_view name) {
   const size_t first = std::min(name.find('.'), name.size()), last = name.rfind('.');
   const std::string_view op = name.substr(0, first), type = last == name.npos ? "" : name.substr(last + 1);
-  const std::string_view words = last == name.npos ? "" : name.substr(first, last - first);
-  const bool real = type == "f32" || type == "f64", whole = type == "s32" || type == "u32" || type == "s64" || type == "u64";
-  const ValueType sort = type == "f32"             ? ValueType::Float
-                         : type == "f64"           ? ValueType::Double
-                         : whole && type[0] == 's' ? ValueType::Signed
-                                                   : ValueType::Unsigned;
+  const std::string_view qualifiers = last == name.npos ? "" : name.substr(first, last - first);
+  const bool is_real = type == "f32" || type == "f64",
+             is_integer = type == "s32" || type == "u32" || type == "s64" || type == "u64";
+  const ValueType sort = type == "f32"                  ? ValueType::Float
+                         : type == "f64"                ? ValueType::Double
+                         : is_integer && type[0] == 's' ? ValueType::Signed
+                                                        : ValueType::Unsigned;
   if (op == "add" &&
-      ((real && (words == "" || words == ".rn" || words == ".ftz" || words == ".rn.ftz")) || (whole && words == "")))
+      ((is_real && (qualifiers == "" || qualifiers == ".rn" || qualifiers == ".ftz" || qualifiers == ".rn.ftz")) ||
+       (is_integer && qualifiers == "")))
     return {AtomicOperation::Add, sort};
-  if ((op == "min" || op == "max") && ((real && (words == "" || words == ".ftz")) || (whole && words == "")))
+  if ((op == "min" || op == "max") &&
+      ((is_real && (qualifiers == "" || qualifiers == ".ftz")) || (is_integer && qualifiers == "")))
     return {op == "min" ? AtomicOperation::Min : AtomicOperation::Max, sort};
   if (type == "b32" || type == "b64") {
     if (op == "and") return {AtomicOperation::And, sort};
@@ -42,10 +45,10 @@ Update update_named(std::string_view name) {
   return {};
 }
 
-// What a register holds within one turn of the loop.
+// The symbolic value of a register within one iteration of the loop.
 struct Value {
-  enum Kind : uint8_t { AtEntry, Made, Old, Differs, Equals, Unknown } kind = Unknown;
-  uint32_t first = 0, second = 0;  // AtEntry: whose; Made: the registers at entry that the update takes
+  enum Kind : uint8_t { AtEntry, New, Old, Differs, Equals, Unknown } kind = Unknown;
+  uint32_t first = 0, second = 0;  // AtEntry: the register; New: the registers at entry that are operands of the update
   Update update = {};
 };
 
@@ -54,7 +57,7 @@ class Loop {
   Loop(Code& code, const Names& names, size_t swap) : code_(code), names_(names), swap_(swap) {}
 
   void mark() {
-    if (!find_extent() || !has_one_way() || !follow() || !is_understood() || !is_private()) return;
+    if (!find_extent() || !has_one_entry_and_exit() || !follow() || !is_understood() || !is_private()) return;
     Instruction& swap = code_[swap_];
     swap.update = update_.operation, swap.update_type = update_.type, swap.vector_registers[0] = operand_;
     swap.result_unused = true;
@@ -62,7 +65,7 @@ class Loop {
   }
 
  private:
-  // From the first branch behind the swap back to where it leads.
+  // Sets the loop's extent: from the target of the first branch behind the swap to that branch.
   bool find_extent() {
     for (last_ = swap_ + 1; last_ < std::min(swap_ + kMaxBody, code_.size()); last_++) {
       if (code_[last_].kind != InstructionKind::Branch) continue;
@@ -72,7 +75,7 @@ class Loop {
     return false;
   }
 
-  bool has_one_way() const {
+  bool has_one_entry_and_exit() const {
     for (size_t k = first_; k < last_; k++)
       if (code_[k].guard >= 0 || (k != swap_ && code_[k].kind != InstructionKind::Plain)) return false;
     return std::none_of(code_.begin(), code_.end(), [this](const Instruction& i) {
@@ -83,9 +86,9 @@ class Loop {
   }
 
   Value& value(uint32_t reg) {
-    auto [found, fresh] = values_.try_emplace(reg);
-    if (fresh) found->second = {Value::AtEntry, reg, 0, {}};
-    return found->second;
+    auto [entry, is_new] = values_.try_emplace(reg);
+    if (is_new) entry->second = {Value::AtEntry, reg, 0, {}};
+    return entry->second;
   }
   bool is_written(uint32_t reg) const {
     return std::any_of(code_.begin() + first_, code_.begin() + last_, [=](const Instruction& i) {
@@ -97,73 +100,76 @@ class Loop {
     const Value a = value(i.a), b = value(i.b);
     const Value& expected = a.kind == Value::Old ? b : a;
     if (i.count != 1) return {};
-    const bool both = (a.kind == Value::Old) != (b.kind == Value::Old) && expected.kind == Value::AtEntry;
-    const std::string_view how = name.substr(0, 8), type = name.substr(std::min<size_t>(8, name.size()));
-    if (!both || expected.first != carried_ || type.empty() || type[0] == 'f' || type.find('.') != type.npos) return {};
-    if (how == "setp.ne.") return {Value::Differs};
-    return how == "setp.eq." ? Value{Value::Equals} : Value{};
+    const bool is_comparison_with_expected =
+        (a.kind == Value::Old) != (b.kind == Value::Old) && expected.kind == Value::AtEntry;
+    const std::string_view comparison = name.substr(0, 8), type = name.substr(std::min<size_t>(8, name.size()));
+    if (!is_comparison_with_expected || expected.first != carried_ || type.empty() || type[0] == 'f' ||
+        type.find('.') != type.npos)
+      return {};
+    if (comparison == "setp.ne.") return {Value::Differs};
+    return comparison == "setp.eq." ? Value{Value::Equals} : Value{};
   }
-  Value made(const Instruction& i, std::string_view name) {
-    const Update update = update_named(name);
+  Value updated(const Instruction& i, std::string_view name) {
+    const Update update = update_of(name);
     const Value a = value(i.a), b = value(i.b);
     if (update.operation == AtomicOperation::None || a.kind != Value::AtEntry || b.kind != Value::AtEntry) return {};
-    return {Value::Made, a.first, b.first, update};
+    return {Value::New, a.first, b.first, update};
   }
-  bool swaps(const Instruction& i) {
+  bool follow_swap(const Instruction& i) {
     const Value expected = value(i.b), desired = value(i.c);
-    if (expected.kind != Value::AtEntry || desired.kind != Value::Made || is_written(i.a)) return false;
+    if (expected.kind != Value::AtEntry || desired.kind != Value::New || is_written(i.a)) return false;
     carried_ = expected.first, update_ = desired.update;
     operand_ = desired.first == carried_ ? desired.second : desired.first;
-    const bool takes = desired.first == carried_ || desired.second == carried_;
-    return takes && operand_ != carried_ && !is_written(operand_);
+    const bool uses_expected = desired.first == carried_ || desired.second == carried_;
+    return uses_expected && operand_ != carried_ && !is_written(operand_);
   }
 
-  // One turn: what goes into the swap, when it is done again, and with what.
+  // Interprets one iteration; returns whether the swap stores an update, and the loop repeats on failure with the old value.
   bool follow() {
     for (size_t k = first_; k < last_; k++) {
       const Instruction& i = code_[k];
       const std::string_view name = names_[k];
-      if (k == swap_ && !swaps(i)) return false;
-      Value now = {};
-      if (k == swap_) now = {Value::Old};
-      else if (begins(name, "mov.") && i.count == 1 && i.d && i.a) now = value(i.a);
-      else if (begins(name, "setp.") && k > swap_) now = compared(i, name);
-      else if (k < swap_) now = made(i, name);
-      if (now.kind != Value::Unknown) understood_.push_back(k);
-      if (i.d) values_[i.d] = now;
+      if (k == swap_ && !follow_swap(i)) return false;
+      Value result = {};
+      if (k == swap_) result = {Value::Old};
+      else if (starts_with(name, "mov.") && i.count == 1 && i.d && i.a) result = value(i.a);
+      else if (starts_with(name, "setp.") && k > swap_) result = compared(i, name);
+      else if (k < swap_) result = updated(i, name);
+      if (result.kind != Value::Unknown) understood_.push_back(k);
+      if (i.d) values_[i.d] = result;
       if (k != swap_)
-        for (uint32_t one : i.vector_registers)
-          if (one) values_[one] = {};
+        for (uint32_t output : i.vector_registers)
+          if (output) values_[output] = {};
     }
-    const Instruction& back = code_[last_];
-    const Value::Kind again = value(static_cast<uint32_t>(back.guard)).kind;
-    return again == (back.negated ? Value::Equals : Value::Differs) && value(carried_).kind == Value::Old;
+    const Instruction& back_branch = code_[last_];
+    const Value::Kind repeat_condition = value(static_cast<uint32_t>(back_branch.guard)).kind;
+    return repeat_condition == (back_branch.negated ? Value::Equals : Value::Differs) && value(carried_).kind == Value::Old;
   }
 
-  // What is not followed has nothing to do with the old value.
+  // Returns whether all other instructions do not use the old value.
   bool is_understood() const {
     for (size_t k = first_; k < last_; k++) {
       if (std::count(understood_.begin(), understood_.end(), k)) continue;
-      if (names(code_[k], carried_)) return false;
-      for (size_t other : understood_)
-        if (names(code_[k], code_[other].d)) return false;
+      if (uses_register(code_[k], carried_)) return false;
+      for (size_t understood : understood_)
+        if (uses_register(code_[k], code_[understood].d)) return false;
     }
     return true;
   }
 
-  static bool names(const Instruction& i, uint32_t reg) {
+  static bool uses_register(const Instruction& i, uint32_t reg) {
     if (i.guard >= 0 && static_cast<uint32_t>(i.guard) == reg) return true;
     return i.d == reg || i.a == reg || i.b == reg || i.c == reg || i.e == reg ||
            std::count(i.vector_registers, i.vector_registers + 4, reg);
   }
-  bool inside(size_t k) const { return k >= first_ && k <= last_; }
+  bool is_inside(size_t k) const { return k >= first_ && k <= last_; }
 
-  // Nobody else looks at what the loop makes; what it begins with is moved or loaded there, and a guess.
+  // Returns whether values of the loop are not used outside of it, and the first expected value is moved or loaded there.
   bool is_private() {
-    for (const auto& [reg, held] : values_) {
+    for (const auto& [reg, held_value] : values_) {
       if (reg != carried_ && !is_written(reg)) continue;
       for (size_t k = 0; k < code_.size(); k++) {
-        if (inside(k) || !names(code_[k], reg)) continue;
+        if (is_inside(k) || !uses_register(code_[k], reg)) continue;
         if (reg != carried_ || !makes_guess(k, reg)) return false;
       }
     }
@@ -171,19 +177,19 @@ class Loop {
   }
   bool makes_guess(size_t k, uint32_t reg) {
     Instruction& i = code_[k];
-    if (begins(names_[k], "ld.") && i.count == 1 && i.vector_registers[0] == reg && i.a != reg)
+    if (starts_with(names_[k], "ld.") && i.count == 1 && i.vector_registers[0] == reg && i.a != reg)
       return guesses_.push_back(&i), true;
-    if (!begins(names_[k], "mov.") || i.count != 1 || i.d != reg || i.a == reg) return false;
+    if (!starts_with(names_[k], "mov.") || i.count != 1 || i.d != reg || i.a == reg) return false;
     add_moved_guess(i.a, k);
     return true;
   }
-  // ld x; mov reg, x: where that is all that anybody does with x.
+  // Adds the load of `ld x; mov reg, x`, if nothing else uses x.
   void add_moved_guess(uint32_t reg, size_t move) {
     Instruction* load = nullptr;
     for (size_t k = 0; k < code_.size(); k++) {
       Instruction& i = code_[k];
-      if (k == move || !names(i, reg)) continue;
-      if (load || !begins(names_[k], "ld.") || i.count != 1 || i.vector_registers[0] != reg || i.a == reg) return;
+      if (k == move || !uses_register(i, reg)) continue;
+      if (load || !starts_with(names_[k], "ld.") || i.count != 1 || i.vector_registers[0] != reg || i.a == reg) return;
       load = &i;
     }
     if (load) guesses_.push_back(load);
@@ -194,8 +200,8 @@ class Loop {
   const size_t swap_;
   size_t first_ = 0, last_ = 0;
   std::map<uint32_t, Value> values_;
-  std::vector<size_t> understood_;  // places in the code
-  uint32_t carried_ = 0, operand_ = 0;  // registers: what is expected, and what the update takes besides
+  std::vector<size_t> understood_;  // indices of interpreted instructions
+  uint32_t carried_ = 0, operand_ = 0;  // registers: the expected value, and the other operand of the update
   Update update_;
   std::vector<Instruction*> guesses_;
 };

@@ -1,10 +1,10 @@
-// Loops that update memory by compare-and-swap, as programs write atomics that the hardware does not have:
+// Compare-and-swap loops, by which programs implement atomics that the hardware does not have:
 //
-//   LOOP: made = op(expected, operand); old = cas [at], expected, made; again = old != expected; expected = old; @again LOOP
+//   LOOP: new = op(expected, operand); old = cas [address], expected, new; failed = old != expected; expected = old; @failed LOOP
 //
-// What it accepts: one way into the loop and one out of it, nothing in it that others see but the swap, the same place and
-// operand in every try, and old values that go nowhere else.  Why that is sound: a try in vain changes nothing, one that
-// succeeds changes memory by op, and what was expected at first is a guess for which any value would do.  Example: float
+// What it accepts: one entry and one exit of the loop, no visible operation in it but the swap, the same address and operand in
+// every iteration, and old values that are not used elsewhere.  Why that is sound: a failed iteration changes nothing, a successful
+// one changes memory by op, and the first expected value is a guess that may have any value.  Example: float
 // maxima, `atomicMax` of a float by `atomicCAS`.
 #pragma once
 #include <string_view>
@@ -14,8 +14,8 @@
 
 namespace vgpu {
 
-// Sets `update` and its operand of each such swap, and that nobody uses its result, nor that of the loads of the first guess.
-// names: of each instruction's statement, `max.f32`.
+// Sets Instruction::update and its operand of each such swap, and result_unused of the swap and of the loads of the first guess.
+// names: the name of each instruction's statement, such as `max.f32`.
 void mark_update_loops(DecodedFunction& function, const std::vector<std::string_view>& names);
 
 }  // namespace vgpu

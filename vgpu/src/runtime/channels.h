@@ -1,4 +1,4 @@
-// cudaChannelFormatDesc: the bits of each channel, and what they are.
+// cudaChannelFormatDesc: the bits of each channel, and their kind.
 #pragma once
 #include "driver/arrays.h"
 #include "registration.h"
@@ -8,9 +8,9 @@ namespace vgpu {
 struct Channels { int bits[4], kind; };
 enum ChannelKind : int { kSignedChannels, kUnsignedChannels, kRealChannels };
 
-// kInvalidChannels: no format has such ones.
+// cudaErrorInvalidChannelDescriptor: no format has these channels.
 constexpr int kInvalidChannels = 20;
-int format_of(const Channels& of, Format& format, unsigned& channels);
+int format_of(const Channels& channel_format, Format& format, unsigned& channels);
 Channels channels_of(Format format, unsigned channels);
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// Calls of the runtime that are the driver's under another name: memory pools, graphs, libraries; and what both refuse.
+// Calls of the runtime that forward to the driver: memory pools, graphs, libraries; and calls that are not supported.
 #include "driver/unsupported_log.h"
 #include "registration.h"
 
@@ -36,23 +36,23 @@ int refuse(const char* call) { return note_unsupported(call), set_last_error(kNo
 
 }  // namespace
 
-API int cudaGetDriverEntryPointByVersion(const char* name, void** at, unsigned version, uint64_t flags, int* status) {
-  return set_last_error(cuGetProcAddress_v2(name, at, static_cast<int>(version), flags, status));
+API int cudaGetDriverEntryPointByVersion(const char* name, void** address, unsigned version, uint64_t flags, int* status) {
+  return set_last_error(cuGetProcAddress_v2(name, address, static_cast<int>(version), flags, status));
 }
-API int cudaDeviceEnablePeerAccess(int, unsigned) { return set_last_error(kInvalidDevice); }  // here is one device
+API int cudaDeviceEnablePeerAccess(int, unsigned) { return set_last_error(kInvalidDevice); }  // there is only one device
 
 API int cudaDeviceGetDefaultMemPool(void** pool, int device) { return set_last_error(cuDeviceGetDefaultMemPool(pool, device)); }
-API int cudaDeviceGetGraphMemAttribute(int device, int which, uint64_t* value) {
-  return set_last_error(cuDeviceGetGraphMemAttribute(device, which, value));
+API int cudaDeviceGetGraphMemAttribute(int device, int number, uint64_t* value) {
+  return set_last_error(cuDeviceGetGraphMemAttribute(device, number, value));
 }
-API int cudaDeviceSetGraphMemAttribute(int device, int which, uint64_t* value) {
-  return set_last_error(cuDeviceSetGraphMemAttribute(device, which, value));
+API int cudaDeviceSetGraphMemAttribute(int device, int number, uint64_t* value) {
+  return set_last_error(cuDeviceSetGraphMemAttribute(device, number, value));
 }
-API int cudaMemPoolGetAttribute(void* pool, int which, void* value) {
-  return set_last_error(cuMemPoolGetAttribute(pool, which, value));
+API int cudaMemPoolGetAttribute(void* pool, int number, void* value) {
+  return set_last_error(cuMemPoolGetAttribute(pool, number, value));
 }
-API int cudaMemPoolSetAttribute(void* pool, int which, void* value) {
-  return set_last_error(cuMemPoolSetAttribute(pool, which, value));
+API int cudaMemPoolSetAttribute(void* pool, int number, void* value) {
+  return set_last_error(cuMemPoolSetAttribute(pool, number, value));
 }
 API int cudaMemPoolSetAccess(void* pool, const void* access, size_t count) {
   return set_last_error(cuMemPoolSetAccess(pool, access, count));
@@ -64,25 +64,27 @@ API int cudaGraphExecDestroy(void* graph) { return set_last_error(cuGraphExecDes
 API int cudaGraphGetNodes(void* graph, void** nodes, size_t* count) {
   return set_last_error(cuGraphGetNodes(graph, nodes, count));
 }
-API int cudaGraphInstantiateWithFlags(void** made, void* graph, uint64_t flags) {
-  return set_last_error(cuGraphInstantiateWithFlags(made, graph, flags));
+API int cudaGraphInstantiateWithFlags(void** executable, void* graph, uint64_t flags) {
+  return set_last_error(cuGraphInstantiateWithFlags(executable, graph, flags));
 }
 API int cudaGraphLaunch(void* graph, void* stream) { return set_last_error(cuGraphLaunch(graph, stream)); }
 
 API int cudaStreamBeginCapture(void* stream, int mode) { return set_last_error(cuStreamBeginCapture_v2(stream, mode)); }
-API int cudaStreamBeginCaptureToGraph(void* stream, void* graph, void* const* after, const void* edges, size_t count,
+API int cudaStreamBeginCaptureToGraph(void* stream, void* graph, void* const* dependencies, const void* edges, size_t count,
                                       int mode) {
-  return set_last_error(cuStreamBeginCaptureToGraph(stream, graph, after, edges, count, mode));
+  return set_last_error(cuStreamBeginCaptureToGraph(stream, graph, dependencies, edges, count, mode));
 }
 API int cudaStreamEndCapture(void* stream, void** graph) { return set_last_error(cuStreamEndCapture(stream, graph)); }
 
-API int cudaLibraryLoadData(void** library, const void* image, int* options, void** values, unsigned count, int* own,
-                            void** own_values, unsigned own_count) {
-  return set_last_error(cuLibraryLoadData(library, image, options, values, count, own, own_values, own_count));
+API int cudaLibraryLoadData(void** library, const void* image, int* options, void** values, unsigned count,
+                            int* library_options, void** library_values, unsigned library_count) {
+  return set_last_error(
+      cuLibraryLoadData(library, image, options, values, count, library_options, library_values, library_count));
 }
-API int cudaLibraryLoadFromFile(void** library, const char* file, int* options, void** values, unsigned count, int* own,
-                                void** own_values, unsigned own_count) {
-  return set_last_error(cuLibraryLoadFromFile(library, file, options, values, count, own, own_values, own_count));
+API int cudaLibraryLoadFromFile(void** library, const char* file, int* options, void** values, unsigned count,
+                                int* library_options, void** library_values, unsigned library_count) {
+  return set_last_error(
+      cuLibraryLoadFromFile(library, file, options, values, count, library_options, library_values, library_count));
 }
 API int cudaLibraryUnload(void* library) { return set_last_error(cuLibraryUnload(library)); }
 API int cudaLibraryGetKernel(void** kernel, void* library, const char* name) {
@@ -91,14 +93,14 @@ API int cudaLibraryGetKernel(void** kernel, void* library, const char* name) {
 API int cudaLibraryGetKernelCount(unsigned* count, void* library) {
   return set_last_error(cuLibraryGetKernelCount(count, library));
 }
-API int cudaLibraryGetGlobal(uint64_t* at, size_t* bytes, void* library, const char* name) {
-  return set_last_error(cuLibraryGetGlobal(at, bytes, library, name));
+API int cudaLibraryGetGlobal(uint64_t* address, size_t* bytes, void* library, const char* name) {
+  return set_last_error(cuLibraryGetGlobal(address, bytes, library, name));
 }
-API int cudaLibraryGetManaged(uint64_t* at, size_t* bytes, void* library, const char* name) {
-  return set_last_error(cuLibraryGetManaged(at, bytes, library, name));
+API int cudaLibraryGetManaged(uint64_t* address, size_t* bytes, void* library, const char* name) {
+  return set_last_error(cuLibraryGetManaged(address, bytes, library, name));
 }
-API int cudaKernelSetAttributeForDevice(void* kernel, int which, int value, int) {
-  return set_last_error(cuFuncSetAttribute(kernel, which, value));
+API int cudaKernelSetAttributeForDevice(void* kernel, int number, int value, int) {
+  return set_last_error(cuFuncSetAttribute(kernel, number, value));
 }
 
 #define REFUSED(name) \

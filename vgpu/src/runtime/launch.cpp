@@ -1,4 +1,4 @@
-// Launches by the host address of a kernel, and what is asked of one.
+// Launches by the host address of a kernel, and attributes of kernels.
 #include <cstring>
 #include <vector>
 
@@ -9,22 +9,22 @@ using namespace vgpu;
 namespace {
 
 struct Dim { uint32_t x, y, z; };
-struct Pushed {
+struct PushedConfiguration {
   Dim grid, block;
   size_t shared;
   void* stream;
 };
-thread_local std::vector<Pushed> configurations;  // of `kernel<<<...>>>`: pushed, and taken by its stub
+thread_local std::vector<PushedConfiguration> configurations;  // of kernel<<<...>>>, popped by the kernel's stub
 constexpr int kInvalidFunction = 98;
 
 Configuration configuration(Dim grid, Dim block, size_t shared, bool cooperative = false) {
   return {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, cooperative};
 }
-int launch_by_address(const void* host, const Configuration& how, void** arguments, void* stream) {
+int launch_by_address(const void* host, const Configuration& configuration, void** arguments, void* stream) {
   use_primary_context();
   Kernel* kernel = kernel_for_symbol(host);
   if (!kernel) return set_last_error(Device::get().sticky_error() ? Device::get().sticky_error() : kInvalidFunction);
-  return set_last_error(launch(*kernel, how, Arguments{arguments}, stream));
+  return set_last_error(launch(*kernel, configuration, Arguments{arguments}, stream));
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ API unsigned __cudaPushCallConfiguration(Dim grid, Dim block, size_t shared, voi
 }
 API int __cudaPopCallConfiguration(Dim* grid, Dim* block, size_t* shared, void* stream) {
   if (configurations.empty()) return kInvalidValue;
-  Pushed top = configurations.back();
+  PushedConfiguration top = configurations.back();
   configurations.pop_back();
   *grid = top.grid, *block = top.block, *shared = top.shared;
   return *static_cast<void**>(stream) = top.stream, kSuccess;
@@ -58,14 +58,15 @@ struct RuntimeConfig {
 };
 API int cudaLaunchKernelExC(const RuntimeConfig* config, const void* f, void** arguments) {
   if (!config || (config->count && !config->attributes)) return set_last_error(kInvalidValue);
-  Configuration how = configuration(config->grid, config->block, config->shared);
-  if (CudaResult wrong = read(how, config->attributes, config->count)) return set_last_error(wrong);
-  return launch_by_address(f, how, arguments, config->stream);
+  Configuration launch_configuration = configuration(config->grid, config->block, config->shared);
+  if (CudaResult error = apply_attributes(launch_configuration, config->attributes, config->count))
+    return set_last_error(error);
+  return launch_by_address(f, launch_configuration, arguments, config->stream);
 }
-API int __cudaGetKernel(void** kernel, const void* host) { return give(kernel, const_cast<void*>(host)); }
+API int __cudaGetKernel(void** kernel, const void* host) { return write_output(kernel, const_cast<void*>(host)); }
 API int cudaGetFuncBySymbol(void** function, const void* host) {
   Kernel* kernel = kernel_for_symbol(host);
-  return kernel ? give(function, kernel) : kInvalidFunction;
+  return kernel ? write_output(function, kernel) : kInvalidFunction;
 }
 
 // cudaFuncAttributes: shared, constant and local bytes, then threads, registers, versions, ...
@@ -74,17 +75,17 @@ API int cudaFuncGetAttributes(size_t* attributes, const void* host) {
   Kernel* kernel = kernel_for_symbol(host);
   if (!kernel) return set_last_error(kInvalidFunction);
   int values[9] = {};
-  for (int which : {0, 1, 2, 3, 4, 5, 6, 8})
-    if (int error = cuFuncGetAttribute(&values[which], which, kernel)) return set_last_error(error);
+  for (int number : {0, 1, 2, 3, 4, 5, 6, 8})
+    if (int error = cuFuncGetAttribute(&values[number], number, kernel)) return set_last_error(error);
   std::memset(attributes, 0, 56);
   for (int k = 0; k < 3; k++) attributes[k] = static_cast<size_t>(values[k + 1]);
   const int numbers[] = {values[0], values[4], values[5], values[6], 0, values[8]};
   std::memcpy(attributes + 3, numbers, sizeof numbers);
   return kSuccess;
 }
-API int cudaFuncSetAttribute(const void* host, int which, int value) {
+API int cudaFuncSetAttribute(const void* host, int number, int value) {
   Kernel* kernel = kernel_for_symbol(host);
-  return set_last_error(kernel ? cuFuncSetAttribute(kernel, which, value) : kInvalidFunction);
+  return set_last_error(kernel ? cuFuncSetAttribute(kernel, number, value) : kInvalidFunction);
 }
 API int cudaFuncSetCacheConfig(const void*, int) { return kSuccess; }
 API int cudaFuncSetSharedMemConfig(const void*, int) { return kSuccess; }

@@ -1,4 +1,4 @@
-// The runtime's memory, streams and events: the driver's under other names.
+// The runtime's memory, streams and events, which forward to the driver.
 #include "registration.h"
 
 using namespace vgpu;
@@ -8,41 +8,41 @@ namespace {
 enum Kind : int { kHostToHost, kHostToDevice, kDeviceToHost, kDeviceToDevice, kByAddress };  // cudaMemcpyKind
 constexpr int kInvalidSymbol = 13, kInvalidDirection = 21, kInvalidPitch = 12;
 
-bool known(int kind) { return kind >= kHostToHost && kind <= kByAddress; }
-Copy described(void* to, const void* from, size_t bytes, int kind) {
+bool is_valid_kind(int kind) { return kind >= kHostToHost && kind <= kByAddress; }
+Copy make_copy(void* to, const void* from, size_t bytes, int kind) {
   return {address(to), address(from), bytes, kind == kHostToDevice || kind == kDeviceToDevice,
           kind == kDeviceToHost || kind == kDeviceToDevice};
 }
 int copy(void* to, const void* from, size_t bytes, int kind = kByAddress) {
-  return set_last_error(known(kind) ? copy_now(described(to, from, bytes, kind)) : kInvalidDirection);
+  return set_last_error(is_valid_kind(kind) ? copy_now(make_copy(to, from, bytes, kind)) : kInvalidDirection);
 }
-int copy_in(void* stream, void* to, const void* from, size_t bytes, int kind = kByAddress) {
-  return set_last_error(known(kind) ? copy_on(stream, described(to, from, bytes, kind)) : kInvalidDirection);
+int copy_async(void* stream, void* to, const void* from, size_t bytes, int kind = kByAddress) {
+  return set_last_error(is_valid_kind(kind) ? copy_on(stream, make_copy(to, from, bytes, kind)) : kInvalidDirection);
 }
-Memcpy3DParams box(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height) {
+Memcpy3DParams make_box_copy(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height) {
   auto side = [](const void* at, size_t pitch) {
     return Memcpy3DSide{0, 0, 0, 0, 4, nullptr, address(at), nullptr, nullptr, pitch, 0};
   };
   return {side(from, from_pitch), side(to, to_pitch), width, height, 1};
 }
-template <class F> int allocate(void** to, size_t bytes, F how) {
-  if (!to) return set_last_error(kInvalidValue);
+template <class F> int allocate(void** output, size_t bytes, F allocate_bytes) {
+  if (!output) return set_last_error(kInvalidValue);
   use_primary_context();
-  uint64_t at = 0;
-  int result = bytes ? how(&at, bytes) : kSuccess;
-  return *to = pointer(at), set_last_error(result);
+  uint64_t allocated = 0;
+  int result = bytes ? allocate_bytes(&allocated, bytes) : kSuccess;
+  return *output = pointer(allocated), set_last_error(result);
 }
 
 }  // namespace
 
-API int cudaMalloc(void** to, size_t bytes) { return allocate(to, bytes, cuMemAlloc_v2); }
-API int cudaMallocAsync(void** to, size_t bytes, void* stream) {
-  return allocate(to, bytes, [=](uint64_t* at, size_t n) { return cuMemAllocAsync(at, n, stream); });
+API int cudaMalloc(void** output, size_t bytes) { return allocate(output, bytes, cuMemAlloc_v2); }
+API int cudaMallocAsync(void** output, size_t bytes, void* stream) {
+  return allocate(output, bytes, [=](uint64_t* at, size_t n) { return cuMemAllocAsync(at, n, stream); });
 }
-API int cudaMallocManaged(void** to, size_t bytes, unsigned flags) {
-  uint64_t at = 0;
-  const int result = to ? cuMemAllocManaged(&at, bytes, flags) : kInvalidValue;
-  if (!result) *to = pointer(at);
+API int cudaMallocManaged(void** output, size_t bytes, unsigned flags) {
+  uint64_t allocated = 0;
+  const int result = output ? cuMemAllocManaged(&allocated, bytes, flags) : kInvalidValue;
+  if (!result) *output = pointer(allocated);
   return set_last_error(result);
 }
 API int cudaMemAdvise(const void* at, size_t bytes, int advice, int device) {
@@ -51,35 +51,35 @@ API int cudaMemAdvise(const void* at, size_t bytes, int advice, int device) {
 API int cudaMemPrefetchAsync(const void* at, size_t bytes, int device, void* stream) {
   return set_last_error(cuMemPrefetchAsync(address(at), bytes, device, stream));
 }
-API int cudaFree(void* at) { return use_primary_context(), set_last_error(cuMemFree_v2(address(at))); }  // of none, too
+API int cudaFree(void* at) { return use_primary_context(), set_last_error(cuMemFree_v2(address(at))); }
 API int cudaFreeAsync(void* at, void* stream) { return set_last_error(at ? cuMemFreeAsync(address(at), stream) : kSuccess); }
-API int cudaMallocHost(void** to, size_t bytes) { return set_last_error(cuMemHostAlloc(to, bytes, 0)); }
-API int cudaHostAlloc(void** to, size_t bytes, unsigned) { return set_last_error(cuMemHostAlloc(to, bytes, 0)); }
+API int cudaMallocHost(void** output, size_t bytes) { return set_last_error(cuMemHostAlloc(output, bytes, 0)); }
+API int cudaHostAlloc(void** output, size_t bytes, unsigned) { return set_last_error(cuMemHostAlloc(output, bytes, 0)); }
 API int cudaFreeHost(void* at) { return set_last_error(at ? cuMemFreeHost(at) : kSuccess); }
 API int cudaHostRegister(void* at, size_t bytes, unsigned) { return set_last_error(cuMemHostRegister_v2(at, bytes, 0)); }
 API int cudaHostUnregister(void* at) { return set_last_error(cuMemHostUnregister(at)); }
-API int cudaHostGetDevicePointer(void** to, void* at, unsigned) {
-  return set_last_error(pinned(at) ? give(to, at) : kInvalidValue);
+API int cudaHostGetDevicePointer(void** output, void* at, unsigned) {
+  return set_last_error(is_pinned(at) ? write_output(output, at) : kInvalidValue);
 }
 API int cudaMemGetInfo(size_t* free, size_t* total) { return set_last_error(cuMemGetInfo_v2(free, total)); }
 API int cudaMemcpy(void* to, const void* from, size_t n, int kind) { return copy(to, from, n, kind); }
 API int cudaMemcpyAsync(void* to, const void* from, size_t n, int kind, void* stream) {
-  return copy_in(stream, to, from, n, kind);
+  return copy_async(stream, to, from, n, kind);
 }
 API int cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t n, void* stream) {
-  return copy_in(stream, to, from, n);
+  return copy_async(stream, to, from, n);
 }
 API int cudaMemcpyPeer(void* to, int, const void* from, int, size_t n) { return copy(to, from, n); }
 API int cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int kind) {
-  if (!known(kind)) return set_last_error(kInvalidDirection);
+  if (!is_valid_kind(kind)) return set_last_error(kInvalidDirection);
   if (width > to_pitch || width > from_pitch) return set_last_error(kInvalidPitch);
-  return set_last_error(copy_box_now(box(to, to_pitch, from, from_pitch, width, height)));
+  return set_last_error(copy_box_now(make_box_copy(to, to_pitch, from, from_pitch, width, height)));
 }
 API int cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int kind,
                           void* stream) {
-  if (!known(kind)) return set_last_error(kInvalidDirection);
+  if (!is_valid_kind(kind)) return set_last_error(kInvalidDirection);
   if (width > to_pitch || width > from_pitch) return set_last_error(kInvalidPitch);
-  return set_last_error(copy_box_on(stream, box(to, to_pitch, from, from_pitch, width, height)));
+  return set_last_error(copy_box_on(stream, make_box_copy(to, to_pitch, from, from_pitch, width, height)));
 }
 API int cudaMemset2D(void* at, size_t pitch, int value, size_t width, size_t height) {
   return set_last_error(fill_now({address(at), pitch, static_cast<uint8_t>(value), 1, width, height}));
@@ -92,55 +92,58 @@ API int cudaMemsetAsync(void* at, int value, size_t n, void* stream) { return cu
 
 namespace {
 
-// The place of `n` bytes of a variable, `offset` bytes into it.
-int place(const void* host, size_t n, size_t offset, void** at) {
-  const ModuleVariable* found = variable_for_symbol(host);
-  if (!found) return kInvalidSymbol;
-  if (offset > found->size || n > found->size - offset) return kInvalidValue;
-  return *at = pointer(found->address + offset), kSuccess;
+// Finds the address of bytes [offset, offset + n) of a variable.
+int find_in_variable(const void* host, size_t n, size_t offset, void** output) {
+  const ModuleVariable* variable = variable_for_symbol(host);
+  if (!variable) return kInvalidSymbol;
+  if (offset > variable->size || n > variable->size - offset) return kInvalidValue;
+  return *output = pointer(variable->address + offset), kSuccess;
 }
 
 }  // namespace
 
-API int cudaGetSymbolAddress(void** to, const void* host) { return set_last_error(to ? place(host, 0, 0, to) : kInvalidValue); }
+API int cudaGetSymbolAddress(void** output, const void* host) {
+  return set_last_error(output ? find_in_variable(host, 0, 0, output) : kInvalidValue);
+}
 API int cudaMemcpyToSymbol(const void* host, const void* from, size_t n, size_t offset, int) {
   void* at = nullptr;
-  if (int error = place(host, n, offset, &at)) return set_last_error(error);
+  if (int error = find_in_variable(host, n, offset, &at)) return set_last_error(error);
   return copy(at, from, n);
 }
 API int cudaMemcpyToSymbolAsync(const void* host, const void* from, size_t n, size_t offset, int, void* stream) {
   void* at = nullptr;
-  if (int error = place(host, n, offset, &at)) return set_last_error(error);
-  return copy_in(stream, at, from, n);
+  if (int error = find_in_variable(host, n, offset, &at)) return set_last_error(error);
+  return copy_async(stream, at, from, n);
 }
 API int cudaMemcpyFromSymbol(void* to, const void* host, size_t n, size_t offset, int) {
   void* at = nullptr;
-  if (int error = place(host, n, offset, &at)) return set_last_error(error);
+  if (int error = find_in_variable(host, n, offset, &at)) return set_last_error(error);
   return copy(to, at, n);
 }
 API int cudaMemcpyFromSymbolAsync(void* to, const void* host, size_t n, size_t offset, int, void* stream) {
   void* at = nullptr;
-  if (int error = place(host, n, offset, &at)) return set_last_error(error);
-  return copy_in(stream, to, at, n);
+  if (int error = find_in_variable(host, n, offset, &at)) return set_last_error(error);
+  return copy_async(stream, to, at, n);
 }
 API int cudaGetSymbolSize(size_t* bytes, const void* host) {
-  const ModuleVariable* found = variable_for_symbol(host);
-  return set_last_error(found ? static_cast<int>(give(bytes, found->size)) : kInvalidSymbol);
+  const ModuleVariable* variable = variable_for_symbol(host);
+  return set_last_error(variable ? static_cast<int>(write_output(bytes, variable->size)) : kInvalidSymbol);
 }
 struct PointerAttributes {
   int kind, device;
   void *on_device, *on_host;
 };
-API int cudaPointerGetAttributes(PointerAttributes* to, const void* at) {
-  if (!to) return set_last_error(kInvalidValue);
-  const Allocation found = Device::get().memory().find(address(at));
-  void* own = const_cast<void*>(at);  // kind: 0 unregistered, 1 the host's, 2 the device's, 3 managed
-  const bool both = found.device && managed(address(at), 1);
-  return *to = {both           ? 3
-                : found.device ? 2
-                : found.end    ? 1
-                               : 0,
-                0, found.end ? own : nullptr, found.end && (both || !found.device) ? own : nullptr},
+API int cudaPointerGetAttributes(PointerAttributes* attributes, const void* at) {
+  if (!attributes) return set_last_error(kInvalidValue);
+  const Allocation allocation = Device::get().memory().find(address(at));
+  void* pointer = const_cast<void*>(at);  // kind: 0 unregistered, 1 host, 2 device, 3 managed
+  const bool is_managed_memory = allocation.device && is_managed(address(at), 1);
+  return *attributes = {is_managed_memory   ? 3
+                        : allocation.device ? 2
+                        : allocation.end    ? 1
+                                            : 0,
+                        0, allocation.end ? pointer : nullptr,
+                        allocation.end && (is_managed_memory || !allocation.device) ? pointer : nullptr},
          kSuccess;
 }
 

@@ -11,40 +11,40 @@ using namespace vgpu;
 
 namespace {
 
-// A container; loaded when something of it is first used.
+// A registered container, which is loaded at its first use.
 struct FatBinary {
   const void* image;
   CudaModule* module = nullptr;
   bool load_attempted = false;
 };
-struct Name {
+struct DeviceSymbol {
   FatBinary* fat_binary;
   std::string name;
 };
-// A managed variable: the host has a pointer to it.
+// A managed variable, and the host's pointer to it.
 struct ManagedVariable {
-  Name of;
+  DeviceSymbol symbol;
   void** pointer;
 };
 struct Registry {
   std::mutex lock;
-  std::vector<ManagedVariable> managed;
-  std::map<const void*, Name> kernels, variables;
+  std::vector<ManagedVariable> managed_variables;
+  std::map<const void*, DeviceSymbol> kernels, variables;
   static Registry& get() {
-    static Registry* one = new Registry;
-    return *one;
+    static Registry* registry = new Registry;
+    return *registry;
   }
 };
 
 CudaModule* module_of(FatBinary& fat_binary) {
-  if (!fat_binary.load_attempted) fat_binary.load_attempted = true, load(fat_binary.module, fat_binary.image);
+  if (!fat_binary.load_attempted) fat_binary.load_attempted = true, load_module(fat_binary.module, fat_binary.image);
   return fat_binary.module;
 }
 
-struct Wrapper {  // what nvcc's code hands over: a magic number, a version, the container
+struct Wrapper {  // what code by nvcc passes: a magic number, a version and the container
   int magic, version;
   const void* container;
-  void* more;
+  void* reserved;
 };
 
 thread_local int last_error = 0;
@@ -54,22 +54,22 @@ thread_local int last_error = 0;
 namespace vgpu {
 
 Kernel* kernel_for_symbol(const void* host) {
-  Registry& r = Registry::get();
-  std::lock_guard<std::mutex> hold(r.lock);
-  auto found = r.kernels.find(host);
-  if (found == r.kernels.end()) return nullptr;
-  CudaModule* module = module_of(*found->second.fat_binary);
+  Registry& registry = Registry::get();
+  std::lock_guard<std::mutex> guard(registry.lock);
+  auto entry = registry.kernels.find(host);
+  if (entry == registry.kernels.end()) return nullptr;
+  CudaModule* module = module_of(*entry->second.fat_binary);
   Kernel* kernel = nullptr;
-  return module && !find_kernel(kernel, *module, found->second.name) ? kernel : nullptr;
+  return module && !find_kernel(kernel, *module, entry->second.name) ? kernel : nullptr;
 }
 
 const ModuleVariable* variable_for_symbol(const void* host) {
-  Registry& r = Registry::get();
-  std::lock_guard<std::mutex> hold(r.lock);
-  auto found = r.variables.find(host);
-  if (found == r.variables.end()) return nullptr;
-  CudaModule* module = module_of(*found->second.fat_binary);
-  return module && module->image ? module->image->variable(found->second.name) : nullptr;
+  Registry& registry = Registry::get();
+  std::lock_guard<std::mutex> guard(registry.lock);
+  auto entry = registry.variables.find(host);
+  if (entry == registry.variables.end()) return nullptr;
+  CudaModule* module = module_of(*entry->second.fat_binary);
+  return module && module->image ? module->image->variable(entry->second.name) : nullptr;
 }
 
 int set_last_error(int error) {
@@ -85,39 +85,39 @@ API void** __cudaRegisterFatBinary(void* wrapper) {
 }
 API void __cudaRegisterFatBinaryEnd(void**) {}
 API void __cudaUnregisterFatBinary(void**) {}
-// Of what it has registered, the host's pointers to managed variables are filled in now.
+// Sets the host's pointers to the managed variables of a container.
 API char __cudaInitModule(void** fat_binary) {
-  Registry& r = Registry::get();
-  std::lock_guard<std::mutex> hold(r.lock);
-  for (const ManagedVariable& one : r.managed) {
-    if (one.of.fat_binary != reinterpret_cast<FatBinary*>(fat_binary)) continue;
-    const CudaModule* module = module_of(*one.of.fat_binary);
-    const ModuleVariable* found = module && module->image ? module->image->variable(one.of.name) : nullptr;
-    if (found) *one.pointer = pointer(found->address);
+  Registry& registry = Registry::get();
+  std::lock_guard<std::mutex> guard(registry.lock);
+  for (const ManagedVariable& managed : registry.managed_variables) {
+    if (managed.symbol.fat_binary != reinterpret_cast<FatBinary*>(fat_binary)) continue;
+    const CudaModule* module = module_of(*managed.symbol.fat_binary);
+    const ModuleVariable* variable = module && module->image ? module->image->variable(managed.symbol.name) : nullptr;
+    if (variable) *managed.pointer = pointer(variable->address);
   }
   return 1;
 }
 API void __cudaRegisterFunction(void** fat_binary, const char* host, char*, const char* name, int, void*, void*, void*, void*,
                                 int*) {
-  Registry& r = Registry::get();
-  std::lock_guard<std::mutex> hold(r.lock);
-  r.kernels[host] = Name{reinterpret_cast<FatBinary*>(fat_binary), name};
+  Registry& registry = Registry::get();
+  std::lock_guard<std::mutex> guard(registry.lock);
+  registry.kernels[host] = DeviceSymbol{reinterpret_cast<FatBinary*>(fat_binary), name};
 }
 API void __cudaRegisterVar(void** fat_binary, char* host, char*, const char* name, int, size_t, int, int) {
-  Registry& r = Registry::get();
-  std::lock_guard<std::mutex> hold(r.lock);
-  r.variables[host] = Name{reinterpret_cast<FatBinary*>(fat_binary), name};
+  Registry& registry = Registry::get();
+  std::lock_guard<std::mutex> guard(registry.lock);
+  registry.variables[host] = DeviceSymbol{reinterpret_cast<FatBinary*>(fat_binary), name};
 }
 
 API void __cudaRegisterManagedVar(void** fat_binary, void** host, char*, const char* name, int, size_t, int, int) {
-  Registry& r = Registry::get();
-  std::lock_guard<std::mutex> hold(r.lock);
-  const Name of{reinterpret_cast<FatBinary*>(fat_binary), name};
-  r.variables[host] = of;
-  r.managed.push_back({of, host});
+  Registry& registry = Registry::get();
+  std::lock_guard<std::mutex> guard(registry.lock);
+  const DeviceSymbol symbol{reinterpret_cast<FatBinary*>(fat_binary), name};
+  registry.variables[host] = symbol;
+  registry.managed_variables.push_back({symbol, host});
 }
 
-// After a fault of the device there is none other any more.
+// Returns the last error of this thread, or else the device's sticky error.
 extern "C" int cudaPeekAtLastError();
 API int cudaGetLastError() {
   int error = cudaPeekAtLastError();

@@ -1,4 +1,4 @@
-// What a program's own libraries tell the runtime at their start: containers, kernels and variables, by host addresses.
+// Containers, kernels and variables that a program's libraries register with the runtime when they are loaded.
 #pragma once
 #include <string>
 
@@ -6,11 +6,11 @@
 
 namespace vgpu {
 
-// nullptr, with the reason in the device's last fault, where nothing of that address was registered or it cannot be loaded.
+// Return nullptr if the host address was not registered, or the container cannot be loaded.
 Kernel* kernel_for_symbol(const void* host);
 const ModuleVariable* variable_for_symbol(const void* host);
 
-// The runtime remembers an error until somebody asks (cudaGetLastError).
+// Stores an error for cudaGetLastError(), and returns it.
 int set_last_error(int error);
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// The runtime's texture and surface objects: the driver's, by its own descriptors.
+// The runtime's texture and surface objects, which are the driver's with other descriptors.
 #include "driver/textures.h"
 
 #include <algorithm>
@@ -34,100 +34,110 @@ struct RuntimeTexture {  // cudaTextureDesc, as far as all versions have it
   int address[3], filter, read, srgb;
   float border[4];
   int normalized;
-  unsigned most_anisotropic;
+  unsigned max_anisotropy;
   int mipmap_filter;
-  float mipmap_bias, least_mipmap, most_mipmap;
+  float mipmap_bias, min_mipmap_level, max_mipmap_level;
 };
 
-int read(const RuntimeResource& of, ResourceDescriptor& made) {
-  made.kind = of.kind;
-  switch (of.kind) {
+int to_driver(const RuntimeResource& descriptor, ResourceDescriptor& result) {
+  result.kind = descriptor.kind;
+  switch (descriptor.kind) {
     case kArrayResource:
-    case kMipmappedResource: return made.array = of.array, kSuccess;
+    case kMipmappedResource: return result.array = descriptor.array, kSuccess;
     case kLinearResource:
-      made.linear.at = of.linear.at, made.linear.bytes = of.linear.bytes;
-      return format_of(of.linear.channels, made.linear.format, made.linear.channels);
+      result.linear.at = descriptor.linear.at, result.linear.bytes = descriptor.linear.bytes;
+      return format_of(descriptor.linear.channels, result.linear.format, result.linear.channels);
     case kPitchedResource:
-      made.pitched.at = of.pitched.at, made.pitched.width = of.pitched.width, made.pitched.height = of.pitched.height;
-      made.pitched.pitch = of.pitched.pitch;
-      return format_of(of.pitched.channels, made.pitched.format, made.pitched.channels);
+      result.pitched.at = descriptor.pitched.at, result.pitched.width = descriptor.pitched.width,
+      result.pitched.height = descriptor.pitched.height;
+      result.pitched.pitch = descriptor.pitched.pitch;
+      return format_of(descriptor.pitched.channels, result.pitched.format, result.pitched.channels);
     default: return kInvalidValue;
   }
 }
-RuntimeResource told(const ResourceDescriptor& of) {
-  RuntimeResource made = {};
-  made.kind = of.kind;
-  if (of.kind == kLinearResource) {
-    made.linear = {of.linear.at, channels_of(of.linear.format, of.linear.channels), of.linear.bytes};
-  } else if (of.kind == kPitchedResource) {
-    const PitchedResource& all = of.pitched;
-    made.pitched = {all.at, channels_of(all.format, all.channels), all.width, all.height, all.pitch};
+RuntimeResource to_runtime(const ResourceDescriptor& descriptor) {
+  RuntimeResource result = {};
+  result.kind = descriptor.kind;
+  if (descriptor.kind == kLinearResource) {
+    result.linear = {descriptor.linear.at, channels_of(descriptor.linear.format, descriptor.linear.channels),
+                     descriptor.linear.bytes};
+  } else if (descriptor.kind == kPitchedResource) {
+    const PitchedResource& pitched_source = descriptor.pitched;
+    result.pitched = {pitched_source.at, channels_of(pitched_source.format, pitched_source.channels), pitched_source.width,
+                      pitched_source.height, pitched_source.pitch};
   } else {
-    made.array = of.array;
+    result.array = descriptor.array;
   }
-  return made;
+  return result;
 }
 
-// What the runtime's descriptor and the driver's have in common.
-template <class From, class To> To alike(const From& of) {
-  To made = {};
-  std::copy_n(of.address, 3, made.address), std::copy_n(of.border, 4, made.border);
-  made.filter = of.filter, made.most_anisotropic = of.most_anisotropic, made.mipmap_filter = of.mipmap_filter;
-  made.mipmap_bias = of.mipmap_bias, made.least_mipmap = of.least_mipmap, made.most_mipmap = of.most_mipmap;
-  return made;
+// Copies the fields that the runtime's and the driver's texture descriptors share.
+template <class From, class To> To copy_shared_fields(const From& descriptor) {
+  To result = {};
+  std::copy_n(descriptor.address, 3, result.address), std::copy_n(descriptor.border, 4, result.border);
+  result.filter = descriptor.filter, result.max_anisotropy = descriptor.max_anisotropy,
+  result.mipmap_filter = descriptor.mipmap_filter;
+  result.mipmap_bias = descriptor.mipmap_bias, result.min_mipmap_level = descriptor.min_mipmap_level,
+  result.max_mipmap_level = descriptor.max_mipmap_level;
+  return result;
 }
-TextureDescriptor read(const RuntimeTexture& of) {
-  TextureDescriptor made = alike<RuntimeTexture, TextureDescriptor>(of);
-  made.flags = (of.read == 0 ? kReadAsInteger : 0u) | (of.normalized ? kNormalizedCoordinates : 0u) | (of.srgb ? kSrgb : 0u);
-  return made;
+TextureDescriptor to_driver(const RuntimeTexture& descriptor) {
+  TextureDescriptor result = copy_shared_fields<RuntimeTexture, TextureDescriptor>(descriptor);
+  result.flags = (descriptor.read == 0 ? kReadAsInteger : 0u) | (descriptor.normalized ? kNormalizedCoordinates : 0u) |
+                 (descriptor.srgb ? kSrgb : 0u);
+  return result;
 }
-RuntimeTexture told(const TextureDescriptor& of) {
-  RuntimeTexture made = alike<TextureDescriptor, RuntimeTexture>(of);
-  made.read = of.flags & kReadAsInteger ? 0 : 1, made.normalized = of.flags & kNormalizedCoordinates ? 1 : 0;
-  return made;
+RuntimeTexture to_runtime(const TextureDescriptor& descriptor) {
+  RuntimeTexture result = copy_shared_fields<TextureDescriptor, RuntimeTexture>(descriptor);
+  result.read = descriptor.flags & kReadAsInteger ? 0 : 1,
+  result.normalized = descriptor.flags & kNormalizedCoordinates ? 1 : 0;
+  return result;
 }
 
-// Integers as they are have nothing between them.
-bool filters_integers(const ResourceDescriptor& of, const RuntimeTexture& how) {
+// Returns whether a texture of integers, which are not converted to floats, requests filtering.
+bool filters_integers(const ResourceDescriptor& resource, const RuntimeTexture& texture) {
   ArrayDescriptor array;
-  if (how.filter != 1 || how.read != 0 || of.kind == kLinearResource) return false;
-  Format format = of.pitched.format;
-  if (of.kind == kArrayResource && cuArray3DGetDescriptor_v2(&array, of.array) == 0) format = array.format;
-  else if (of.kind != kPitchedResource) return false;
+  if (texture.filter != 1 || texture.read != 0 || resource.kind == kLinearResource) return false;
+  Format format = resource.pitched.format;
+  if (resource.kind == kArrayResource && cuArray3DGetDescriptor_v2(&array, resource.array) == 0) format = array.format;
+  else if (resource.kind != kPitchedResource) return false;
   return !is_float(format);
 }
 
 }  // namespace
 
-API int cudaCreateTextureObject(uint64_t* to, const RuntimeResource* of, const RuntimeTexture* how, const void* view) {
-  if (!to || !of || !how) return set_last_error(kInvalidValue);
+API int cudaCreateTextureObject(uint64_t* handle, const RuntimeResource* resource_desc, const RuntimeTexture* texture_desc,
+                                const void* view) {
+  if (!handle || !resource_desc || !texture_desc) return set_last_error(kInvalidValue);
   ResourceDescriptor resource = {};
-  if (int wrong = read(*of, resource)) return set_last_error(wrong);
-  if (filters_integers(resource, *how)) return set_last_error(kInvalidFilter);
-  const TextureDescriptor texture = read(*how);
-  return set_last_error(cuTexObjectCreate(to, &resource, &texture, view));
+  if (int error = to_driver(*resource_desc, resource)) return set_last_error(error);
+  if (filters_integers(resource, *texture_desc)) return set_last_error(kInvalidFilter);
+  const TextureDescriptor texture = to_driver(*texture_desc);
+  return set_last_error(cuTexObjectCreate(handle, &resource, &texture, view));
 }
 API int cudaDestroyTextureObject(uint64_t handle) { return set_last_error(cuTexObjectDestroy(handle)); }
-API int cudaGetTextureObjectResourceDesc(RuntimeResource* to, uint64_t handle) {
-  ResourceDescriptor found;
-  if (int error = cuTexObjectGetResourceDesc(&found, handle)) return set_last_error(error);
-  return set_last_error(give(to, told(found)));
+API int cudaGetTextureObjectResourceDesc(RuntimeResource* descriptor, uint64_t handle) {
+  ResourceDescriptor driver_descriptor;
+  if (int error = cuTexObjectGetResourceDesc(&driver_descriptor, handle)) return set_last_error(error);
+  return set_last_error(write_output(descriptor, to_runtime(driver_descriptor)));
 }
-API int cudaGetTextureObjectTextureDesc(RuntimeTexture* to, uint64_t handle) {
-  TextureDescriptor found;
-  if (int error = cuTexObjectGetTextureDesc(&found, handle)) return set_last_error(error);
-  return set_last_error(give(to, told(found)));
+API int cudaGetTextureObjectTextureDesc(RuntimeTexture* descriptor, uint64_t handle) {
+  TextureDescriptor driver_descriptor;
+  if (int error = cuTexObjectGetTextureDesc(&driver_descriptor, handle)) return set_last_error(error);
+  return set_last_error(write_output(descriptor, to_runtime(driver_descriptor)));
 }
-API int cudaGetTextureObjectResourceViewDesc(void*, uint64_t) { return set_last_error(kInvalidValue); }  // no object has one
-API int cudaCreateSurfaceObject(uint64_t* to, const RuntimeResource* of) {
-  if (!to || !of) return set_last_error(kInvalidValue);
+API int cudaGetTextureObjectResourceViewDesc(void*, uint64_t) {
+  return set_last_error(kInvalidValue);
+}  // resource views are not supported
+API int cudaCreateSurfaceObject(uint64_t* handle, const RuntimeResource* resource_desc) {
+  if (!handle || !resource_desc) return set_last_error(kInvalidValue);
   ResourceDescriptor resource = {};
-  if (int wrong = read(*of, resource)) return set_last_error(wrong);
-  return set_last_error(cuSurfObjectCreate(to, &resource));
+  if (int error = to_driver(*resource_desc, resource)) return set_last_error(error);
+  return set_last_error(cuSurfObjectCreate(handle, &resource));
 }
 API int cudaDestroySurfaceObject(uint64_t handle) { return set_last_error(cuSurfObjectDestroy(handle)); }
-API int cudaGetSurfaceObjectResourceDesc(RuntimeResource* to, uint64_t handle) {
-  ResourceDescriptor found;
-  if (int error = cuSurfObjectGetResourceDesc(&found, handle)) return set_last_error(error);
-  return set_last_error(give(to, told(found)));
+API int cudaGetSurfaceObjectResourceDesc(RuntimeResource* descriptor, uint64_t handle) {
+  ResourceDescriptor driver_descriptor;
+  if (int error = cuSurfObjectGetResourceDesc(&driver_descriptor, handle)) return set_last_error(error);
+  return set_last_error(write_output(descriptor, to_runtime(driver_descriptor)));
 }

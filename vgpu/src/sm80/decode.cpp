@@ -1,4 +1,4 @@
-// Finds an encoding's row, and takes its modifiers and operands apart.
+// Decodes an encoding: finds its row, extracts its operands, and checks all other bits.
 #include <algorithm>
 #include <cstdio>
 
@@ -8,7 +8,7 @@
 namespace vgpu::sm80 {
 namespace {
 
-// Where one of the operands a, b and c lies in a form, and as what.
+// The kind and the bits of one of the operands a, b and c in a form.
 struct Slot {
   SourceKind kind;
   uint32_t at, width;           // of a register's number
@@ -19,58 +19,58 @@ constexpr uint32_t kUniformBit = 91;
 
 Slot slot_of(const Operand& operand, uint32_t form, Layout layout) {
   const bool uniform = layout == Layout::Uniform, half = operand.suffix == Suffix::Half;
-  const SourceKind plain = uniform ? SourceKind::UniformRegister : SourceKind::Register;
+  const SourceKind register_kind = uniform ? SourceKind::UniformRegister : SourceKind::Register;
   const uint32_t width = uniform ? 6 : 8;
-  if (operand.slot == 'a') return {plain, 24, width, 72, 73, 74};
+  if (operand.slot == 'a') return {register_kind, 24, width, 72, 73, 74};
   const bool third_is_wide = form == 2 || form == 3 || form == 7;
   if (operand.slot != 'w' && (operand.slot == 'c') != third_is_wide)
-    return {plain, 64, width, half ? 84u : 75u, half ? 83u : 74u, 81};
-  SourceKind held = plain;
-  if (form == 2 || form == 4) held = SourceKind::Immediate;
-  if (form == 3 || form == 5) held = SourceKind::Constant;
-  if (form == 6 || form == 7) held = SourceKind::UniformRegister;
-  return {held, 32, held == SourceKind::UniformRegister ? 6 : width, 63, 62, 60};
+    return {register_kind, 64, width, half ? 84u : 75u, half ? 83u : 74u, 81};
+  SourceKind kind = register_kind;
+  if (form == 2 || form == 4) kind = SourceKind::Immediate;
+  if (form == 3 || form == 5) kind = SourceKind::Constant;
+  if (form == 6 || form == 7) kind = SourceKind::UniformRegister;
+  return {kind, 32, kind == SourceKind::UniformRegister ? 6 : width, 63, 62, 60};
 }
 
-// `known`: the bits that have a meaning, to which the operand's are added.
-Source read_source(const Operand& operand, const Decoded& d, Encoding& known) {
+// Extracts an operand, and adds its bits to `accounted`.
+Source read_source(const Operand& operand, const Decoded& d, Encoding& accounted) {
   const Slot slot = slot_of(operand, d.bits(9, 3), d.row->layout);
-  Source made;
-  made.kind = slot.kind;
+  Source source;
+  source.kind = slot.kind;
   if (slot.kind == SourceKind::Immediate) {
-    known.set(32, 32);
-    made.number = d.bits(32, 32);
-    return made;
+    accounted.set(32, 32);
+    source.number = d.bits(32, 32);
+    return source;
   }
   if (slot.kind == SourceKind::Constant) {
-    known.set(38, 21);
-    made.bank = d.bits(54, 5), made.offset = static_cast<int32_t>(d.bits(38, 16));
+    accounted.set(38, 21);
+    source.bank = d.bits(54, 5), source.offset = static_cast<int32_t>(d.bits(38, 16));
   } else {
-    known.set(slot.at, slot.width);
-    made.number = d.bits(slot.at, slot.width);
-    if (slot.kind == SourceKind::UniformRegister && d.row->layout == Layout::Alu) known.set(kUniformBit, 1);
+    accounted.set(slot.at, slot.width);
+    source.number = d.bits(slot.at, slot.width);
+    if (slot.kind == SourceKind::UniformRegister && d.row->layout == Layout::Alu) accounted.set(kUniformBit, 1);
   }
   const Suffix suffix = operand.suffix;
-  if (suffix != Suffix::None && suffix != Suffix::Part) known.set(slot.negate, 1), made.negated = d.bit(slot.negate);
-  if (suffix == Suffix::Real || suffix == Suffix::Half) known.set(slot.absolute, 1), made.absolute = d.bit(slot.absolute);
+  if (suffix != Suffix::None && suffix != Suffix::Part) accounted.set(slot.negate, 1), source.negated = d.bit(slot.negate);
+  if (suffix == Suffix::Real || suffix == Suffix::Half) accounted.set(slot.absolute, 1), source.absolute = d.bit(slot.absolute);
   if (suffix == Suffix::Half || suffix == Suffix::Part)
-    known.set(slot.part, 2), made.part = static_cast<uint8_t>(d.bits(slot.part, 2));
-  return made;
+    accounted.set(slot.part, 2), source.part = static_cast<uint8_t>(d.bits(slot.part, 2));
+  return source;
 }
 
 [[noreturn]] void refuse(const Decoded& d, const std::string& why) {
-  char at[32];
-  std::snprintf(at, sizeof at, "offset 0x%x: ", d.offset);
-  throw Unsupported(at + why + " (" + to_hex(d.encoding) + ")");
+  char position[32];
+  std::snprintf(position, sizeof position, "offset 0x%x: ", d.offset);
+  throw Unsupported(position + why + " (" + to_hex(d.encoding) + ")");
 }
 
 void check_fixed(const Decoded& d) {
-  for (const Row::Fixed& one : d.row->fixed)
-    if (d.encoding.bits(one.field.at, one.field.width) != one.value)
-      refuse(d, d.row->mnemonic + " with an unknown value at bit " + std::to_string(one.field.at));
-  for (const Modifier& one : d.row->modifiers)
-    if (one.name(d.encoding) == "!")
-      refuse(d, d.row->mnemonic + " with an unknown modifier at bit " + std::to_string(one.fields[0].at));
+  for (const Row::Fixed& entry : d.row->fixed)
+    if (d.encoding.bits(entry.field.at, entry.field.width) != entry.value)
+      refuse(d, d.row->mnemonic + " with an unknown value at bit " + std::to_string(entry.field.at));
+  for (const Modifier& entry : d.row->modifiers)
+    if (entry.name(d.encoding) == "!")
+      refuse(d, d.row->mnemonic + " with an unknown modifier at bit " + std::to_string(entry.fields[0].at));
 }
 
 }  // namespace
@@ -83,33 +83,33 @@ std::string to_hex(const Encoding& encoding) {
 }
 
 std::string_view Decoded::modifier(uint32_t first_bit) const {
-  for (const Modifier& one : row->modifiers)
-    if (!one.fields.empty() && one.fields[0].at == first_bit) return one.name(encoding);
+  for (const Modifier& candidate : row->modifiers)
+    if (!candidate.fields.empty() && candidate.fields[0].at == first_bit) return candidate.name(encoding);
   return {};
 }
 
 bool Decoded::has(std::string_view modifier) const {
   return std::any_of(row->modifiers.begin(), row->modifiers.end(),
-                     [&](const Modifier& one) { return one.name(encoding) == modifier; });
+                     [&](const Modifier& candidate) { return candidate.name(encoding) == modifier; });
 }
 
 Decoded decode(Encoding encoding, uint32_t offset) {
-  Decoded made;
-  made.encoding = encoding, made.offset = offset;
-  made.row = find_row(made.bits(0, 12));
-  if (!made.row) refuse(made, "an unknown instruction");
-  Encoding known = made.row->known;
-  for (const Operand& one : made.row->operands) {
-    if (one.kind == OperandKind::Target)
-      made.target = int64_t(offset) + kEncodingBytes + encoding.signed_bits(one.at, one.width) * 4;
-    if (one.kind != OperandKind::Slot) continue;
-    Source& source = one.slot == 'a' ? made.a : one.slot == 'c' ? made.c : made.b;
-    source = read_source(one, made, known);
+  Decoded result;
+  result.encoding = encoding, result.offset = offset;
+  result.row = find_row(result.bits(0, 12));
+  if (!result.row) refuse(result, "an unknown instruction");
+  Encoding accounted = result.row->known;
+  for (const Operand& operand : result.row->operands) {
+    if (operand.kind == OperandKind::Target)
+      result.target = int64_t(offset) + kEncodingBytes + encoding.signed_bits(operand.at, operand.width) * 4;
+    if (operand.kind != OperandKind::Slot) continue;
+    Source& source = operand.slot == 'a' ? result.a : operand.slot == 'c' ? result.c : result.b;
+    source = read_source(operand, result, accounted);
   }
-  const Encoding unknown = {encoding.low & ~known.low, encoding.high & ~known.high};
-  if (unknown.low || unknown.high) refuse(made, made.row->mnemonic + " with unknown bits " + to_hex(unknown));
-  check_fixed(made);
-  return made;
+  const Encoding unknown = {encoding.low & ~accounted.low, encoding.high & ~accounted.high};
+  if (unknown.low || unknown.high) refuse(result, result.row->mnemonic + " with unknown bits " + to_hex(unknown));
+  check_fixed(result);
+  return result;
 }
 
 }  // namespace vgpu::sm80

@@ -1,4 +1,4 @@
-// An encoding and what its row says of it.
+// Decoded instructions: an encoding, its row of the table, and its operands.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,15 +9,15 @@ namespace vgpu::sm80 {
 
 enum class SourceKind : uint8_t { None, Register, UniformRegister, Immediate, Constant };
 
-// Which part of a register an operand means: of halves both, or one of them twice, or all of it as a float.
+// The part of a register that an operand uses: both halves, one half for both, or the whole register as a float.
 enum HalfPart : uint8_t { kBothHalves, kAsFloat, kLowHalf, kHighHalf };
 
-// One of the operands a, b and c, where it lies in this form.
+// One of the operands a, b and c of a form.
 struct Source {
   SourceKind kind = SourceKind::None;
   bool negated = false, absolute = false;
   uint8_t part = 0;
-  uint32_t number = kRZ;  // of a register, or an immediate's bits
+  uint32_t number = kRZ;  // of the register, or bits of the immediate
   uint32_t bank = 0;
   int32_t offset = 0;     // in the bank
 };
@@ -33,17 +33,17 @@ struct Decoded {
   bool bit(uint32_t at) const { return encoding.bit(at); }
   uint32_t guard() const { return bits(12, 3); }
   bool is_guard_negated() const { return bit(15); }
-  // The name that the modifier with this first bit has here; empty: it spells nothing.
+  // Returns the name of the modifier with this first bit; empty: it is not spelled.
   std::string_view modifier(uint32_t first_bit) const;
   bool has(std::string_view modifier) const;
 };
 
-// Unsupported, with the offset and the bits: no row says what it means.
+// Throws Unsupported, with the offset and the bits, for an unknown encoding.
 Decoded decode(Encoding encoding, uint32_t offset);
 
 std::string to_hex(const Encoding& encoding);
 
-// The instruction and its operands as NVIDIA's disassembler prints them.
+// Returns the instruction in the syntax of NVIDIA's disassembler.
 std::string to_text(const Decoded& decoded);
 
 }  // namespace vgpu::sm80

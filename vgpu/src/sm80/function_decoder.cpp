@@ -1,4 +1,4 @@
-// Makes the core's instructions of a function's encodings: guards, branch targets, operands.
+// Decodes machine code to instructions of the core: guards, operands, constants, and the layout of the frame.
 #include "function_decoder.h"
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 namespace vgpu::sm80 {
 namespace {
 
-constexpr uint32_t kCallRegisters = 8;  // the last of those that hold arguments of calls, but for a vector behind it
-constexpr uint32_t kVector = 4;       // registers that one instruction may take from the first on
-constexpr uint32_t kStackOfCalls = 4096;  // bytes beside what the code declares, where functions are called
+constexpr uint32_t kCallRegisters = 8;  // the last register for arguments of calls, except a vector behind it
+constexpr uint32_t kVector = 4;       // maximum number of consecutive registers of an operand
+constexpr uint32_t kStackOfCalls = 4096;  // bytes of local memory in addition to the declared ones, if there are calls
 constexpr uint32_t kMaxCodeBytes = 1 << 26;
 
-// How many registers of a kind the code needs.
+// The number of registers of each kind that the code uses.
 struct RegisterCounts {
   uint32_t plain = 0, uniform = 0, barriers = 0;
 
@@ -29,27 +29,27 @@ struct RegisterCounts {
     if (source.kind == SourceKind::Register) add_register(source.number);
     if (source.kind == SourceKind::UniformRegister) add_uniform(source.number);
   }
-  void add(const Decoded& d, const Operand& one) {
-    const uint32_t value = one.width && one.width <= 32 ? d.bits(one.at, one.width) : 0;
-    switch (one.kind) {
+  void add(const Decoded& d, const Operand& operand) {
+    const uint32_t value = operand.width && operand.width <= 32 ? d.bits(operand.at, operand.width) : 0;
+    switch (operand.kind) {
       case OperandKind::Register: return add_register(value);
       case OperandKind::UniformRegister: return add_uniform(value);
       case OperandKind::ConvergenceBarrier: barriers = std::max(barriers, value + 1); return;
       case OperandKind::Mask: return add_uniform(d.bits(24, 6));
-      case OperandKind::Address: return add_address(d, one);
+      case OperandKind::Address: return add_address(d, operand);
       default: return;
     }
   }
-  void add_address(const Decoded& d, const Operand& one) {
-    if (one.address == AddressKind::IndexedUniformConstant) return add_uniform(d.bits(24, 6));
-    if (one.address == AddressKind::UniformConstant) return;
-    add_register(d.bits(one.address == AddressKind::AsyncTo ? 16 : 24, 8));
-    if (one.at && d.bit(91)) add_uniform(d.bits(one.at, 6));
+  void add_address(const Decoded& d, const Operand& operand) {
+    if (operand.address == AddressKind::IndexedUniformConstant) return add_uniform(d.bits(24, 6));
+    if (operand.address == AddressKind::UniformConstant) return;
+    add_register(d.bits(operand.address == AddressKind::AsyncTo ? 16 : 24, 8));
+    if (operand.at && d.bit(91)) add_uniform(d.bits(operand.at, 6));
   }
 };
 
-bool is_among(const std::string& mnemonic, std::initializer_list<const char*> all) {
-  return std::any_of(all.begin(), all.end(), [&](const char* one) { return mnemonic == one; });
+bool is_among(const std::string& mnemonic, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) { return mnemonic == name; });
 }
 
 }  // namespace
@@ -62,42 +62,42 @@ FunctionDecoder::FunctionDecoder(const Cubin::Function& function, const Constant
 DecodedFunction FunctionDecoder::run() {
   try {
     decode_all();
-    lay_out();
-    for (const Decoded& one : code_) emit(one);
+    lay_out_frame();
+    for (const Decoded& decoded : code_) emit(decoded);
   } catch (const Unsupported& error) { throw Unsupported(function_.name + ": machine code, " + error.what()); }
-  Instruction end;  // who comes here ran past the last instruction
+  Instruction end;  // reached by running past the last instruction
   end.kind = InstructionKind::Trap, end.line = static_cast<uint32_t>(code_.size()) * kEncodingBytes;
-  made_.code.push_back(end);
-  return std::move(made_);
+  program_.code.push_back(end);
+  return std::move(program_);
 }
 
 void FunctionDecoder::decode_all() {
-  for (uint32_t at = 0; at + kEncodingBytes <= function_.code.size(); at += kEncodingBytes) {
-    Encoding one;
-    std::memcpy(&one.low, function_.code.data() + at, 8);
-    std::memcpy(&one.high, function_.code.data() + at + 8, 8);
-    code_.push_back(decode(one, at));
+  for (uint32_t offset = 0; offset + kEncodingBytes <= function_.code.size(); offset += kEncodingBytes) {
+    Encoding encoding;
+    std::memcpy(&encoding.low, function_.code.data() + offset, 8);
+    std::memcpy(&encoding.high, function_.code.data() + offset + 8, 8);
+    code_.push_back(decode(encoding, offset));
   }
 }
 
-// The stack that the code declares; and some more where its functions call each other, for then none is declared.
+// Returns the bytes of local memory: the declared stack, and more if there are calls, whose stack is not declared.
 uint32_t FunctionDecoder::local_memory() const {
-  bool calls = false, local = false;
-  for (const Decoded& one : code_) {
-    calls |= is_among(one.row->mnemonic, {"CALL.REL.NOINC"});
-    local |= is_among(one.row->mnemonic, {"LDL", "STL"});
+  bool has_calls = false, uses_local = false;
+  for (const Decoded& decoded : code_) {
+    has_calls |= is_among(decoded.row->mnemonic, {"CALL.REL.NOINC"});
+    uses_local |= is_among(decoded.row->mnemonic, {"LDL", "STL"});
   }
-  const uint32_t bytes = function_.stack_bytes + (calls && local ? kStackOfCalls : 0);
+  const uint32_t bytes = function_.stack_bytes + (has_calls && uses_local ? kStackOfCalls : 0);
   return (bytes + 15) / 16 * 16;
 }
 
-// Special registers (the core's), predicates, the vote, a sink for what is written to RZ, registers; then constants.
-void FunctionDecoder::lay_out() {
+// Lays out special registers, predicates, the vote, a sink for writes to RZ, registers and uniform registers; then constants.
+void FunctionDecoder::lay_out_frame() {
   RegisterCounts count;
   count.add_register(kCallRegisters);
-  for (const Decoded& one : code_) {
-    for (const Source* source : {&one.a, &one.b, &one.c}) count.add(*source);
-    for (const Operand& operand : one.row->operands) count.add(one, operand);
+  for (const Decoded& decoded : code_) {
+    for (const Source* source : {&decoded.a, &decoded.b, &decoded.c}) count.add(*source);
+    for (const Operand& operand : decoded.row->operands) count.add(decoded, operand);
   }
   predicates_ = kSpecialBytes;
   vote_ = predicates_ + kRowBytes;
@@ -105,22 +105,22 @@ void FunctionDecoder::lay_out() {
   registers_ = sink_ + kVector * kRowBytes;
   uniforms_ = registers_ + count.plain * kRowBytes;
   barriers_ = uniforms_ + count.uniform * kRowBytes;
-  made_.name = function_.name, made_.position = "offset";
-  made_.is_provable = made_.runs_in_lockstep = true;
-  made_.register_bytes = barriers_ + count.barriers * kRowBytes;
+  program_.name = function_.name, program_.position = "offset";
+  program_.is_provable = program_.runs_in_lockstep = true;
+  program_.register_bytes = barriers_ + count.barriers * kRowBytes;
   zeros_ = append_row(0);
   for (uint32_t k = 1; k < kVector; k++) append_row(0);
   always_ = append_row(kFullMask);
-  made_.parameter_bytes = std::max(function_.parameter_base, kParameters) + function_.parameter_bytes;
-  made_.shared_bytes = function_.shared_bytes, made_.shared_align = function_.shared_align;
-  made_.shared_variables = {{"all variables", 0, made_.shared_bytes}};  // which are there is not known
-  made_.local_bytes = local_memory();
+  program_.parameter_bytes = std::max(function_.parameter_base, kParameters) + function_.parameter_bytes;
+  program_.shared_bytes = function_.shared_bytes, program_.shared_align = function_.shared_align;
+  program_.shared_variables = {{"all variables", 0, program_.shared_bytes}};  // machine code does not describe them
+  program_.local_bytes = local_memory();
 }
 
 uint32_t FunctionDecoder::append_row(uint32_t word) {
-  const uint32_t offset = made_.register_bytes + static_cast<uint32_t>(made_.constants.size());
-  made_.constants.resize(made_.constants.size() + kRowBytes);
-  std::fill_n(reinterpret_cast<uint32_t*>(made_.constants.data() + made_.constants.size() - kRowBytes), kWarpSize, word);
+  const uint32_t offset = program_.register_bytes + static_cast<uint32_t>(program_.constants.size());
+  program_.constants.resize(program_.constants.size() + kRowBytes);
+  std::fill_n(reinterpret_cast<uint32_t*>(program_.constants.data() + program_.constants.size() - kRowBytes), kWarpSize, word);
   return offset;
 }
 
@@ -132,32 +132,32 @@ uint32_t FunctionDecoder::constant_pair(uint64_t value) {
 
 uint32_t FunctionDecoder::constant(uint32_t word) {
   if (!word) return zeros_;
-  const auto [known, added] = words_.try_emplace(word, 0);
-  if (added) known->second = append_row(word);
-  return known->second;
+  const auto [entry, is_new] = words_.try_emplace(word, 0);
+  if (is_new) entry->second = append_row(word);
+  return entry->second;
 }
 
 std::string_view FunctionDecoder::own_bank(uint32_t bank) const {
-  const auto found = function_.banks.find(bank);
-  return found == function_.banks.end() ? std::string_view() : found->second;
+  const auto entry = function_.banks.find(bank);
+  return entry == function_.banks.end() ? std::string_view() : entry->second;
 }
 
 uint32_t FunctionDecoder::bank_word(uint32_t bank, uint32_t offset) {
-  const auto [known, added] = bank_words_.try_emplace({bank, offset}, 0);
-  if (!added) return known->second;
+  const auto [entry, is_new] = bank_words_.try_emplace({bank, offset}, 0);
+  if (!is_new) return entry->second;
   const uint32_t launch_words = parameter_block_bytes();
   if ((bank == 0 && offset + 4 <= launch_words) || (bank == 3 && offset + 4 <= banks_.variable_bytes)) {
-    known->second = append_row(0);
-    made_.launch_constants.push_back({known->second, offset, bank == 3 ? banks_.variables + offset : nullptr});
-    return known->second;
+    entry->second = append_row(0);
+    program_.launch_constants.push_back({entry->second, offset, bank == 3 ? banks_.variables + offset : nullptr});
+    return entry->second;
   }
-  std::string_view held = own_bank(bank);
-  if (bank == 4) held = {reinterpret_cast<const char*>(banks_.addresses.data()), banks_.addresses.size()};
-  if (bank == 0 || bank == 3 || offset + 4 > held.size())
+  std::string_view contents = own_bank(bank);
+  if (bank == 4) contents = {reinterpret_cast<const char*>(banks_.addresses.data()), banks_.addresses.size()};
+  if (bank == 0 || bank == 3 || offset + 4 > contents.size())
     throw Unsupported("constant bank " + std::to_string(bank) + " has no byte " + std::to_string(offset));
   uint32_t word;
-  std::memcpy(&word, held.data() + offset, sizeof word);
-  return known->second = append_row(word);
+  std::memcpy(&word, contents.data() + offset, sizeof word);
+  return entry->second = append_row(word);
 }
 
 uint32_t FunctionDecoder::read(const Source& source) {
@@ -171,30 +171,30 @@ uint32_t FunctionDecoder::read(const Source& source) {
   return zeros_;
 }
 
-// Both halves must lie one behind the other.
-uint32_t FunctionDecoder::read_pair(const Source& source, WideImmediate how) {
+// Both halves must be consecutive in the frame.
+uint32_t FunctionDecoder::read_pair(const Source& source, WideImmediate extension) {
   if (source.kind != SourceKind::Immediate && source.kind != SourceKind::Constant) return read(source);
   const uint32_t word = source.number, sign = word >> 31 ? kFullMask : 0;
   if (source.kind == SourceKind::Immediate) {
-    const uint32_t low = how == WideImmediate::UpperHalf ? 0 : word;
-    const uint32_t high = how == WideImmediate::UpperHalf ? word : how == WideImmediate::SignExtended ? sign : 0;
-    const auto [known, added] = pairs_.try_emplace({low, high}, 0);
-    if (added) known->second = append_row(low), append_row(high);
-    return known->second;
+    const uint32_t low = extension == WideImmediate::UpperHalf ? 0 : word;
+    const uint32_t high = extension == WideImmediate::UpperHalf ? word : extension == WideImmediate::SignExtended ? sign : 0;
+    const auto [entry, is_new] = pairs_.try_emplace({low, high}, 0);
+    if (is_new) entry->second = append_row(low), append_row(high);
+    return entry->second;
   }
-  const uint64_t place = uint64_t(source.bank) << 32 | static_cast<uint32_t>(source.offset);
-  const auto [known, added] = pairs_.try_emplace({~uint64_t(0), place}, 0);
-  if (!added) return known->second;
-  // Words of the bank that were asked for alone lie elsewhere: this pair has its own.
+  const uint64_t key = uint64_t(source.bank) << 32 | static_cast<uint32_t>(source.offset);
+  const auto [entry, is_new] = pairs_.try_emplace({~uint64_t(0), key}, 0);
+  if (!is_new) return entry->second;
+  // Single words of the bank are not consecutive, so a pair gets its own copies.
   const std::pair<uint32_t, uint32_t> low{source.bank, source.offset}, high{source.bank, source.offset + 4};
   bank_words_.erase(low), bank_words_.erase(high);
-  known->second = bank_word(low.first, low.second);
+  entry->second = bank_word(low.first, low.second);
   bank_word(high.first, high.second);
-  return known->second;
+  return entry->second;
 }
 
 uint32_t FunctionDecoder::written_predicate(uint32_t number, bool uniform) const {
-  return predicates(uniform) + 4 * number;  // PT's place is a sink: who reads PT reads always()
+  return predicates(uniform) + 4 * number;  // the slot of PT is a sink; reads of PT use always()
 }
 
 uint32_t FunctionDecoder::read_predicate(uint32_t number_and_negation, bool uniform) const {
@@ -208,52 +208,52 @@ uint32_t FunctionDecoder::index_of(int64_t offset) const {
   return static_cast<uint32_t>(offset / kEncodingBytes);
 }
 
-// What each row has in common; families do the rest.
-void FunctionDecoder::fill_operands(const Decoded& one, Instruction& i) {
+// Sets the operands that all rows have in common; families set the others.
+void FunctionDecoder::fill_operands(const Decoded& decoded, Instruction& i) {
   constexpr uint32_t kFirstWrittenBit = 81, kFirstReadBit = 87;
   i.vector_registers[kFirstWritten] = i.vector_registers[kSecondWritten] = written_predicate(kPT);
   i.e = i.vector_registers[kSecondRead] = always_;
-  for (const Operand& operand : one.row->operands) {
-    const uint32_t value = operand.width && operand.width <= 32 ? one.bits(operand.at, operand.width) : 0;
+  for (const Operand& operand : decoded.row->operands) {
+    const uint32_t value = operand.width && operand.width <= 32 ? decoded.bits(operand.at, operand.width) : 0;
     switch (operand.slot) {
       case 'd': i.d = operand.uniform ? written_uniform(value) : written_register(value); break;
-      case 'a': i.a = read(one.a); break;
+      case 'a': i.a = read(decoded.a); break;
       case 'b':
-      case 'w': i.b = read(one.b); break;
-      case 'c': i.c = read(one.c); break;
+      case 'w': i.b = read(decoded.b); break;
+      case 'c': i.c = read(decoded.c); break;
       default: break;
     }
     if (operand.kind == OperandKind::Written)
       i.vector_registers[operand.at == kFirstWrittenBit ? kFirstWritten : kSecondWritten] =
           written_predicate(value, operand.uniform);
-    if (operand.kind != OperandKind::Read || !operand.is_present(one.encoding)) continue;
-    const bool uniform = operand.uniform || (operand.text == "Pu" && one.bit(operand.at - 1));
+    if (operand.kind != OperandKind::Read || !operand.is_present(decoded.encoding)) continue;
+    const bool uniform = operand.uniform || (operand.text == "Pu" && decoded.bit(operand.at - 1));
     (operand.at == kFirstReadBit ? i.e : i.vector_registers[kSecondRead]) = read_predicate(value, uniform);
   }
 }
 
-void FunctionDecoder::emit(const Decoded& one) {
+void FunctionDecoder::emit(const Decoded& decoded) {
   Instruction i;
-  i.line = one.offset;
-  if (one.guard() != kPT || one.is_guard_negated()) {
-    i.guard = static_cast<int32_t>(read_predicate(one.guard(), one.row->uniform_guard));
-    i.negated = one.is_guard_negated();
+  i.line = decoded.offset;
+  if (decoded.guard() != kPT || decoded.is_guard_negated()) {
+    i.guard = static_cast<int32_t>(read_predicate(decoded.guard(), decoded.row->uniform_guard));
+    i.negated = decoded.is_guard_negated();
   }
-  fill_operands(one, i);
-  bool done = false;
+  fill_operands(decoded, i);
+  bool is_supported = false;
   try {
-    done = one.row->select(*this, one, i);
+    is_supported = decoded.row->select(*this, decoded, i);
   } catch (const Unsupported& error) {
-    char at[32];
-    std::snprintf(at, sizeof at, "offset 0x%x: ", one.offset);
-    throw Unsupported(at + std::string(error.what()) + " in " + to_text(one) + " (" + to_hex(one.encoding) + ")");
+    char position[32];
+    std::snprintf(position, sizeof position, "offset 0x%x: ", decoded.offset);
+    throw Unsupported(position + std::string(error.what()) + " in " + to_text(decoded) + " (" + to_hex(decoded.encoding) + ")");
   }
-  if (!done) {
-    char at[32];
-    std::snprintf(at, sizeof at, "offset 0x%x: ", one.offset);
-    throw Unsupported(at + to_text(one) + " is not done here (" + to_hex(one.encoding) + ")");
+  if (!is_supported) {
+    char position[32];
+    std::snprintf(position, sizeof position, "offset 0x%x: ", decoded.offset);
+    throw Unsupported(position + to_text(decoded) + " is not done here (" + to_hex(decoded.encoding) + ")");
   }
-  made_.code.push_back(i);
+  program_.code.push_back(i);
 }
 
 }  // namespace vgpu::sm80

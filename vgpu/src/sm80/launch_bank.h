@@ -1,19 +1,19 @@
-// Constant bank 0: what the driver of a card tells each kernel at its launch, and the kernel's parameters.
+// Constant bank 0: launch parameters that the driver writes, and the kernel's parameters.
 #pragma once
 #include <cstdint>
 
 namespace vgpu::sm80 {
 
-// Bytes from the bank's beginning.
+// Offsets in bytes.
 constexpr uint32_t kBlockSize = 0x0, kGridSize = 0xc, kSharedWindow = 0x18, kLocalWindow = 0x20, kStackTop = 0x28,
                    kParameters = 0x160;
 
-// Generic addresses of shared memory and of a lane's own: beyond all addresses of a process.
+// Windows of generic addresses for shared and local memory, above all addresses of a process.
 constexpr uint64_t kSharedWindowBegin = uint64_t(1) << 48, kLocalWindowBegin = kSharedWindowBegin + (uint64_t(1) << 32);
 constexpr uint64_t kWindowBytes = 1 << 24;
 
 // The addresses of functions outside of a module, such as vprintf.
 constexpr uint64_t kOutsideBegin = kLocalWindowBegin + (uint64_t(1) << 32);
-constexpr uint64_t kTargetMask = (uint64_t(1) << 47) - 1;  // of an address what a direct call names
+constexpr uint64_t kTargetMask = (uint64_t(1) << 47) - 1;  // the bits of an address in the encoding of a direct call
 
 }  // namespace vgpu::sm80

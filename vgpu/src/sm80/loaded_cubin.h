@@ -1,4 +1,4 @@
-// A loaded module of machine code: its variables in the device's memory, its functions decoded when first used.
+// A loaded module of machine code: its variables are in device memory; its functions are decoded at their first use.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,7 +13,7 @@ constexpr int kArchitecture = 80;
 
 class LoadedCubin : public CodeModule {
  public:
-  // InvalidImage: it is damaged.  Unsupported: it is of another architecture, or there is no memory for its variables.
+  // Throws InvalidImage if it is damaged, and Unsupported if it has another architecture or there is no memory for its variables.
   LoadedCubin(std::string image, DeviceMemory& memory);
   LoadedCubin(const LoadedCubin&) = delete;
 
@@ -28,18 +28,18 @@ class LoadedCubin : public CodeModule {
                                        const uint32_t block[3]) const override;
 
  private:
-  struct Memory {  // of its own: what a constructor that throws has placed goes, too
-    explicit Memory(DeviceMemory& of) : memory(of) {}
+  struct Memory {  // a class of its own, so that allocations are freed if the constructor of LoadedCubin throws
+    explicit Memory(DeviceMemory& device_memory) : memory(device_memory) {}
     ~Memory();
     DeviceMemory& memory;
-    std::vector<uint8_t*> places;
+    std::vector<uint8_t*> allocations;
   };
 
-  void place_storages();
+  void allocate_storages();
   void relocate();
-  // Its code with the addresses that its relocations name; Unsupported: one of them is not known.
-  std::string linked(const Cubin::Function& of) const;
-  uint64_t address_in(const Cubin::Function& of, const Cubin::CodeRelocation& one) const;
+  // Returns the code with relocations applied; throws Unsupported for an unknown one.
+  std::string link_code(const Cubin::Function& function) const;
+  uint64_t address_of(const Cubin::Function& function, const Cubin::CodeRelocation& relocation) const;
 
   std::string image_, name_;
   Cubin cubin_;

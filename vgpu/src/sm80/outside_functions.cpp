@@ -12,9 +12,9 @@ namespace {
 
 using Function = void (*)(WarpContext& warp, const Instruction& i);
 
-// An argument of 64 bits, whose first register is `number` registers behind the first one of all.
+// Returns a 64-bit argument that begins at register `number` of the arguments.
 uint64_t argument(WarpContext& warp, const Instruction& i, uint32_t lane, uint32_t number = 0) {
-  return pair_of(words(warp, i.b) + number * kWarpSize, lane);
+  return pair_of(lane_words(warp, i.b) + number * kWarpSize, lane);
 }
 
 uint64_t to_host(const WarpContext& warp, uint32_t lane, uint64_t address) {
@@ -24,49 +24,49 @@ uint64_t to_host(const WarpContext& warp, uint32_t lane, uint64_t address) {
 }
 
 void write_result(WarpContext& warp, const Instruction& i, uint32_t lane, uint64_t value) {
-  uint32_t* d = words(warp, i.d);
+  uint32_t* d = lane_words(warp, i.d);
   d[lane] = static_cast<uint32_t>(value), d[lane + kWarpSize] = static_cast<uint32_t>(value >> 32);
 }
 
 void allocate(WarpContext& warp, const Instruction& i) {
-  tell_source(warp, i, ScheduleSource::Heap);
+  notify_schedule_source(warp, i, ScheduleSource::Heap);
   for_each_in_schedule_order(warp,
                              [&](uint32_t lane) { write_result(warp, i, lane, warp.heap->allocate(argument(warp, i, lane))); });
 }
 void deallocate(WarpContext& warp, const Instruction& i) {
-  tell_source(warp, i, ScheduleSource::Heap);
-  if (warp.deferred) warp.deferred->settle_all();  // what comes late may come to this memory
+  notify_schedule_source(warp, i, ScheduleSource::Heap);
+  if (warp.deferred) warp.deferred->settle_all();  // late atomics may access this memory
   for_each_in_schedule_order(warp, [&](uint32_t lane) {
-    const uint64_t at = argument(warp, i, lane);
-    if (at && !warp.heap->deallocate(at)) warp.set_fault(KernelFault::OutOfBounds, at);
+    const uint64_t address = argument(warp, i, lane);
+    if (address && !warp.heap->deallocate(address)) warp.set_fault(KernelFault::OutOfBounds, address);
   });
 }
 
 void print(WarpContext& warp, const Instruction& i) {
-  tell_source(warp, i, ScheduleSource::Output);
+  notify_schedule_source(warp, i, ScheduleSource::Output);
   for_each_in_schedule_order(warp, [&](uint32_t lane) {
     const int32_t fields = print_formatted(warp, lane, argument(warp, i, lane), argument(warp, i, lane, 2), to_host);
-    words(warp, i.d)[lane] = static_cast<uint32_t>(fields);
+    lane_words(warp, i.d)[lane] = static_cast<uint32_t>(fields);
   });
 }
 
-// Message, file, line.
+// Arguments: message, file, line.
 void fail_assertion(WarpContext& warp, const Instruction& i) {
   const uint32_t lane = static_cast<uint32_t>(__builtin_ctz(warp.active_mask));
   const std::string message = read_text(warp, lane, argument(warp, i, lane), to_host);
   const std::string file = read_text(warp, lane, argument(warp, i, lane, 2), to_host);
-  const uint32_t line = words(warp, i.b)[4 * kWarpSize + lane];
+  const uint32_t line = lane_words(warp, i.b)[4 * kWarpSize + lane];
   std::fprintf(stderr, "%s:%u: assertion `%s` failed\n", file.c_str(), line, message.c_str());
   warp.set_fault(KernelFault::Assertion, 0);
 }
 
-struct Outside {
+struct OutsideFunction {
   const char* name;
   Function run;
 };
-constexpr Outside kFunctions[] = {
+constexpr OutsideFunction kFunctions[] = {
     {"vprintf", print}, {"__assertfail", fail_assertion}, {"malloc", allocate}, {"free", deallocate}};
-constexpr uint64_t kStep = 16;  // of their addresses
+constexpr uint64_t kStep = 16;  // between their addresses
 
 }  // namespace
 
@@ -77,17 +77,17 @@ uint64_t outside_address(const std::string& name) {
 }
 
 void call_outside(WarpContext& warp, const Instruction& i) {
-  const uint32_t all = warp.active_mask;
-  for (uint32_t left = all; left && warp.fault == KernelFault::None;) {
-    const uint64_t address = pair_of(words(warp, i.a), static_cast<uint32_t>(__builtin_ctz(left)));
-    const uint32_t same = left & lanes_where([&](uint32_t l) { return pair_of(words(warp, i.a), l) == address; });
-    const uint64_t which = (address - kOutsideBegin) / kStep;
-    left &= ~same;
+  const uint32_t active = warp.active_mask;
+  for (uint32_t remaining = active; remaining && warp.fault == KernelFault::None;) {
+    const uint64_t address = pair_of(lane_words(warp, i.a), static_cast<uint32_t>(__builtin_ctz(remaining)));
+    const uint32_t same = remaining & lanes_where([&](uint32_t l) { return pair_of(lane_words(warp, i.a), l) == address; });
+    const uint64_t index = (address - kOutsideBegin) / kStep;
+    remaining &= ~same;
     warp.active_mask = same;
-    if (address < kOutsideBegin || which >= std::size(kFunctions)) warp.set_fault(KernelFault::IllegalInstruction, address);
-    else kFunctions[which].run(warp, i);
+    if (address < kOutsideBegin || index >= std::size(kFunctions)) warp.set_fault(KernelFault::IllegalInstruction, address);
+    else kFunctions[index].run(warp, i);
   }
-  warp.active_mask = all;
+  warp.active_mask = active;
 }
 
 }  // namespace vgpu::sm80

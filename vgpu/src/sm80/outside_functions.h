@@ -1,4 +1,4 @@
-// Functions that machine code calls outside of its module: each has an address at which nothing lies.
+// Functions outside of a module that machine code calls, such as vprintf; their addresses do not point to memory.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,9 +10,9 @@ struct Instruction;
 
 namespace vgpu::sm80 {
 
-uint64_t outside_address(const std::string& name);  // 0: no such function is known
+uint64_t outside_address(const std::string& name);  // 0: not supported
 
-// a: a pair of registers with the function's address; b: the first of the registers with its arguments, d: of its results.
+// Calls a function.  i.a: a pair of registers with its address; i.b, i.d: the first registers of its arguments and results.
 void call_outside(WarpContext& warp, const Instruction& i);
 
 }  // namespace vgpu::sm80

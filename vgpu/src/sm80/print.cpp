@@ -1,4 +1,4 @@
-// An instruction as NVIDIA's disassembler prints it, which is what the decoder is compared with.
+// Prints instructions in the syntax of NVIDIA's disassembler, with whose output tests compare the decoder.
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
@@ -10,12 +10,12 @@
 namespace vgpu::sm80 {
 namespace {
 
-std::string format(const char* how, ...) __attribute__((format(printf, 1, 2)));
-std::string format(const char* how, ...) {
+std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
+std::string format(const char* pattern, ...) {
   char text[128];
   va_list arguments;
-  va_start(arguments, how);
-  std::vsnprintf(text, sizeof text, how, arguments);
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof text, pattern, arguments);
   va_end(arguments);
   return text;
 }
@@ -38,16 +38,17 @@ std::string print_real(double value) {
 }
 
 std::string print_halves(const Decoded& d, uint32_t bits) {
-  const auto one = [&](uint16_t half) -> std::string {
+  const auto print_half = [&](uint16_t half) -> std::string {
     if (half == 0x8000) return "-0.0 ";
     return print_real(d.has("BF16_V2") ? bfloat16_to_float(half) : half_to_float(half));
   };
-  return one(static_cast<uint16_t>(bits >> 16)) + ", " + one(static_cast<uint16_t>(bits));
+  return print_half(static_cast<uint16_t>(bits >> 16)) + ", " + print_half(static_cast<uint16_t>(bits));
 }
 
 bool has_signed_immediates(const std::string& mnemonic) {
-  for (const char* one : {"IADD3", "IMNMX", "IMAD", "IMAD.WIDE", "IMAD.HI", "ISETP", "UIADD3", "UISETP", "UIMAD", "UIMAD.WIDE"})
-    if (mnemonic == one) return true;
+  for (const char* name :
+       {"IADD3", "IMNMX", "IMAD", "IMAD.WIDE", "IMAD.HI", "ISETP", "UIADD3", "UISETP", "UIMAD", "UIMAD.WIDE"})
+    if (mnemonic == name) return true;
   return false;
 }
 
@@ -86,7 +87,7 @@ std::string print_source(const Decoded& d, const Operand& operand) {
   return (source.negated ? inverts ? "~" : "-" : "") + text;
 }
 
-std::string joined(const std::string& base, const std::string& added) {
+std::string join_terms(const std::string& base, const std::string& added) {
   return base.empty() || added.empty() ? base + added : base + "+" + added;
 }
 
@@ -95,7 +96,7 @@ std::string print_constant(const Decoded& d, const Operand& operand) {
   if (operand.address == AddressKind::Constant && d.bits(24, 8) != kRZ) base = print_register(d.bits(24, 8));
   if (operand.address == AddressKind::IndexedUniformConstant) base = print_uniform(d.bits(24, 6));
   const int16_t offset = static_cast<int16_t>(d.bits(38, 16));
-  return format("c[0x%x][%s]", d.bits(54, 5), joined(base, base.empty() || offset ? print_number(offset) : "").c_str());
+  return format("c[0x%x][%s]", d.bits(54, 5), join_terms(base, base.empty() || offset ? print_number(offset) : "").c_str());
 }
 
 std::string print_base(const Decoded& d, const Operand& operand, uint32_t base) {
@@ -116,19 +117,19 @@ bool has_descriptor(AddressKind kind) {
 
 std::string print_address(const Decoded& d, const Operand& operand) {
   if (operand.address >= AddressKind::Constant) return print_constant(d, operand);
-  const bool to = operand.address == AddressKind::AsyncTo;
-  const uint32_t base = d.bits(to ? 16 : 24, 8);
+  const bool is_destination = operand.address == AddressKind::AsyncTo;
+  const uint32_t base = d.bits(is_destination ? 16 : 24, 8);
   int64_t offset = d.encoding.signed_bits(40, 24);
-  if (to) offset = d.encoding.signed_bits(44, 20);
+  if (is_destination) offset = d.encoding.signed_bits(44, 20);
   if (operand.address == AddressKind::AsyncFrom) offset = d.bits(32, 12);
   const bool adds_uniform =
       operand.at && d.bit(91) && (operand.address == AddressKind::Shared || operand.address == AddressKind::Local);
   std::string text;
   if (base != kRZ || (!adds_uniform && !offset)) text = print_base(d, operand, base);
-  if (adds_uniform) text = joined(text, print_uniform(d.bits(operand.at, 6)));
-  const bool described = has_descriptor(operand.address) && d.bit(kDescribedBit);
-  return (described ? "desc[" + print_uniform(d.bits(operand.at, 6)) + "]" : "") + "[" +
-         joined(text, offset ? print_number(offset) : "") + "]";
+  if (adds_uniform) text = join_terms(text, print_uniform(d.bits(operand.at, 6)));
+  const bool shows_descriptor = has_descriptor(operand.address) && d.bit(kDescribedBit);
+  return (shows_descriptor ? "desc[" + print_uniform(d.bits(operand.at, 6)) + "]" : "") + "[" +
+         join_terms(text, offset ? print_number(offset) : "") + "]";
 }
 
 std::string print_special(uint32_t number) {
@@ -156,7 +157,7 @@ std::string print_special(uint32_t number) {
   }
 }
 
-// DEPBAR: a scoreboard, how many may be left, and those that must be empty.
+// The operands of DEPBAR: a scoreboard, its maximum count, and the scoreboards that must be empty.
 std::string print_scoreboards(const Decoded& d) {
   std::string listed;
   for (int k = 5; k >= 0; k--)
@@ -169,7 +170,7 @@ std::string print_read_predicate(const Decoded& d, const Operand& operand) {
   return (d.bit(operand.at + 3) ? "!" : "") + print_predicate(d.bits(operand.at, 3), uniform);
 }
 
-// Of an optional operand: is it what is not printed?
+// Returns whether an optional operand has its default value, which is not printed.
 bool is_default(const Decoded& d, const Operand& operand) {
   if (!operand.optional) return false;
   const uint32_t value = d.bits(operand.at, operand.width);
@@ -201,16 +202,16 @@ std::string print_operand(const Decoded& d, const Operand& operand) {
   return "";
 }
 
-// IMAD has other names where it moves, adds or shifts.
+// IMAD has other names if it only moves, adds or shifts.
 std::string print_mnemonic(const Decoded& d) {
   if (d.row->mnemonic != "IMAD" || d.bit(74)) return d.row->mnemonic;
-  const auto is_zero = [](const Source& one) { return one.kind == SourceKind::Register && one.number == kRZ; };
-  const bool immediate = d.b.kind == SourceKind::Immediate;
+  const auto is_zero = [](const Source& source) { return source.kind == SourceKind::Register && source.number == kRZ; };
+  const bool is_immediate = d.b.kind == SourceKind::Immediate;
   if (is_zero(d.a) && is_zero(d.b) && d.c.kind != SourceKind::UniformRegister) return "IMAD.MOV";
-  if (immediate && d.b.number == 1 && d.c.kind == SourceKind::Register) return "IMAD.IADD";
+  if (is_immediate && d.b.number == 1 && d.c.kind == SourceKind::Register) return "IMAD.IADD";
   const uint32_t factor = d.b.number;
-  const bool power = factor && (factor & (factor - 1)) == 0 && factor != 0x10000 && factor >> 31 == 0;
-  return immediate && is_zero(d.c) && power ? "IMAD.SHL" : "IMAD";
+  const bool is_power_of_two = factor && (factor & (factor - 1)) == 0 && factor != 0x10000 && factor >> 31 == 0;
+  return is_immediate && is_zero(d.c) && is_power_of_two ? "IMAD.SHL" : "IMAD";
 }
 
 }  // namespace
@@ -220,13 +221,13 @@ std::string to_text(const Decoded& d) {
   if (d.guard() != kPT || d.is_guard_negated())
     text = std::string("@") + (d.is_guard_negated() ? "!" : "") + print_predicate(d.guard(), d.row->uniform_guard) + " ";
   text += print_mnemonic(d);
-  for (const Modifier& one : d.row->modifiers)
-    if (!one.name(d.encoding).empty()) text += "." + one.name(d.encoding);
+  for (const Modifier& entry : d.row->modifiers)
+    if (!entry.name(d.encoding).empty()) text += "." + entry.name(d.encoding);
   const char* separator = " ";
-  for (const Operand& one : d.row->operands) {
-    if (!one.is_present(d.encoding) || is_default(d, one)) continue;
-    const bool offset = one.kind == OperandKind::Target && one.text == "O";
-    text += (offset ? " " : separator) + print_operand(d, one);
+  for (const Operand& entry : d.row->operands) {
+    if (!entry.is_present(d.encoding) || is_default(d, entry)) continue;
+    const bool is_offset = entry.kind == OperandKind::Target && entry.text == "O";
+    text += (is_offset ? " " : separator) + print_operand(d, entry);
     separator = ", ";
   }
   while (text.back() == ' ') text.pop_back();

@@ -1,4 +1,4 @@
-// From a row's text (table.h says how it is written) to its fields.
+// Parses the text of a row of instructions.def (table.h describes the syntax).
 #pragma once
 #include "table.h"
 
@@ -11,6 +11,6 @@ struct RowText {
   Select select;
 };
 
-Row parse_row(const RowText& text);  // std::logic_error: it is not written as it must be
+Row parse_row(const RowText& text);  // throws std::logic_error for a syntax error
 
 }  // namespace vgpu::sm80

@@ -1,4 +1,4 @@
-// The rows of instructions.def, parsed once, and found by opcode.
+// The parsed rows of instructions.def, and their index by opcode.
 #include "table.h"
 
 #include <algorithm>
@@ -11,36 +11,38 @@
 namespace vgpu::sm80 {
 
 uint32_t Modifier::value(const Encoding& e) const {
-  uint32_t all = 0, shift = 0;
-  for (const Field& one : fields) all |= static_cast<uint32_t>(e.bits(one.at, one.width)) << shift, shift += one.width;
-  return all;
+  uint32_t value = 0, shift = 0;
+  for (const Field& field : fields)
+    value |= static_cast<uint32_t>(e.bits(field.at, field.width)) << shift, shift += field.width;
+  return value;
 }
 
 bool Operand::is_present(const Encoding& e) const {
-  return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& one) { return e.bit(one.bit) == one.set; });
+  return std::all_of(conditions.begin(), conditions.end(),
+                     [&](const Condition& condition) { return e.bit(condition.bit) == condition.set; });
 }
 
 const std::vector<Row>& rows() {
-  static const std::vector<Row> all = {
+  static const std::vector<Row> table = {
 #define INSTRUCTION(opcode, layout, forms, mnemonic, modifiers, operands, fixed, select) \
   parse_row({opcode, Layout::layout, forms, mnemonic, modifiers, operands, fixed, select}),
 #include "instructions.def"
 #undef INSTRUCTION
   };
-  return all;
+  return table;
 }
 
 const Row* find_row(uint32_t opcode12) {
   static const std::array<const Row*, 4096> index = [] {
-    std::array<const Row*, 4096> made{};
+    std::array<const Row*, 4096> by_opcode{};
     for (const Row& row : rows()) {
       if (row.layout == Layout::Plain) {
-        made[row.opcode] = &row;
+        by_opcode[row.opcode] = &row;
         continue;
       }
-      for (char form : row.forms) made[row.opcode | static_cast<uint32_t>(form - '0') << 9] = &row;
+      for (char form : row.forms) by_opcode[row.opcode | static_cast<uint32_t>(form - '0') << 9] = &row;
     }
-    return made;
+    return by_opcode;
   }();
   return index[opcode12 & 0xfff];
 }

@@ -1,15 +1,15 @@
-// The instructions of sm_80 as data: a row of one of the .def files each.  A row says which encodings it stands for, how
-// modifiers and operands lie in them, and which function makes the core's instruction of it.  A bit that no part of the
-// row accounts for must be zero: an encoding with another meaning is refused, not guessed.
+// The table of sm_80 instructions, with a row of instructions.def for each.  A row describes the encodings of an instruction, the
+// bits of its modifiers and operands, and the function that converts it to an instruction of the core.  Bits that a row does not
+// account for must be zero: an unknown encoding is rejected.
 //
 // INSTRUCTION(opcode, layout, forms, mnemonic, modifiers, operands, fixed, select)
 //   layout     Plain: opcode has 12 bits.  Alu, Uniform: 9 bits, and bits 9 to 11 are the form: which operand lies in bits 32
 //              to 63, and as what.  1: b, a register; 4, 5, 6: b, an immediate, a constant, a uniform register; 2, 3, 7: the
 //              same of c, while b lies where c lies otherwise.
-//   modifiers  bit{NAME}: spelt where the bit is set; bit:width{NAME|-|!|...}: by its value, - spells nothing, ! is refused;
-//              several fields, the lowest first, are joined by +; {NAME} is always spelt.
-//   operands   see OperandKind and the letters beside it; [bit] or [!bit] before one: there only where the bit is (not) set;
-//              ? behind a predicate: not spelt where it is PT; .WORD behind a register's bit: spelt behind it.
+//   modifiers  bit{NAME}: spelled if the bit is set; bit:width{NAME|-|!|...}: by value, - is not spelled, ! is rejected;
+//              several fields, the lowest first, are joined by +; {NAME} is always spelled.
+//   operands   see OperandKind and the letters beside it; [bit] or [!bit] before one: present only if the bit is (not) set;
+//              ? behind a predicate: not spelled if it is PT; .WORD behind a register's bit: a suffix that is spelled.
 //   fixed      bit:width=value
 #pragma once
 #include <string>
@@ -25,47 +25,47 @@ namespace vgpu::sm80 {
 
 struct Decoded;
 class FunctionDecoder;
-// Sets what the instruction does; false: this is not done here.
+// Sets the core's instruction; returns false if the instruction is not supported.
 using Select = bool (*)(FunctionDecoder&, const Decoded&, Instruction&);
 
 struct Field { uint32_t at, width; };
 
 struct Modifier {
-  std::vector<Field> fields;  // none: always spelt
-  std::vector<std::string> names;  // empty: nothing is spelt; "!": refused
+  std::vector<Field> fields;  // empty: always spelled
+  std::vector<std::string> names;  // by value; "": not spelled; "!": rejected
 
   uint32_t value(const Encoding& e) const;
   const std::string& name(const Encoding& e) const { return names[value(e)]; }
 };
 
 enum class OperandKind : uint8_t {
-  Slot,          // a, b, c; w: what bits 32 to 63 hold.  With .neg, .real (|x| and -x), .not, .carry (-x, or ~x with .X),
-                 // .half (of two halves) or .part (a byte or a half of the register)
-  Register,         // R@bit, R@bit.WORD; Rd: the one that is written, whose slot is d
+  Slot,  // a, b, c; w: bits 32 to 63.  With .neg, .real (|x| and -x), .not, .carry (-x, or ~x with .X),
+  // .half (of two halves) or .part (a byte or a half of the register)
+  Register,  // R@bit, R@bit.WORD; Rd: the register that is written, whose slot is d
   UniformRegister,  // UR@bit; URd
-  Written,       // Pd@bit, UPd@bit: a predicate that is written
-  Read,  // Ps@bit, UPs@bit: one that is read, which the bit behind it negates; Pu@bit: uniform with the bit before it
+  Written,  // Pd@bit, UPd@bit: a predicate that is written
+  Read,  // Ps@bit, UPs@bit: a predicate that is read, negated by the bit behind it; Pu@bit: uniform if the bit before it is set
   Number,  // N@bit:width
-  Table,  // L: the first truth table of PLOP3, which lies in two pieces
+  Table,  // L: the first truth table of PLOP3, which has two fields
   ConvergenceBarrier,  // B@bit
   SpecialRegister,  // S@bit
-  Target,  // T: where a branch leads to; O: the same as an offset beside a register
-  Mask,  // M: the lanes that BRA.DIV asks for
-  Scoreboards,  // Q: what DEPBAR waits for
+  Target,  // T: the target of a branch; O: the same, as an offset to a register
+  Mask,  // M: the mask of lanes of BRA.DIV
+  Scoreboards,  // Q: the scoreboards of DEPBAR
   Address,  // [global32] ...: see AddressKind
   Text,  // =TEXT
 };
 
 enum class Suffix : uint8_t { None, Negate, Real, Invert, Carry, Half, Part };
 
-constexpr uint32_t kDescribedBit = 101;  // the descriptor of an address of global memory is spelt
+constexpr uint32_t kDescribedBit = 101;  // whether the descriptor of a global address is spelled
 
-// Where memory is named: a register (of 64 bits where .E or .64 says so), an offset, and a uniform register.
+// The components of an address: a register (64 bits with .E or .64), an offset, and a uniform register.
 enum class AddressKind : uint8_t {
   Plain,  // register and offset
   Global,  // the same, with a descriptor in a uniform register
   Reduction,
-  Atomic,  // likewise; the bits lie elsewhere
+  Atomic,  // likewise, with other bits
   Shared,  // register with a scale, uniform register and offset
   Local,  // register, uniform register and offset
   AsyncTo,
@@ -105,12 +105,12 @@ struct Row {
     uint64_t value;
   };
   std::vector<Fixed> fixed;
-  Encoding known;  // the bits that it accounts for, but those of slots, which depend on the form
+  Encoding known;  // the bits that it accounts for, except those of slots, which depend on the form
   bool uniform_guard;
   Select select;
 };
 
 const std::vector<Row>& rows();
-const Row* find_row(uint32_t opcode12);  // nullptr: there is none
+const Row* find_row(uint32_t opcode12);  // nullptr: no such row
 
 }  // namespace vgpu::sm80

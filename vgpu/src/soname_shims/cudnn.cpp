@@ -7,6 +7,12 @@
 extern "C" int cudnnCreate(void**);
 API int (*const vgpu_linked)(void**) = cudnnCreate;
 
+// Its status codes are those of its major version.
+extern "C" void vgpu_set_cudnn_major(int);
+__attribute__((constructor)) static void on_load() {
+  vgpu_set_cudnn_major(VERSION >= 90000 ? VERSION / 10000 : VERSION / 1000);
+}
+
 API size_t cudnnGetVersion() { return VERSION; }
 API int cudnnGetProperty(int part, int* value) {  // library_types.h: major, minor, patch
   constexpr int kMajor = VERSION >= 90000 ? 10000 : 1000;

@@ -4,7 +4,7 @@
 
 using namespace vgpu;
 
-API int cuptiGetResultString(int, const char** text) { return give(text, kNotSupportedText); }
+API int cuptiGetResultString(int, const char** text) { return write_output(text, kNotSupportedText); }
 API void nvshmem_info_get_version(int* major, int* minor) { *major = *minor = 0; }
 API int cuTensorMapEncodeTiled() { return report_unsupported("cuTensorMapEncodeTiled"), kNotSupported; }
 API int cudnnSetCTCLossDescriptor_v9() { return report_unsupported("cudnnSetCTCLossDescriptor_v9"); }

@@ -3,28 +3,15 @@
 
 #include "driver/api.h"
 #include "driver/unsupported_log.h"
-
-#include <string_view>
+#include "library_status.h"
 
 namespace vgpu {
-namespace {
 
-struct Library {
-  std::string_view name;
-  int not_supported;
-};
-constexpr Library kLibraries[] = {{"cublas", 15},  {"cudnn", 9},     {"cufft", 16}, {"curand", 999},
-                                  {"cusolver", 9}, {"cusparse", 10}, {"nccl", 5}};
-
-int not_supported(std::string_view call) {
-  for (const Library& one : kLibraries)
-    if (call.substr(0, one.name.size()) == one.name) return one.not_supported;
-  return kNotSupported;
+int report_unsupported(const char* call) {
+  note_unsupported(call);
+  const LibraryStatus* status = library_status(call);
+  return status ? status->not_supported : kNotSupported;
 }
-
-}  // namespace
-
-int report_unsupported(const char* call) { return note_unsupported(call), not_supported(call); }
 
 int report_unsupported_on_stream(const char* call) {
   int status = report_unsupported(call);

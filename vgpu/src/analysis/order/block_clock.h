@@ -1,5 +1,4 @@
-// A block's time: how many barriers all of it has met at, and how often the lanes of each warp have met; and what its shared
-// memory has seen.
+// Clocks of a block and its warps, which count barriers and warp synchronizations, and the shadow of its shared memory.
 #pragma once
 #include <map>
 #include <memory>
@@ -11,22 +10,22 @@
 
 namespace vgpu {
 
-// known[l][m]: the clock before which all that lane m did is before lane l.
-// everyone: the clock before which all that the warp did is before each lane, by lockstep.
+// known[l][m]: what lane m did before this clock happens before what lane l does next.
+// everyone: what any lane did before this clock happens before what each lane does next, by lockstep.
 struct WarpClock {
   uint32_t clock = 0, everyone = 0;
   uint32_t known[kWarpSize][kWarpSize] = {};
-  void meet(uint32_t lanes);
+  void synchronize(uint32_t lanes);
 };
 
 struct BlockClock {
   uint32_t number = ~0u, epoch = 0;
-  std::vector<std::unique_ptr<WarpClock>> warps;  // made when a warp first meets
+  std::vector<std::unique_ptr<WarpClock>> warps;  // created at a warp's first synchronization
   std::vector<ShadowLine> shared;
-  std::vector<uint8_t> shared_written;  // a byte for each
+  std::vector<uint8_t> shared_written;  // a byte for each byte, nonzero if written
 };
 
-// Of the blocks in flight, whose shared memory lies at different places.
+// The clocks of the resident blocks, by the address of their shared memory.
 class BlockClocks {
  public:
   void clear() { blocks_.clear(), recent_ = nullptr; }

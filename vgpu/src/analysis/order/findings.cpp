@@ -1,4 +1,4 @@
-// Collects why an operation is not proved, and which rules carried it; writes both as JSON.
+// Formats the findings of one operation as JSON or as text.
 #include "findings.h"
 
 #include <cstdio>
@@ -9,8 +9,8 @@ namespace {
 constexpr size_t kMaxReasons = 64;  // pairs of lines
 constexpr const char* kRules[] = {"same_value", "one_value", "commuting", "exact_sum", "update_loop"};
 
-std::string lines_of(uint32_t one, uint32_t other) {
-  return (one ? std::to_string(one) : "") + (one && other ? ", " : "") + (other ? std::to_string(other) : "");
+std::string lines_of(uint32_t line, uint32_t other_line) {
+  return (line ? std::to_string(line) : "") + (line && other_line ? ", " : "") + (other_line ? std::to_string(other_line) : "");
 }
 
 }  // namespace
@@ -23,9 +23,9 @@ void Findings::add(const char* reason, uint32_t line, uint32_t other_line) {
 std::string Findings::json() const {
   std::string reasons, rules;
   for (const auto& [key, times] : reasons_) {
-    const auto& [reason, one, other] = key;
+    const auto& [reason, line, other_line] = key;
     reasons += std::string(reasons.empty() ? "" : ", ") + "{\"reason\": \"" + reason + "\", \"lines\": [" +
-               lines_of(one, other) + "], \"times\": " + std::to_string(times) + "}";
+               lines_of(line, other_line) + "], \"times\": " + std::to_string(times) + "}";
   }
   for (uint32_t k = 0; k < sizeof kRules / sizeof *kRules; k++)
     if (rules_ >> k & 1) rules += std::string(rules.empty() ? "\"" : ", \"") + kRules[k] + "\"";
@@ -33,12 +33,12 @@ std::string Findings::json() const {
          "], \"rules\": [" + rules + "]}";
 }
 
-void Findings::print(const char* what, const char* position) const {
+void Findings::print(const char* operation, const char* position) const {
   for (const auto& [key, times] : reasons_) {
-    const auto& [reason, one, other] = key;
-    const std::string lines = lines_of(one, other);
-    const std::string place = lines.empty() ? "" : std::string(" of ") + position + (other ? "s " : " ") + lines;
-    std::fprintf(stderr, "vgpu: order: %s is not proved: %s%s (%llu times)\n", what, reason.c_str(), place.c_str(),
+    const auto& [reason, line, other_line] = key;
+    const std::string lines = lines_of(line, other_line);
+    const std::string location = lines.empty() ? "" : std::string(" of ") + position + (other_line ? "s " : " ") + lines;
+    std::fprintf(stderr, "vgpu: order: %s is not proved: %s%s (%llu times)\n", operation, reason.c_str(), location.c_str(),
                  static_cast<unsigned long long>(times));
   }
 }

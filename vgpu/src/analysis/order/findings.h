@@ -1,4 +1,4 @@
-// What ends the proof of one operation, and which rules carried it so far: as a line of JSON, or in words.
+// The reasons why one operation is not proved, and the rules that its proof has used, as JSON or as text.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -17,12 +17,12 @@ class Findings {
   void add(const char* reason, uint32_t line, uint32_t other_line);
   void add(Rule rule) { rules_ |= 1u << static_cast<uint32_t>(rule); }
 
-  std::string json() const;                         // an object
-  // On stderr, a line for each reason.  position: what their lines count.
-  void print(const char* what, const char* position = "line") const;
+  std::string json() const;                         // a JSON object
+  // Prints a line for each reason to stderr.  position: the unit of line numbers (DecodedFunction::position).
+  void print(const char* operation, const char* position = "line") const;
 
  private:
-  // The reason, the lines that meet (0: none), and how often.
+  // (reason, the two lines; 0: none) to the number of times.
   std::map<std::tuple<std::string, uint32_t, uint32_t>, uint64_t> reasons_;
   uint32_t rules_ = 0;
 };

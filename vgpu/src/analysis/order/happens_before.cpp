@@ -1,48 +1,48 @@
-// Does an access come after a set of others in every schedule?
+// Orders accesses by the clocks of their threads, and summarizes sets of accessors.
 #include "happens_before.h"
 
 #include <algorithm>
 
 namespace vgpu {
 
-void HappensBefore::begin_operation() { std::fill(answers_, answers_ + kAnswers, Answer()); }
+void HappensBefore::begin_operation() { std::fill(cache_, cache_ + kCacheSize, CachedOrder()); }
 
-bool HappensBefore::operation_is_before(StreamOrder::Operation one) {
-  Answer& answer = answers_[(one ^ one >> 27) % kAnswers];
-  if (answer.operation != one) answer = {one, order_.is_before_current(one)};
-  return answer.before;
+bool HappensBefore::operation_is_before(StreamOrder::Operation operation) {
+  CachedOrder& entry = cache_[(operation ^ operation >> 27) % kCacheSize];
+  if (entry.operation != operation) entry = {operation, order_.is_before_current(operation)};
+  return entry.is_before;
 }
 
-bool HappensBefore::is_before(const Accessors& all, const Accessor& now) {
-  if (all.extent == Accessors::None) return true;
-  if (all.operation != now.operation) return operation_is_before(all.operation);
-  if (all.extent == Accessors::Grid || all.block != now.block) return false;
-  if (all.epoch < now.epoch) return true;
-  if (all.extent == Accessors::Block || all.warp != now.warp) return false;
-  if (all.clock < now.everyone) return true;
-  for (uint32_t left = all.lanes & ~(1u << now.lane); left; left &= left - 1)
-    if (!now.synchronized || now.synchronized[__builtin_ctz(left)] <= all.clock) return false;
+bool HappensBefore::is_before(const Accessors& accessors, const Accessor& now) {
+  if (accessors.extent == Accessors::None) return true;
+  if (accessors.operation != now.operation) return operation_is_before(accessors.operation);
+  if (accessors.extent == Accessors::Grid || accessors.block != now.block) return false;
+  if (accessors.epoch < now.epoch) return true;
+  if (accessors.extent == Accessors::Block || accessors.warp != now.warp) return false;
+  if (accessors.clock < now.everyone) return true;
+  for (uint32_t remaining = accessors.lanes & ~(1u << now.lane); remaining; remaining &= remaining - 1)
+    if (!now.synchronized || now.synchronized[__builtin_ctz(remaining)] <= accessors.clock) return false;
   return true;
 }
 
-Accessors HappensBefore::unite(const Accessors& one, const Accessors& other) {
-  if (one.extent == Accessors::None) return other;
-  if (other.extent == Accessors::None) return one;
-  Accessors made = other;
-  const bool together =
-      one.operation == other.operation && one.block == other.block && one.epoch == other.epoch && one.warp == other.warp;
-  if (together) made.lanes |= one.lanes, made.clock = std::max(one.clock, other.clock);
-  if (one.operation != other.operation) {
-    made.operation = order_.unite(one.operation, other.operation);
-    made.extent = Accessors::Grid;
-  } else if (one.extent == Accessors::Grid || other.extent == Accessors::Grid || one.block != other.block) {
-    made.extent = Accessors::Grid;
-  } else if (one.epoch != other.epoch) {
-    return one.epoch > other.epoch ? one : other;
-  } else if (one.warp != other.warp || one.extent == Accessors::Block) {
-    made.extent = Accessors::Block;
+Accessors HappensBefore::unite(const Accessors& first, const Accessors& second) {
+  if (first.extent == Accessors::None) return second;
+  if (second.extent == Accessors::None) return first;
+  Accessors united = second;
+  const bool is_same_warp = first.operation == second.operation && first.block == second.block && first.epoch == second.epoch &&
+                            first.warp == second.warp;
+  if (is_same_warp) united.lanes |= first.lanes, united.clock = std::max(first.clock, second.clock);
+  if (first.operation != second.operation) {
+    united.operation = order_.unite(first.operation, second.operation);
+    united.extent = Accessors::Grid;
+  } else if (first.extent == Accessors::Grid || second.extent == Accessors::Grid || first.block != second.block) {
+    united.extent = Accessors::Grid;
+  } else if (first.epoch != second.epoch) {
+    return first.epoch > second.epoch ? first : second;
+  } else if (first.warp != second.warp || first.extent == Accessors::Block) {
+    united.extent = Accessors::Block;
   }
-  return made;
+  return united;
 }
 
 }  // namespace vgpu

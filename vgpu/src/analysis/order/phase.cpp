@@ -1,4 +1,4 @@
-// Lets an access join the phase of its word, or begins the next phase.
+// Lets an access join the current phase of its location, begins the next phase, or reports a conflict.
 #include "phase.h"
 
 #include "reason.h"
@@ -9,7 +9,7 @@
 namespace vgpu {
 namespace {
 
-bool may_join(const Phase& phase, const Accessor& now, const PlaceAccess& access) {
+bool may_join(const Phase& phase, const Accessor& now, const LaneAccess& access) {
   if (phase.now.extent == Accessors::None) return false;
   switch (phase.kind) {
     case PhaseKind::Same: return joins_same_value(access);
@@ -20,31 +20,31 @@ bool may_join(const Phase& phase, const Accessor& now, const PlaceAccess& access
   return false;
 }
 
-// An update that happens to change nothing is still one of its family, for others may come that do.
-PhaseKind kind_begun_by(const PlaceAccess& access) {
+// Returns the kind of the phase that the access begins.  A silent update counts as an update, since others may follow it.
+PhaseKind kind_of_phase(const LaneAccess& access) {
   return access.silent && access.kind != PhaseKind::Commuting ? PhaseKind::Same : access.kind;
 }
 
 }  // namespace
 
-void Phases::access(Phase& phase, const Accessor& now, const PlaceAccess& access, const uint8_t* start) {
+void Phases::access(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start) {
   if (access.non_coherent && phase.written_by == now.operation)
     observer_.on_unproved(Reason::StaleRead, access.line, phase.line);
-  const bool begins = order_.is_before(phase.now, now);
-  // Where it can do both it joins, so that a thread's second update does not part its first from another thread's; but what
-  // another operation did is over, and a silent update is of no use among reads.
-  const bool over = begins && (phase.now.operation != now.operation ||
-                               (phase.kind == PhaseKind::Same && access.kind == PhaseKind::Commuting));
-  if (!over && may_join(phase, now, access) && order_.is_before(phase.before, now)) return join(phase, now, access, start);
-  if (begins) return begin(phase, now, access, start);
+  const bool can_begin = order_.is_before(phase.now, now);
+  // If an access can both join and begin a phase, it joins: otherwise a thread's second update would separate its first from
+  // another thread's.  Phases of earlier operations are over, and an update does not join a phase of reads.
+  const bool is_over = can_begin && (phase.now.operation != now.operation ||
+                                     (phase.kind == PhaseKind::Same && access.kind == PhaseKind::Commuting));
+  if (!is_over && may_join(phase, now, access) && order_.is_before(phase.before, now)) return join(phase, now, access, start);
+  if (can_begin) return begin(phase, now, access, start);
   conflict(phase, now, access);
 }
 
-void Phases::join(Phase& phase, const Accessor& now, const PlaceAccess& access, const uint8_t* start) {
+void Phases::join(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start) {
   phase.in_order = phase.in_order && order_.is_before(phase.now, now);
   if (phase.kind == PhaseKind::Commuting && is_float_sum(access.family)) {
-    const bool exact = phase.sum.add(access.operand, access.family.type, start);
-    if (!phase.in_order && !exact) observer_.on_unproved(Reason::Rounding, phase.line, access.line);
+    const bool is_exact = phase.sum.add(access.operand, access.family.type, start);
+    if (!phase.in_order && !is_exact) observer_.on_unproved(Reason::Rounding, phase.line, access.line);
     if (!phase.in_order) observer_.on_rule(Rule::ExactSum);
   } else if (!phase.in_order) {
     if (phase.kind == PhaseKind::Commuting) observer_.on_rule(Rule::Commuting);
@@ -56,10 +56,10 @@ void Phases::join(Phase& phase, const Accessor& now, const PlaceAccess& access, 
   if (phase.kind != PhaseKind::Same) phase.written_by = now.operation;
 }
 
-void Phases::begin(Phase& phase, const Accessor& now, const PlaceAccess& access, const uint8_t* start) {
+void Phases::begin(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start) {
   phase.before = phase.now;
-  phase.now = HappensBefore::one(now);
-  phase.kind = kind_begun_by(access);
+  phase.now = HappensBefore::single(now);
+  phase.kind = kind_of_phase(access);
   phase.family = access.family, phase.operand = access.operand;
   phase.line = access.line, phase.strong = access.strong, phase.in_order = true;
   phase.sum = ExactSum();
@@ -68,12 +68,12 @@ void Phases::begin(Phase& phase, const Accessor& now, const PlaceAccess& access,
   if (phase.kind != PhaseKind::Same) phase.written_by = now.operation;
 }
 
-void Phases::conflict(Phase& phase, const Accessor& now, const PlaceAccess& access) {
-  const bool alone = access.kind == PhaseKind::Alone || phase.kind == PhaseKind::Alone;
-  const Reason reason = !phase.strong || !access.strong ? Reason::Race : alone ? Reason::OldValue : Reason::MemoryOrder;
+void Phases::conflict(Phase& phase, const Accessor& now, const LaneAccess& access) {
+  const bool is_alone = access.kind == PhaseKind::Alone || phase.kind == PhaseKind::Alone;
+  const Reason reason = !phase.strong || !access.strong ? Reason::Race : is_alone ? Reason::OldValue : Reason::MemoryOrder;
   observer_.on_unproved(reason, phase.line, access.line);
-  // Whoever else comes in this operation conflicts as well.
-  phase.now = order_.unite(phase.now, HappensBefore::one(now));
+  // All further accesses of this operation conflict, too.
+  phase.now = order_.unite(phase.now, HappensBefore::single(now));
   phase.now.extent = Accessors::Grid, phase.kind = PhaseKind::Alone;
   phase.line = access.line, phase.strong = phase.strong && access.strong;
   if (access.kind != PhaseKind::Same) phase.written_by = now.operation;

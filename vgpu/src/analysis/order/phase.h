@@ -1,7 +1,7 @@
-// A place of memory lives through phases: sets of accesses that may come in any order among themselves.  An access joins the
-// phase that there is, if a rule lets it and it comes after all of the phase before, or it begins the next one, if it comes
-// after all of this one, in every schedule.  Then the sequence of phases is the same in every schedule, by induction over it:
-// the same values are read, so the same code runs.  Whatever does neither ends the proof.
+// The accesses to each memory location form a sequence of phases: sets of accesses whose order among themselves does not matter.
+// An access joins the current phase if a rule accepts it and it is after all of the previous phase in every schedule; it begins
+// the next phase if it is after all of the current one in every schedule.  Then the sequence of phases is the same in every
+// schedule, by induction: the same values are read, so the same code runs.  An access that does neither ends the proof.
 #pragma once
 #include <cstdint>
 
@@ -11,29 +11,29 @@
 
 namespace vgpu {
 
-// Same: reads, and writes of the value that is there.  Written: writes of one other value.  Commuting: updates of one family.
-// Alone: one access, whatever it is.
+// Same: reads, and writes of the current value.  Written: writes of one other value.  Commuting: updates of one family.
+// Alone: a single access of any kind.
 enum class PhaseKind : uint8_t { Same, Written, Commuting, Alone };
 
-// Updates that commute with each other: of one operation, type and width, and of one half of a value of 8 bytes.
+// Updates that commute with each other: the same operation, type, width, and word of an 8-byte value.
 struct UpdateFamily {
   AtomicOperation operation = AtomicOperation::None;
   ValueType type = ValueType::Unsigned;
   uint8_t bytes = 0, offset = 0;
-  bool operator==(const UpdateFamily& o) const {
-    return operation == o.operation && type == o.type && bytes == o.bytes && offset == o.offset;
+  bool operator==(const UpdateFamily& other) const {
+    return operation == other.operation && type == other.type && bytes == other.bytes && offset == other.offset;
   }
 };
 
-// One lane's access to one place.
-struct PlaceAccess {
+// One lane's access to one location.
+struct LaneAccess {
   PhaseKind kind = PhaseKind::Same;
-  bool reads = false;       // and somebody uses what it reads
-  bool strong = false;      // atomic, volatile or ordered
-  bool silent = false;      // leaves what is there, which was written before
-  bool non_coherent = false;  // by way of a cache that does not see what the launch writes
+  bool reads = false;  // and the program uses the value
+  bool strong = false;  // atomic, volatile or ordered
+  bool silent = false;  // does not change the value, which is initialized
+  bool non_coherent = false;  // by a cache that is not coherent with writes of the launch
   UpdateFamily family = {};
-  uint64_t operand = 0;  // of sums of floats and of counters with a bound
+  uint64_t operand = 0;  // of float sums and of bounded counters (inc, dec)
   uint32_t line = 0;
 };
 
@@ -41,12 +41,12 @@ struct Phase {
   Accessors now, before;
   PhaseKind kind = PhaseKind::Same;
   bool strong = false;
-  bool in_order = true;  // each access came after those before it
+  bool in_order = true;  // whether each access is after the previous ones in every schedule
   UpdateFamily family = {};
-  uint32_t line = 0;     // of the last access
+  uint32_t line = 0;  // of the last access
   uint64_t operand = 0;
   ExactSum sum = {};
-  StreamOrder::Operation written_by = 0;  // the last that was not silent
+  StreamOrder::Operation written_by = 0;  // the last operation that changed the value
 };
 
 enum class Rule : uint8_t { SameValue, OneValue, Commuting, ExactSum, UpdateLoop };
@@ -62,13 +62,13 @@ class PhaseObserver {
 class Phases {
  public:
   Phases(HappensBefore& order, PhaseObserver& observer) : order_(order), observer_(observer) {}
-  // start: the value of the place, as a sum of floats begins with it.
-  void access(Phase& phase, const Accessor& now, const PlaceAccess& access, const uint8_t* start);
+  // Adds an access to the phases of a location.  start: address of its current value, with which a float sum begins.
+  void access(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start);
 
  private:
-  void join(Phase& phase, const Accessor& now, const PlaceAccess& access, const uint8_t* start);
-  void begin(Phase& phase, const Accessor& now, const PlaceAccess& access, const uint8_t* start);
-  void conflict(Phase& phase, const Accessor& now, const PlaceAccess& access);
+  void join(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start);
+  void begin(Phase& phase, const Accessor& now, const LaneAccess& access, const uint8_t* start);
+  void conflict(Phase& phase, const Accessor& now, const LaneAccess& access);
 
   HappensBefore& order_;
   PhaseObserver& observer_;

@@ -1,4 +1,4 @@
-// The observer behind VGPU_CHECK=order: takes accesses apart into words and asks the rules.
+// The observer for VGPU_CHECK=order: splits accesses into words, and adds them to the phases of these.
 #include "prover.h"
 
 #include <algorithm>
@@ -11,31 +11,31 @@
 namespace vgpu {
 namespace {
 
-// Words by a load of their size: a load of eight bytes behind a store of four waits for the store.
-uint64_t value_at(const uint8_t* at, uint32_t bytes) {
+// Loads words by loads of their size: an 8-byte load right after a 4-byte store would stall.
+uint64_t value_at(const uint8_t* pointer, uint32_t bytes) {
   if (bytes == kWordBytes) {
     uint32_t word;
-    return std::memcpy(&word, at, kWordBytes), word;
+    return std::memcpy(&word, pointer, kWordBytes), word;
   }
   uint64_t value = 0;
-  return std::memcpy(&value, at, std::min(bytes, 8u)), value;
+  return std::memcpy(&value, pointer, std::min(bytes, 8u)), value;
 }
 
-// A lane's value, as it lies in memory.
-void gather(const RegisterValues& values, uint32_t lane, uint32_t bytes, uint8_t* to) {
+// Copies a lane's value in the layout of memory.
+void gather(const RegisterValues& values, uint32_t lane, uint32_t bytes, uint8_t* value) {
   if (values.count == 1 && bytes == kWordBytes) {
-    std::memcpy(to, values.parts[0] + lane * values.stride, kWordBytes);
+    std::memcpy(value, values.parts[0] + lane * values.stride, kWordBytes);
     return;
   }
   const uint32_t part = bytes / values.count;
-  for (uint32_t k = 0; k < values.count; k++) std::memcpy(to + k * part, values.parts[k] + lane * values.stride, part);
+  for (uint32_t k = 0; k < values.count; k++) std::memcpy(value + k * part, values.parts[k] + lane * values.stride, part);
 }
 
-// The operand of a compare-and-swap's update.
+// Returns the operand of the update that a compare-and-swap loop computes.
 RegisterValues update_operand(const WarpContext& warp, const Instruction& i, const MemoryAccess& t) {
-  RegisterValues made = t.values;
-  for (uint32_t k = 0; k < made.count; k++) made.parts[k] = warp.frame + i.vector_registers[k];
-  return made;
+  RegisterValues operand = t.values;
+  for (uint32_t k = 0; k < operand.count; k++) operand.parts[k] = warp.frame + i.vector_registers[k];
+  return operand;
 }
 
 bool is_typed(AtomicOperation operation, ValueType type) {
@@ -48,7 +48,7 @@ WarpClock& clock_of(BlockClock& block, uint32_t warp) {
   return *clock;
 }
 
-// An earlier lane of the same instruction that writes the same place, in the order in which they come.
+// Returns the last lane before turn `turn` of the same instruction that writes to the same address; -1: none.
 int earlier_writer(const MemoryAccess& t, uint32_t turn) {
   for (uint32_t k = turn; k--;)
     if (t.addresses[t.lane_order[k]] == t.addresses[t.lane_order[turn]]) return t.lane_order[k];
@@ -66,7 +66,7 @@ void OrderProver::begin_operation(StreamOrder::Operation operation) {
   order_.begin_operation();
   recent_ = Range();
   findings_.clear();
-  // Whatever all operations have done is over for whoever comes from here on.
+  // If all operations are before the current one, their accesses do not matter any more.
   if ((full_ || shadow_.used() > shadow_.capacity() / 2) && stream_order_.are_all_before_current())
     shadow_.clear(), full_ = false;
   if (full_) on_unproved(Reason::Capacity, 0, 0);
@@ -90,68 +90,70 @@ void OrderProver::on_schedule_source(const Instruction& i, ScheduleSource source
   findings_.add(source_name(source), i.line, 0);
 }
 
-// One of some of the block's threads orders nothing, for who meets whom may be a choice.
-void OrderProver::on_block_barrier(const WarpContext& warp, bool whole) {
-  if (whole) blocks_.of(warp).epoch++;
+// A barrier of only some of the block's threads orders nothing, since the schedule may decide which threads these are.
+void OrderProver::on_block_barrier(const WarpContext& warp, bool all_threads) {
+  if (all_threads) blocks_.of(warp).epoch++;
 }
 
-void OrderProver::on_warp_sync(const WarpContext& warp, uint32_t mask) { clock_of(blocks_.of(warp), warp.warp).meet(mask); }
+void OrderProver::on_warp_sync(const WarpContext& warp, uint32_t mask) {
+  clock_of(blocks_.of(warp), warp.warp).synchronize(mask);
+}
 
-// What the lanes did is before what any lane that is surely with them does next.
+// Orders the active lanes' instruction before the next instruction of all lanes that are converged with them.
 void OrderProver::step_in_lockstep(const WarpContext& warp) {
   const Convergence& convergence = *warp.convergence;
   WarpClock& clock = clock_of(blocks_.of(warp), warp.warp);
-  if (convergence.mates(warp.active_mask) == convergence.live && !convergence.ended_apart) {
+  if (convergence.lanes_converged_with(warp.active_mask) == convergence.live && !convergence.exited_diverged) {
     clock.everyone = ++clock.clock;
     return;
   }
-  for (uint32_t left = warp.active_mask; left;) {
-    const uint32_t mates = convergence.mates(left);
-    clock.meet(mates);
-    left &= ~mates;
+  for (uint32_t remaining = warp.active_mask; remaining;) {
+    const uint32_t converged = convergence.lanes_converged_with(remaining);
+    clock.synchronize(converged);
+    remaining &= ~converged;
   }
 }
 
-bool OrderProver::find_global(uint8_t* at, Place& place) {
-  const uint64_t address = reinterpret_cast<uint64_t>(at);
+bool OrderProver::find_global(uint8_t* pointer, ShadowLocation& location) {
+  const uint64_t address = reinterpret_cast<uint64_t>(pointer);
   if (address < recent_.begin || address >= recent_.end) {
-    const Allocation found = memory_.find(address);
-    if (!found.end) return false;
-    recent_ = {found.begin, found.end, memory_.written_map(found)};
+    const Allocation allocation = memory_.find(address);
+    if (!allocation.end) return false;
+    recent_ = {allocation.begin, allocation.end, memory_.written_map(allocation)};
   }
-  place.line = shadow_.line(at);
-  place.offset = address % kLineBytes;
-  place.written = recent_.written ? recent_.written + (address - recent_.begin) : nullptr;
-  if (!place.line) full_ = true, on_unproved(Reason::Capacity, 0, 0);
-  return place.line != nullptr;
+  location.line = shadow_.line(pointer);
+  location.offset = address % kLineBytes;
+  location.written = recent_.written ? recent_.written + (address - recent_.begin) : nullptr;
+  if (!location.line) full_ = true, on_unproved(Reason::Capacity, 0, 0);
+  return location.line != nullptr;
 }
 
-bool OrderProver::find(const WarpContext& warp, BlockClock& block, uint8_t* at, Place& place) {
-  if (!is_shared(warp, at)) return find_global(at, place);
-  const size_t offset = static_cast<size_t>(at - warp.shared);
-  place = {&block.shared[offset / kLineBytes], static_cast<uint32_t>(offset % kLineBytes), &block.shared_written[offset]};
+bool OrderProver::find(const WarpContext& warp, BlockClock& block, uint8_t* address, ShadowLocation& location) {
+  if (!is_shared(warp, address)) return find_global(address, location);
+  const size_t offset = static_cast<size_t>(address - warp.shared);
+  location = {&block.shared[offset / kLineBytes], static_cast<uint32_t>(offset % kLineBytes), &block.shared_written[offset]};
   return true;
 }
 
-PlaceAccess OrderProver::describe(const Instruction& i, const MemoryAccess& t) const {
-  PlaceAccess made;
-  made.line = i.line, made.strong = t.strong();
-  made.reads = t.kind != AccessKind::Write && !(t.kind == AccessKind::Read && i.result_unused);
-  made.non_coherent = i.source == ScheduleSource::StaleRead;
-  if (t.kind == AccessKind::Read) return made;
-  made.kind = t.values.count ? PhaseKind::Written : PhaseKind::Alone;
-  if (t.kind == AccessKind::Write) return made;
+LaneAccess OrderProver::describe(const Instruction& i, const MemoryAccess& t) const {
+  LaneAccess access;
+  access.line = i.line, access.strong = t.is_strong();
+  access.reads = t.kind != AccessKind::Write && !(t.kind == AccessKind::Read && i.result_unused);
+  access.non_coherent = i.source == ScheduleSource::StaleRead;
+  if (t.kind == AccessKind::Read) return access;
+  access.kind = t.values.count ? PhaseKind::Written : PhaseKind::Alone;
+  if (t.kind == AccessKind::Write) return access;
   const bool updates = i.update != AtomicOperation::None && t.operation == AtomicOperation::CompareAndSwap;
   const AtomicOperation operation = updates ? i.update : t.operation;
   const ValueType type = updates ? i.update_type : t.type;
-  const bool uses_old = t.returns_old && !i.result_unused;
-  made.family = {operation, is_typed(operation, type) ? type : ValueType::Unsigned, static_cast<uint8_t>(t.bytes), 0};
-  made.kind = PhaseKind::Commuting;
-  if (uses_old || operation == AtomicOperation::None || operation == AtomicOperation::CompareAndSwap ||
+  const bool uses_old_value = t.returns_old && !i.result_unused;
+  access.family = {operation, is_typed(operation, type) ? type : ValueType::Unsigned, static_cast<uint8_t>(t.bytes), 0};
+  access.kind = PhaseKind::Commuting;
+  if (uses_old_value || operation == AtomicOperation::None || operation == AtomicOperation::CompareAndSwap ||
       type == ValueType::Half || !t.values.count)
-    made.kind = PhaseKind::Alone;
-  else if (operation == AtomicOperation::Exchange) made.kind = PhaseKind::Written, made.reads = false;
-  return made;
+    access.kind = PhaseKind::Alone;
+  else if (operation == AtomicOperation::Exchange) access.kind = PhaseKind::Written, access.reads = false;
+  return access;
 }
 
 void OrderProver::on_access(const WarpContext& warp, const Instruction& i, const MemoryAccess& t) {
@@ -166,8 +168,8 @@ void OrderProver::observe(const WarpContext& warp, BlockClock& block, const Inst
   now.operation = operation_, now.block = warp.block, now.epoch = block.epoch, now.clock = clock ? clock->clock : 0;
   now.everyone = clock ? clock->everyone : 0;
   now.warp = static_cast<uint16_t>(warp.warp);
-  const PlaceAccess access = describe(i, t);
-  if (access_rows(warp, block, t, now, access)) return;
+  const LaneAccess access = describe(i, t);
+  if (access_lines(warp, block, t, now, access)) return;
   for (uint32_t k = 0; k < t.count; k++) {
     const uint32_t lane = t.lane_order[k];
     now.lane = static_cast<uint8_t>(lane);
@@ -176,19 +178,20 @@ void OrderProver::observe(const WarpContext& warp, BlockClock& block, const Inst
   }
 }
 
-// By the lane whose turn it is.
+// Adds the access of the lane whose turn it is.
 void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
-                              const Accessor& now, PlaceAccess access, uint32_t turn) {
+                              const Accessor& now, LaneAccess access, uint32_t turn) {
   const uint32_t lane = t.lane_order[turn];
-  uint8_t* const at = t.addresses[lane];
-  Place place;
-  if (!find(warp, block, at, place)) return;
-  uint8_t value[16], before[16];
-  const uint8_t* current = at;
+  uint8_t* const address = t.addresses[lane];
+  ShadowLocation location;
+  if (!find(warp, block, address, location)) return;
+  uint8_t value[16], earlier_value[16];
+  const uint8_t* current = address;
   if (t.kind != AccessKind::Read && t.values.count) gather(t.values, lane, t.bytes, value);
   if (access.kind == PhaseKind::Written) {
-    const int earlier = earlier_writer(t, turn);
-    if (earlier >= 0) gather(t.values, static_cast<uint32_t>(earlier), t.bytes, before), current = before;
+    const int earlier_lane = earlier_writer(t, turn);
+    if (earlier_lane >= 0)
+      gather(t.values, static_cast<uint32_t>(earlier_lane), t.bytes, earlier_value), current = earlier_value;
   }
   if (t.kind == AccessKind::Atomic && t.values.count) {
     uint64_t expected = 0;
@@ -196,42 +199,43 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
       uint8_t bytes[8] = {};
       gather(t.expected, lane, t.bytes, bytes), expected = value_at(bytes, t.bytes);
     }
-    const uint64_t old = value_at(at, t.bytes), operand = value_at(value, t.bytes);
-    const bool initialized = all_written(place.written, t.bytes);
-    const bool updates = i.update != AtomicOperation::None && t.expected.count;
-    if (updates && old != expected) return;  // a try in vain
+    const uint64_t old = value_at(address, t.bytes), operand = value_at(value, t.bytes);
+    const bool initialized = all_written(location.written, t.bytes);
+    const bool is_update = i.update != AtomicOperation::None && t.expected.count;
+    if (is_update && old != expected) return;  // a failed compare-and-swap
     access.silent =
         initialized && access.kind != PhaseKind::Written && is_silent(t.operation, t.type, t.bytes, old, operand, expected);
-    if (updates) {
+    if (is_update) {
       gather(update_operand(warp, i, t), lane, t.bytes, value);
       if (access.kind == PhaseKind::Commuting) on_rule(Rule::UpdateLoop);
     }
-    const bool bounded = t.operation == AtomicOperation::Increment || t.operation == AtomicOperation::Decrement;
-    if (bounded || is_float_sum(access.family)) access.operand = value_at(value, t.bytes);
+    const bool is_bounded_counter = t.operation == AtomicOperation::Increment || t.operation == AtomicOperation::Decrement;
+    if (is_bounded_counter || is_float_sum(access.family)) access.operand = value_at(value, t.bytes);
   }
-  access_element(place, now, access, current, t.bytes, value);
+  access_element(location, now, access, current, t.bytes, value);
 }
 
-// One lane's access, word by word.  current: what is there before it.
-void OrderProver::access_element(const Place& place, const Accessor& now, PlaceAccess access, const uint8_t* current,
+// Adds one lane's access, word by word.  current: the bytes before it.
+void OrderProver::access_element(const ShadowLocation& location, const Accessor& now, LaneAccess access, const uint8_t* current,
                                  uint32_t bytes, const uint8_t* value) {
-  const bool initialized = all_written(place.written, bytes);
+  const bool initialized = all_written(location.written, bytes);
   if (access.reads && !initialized) on_unproved(Reason::Uninitialized, access.line, 0);
-  const bool sums = access.kind == PhaseKind::Commuting && is_float_sum(access.family);
-  for (uint32_t done = 0; done < bytes;) {
-    const uint32_t some = std::min(kWordBytes - (place.offset + done) % kWordBytes, bytes - done);
-    if (access.kind == PhaseKind::Written) access.silent = initialized && !std::memcmp(current + done, value + done, some);
-    access.family.offset = static_cast<uint8_t>(done);
-    if (sums && done) access.operand = 0;  // of a double the first word stands for both
-    access_word(place, place.offset + done, some, now, access, current);
-    done += some;
+  const bool is_sum = access.kind == PhaseKind::Commuting && is_float_sum(access.family);
+  for (uint32_t offset = 0; offset < bytes;) {
+    const uint32_t word_bytes = std::min(kWordBytes - (location.offset + offset) % kWordBytes, bytes - offset);
+    if (access.kind == PhaseKind::Written)
+      access.silent = initialized && !std::memcmp(current + offset, value + offset, word_bytes);
+    access.family.offset = static_cast<uint8_t>(offset);
+    if (is_sum && offset) access.operand = 0;  // of a double the operand is kept with the first word
+    access_word(location, location.offset + offset, word_bytes, now, access, current);
+    offset += word_bytes;
   }
-  if (access.kind != PhaseKind::Same) set_written(place.written, bytes);
+  if (access.kind != PhaseKind::Same) set_written(location.written, bytes);
 }
 
-void OrderProver::access_word(const Place& place, uint32_t offset, uint32_t bytes, const Accessor& now, PlaceAccess access,
-                              const uint8_t* start) {
-  ShadowWord* words = shadow_.words(*place.line);
+void OrderProver::access_word(const ShadowLocation& location, uint32_t offset, uint32_t bytes, const Accessor& now,
+                              LaneAccess access, const uint8_t* start) {
+  ShadowWord* words = shadow_.words(*location.line);
   ShadowWord* word = words ? &words[offset / kWordBytes] : nullptr;
   if (word && word->bytes && bytes == kWordBytes) shadow_.restore_word(*word, now, order_);
   if (word && !word->bytes && bytes == kWordBytes) return phases_.access(word->whole, now, access, start);
@@ -241,62 +245,66 @@ void OrderProver::access_word(const Place& place, uint32_t offset, uint32_t byte
   for (uint32_t k = 0; k < bytes; k++) phases_.access(parts[offset % kWordBytes + k], now, access, start);
 }
 
-// All 32 lanes one behind the other, from the beginning of a line on: what most kernels do.  false: nothing was done.
-bool OrderProver::access_rows(const WarpContext& warp, BlockClock& block, const MemoryAccess& t, Accessor now,
-                              PlaceAccess access) {
+// Adds an access of all 32 lanes to consecutive elements from the beginning of a line, the most common case.  Returns false, and
+// does nothing, in other cases.
+bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const MemoryAccess& t, Accessor now,
+                               LaneAccess access) {
   if (t.count != kWarpSize || t.kind == AccessKind::Atomic || (t.bytes != 4 && t.bytes != 8 && t.bytes != 16)) return false;
-  uint8_t* const first = t.addresses[0];
+  uint8_t* const first_address = t.addresses[0];
   if (!is_contiguous(kFullMask, t.addresses, t.bytes)) return false;
-  const uint64_t from = is_shared(warp, first) ? static_cast<uint64_t>(first - warp.shared) : reinterpret_cast<uint64_t>(first);
-  if (from % kLineBytes) return false;
+  const uint64_t begin = is_shared(warp, first_address) ? static_cast<uint64_t>(first_address - warp.shared)
+                                                        : reinterpret_cast<uint64_t>(first_address);
+  if (begin % kLineBytes) return false;
   const uint32_t lines = t.bytes / kWordBytes, shift = static_cast<uint32_t>(__builtin_ctz(lines));
   uint8_t value[16 * kWarpSize];
   if (access.kind == PhaseKind::Written)
     for (uint32_t l = 0; l < kWarpSize; l++) gather(t.values, l, t.bytes, value + l * t.bytes);
   else if (access.kind != PhaseKind::Same) return false;
   for (uint32_t k = 0; k < lines; k++) {
-    Place place;
-    uint8_t* const at = first + k * kLineBytes;
-    if (!find(warp, block, at, place)) return true;
+    ShadowLocation location;
+    uint8_t* const address = first_address + k * kLineBytes;
+    if (!find(warp, block, address, location)) return true;
     now.pattern = row_pattern(shift, k), now.lane = row_lane(now.pattern, 0);
-    const uint8_t* given = value + k * kLineBytes;
-    if (access_row(place, now, access, at, given)) continue;
+    const uint8_t* line_value = value + k * kLineBytes;
+    if (access_line(location, now, access, address, line_value)) continue;
     Accessor lane = now;
     const WarpClock* clock = block.warps[warp.warp].get();
     for (uint32_t word = 0; word < kWordsPerLine; word++) {
       lane.pattern = 0, lane.lane = row_lane(now.pattern, word);
       lane.synchronized = clock ? clock->known[lane.lane] : nullptr;
       const uint32_t offset = word * kWordBytes;
-      access_element({place.line, offset, place.written ? place.written + offset : nullptr}, lane, access, at + offset,
-                     kWordBytes, given + offset);
+      access_element({location.line, offset, location.written ? location.written + offset : nullptr}, lane, access,
+                     address + offset, kWordBytes, line_value + offset);
     }
   }
   return true;
 }
 
-// What holds of the first lane holds of all.  false: it is not so, and nothing was done.
-bool OrderProver::access_row(const Place& place, const Accessor& now, PlaceAccess& access, const uint8_t* at,
-                             const uint8_t* value) {
-  ShadowLine& line = *place.line;
+// Adds an access of all lanes to a whole line, as the access of the first lane.  Returns false, and does nothing, if the lanes
+// have to be treated one by one.
+bool OrderProver::access_line(const ShadowLocation& location, const Accessor& now, LaneAccess& access, const uint8_t* address,
+                              const uint8_t* value) {
+  ShadowLine& line = *location.line;
   if (line.words && !shadow_.restore_row(line, now, order_)) return false;
   if (!ShadowMemory::keeps_row(line, now)) return false;
-  const WrittenLine written = written_of_line(place.written);
+  const WrittenLine written = written_of_line(location.written);
   const bool initialized = written == WrittenLine::All;
   if (written == WrittenLine::Some || (!initialized && access.reads)) return false;
   access.silent = false;
   if (access.kind == PhaseKind::Written) {
-    uint32_t same = 0;
-    for (uint32_t k = 0; k < kWordsPerLine; k++) same += !std::memcmp(at + k * kWordBytes, value + k * kWordBytes, kWordBytes);
-    if (same && same != kWordsPerLine && initialized) return false;
-    access.silent = initialized && same;
+    uint32_t equal_words = 0;
+    for (uint32_t k = 0; k < kWordsPerLine; k++)
+      equal_words += !std::memcmp(address + k * kWordBytes, value + k * kWordBytes, kWordBytes);
+    if (equal_words && equal_words != kWordsPerLine && initialized) return false;
+    access.silent = initialized && equal_words;
   }
-  phases_.access(line.row, now, access, at);
-  if (access.kind != PhaseKind::Same) set_written(place.written, kLineBytes);
+  phases_.access(line.row, now, access, address);
+  if (access.kind != PhaseKind::Same) set_written(location.written, kLineBytes);
   return true;
 }
 
-void OrderProver::on_launch_end(const Launch& launch, const LaunchResult& outcome) {
-  if (outcome.fault != KernelFault::None) on_unproved(Reason::Fault, 0, 0);
+void OrderProver::on_launch_end(const Launch& launch, const LaunchResult& result) {
+  if (result.fault != KernelFault::None) on_unproved(Reason::Fault, 0, 0);
   verdict_ = findings_.json();
   if (!report_) findings_.print(launch.program->name.c_str(), launch.program->position);
   findings_.clear();

@@ -1,5 +1,5 @@
-// VGPU_CHECK=order: does one observed launch show that every schedule leaves the same bytes, for this input?  See phase.h for
-// how, rules/ for what is accepted, and reason.h for what ends a proof.
+// VGPU_CHECK=order: proves from one observed launch that every schedule leaves the same bytes in memory, for this input.  phase.h
+// has the method, rules/ what it accepts, and reason.h what ends a proof.
 #pragma once
 #include <set>
 #include <string>
@@ -15,20 +15,21 @@
 
 namespace vgpu {
 
-// What a copy or fill does to memory, besides what a kernel does: bytes of `pattern`, again and again, or those at `from`.
+// A copy or a fill.  A copy writes the bytes at `from`, a fill repeats the `value_bytes` low bytes of `value`.
 struct Transfer {
-  uint64_t to = 0, from = 0, bytes = 0;  // to or from 0: the host's own
-  uint32_t value = 0, value_bytes = 0;   // of a fill
+  uint64_t to = 0, from = 0, bytes = 0;  // to or from 0: host memory
+  uint32_t value = 0, value_bytes = 0;  // of a fill; value_bytes 0: a copy
 };
 
 class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts {
  public:
-  // capacity: bytes of its own.  report: gets what is not of a launch; without one, stderr gets all that is not proved.
+  // capacity: limit of the shadow memory in bytes.  report: receives findings of copies and fills; nullptr: all findings are
+  // printed to stderr.
   OrderProver(StreamOrder& order, DeviceMemory& memory, uint64_t capacity, LaunchReport* report);
 
   void on_launch_begin(const Launch&) override;
   void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
-  void on_block_barrier(const WarpContext&, bool whole) override;
+  void on_block_barrier(const WarpContext&, bool all_threads) override;
   void on_warp_sync(const WarpContext&, uint32_t mask) override;
   void on_convergence(const WarpContext& warp) override { step_in_lockstep(warp); }
   void on_function_entry(const DecodedFunction&) override;
@@ -36,10 +37,10 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   void on_launch_end(const Launch&, const LaunchResult&) override;
   void on_fallback(const char* call, uint64_t launch) override;
 
-  // Just before it is done; launch: the next one's number.
+  // Called just before the transfer.  launch: number of the next launch.
   void on_transfer(StreamOrder::Operation operation, const Transfer& transfer, uint64_t launch);
-  // What a program on the host may base a decision on.
-  void on_host_source(const char* what, uint64_t launch);
+  // Called when the host reads a value on which its decisions may depend, such as the time of an event.
+  void on_host_source(const char* source, uint64_t launch);
 
   std::string verdict() const override { return verdict_; }
 
@@ -53,29 +54,31 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
     uint64_t begin = 0, end = 0;
     uint8_t* written = nullptr;
   };
-  // A place: which line it lies in, at which byte of it, and what is known to be written there (nullptr: all is).
-  struct Place {
+  // The shadow of an address: its line, the offset in it, and the map of written bytes there (nullptr: all are written).
+  struct ShadowLocation {
     ShadowLine* line = nullptr;
     uint32_t offset = 0;
     uint8_t* written = nullptr;
   };
 
   void begin_operation(StreamOrder::Operation operation);
-  bool find(const WarpContext& warp, BlockClock& block, uint8_t* at, Place& place);  // false: the lane's own memory
-  bool find_global(uint8_t* at, Place& place);
+  bool find(const WarpContext& warp, BlockClock& block, uint8_t* address,
+            ShadowLocation& location);  // returns false for the lane's own memory
+  bool find_global(uint8_t* pointer, ShadowLocation& location);
   void observe(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t);
   void step_in_lockstep(const WarpContext& warp);
-  PlaceAccess describe(const Instruction& i, const MemoryAccess& t) const;
+  LaneAccess describe(const Instruction& i, const MemoryAccess& t) const;
   void access_lane(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, const Accessor& now,
-                   PlaceAccess access, uint32_t lane);
-  bool access_rows(const WarpContext& warp, BlockClock& block, const MemoryAccess& t, Accessor now, PlaceAccess access);
-  bool access_row(const Place& place, const Accessor& now, PlaceAccess& access, const uint8_t* at, const uint8_t* value);
-  void access_element(const Place& place, const Accessor& now, PlaceAccess access, const uint8_t* current, uint32_t bytes,
-                      const uint8_t* value);
-  void access_word(const Place& place, uint32_t offset, uint32_t bytes, const Accessor& now, PlaceAccess access,
+                   LaneAccess access, uint32_t lane);
+  bool access_lines(const WarpContext& warp, BlockClock& block, const MemoryAccess& t, Accessor now, LaneAccess access);
+  bool access_line(const ShadowLocation& location, const Accessor& now, LaneAccess& access, const uint8_t* address,
+                   const uint8_t* value);
+  void access_element(const ShadowLocation& location, const Accessor& now, LaneAccess access, const uint8_t* current,
+                      uint32_t bytes, const uint8_t* value);
+  void access_word(const ShadowLocation& location, uint32_t offset, uint32_t bytes, const Accessor& now, LaneAccess access,
                    const uint8_t* start);
-  void transfer_side(uint64_t at, const Transfer& transfer, const Accessor& now, bool writes);
-  void tell_before(uint64_t launch, const Findings& findings, const char* what);
+  void transfer_side(uint64_t address, const Transfer& transfer, const Accessor& now, bool writes);
+  void report_before(uint64_t launch, const Findings& findings, const char* operation);
 
   StreamOrder& stream_order_;
   DeviceMemory& memory_;
@@ -86,8 +89,8 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   LaunchReport* report_;
   StreamOrder::Operation operation_ = 0;
   Range recent_;
-  bool full_ = false;  // some of the shadow is lost
-  Findings findings_;  // of the operation under way
+  bool full_ = false;  // the capacity is used up, so that shadow memory is incomplete
+  Findings findings_;  // of the current operation
   std::set<const DecodedFunction*> entered_;
   std::string verdict_;
 };

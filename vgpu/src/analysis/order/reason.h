@@ -1,4 +1,4 @@
-// Why a launch is not proved.
+// The reasons why a launch is not proved to be schedule-independent.
 #pragma once
 #include <cstdint>
 
@@ -7,16 +7,16 @@
 namespace vgpu {
 
 enum class Reason : uint8_t {
-  Race,         // two accesses, one of them a write, that nothing orders
-  MemoryOrder,  // atomic or ordered ones that do not commute: flags, tickets, look-back
+  Race,         // two unordered accesses, at least one of them a write
+  MemoryOrder,  // atomic or ordered accesses that do not commute: flags, tickets, look-back
   OldValue,     // an atomic's old value is used, or the success of a compare-and-swap decides
-  Rounding,     // a sum of floats that is not exact
+  Rounding,     // a float sum that is not exact
   Uninitialized,
   StaleRead,
-  Source,     // what a schedule decides: see ScheduleSource
+  Source,     // a value that the schedule decides (ScheduleSource)
   Fault,
   Capacity,   // the check's own memory is full
-  InstructionSet,  // its instructions do not say what a proof needs
+  InstructionSet,  // the code lacks the fields for analyses (DecodedFunction::is_provable)
 };
 
 const char* reason_name(Reason reason);

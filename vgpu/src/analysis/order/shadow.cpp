@@ -1,4 +1,4 @@
-// Shadow memory of the proof: a phase for each line, word or byte, within a capacity.
+// Shadow memory of the proof, within a capacity in bytes.
 #include "shadow.h"
 
 #include <sys/mman.h>
@@ -11,74 +11,74 @@
 namespace vgpu {
 namespace {
 
-bool keeps_pattern(const Accessors& all, const Accessor& now) {
-  return !all.is_of(now) || all.pattern == now.pattern || all.clock < now.everyone;
+bool keeps_pattern(const Accessors& accessors, const Accessor& now) {
+  return !accessors.is_of(now) || accessors.pattern == now.pattern || accessors.clock < now.everyone;
 }
 
-// The same of one of the row's words.
-void move_to_word(Accessors& all, uint32_t word) {
-  if (all.lanes) all.lanes = 1u << row_lane(all.pattern, word);
-  all.pattern = 0;
+// Reduces a row's accessors to those of one of its words.
+void move_to_word(Accessors& accessors, uint32_t word) {
+  if (accessors.lanes) accessors.lanes = 1u << row_lane(accessors.pattern, word);
+  accessors.pattern = 0;
 }
 
-// What all of them were before: nobody joins it, and who comes after it comes after each.
-Phase over(const Accessors& all, uint32_t line) {
-  Phase made;
-  made.now = all, made.kind = PhaseKind::Alone, made.line = line;
-  return made;
+// Returns a phase that no access can join, and that is before an access if all these accessors are.
+Phase completed_phase(const Accessors& accessors, uint32_t line) {
+  Phase phase;
+  phase.now = accessors, phase.kind = PhaseKind::Alone, phase.line = line;
+  return phase;
 }
 
 }  // namespace
 
 ShadowMemory::Page* ShadowMemory::Slabs::add() {
-  if (in_last_ == kPages) {
-    void* made = std::aligned_alloc(kSlabBytes, kSlabBytes);
-    if (!made) return nullptr;
-    madvise(made, kSlabBytes, MADV_HUGEPAGE);
-    slabs_.push_back(static_cast<Page*>(made)), in_last_ = 0;
+  if (used_in_last_ == kPages) {
+    void* slab = std::aligned_alloc(kSlabBytes, kSlabBytes);
+    if (!slab) return nullptr;
+    madvise(slab, kSlabBytes, MADV_HUGEPAGE);
+    slabs_.push_back(static_cast<Page*>(slab)), used_in_last_ = 0;
   }
-  return new (slabs_.back() + in_last_++) Page();
+  return new (slabs_.back() + used_in_last_++) Page();
 }
 
 void ShadowMemory::Slabs::clear() {
   for (Page* slab : slabs_) {
-    std::destroy_n(slab, slab == slabs_.back() ? in_last_ : kPages);
+    std::destroy_n(slab, slab == slabs_.back() ? used_in_last_ : kPages);
     std::free(slab);
   }
-  slabs_.clear(), in_last_ = kPages;
+  slabs_.clear(), used_in_last_ = kPages;
 }
 
-bool ShadowMemory::take(uint64_t bytes) {
+bool ShadowMemory::charge(uint64_t bytes) {
   if (used_ + bytes > capacity_) return false;
   return used_ += bytes, true;
 }
 
-ShadowLine* ShadowMemory::line(const uint8_t* at) {
-  const uint64_t address = reinterpret_cast<uint64_t>(at), number = address >> kPageBits;
-  Recent& recent = recent_[number % kRecent];
+ShadowLine* ShadowMemory::line(const uint8_t* pointer) {
+  const uint64_t address = reinterpret_cast<uint64_t>(pointer), number = address >> kPageBits;
+  CachedPage& recent = recent_[number % kRecent];
   if (recent.number != number) {
-    Page*& found = pages_[number];
-    if (!found && take(sizeof(Page))) found = slabs_.add();
-    if (!found) return nullptr;
-    recent = {number, found};
+    Page*& page = pages_[number];
+    if (!page && charge(sizeof(Page))) page = slabs_.add();
+    if (!page) return nullptr;
+    recent = {number, page};
   }
   return &(*recent.page)[address / kLineBytes % kLinesPerPage];
 }
 
 ShadowWord* ShadowMemory::words(ShadowLine& line) {
   if (line.words) return line.words.get();
-  if (!take(kWordsPerLine * sizeof(ShadowWord))) return nullptr;
+  if (!charge(kWordsPerLine * sizeof(ShadowWord))) return nullptr;
   line.words = std::make_unique<ShadowWord[]>(kWordsPerLine);
   for (uint32_t k = 0; k < kWordsPerLine; k++) {
-    Phase& own = line.words[k].whole = line.row;
-    move_to_word(own.now, k), move_to_word(own.before, k);
+    Phase& phase = line.words[k].whole = line.row;
+    move_to_word(phase.now, k), move_to_word(phase.before, k);
   }
   return line.words.get();
 }
 
 Phase* ShadowMemory::bytes(ShadowWord& word) {
   if (word.bytes) return word.bytes.get();
-  if (!take(kWordBytes * sizeof(Phase))) return nullptr;
+  if (!charge(kWordBytes * sizeof(Phase))) return nullptr;
   word.bytes = std::make_unique<Phase[]>(kWordBytes);
   std::fill_n(word.bytes.get(), kWordBytes, word.whole);
   return word.bytes.get();
@@ -89,31 +89,31 @@ bool ShadowMemory::keeps_row(const ShadowLine& line, const Accessor& now) {
 }
 
 bool ShadowMemory::restore_word(ShadowWord& word, const Accessor& now, HappensBefore& order) {
-  Accessors all;
+  Accessors accessors;
   for (uint32_t k = 0; k < kWordBytes; k++) {
     if (!order.is_before(word.bytes[k].now, now)) return false;
-    all = order.unite(all, word.bytes[k].now);
+    accessors = order.unite(accessors, word.bytes[k].now);
   }
-  const StreamOrder::Operation written = word.bytes[0].written_by;
-  word.whole = over(all, word.bytes[0].line);
-  word.whole.written_by = written;
+  const StreamOrder::Operation written_by_first = word.bytes[0].written_by;
+  word.whole = completed_phase(accessors, word.bytes[0].line);
+  word.whole.written_by = written_by_first;
   for (uint32_t k = 1; k < kWordBytes; k++) word.whole.written_by = std::max(word.whole.written_by, word.bytes[k].written_by);
   word.bytes.reset();
   used_ -= kWordBytes * sizeof(Phase);
   return true;
 }
 
-// Only what earlier operations did: its lanes do not matter any more.
+// All accesses must be of earlier operations, of which lanes do not matter.
 bool ShadowMemory::restore_row(ShadowLine& line, const Accessor& now, HappensBefore& order) {
-  Accessors all;
+  Accessors accessors;
   for (uint32_t k = 0; k < kWordsPerLine; k++) {
     const ShadowWord& word = line.words[k];
     if (word.bytes) return false;
     if (word.whole.now.extent == Accessors::None) continue;
     if (!order.is_earlier_operation(word.whole.now.operation, now)) return false;
-    all = order.unite(all, word.whole.now);
+    accessors = order.unite(accessors, word.whole.now);
   }
-  line.row = over(all, line.words[0].whole.line);
+  line.row = completed_phase(accessors, line.words[0].whole.line);
   line.words.reset();
   used_ -= kWordsPerLine * sizeof(ShadowWord);
   return true;
@@ -121,7 +121,7 @@ bool ShadowMemory::restore_row(ShadowLine& line, const Accessor& now, HappensBef
 
 void ShadowMemory::clear() {
   pages_.clear(), slabs_.clear();
-  std::fill(recent_, recent_ + kRecent, Recent());
+  std::fill(recent_, recent_ + kRecent, CachedPage());
   used_ = 0;
 }
 

@@ -1,5 +1,5 @@
-// What is known of each place of memory: the phase that it is in, by words, by bytes where somebody comes to a part of a word,
-// and by lines of 32 words for as long as whole warps, or one thread, come to all of them in a row.
+// Shadow memory: the phase of each memory location.  There is one for each word of 4 bytes; for each byte, if a word was accessed
+// in part; or for a whole line of 32 words, as long as full warps, or one thread, access all of them consecutively.
 #pragma once
 #include <array>
 #include <memory>
@@ -18,11 +18,12 @@ struct ShadowWord {
 };
 
 struct ShadowLine {
-  Phase row;  // where there are no words: that of the first one, which stands for all
+  Phase row;  // without `words`: the phase of the first word, which stands for all
   std::unique_ptr<ShadowWord[]> words;
 };
 
-// The lane that comes to a word of a line, as lanes of 4 << shift bytes each come to several lines, of which this is one.
+// Patterns of a warp's consecutive accesses of 4 << shift bytes, which cover several lines; `line` is the number of this one.
+// row_lane(): the lane that accesses a word.
 constexpr uint8_t row_pattern(uint32_t shift, uint32_t line) { return static_cast<uint8_t>(shift | line << 2); }
 constexpr uint8_t row_lane(uint8_t pattern, uint32_t word) {
   return pattern == kOneThread ? 0 : static_cast<uint8_t>(((pattern >> 2) * kWordsPerLine + word) >> (pattern & 3));
@@ -32,12 +33,12 @@ class ShadowMemory {
  public:
   explicit ShadowMemory(uint64_t capacity) : capacity_(capacity) {}
 
-  ShadowLine* line(const uint8_t* at);  // nullptr: there is no room for it
-  ShadowWord* words(ShadowLine& line);  // its 32, made from the row where there are none; nullptr: no room
-  Phase* bytes(ShadowWord& word);       // its 4
-  // Is the row's one phase enough for an access of this pattern too?
+  ShadowLine* line(const uint8_t* pointer);  // nullptr: the capacity is used up
+  ShadowWord* words(ShadowLine& line);  // its 32 words, which replace the row; nullptr: the capacity is used up
+  Phase* bytes(ShadowWord& word);  // its 4 bytes, likewise
+  // Whether the row can still stand for all words after an access of this pattern.
   static bool keeps_row(const ShadowLine& line, const Accessor& now);
-  // A row again, where all who came to its words are before this access.
+  // Replace words by a row, or bytes by a word, if all previous accesses are before this one; return whether they did.
   bool restore_row(ShadowLine& line, const Accessor& now, HappensBefore& order);
   bool restore_word(ShadowWord& word, const Accessor& now, HappensBefore& order);
 
@@ -48,7 +49,7 @@ class ShadowMemory {
  private:
   static constexpr uint32_t kPageBits = 12, kLinesPerPage = (1u << kPageBits) / kLineBytes, kRecent = 16;
   using Page = std::array<ShadowLine, kLinesPerPage>;
-  // Pages side by side in large ones of the system's: their first use would take longer than all else.
+  // Allocates pages in slabs of 2 MiB, for which the system uses huge pages: page faults would dominate otherwise.
   class Slabs {
    public:
     ~Slabs() { clear(); }
@@ -58,18 +59,18 @@ class ShadowMemory {
    private:
     static constexpr size_t kSlabBytes = 2 << 20, kPages = kSlabBytes / sizeof(Page);
     std::vector<Page*> slabs_;
-    size_t in_last_ = kPages;
+    size_t used_in_last_ = kPages;
   };
-  struct Recent {
+  struct CachedPage {
     uint64_t number = ~0ull;
     Page* page = nullptr;
   };
-  bool take(uint64_t bytes);
+  bool charge(uint64_t bytes);
 
   uint64_t capacity_, used_ = 0;
   std::unordered_map<uint64_t, Page*> pages_;
   Slabs slabs_;
-  Recent recent_[kRecent];
+  CachedPage recent_[kRecent];
 };
 
 }  // namespace vgpu

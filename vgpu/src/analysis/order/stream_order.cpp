@@ -1,56 +1,56 @@
-// Which operations of streams come before which: vector clocks of streams, events and host waits.
+// Vector clocks of streams, events and the host.
 #include "stream_order.h"
 
 #include <algorithm>
 
 namespace vgpu {
 
-using Hold = std::lock_guard<std::mutex>;
+using Guard = std::lock_guard<std::mutex>;
 
-void StreamOrder::join(Clock& to, const Clock& from) {
-  if (&to == &from) return;
-  if (to.size() < from.size()) to.resize(from.size());
-  for (size_t k = 0; k < from.size(); k++) to[k] = std::max(to[k], from[k]);
+void StreamOrder::join(Clock& clock, const Clock& other) {
+  if (&clock == &other) return;
+  if (clock.size() < other.size()) clock.resize(other.size());
+  for (size_t k = 0; k < other.size(); k++) clock[k] = std::max(clock[k], other[k]);
 }
 
 StreamOrder::Clock& StreamOrder::arrive(StreamNumber stream, bool blocking) {
   blocking_[stream] = blocking;
-  Clock& own = clock(stream);
-  join(own, host_);
+  Clock& stream_clock = clock(stream);
+  join(stream_clock, host_);
   if (stream == kLegacy) {
-    for (auto& [other, clock] : streams_)
-      if (blocking_[other]) join(own, clock);
+    for (auto& [number, clock] : streams_)
+      if (blocking_[number]) join(stream_clock, clock);
   } else if (blocking) {
-    join(own, clock(kLegacy));
+    join(stream_clock, clock(kLegacy));
   }
-  return own;
+  return stream_clock;
 }
 
 StreamOrder::Operation StreamOrder::add(StreamNumber stream, bool blocking) {
-  Hold hold(lock_);
-  Clock& own = arrive(stream, blocking);
-  if (own.size() <= stream) own.resize(stream + 1);
-  operations_.push_back({stream, ++own[stream]});
-  const Operation made = static_cast<Operation>(operations_.size());
-  pending_[made] = own;
-  return made;
+  Guard guard(lock_);
+  Clock& stream_clock = arrive(stream, blocking);
+  if (stream_clock.size() <= stream) stream_clock.resize(stream + 1);
+  operations_.push_back({stream, ++stream_clock[stream]});
+  const Operation operation = static_cast<Operation>(operations_.size());
+  pending_[operation] = stream_clock;
+  return operation;
 }
 
 void StreamOrder::set_current(Operation operation) {
-  Hold hold(lock_);
-  auto found = pending_.find(operation);
-  if (found == pending_.end()) return;
-  current_ = std::move(found->second), current_operation_ = operation;
-  pending_.erase(found);
+  Guard guard(lock_);
+  auto entry = pending_.find(operation);
+  if (entry == pending_.end()) return;
+  current_ = std::move(entry->second), current_operation_ = operation;
+  pending_.erase(entry);
 }
 
 bool StreamOrder::is_before(Operation operation, const Clock& now) const {
   if (operation & kUnited) {
-    const Members& all = united_[operation & ~kUnited];
-    return std::all_of(all.begin(), all.end(), [&](Operation one) { return is_before(one, now); });
+    const Members& united = united_[operation & ~kUnited];
+    return std::all_of(united.begin(), united.end(), [&](Operation member) { return is_before(member, now); });
   }
-  const Point& at = operations_[operation - 1];
-  return at.stream < now.size() && now[at.stream] >= at.count;
+  const Point& point = operations_[operation - 1];
+  return point.stream < now.size() && now[point.stream] >= point.count;
 }
 
 StreamOrder::Members StreamOrder::members(Operation operation) const {
@@ -58,64 +58,67 @@ StreamOrder::Members StreamOrder::members(Operation operation) const {
 }
 
 bool StreamOrder::is_before_current(Operation operation) const {
-  Hold hold(lock_);
+  Guard guard(lock_);
   return is_before(operation, current_);
 }
 
 bool StreamOrder::are_all_before_current() const {
-  Hold hold(lock_);
+  Guard guard(lock_);
   for (const auto& [stream, clock] : streams_) {
-    const uint32_t own = stream < clock.size() ? clock[stream] : 0, now = stream < current_.size() ? current_[stream] : 0;
-    if (own > now) return false;
+    const uint32_t operations = stream < clock.size() ? clock[stream] : 0,
+                   completed = stream < current_.size() ? current_[stream] : 0;
+    if (operations > completed) return false;
   }
   return true;
 }
 
-// Of what is before the current operation nothing need be kept beside it.
-StreamOrder::Operation StreamOrder::unite(Operation one, Operation other) {
-  if (one == other) return one;
-  Hold hold(lock_);
-  Members all = members(one);
-  for (Operation more : members(other)) all.push_back(more);
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  if (std::binary_search(all.begin(), all.end(), current_operation_))
-    all.erase(std::remove_if(all.begin(), all.end(),
-                             [this](Operation old) { return old != current_operation_ && is_before(old, current_); }),
-              all.end());
-  if (all.size() == 1) return all[0];
-  auto [found, fresh] = united_index_.try_emplace(all);
-  if (fresh) {
-    united_.push_back(all);
-    found->second = kUnited | static_cast<Operation>(united_.size() - 1);
+// Operations before the current one are dropped from a set that contains the current one.
+StreamOrder::Operation StreamOrder::unite(Operation first, Operation second) {
+  if (first == second) return first;
+  Guard guard(lock_);
+  Members union_members = members(first);
+  for (Operation member : members(second)) union_members.push_back(member);
+  std::sort(union_members.begin(), union_members.end());
+  union_members.erase(std::unique(union_members.begin(), union_members.end()), union_members.end());
+  if (std::binary_search(union_members.begin(), union_members.end(), current_operation_))
+    union_members.erase(std::remove_if(union_members.begin(), union_members.end(),
+                                       [this](Operation candidate) {
+                                         return candidate != current_operation_ && is_before(candidate, current_);
+                                       }),
+                        union_members.end());
+  if (union_members.size() == 1) return union_members[0];
+  auto [entry, is_new] = united_index_.try_emplace(union_members);
+  if (is_new) {
+    united_.push_back(union_members);
+    entry->second = kUnited | static_cast<Operation>(united_.size() - 1);
   }
-  return found->second;
+  return entry->second;
 }
 
 void StreamOrder::record(uint64_t event, StreamNumber stream, bool blocking) {
-  Hold hold(lock_);
+  Guard guard(lock_);
   events_[event] = arrive(stream, blocking);
 }
 
 void StreamOrder::wait(StreamNumber stream, uint64_t event) {
-  Hold hold(lock_);
-  auto found = events_.find(event);
-  if (found != events_.end()) join(clock(stream), found->second);
+  Guard guard(lock_);
+  auto entry = events_.find(event);
+  if (entry != events_.end()) join(clock(stream), entry->second);
 }
 
 void StreamOrder::on_host_wait(StreamNumber stream, bool blocking) {
-  Hold hold(lock_);
+  Guard guard(lock_);
   join(host_, arrive(stream, blocking));
 }
 
 void StreamOrder::on_host_wait_event(uint64_t event) {
-  Hold hold(lock_);
-  auto found = events_.find(event);
-  if (found != events_.end()) join(host_, found->second);
+  Guard guard(lock_);
+  auto entry = events_.find(event);
+  if (entry != events_.end()) join(host_, entry->second);
 }
 
 void StreamOrder::on_host_wait_all() {
-  Hold hold(lock_);
+  Guard guard(lock_);
   for (auto& [stream, clock] : streams_) join(host_, clock);
 }
 

@@ -1,7 +1,7 @@
-// Which operations of streams (launches, copies, fills) are over before which, in every schedule: those before it on the same
-// stream, and what events, waits of the host and the legacy stream add (vector clocks: Fidge 1988, Mattern 1989).
+// Vector clocks (Fidge 1988, Mattern 1989) of streams: which operations (launches, copies, fills) are complete before which others
+// in every schedule, by the order of a stream, events, waits of the host and the legacy default stream.
 //
-// Assumed: the host is one thread, and does not go on where a query told it that work was not done yet.
+// Assumes that the host is one thread, and that it continues only after a query has reported that work is complete.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,16 +12,16 @@ namespace vgpu {
 
 class StreamOrder {
  public:
-  using StreamNumber = uint32_t;  // never used again; the legacy default stream has kLegacy
-  using Operation = uint32_t;     // from 1 on; or several, see unite()
+  using StreamNumber = uint32_t;  // not reused; kLegacy: the legacy default stream
+  using Operation = uint32_t;  // from 1 on; or a set of several (unite())
   static constexpr StreamNumber kLegacy = 0;
 
   Operation add(StreamNumber stream, bool blocking);
-  // Runs in this thread from now on: what is_before_current() compares with.
+  // Sets the operation that runs now, with which is_before_current() compares.
   void set_current(Operation operation);
   bool is_before_current(Operation operation) const;
-  bool are_all_before_current() const;  // but for itself
-  Operation unite(Operation one, Operation other);  // before whatever both are before
+  bool are_all_before_current() const;  // except itself
+  Operation unite(Operation first, Operation second);  // a set that is before an operation if both are
 
   void record(uint64_t event, StreamNumber stream, bool blocking);
   void wait(StreamNumber stream, uint64_t event);
@@ -30,7 +30,7 @@ class StreamOrder {
   void on_host_wait_all();
 
  private:
-  using Clock = std::vector<uint32_t>;  // of each stream, how many of its operations are over
+  using Clock = std::vector<uint32_t>;  // for each stream, the number of its complete operations
   struct Point {
     StreamNumber stream;
     uint32_t count;
@@ -38,9 +38,9 @@ class StreamOrder {
   using Members = std::vector<Operation>;
   static constexpr Operation kUnited = 1u << 31;
 
-  static void join(Clock& to, const Clock& from);
+  static void join(Clock& clock, const Clock& other);
   Clock& clock(StreamNumber stream) { return streams_[stream]; }
-  // What comes next on the stream comes after this.
+  // Returns the clock after which the stream's next operation comes.
   Clock& arrive(StreamNumber stream, bool blocking);
   bool is_before(Operation operation, const Clock& now) const;
   Members members(Operation operation) const;
@@ -50,7 +50,7 @@ class StreamOrder {
   std::map<StreamNumber, bool> blocking_;
   std::map<uint64_t, Clock> events_;
   Clock host_, current_;
-  std::map<Operation, Clock> pending_;  // of operations that have not begun
+  std::map<Operation, Clock> pending_;  // clocks of operations that have not begun
   std::vector<Point> operations_;
   Operation current_operation_ = 0;
   std::vector<Members> united_;

@@ -1,4 +1,4 @@
-// Copies and fills of streams, as accesses of one thread; and what the host may base a decision on.
+// The prover's view of copies and fills, which are accesses of one thread, and of values that the host reads.
 #include <algorithm>
 #include <cstring>
 
@@ -11,20 +11,21 @@ void OrderProver::transfer_side(uint64_t side, const Transfer& transfer, const A
   if (transfer.value_bytes)
     for (uint32_t k = 0; k < kLineBytes; k += transfer.value_bytes)
       std::memcpy(fill + k, &transfer.value, transfer.value_bytes);
-  const auto* given = reinterpret_cast<const uint8_t*>(transfer.from);
-  PlaceAccess access;
+  const auto* source = reinterpret_cast<const uint8_t*>(transfer.from);
+  LaneAccess access;
   access.kind = writes ? PhaseKind::Written : PhaseKind::Same;
-  for (uint64_t done = 0; done < transfer.bytes;) {
-    auto* const at = reinterpret_cast<uint8_t*>(side + done);
-    const uint8_t* value = transfer.value_bytes ? fill : given + done;
-    const uint64_t in_line = kLineBytes - (side + done) % kLineBytes;
-    const auto some = static_cast<uint32_t>(std::min(in_line, transfer.bytes - done));
-    Place place;
-    if (!find_global(at, place)) return;
-    Accessor all = now;
-    all.pattern = kOneThread;
-    if (some < kLineBytes || !access_row(place, all, access, at, value)) access_element(place, now, access, at, some, value);
-    done += some;
+  for (uint64_t offset = 0; offset < transfer.bytes;) {
+    auto* const address = reinterpret_cast<uint8_t*>(side + offset);
+    const uint8_t* value = transfer.value_bytes ? fill : source + offset;
+    const uint64_t in_line = kLineBytes - (side + offset) % kLineBytes;
+    const auto bytes = static_cast<uint32_t>(std::min(in_line, transfer.bytes - offset));
+    ShadowLocation location;
+    if (!find_global(address, location)) return;
+    Accessor line_accessor = now;
+    line_accessor.pattern = kOneThread;
+    if (bytes < kLineBytes || !access_line(location, line_accessor, access, address, value))
+      access_element(location, now, access, address, bytes, value);
+    offset += bytes;
   }
 }
 
@@ -34,21 +35,21 @@ void OrderProver::on_transfer(StreamOrder::Operation operation, const Transfer& 
   now.operation = operation_;
   if (transfer.from && memory_.find(transfer.from).end) transfer_side(transfer.from, transfer, now, false);
   if (transfer.to && memory_.find(transfer.to).end) transfer_side(transfer.to, transfer, now, true);
-  if (!findings_.empty()) tell_before(launch, findings_, transfer.value_bytes ? "fill" : "copy");
+  if (!findings_.empty()) report_before(launch, findings_, transfer.value_bytes ? "fill" : "copy");
   findings_.clear();
 }
 
-void OrderProver::on_host_source(const char* what, uint64_t launch) {
-  Findings told;
-  told.add(what, 0, 0);
-  tell_before(launch, told, "host");
+void OrderProver::on_host_source(const char* source, uint64_t launch) {
+  Findings findings;
+  findings.add(source, 0, 0);
+  report_before(launch, findings, "host");
 }
 
 void OrderProver::on_fallback(const char*, uint64_t launch) { on_host_source("cpu_fallback", launch); }
 
-void OrderProver::tell_before(uint64_t launch, const Findings& findings, const char* what) {
-  if (!report_) return findings.print(what);
-  report_->write("{\"before_launch\": " + std::to_string(launch) + ", \"operation\": \"" + what +
+void OrderProver::report_before(uint64_t launch, const Findings& findings, const char* operation) {
+  if (!report_) return findings.print(operation);
+  report_->write("{\"before_launch\": " + std::to_string(launch) + ", \"operation\": \"" + operation +
                  "\", \"order\": " + findings.json() + "}\n");
 }
 

@@ -1,4 +1,4 @@
-// Which state space and memory order an access names, and the address that it resolves to.
+// Decodes the state space, the memory order and the address of accesses.
 #include "address.h"
 
 namespace vgpu {
@@ -11,15 +11,15 @@ AccessSpace access_space_of(const Statement& s) {
 
 namespace {
 
-// May the statement name a variable of this state space?  A generic address is none of constant memory or a parameter's.
+// Returns whether the statement may name a variable of this state space.  Generic addresses exclude constants and parameters.
 bool may_name(const Statement& s, ptx::StateSpace space) {
-  std::string_view word = s.qualifier_of(kAccessSpaceQualifiers);
+  std::string_view qualifier = s.qualifier_of(kAccessSpaceQualifiers);
   switch (space) {
-    case ptx::StateSpace::Global: return word == "global" || word.empty();
-    case ptx::StateSpace::Shared: return word.substr(0, 6) == "shared" || word.empty();
-    case ptx::StateSpace::Local: return word == "local" || word.empty();
-    case ptx::StateSpace::Const: return word == "const";
-    default: return word.substr(0, 5) == "param";
+    case ptx::StateSpace::Global: return qualifier == "global" || qualifier.empty();
+    case ptx::StateSpace::Shared: return qualifier.substr(0, 6) == "shared" || qualifier.empty();
+    case ptx::StateSpace::Local: return qualifier == "local" || qualifier.empty();
+    case ptx::StateSpace::Const: return qualifier == "const";
+    default: return qualifier.substr(0, 5) == "param";
   }
 }
 
@@ -32,7 +32,7 @@ uint8_t memory_order_of(const Statement& s) {
   return s.has("volatile") || s.has("relaxed") || s.has("mmio") ? kStrong : kWeak;
 }
 
-void decode_address(Decoder& d, const Statement& s, const Operand& o, AccessSpace& where, Instruction& i) {
+void decode_address(Decoder& d, const Statement& s, const Operand& o, AccessSpace& space, Instruction& i) {
   i.imm = o.offset;
   if (o.kind != Operand::Address || !o.parts.empty() || ptx::begins_constant(o.text)) d.reject(s, "an address that is none");
   const Symbol* symbol = d.symbol(std::string(o.text));
@@ -45,19 +45,19 @@ void decode_address(Decoder& d, const Statement& s, const Operand& o, AccessSpac
         }(),
         "u64");
     i.a = slot.offset, i.e = slot.width;
-    if (where == AccessSpace::Local)
-      where = AccessSpace::Generic;  // a register holds a local address as a generic one, see move.cpp
-    if (where == AccessSpace::Generic && i.e != 8) throw Unsupported("line " + std::to_string(i.line) + ": a 32-bit address");
+    if (space == AccessSpace::Local)
+      space = AccessSpace::Generic;  // a register holds a local address as a generic one, see move.cpp
+    if (space == AccessSpace::Generic && i.e != 8) throw Unsupported("line " + std::to_string(i.line) + ": a 32-bit address");
     return;
   }
   if (!may_name(s, symbol->space)) d.reject(s, "a variable of another state space");
-  if (where == AccessSpace::Generic && symbol->space == ptx::StateSpace::Shared) where = AccessSpace::Shared;
-  if (where == AccessSpace::Generic && symbol->space == ptx::StateSpace::Local) where = AccessSpace::Local;
+  if (space == AccessSpace::Generic && symbol->space == ptx::StateSpace::Shared) space = AccessSpace::Shared;
+  if (space == AccessSpace::Generic && symbol->space == ptx::StateSpace::Local) space = AccessSpace::Local;
   if (symbol->space == ptx::StateSpace::Shared && symbol->dynamic) {
     i.a = special_offset(kDynamicShared), i.e = 4;
     return;
   }
-  if (symbol->space == ptx::StateSpace::Param) where = symbol->dynamic ? AccessSpace::Scratch : AccessSpace::Param;
+  if (symbol->space == ptx::StateSpace::Param) space = symbol->dynamic ? AccessSpace::Scratch : AccessSpace::Param;
   if (symbol->space == ptx::StateSpace::Global || symbol->space == ptx::StateSpace::Const) {
     i.a = d.constant(symbol->address, 8), i.e = 8;
   } else {

@@ -1,4 +1,4 @@
-// Addresses as statements write them.
+// Addresses and memory orders of statements.
 #pragma once
 #include "ptx/decoder.h"
 
@@ -6,14 +6,14 @@ namespace vgpu {
 
 constexpr std::string_view kAccessSpaceQualifiers = "global|const|shared|shared::cta|local|param|param::entry|param::func";
 
-// The space that a statement's words name; Generic for global and const ones, too.
+// Returns the state space of a statement's qualifiers; Generic also for global and const.
 AccessSpace access_space_of(const Statement& s);
 
-// What its words say of its order among other threads' accesses.
+// Returns the memory order of a statement's qualifiers, as bits of MemoryOrder.
 uint8_t memory_order_of(const Statement& s);
 
-// Sets a (the base register, or what stands for it), e (its width in bytes, 0: none) and imm.  The space may change: a
-// parameter that a body declares lies in the scratch space, and a variable's name says where a generic address points to.
+// Sets a (the base register), e (its width in bytes; 0: no base register) and imm.  May change the space: parameters that a body
+// declares are in the scratch space, and a variable's name determines the space of a generic address.
 void decode_address(Decoder& d, const Statement& s, const Operand& o, AccessSpace& where, Instruction& i);
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// Calls: of what the module defines, through a pointer, and of the device's own functions.
+// Calls of functions of the module, through pointers, and of functions that the device provides.
 #include "call.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace vgpu {
 namespace {
 
-// A call's operands: call (results), target, (arguments), prototype;  each of these but the target may be missing.
+// The operands of `call (results), target, (arguments), prototype;`, of which all but the target are optional.
 struct Parts {
   std::vector<Operand> results, arguments;
   Operand target;
@@ -28,33 +28,33 @@ Parts parts_of(const Statement& s) {
   return parts;
 }
 
-// Between a register, a or d, and what lies at imm in a lane's share of the scratch space or of the parameters.
+// Copies between a register, a or d, and the offset imm in a lane's scratch space or parameters.
 enum Area { kScratch, kParameters };
-uint8_t* share(const WarpContext& warp, Area area, uint32_t lane) {
+uint8_t* lane_memory(const WarpContext& warp, Area area, uint32_t lane) {
   if (area == kScratch) return warp.scratch + size_t(lane) * warp.scratch_bytes;
   return warp.parameters + (warp.has_lane_parameters ? size_t(lane) * warp.parameter_bytes : 0);
 }
 template <class T, Area kArea> void load(WarpContext& warp, const Instruction& i) {
   T* d = lane_values<T>(warp, i.d);
-  for_each_lane(warp.active_mask, [&](uint32_t l) { std::memcpy(&d[l], share(warp, kArea, l) + i.imm, sizeof(T)); });
+  for_each_lane(warp.active_mask, [&](uint32_t l) { std::memcpy(&d[l], lane_memory(warp, kArea, l) + i.imm, sizeof(T)); });
 }
 template <class T, Area kArea> void store(WarpContext& warp, const Instruction& i) {
   const T* a = lane_values<T>(warp, i.a);
-  for_each_lane(warp.active_mask, [&](uint32_t l) { std::memcpy(share(warp, kArea, l) + i.imm, &a[l], sizeof(T)); });
+  for_each_lane(warp.active_mask, [&](uint32_t l) { std::memcpy(lane_memory(warp, kArea, l) + i.imm, &a[l], sizeof(T)); });
 }
-template <Area kArea> void emit_load(Decoder& d, Instruction i, uint32_t bytes, uint32_t into, uint32_t from) {
-  i.d = into, i.imm = from;
+template <Area kArea> void emit_load(Decoder& d, Instruction i, uint32_t bytes, uint32_t result, uint32_t offset) {
+  i.d = result, i.imm = offset;
   i.execute = for_size(bytes, [](auto tag) -> Execute { return load<typename decltype(tag)::type, kArea>; });
   d.emit(i);
 }
-template <Area kArea> void emit_store(Decoder& d, Instruction i, uint32_t bytes, uint32_t from, uint32_t into) {
-  i.a = from, i.imm = into;
+template <Area kArea> void emit_store(Decoder& d, Instruction i, uint32_t bytes, uint32_t source, uint32_t offset) {
+  i.a = source, i.imm = offset;
   i.execute = for_size(bytes, [](auto tag) -> Execute { return store<typename decltype(tag)::type, kArea>; });
   d.emit(i);
 }
 
-// What a call hands over or gets back: a .param variable, or a register (or a literal) by way of the scratch space.
-struct Actual { uint32_t at, size; };
+// An argument or a result of a call in the scratch space: a .param variable, or a copy of a register or literal.
+struct Actual { uint32_t offset, size; };
 
 const Symbol& parameter_variable(Decoder& d, const Statement& s, const Operand& o) {
   const Symbol* symbol = d.symbol(std::string(o.text));
@@ -64,56 +64,56 @@ const Symbol& parameter_variable(Decoder& d, const Statement& s, const Operand& 
 
 Actual argument(Decoder& d, const Statement& s, const Operand& o, const ptx::Parameter& formal, const Instruction& call) {
   if (o.kind == Operand::Name) {
-    const Symbol& own = parameter_variable(d, s, o);
-    return {static_cast<uint32_t>(own.address), own.size};
+    const Symbol& variable = parameter_variable(d, s, o);
+    return {static_cast<uint32_t>(variable.address), variable.size};
   }
   if (formal.type.empty()) d.reject(s, "a register for a parameter that is no number");
-  const uint32_t at = d.scratch_memory(formal.size);
-  emit_store<kScratch>(d, call, formal.size, d.exact_operand(o, formal.type), at);
-  return {at, formal.size};
+  const uint32_t offset = d.scratch_memory(formal.size);
+  emit_store<kScratch>(d, call, formal.size, d.exact_operand(o, formal.type), offset);
+  return {offset, formal.size};
 }
 
-// Results in registers are fetched behind the call: `fetched` says which.
-struct Fetched { uint32_t size, into, from; };
-Actual result(Decoder& d, const Statement& s, const Operand& o, const ptx::Parameter& formal, std::vector<Fetched>& fetched) {
-  const bool unwanted = o.text == "_";
-  if (o.kind == Operand::Name && !unwanted) {
-    const Symbol& own = parameter_variable(d, s, o);
-    return {static_cast<uint32_t>(own.address), own.size};
+// Results in registers are copied from the scratch space after the call.
+struct ResultCopy { uint32_t size, register_offset, scratch_offset; };
+Actual result(Decoder& d, const Statement& s, const Operand& o, const ptx::Parameter& formal, std::vector<ResultCopy>& copies) {
+  const bool is_unused = o.text == "_";
+  if (o.kind == Operand::Name && !is_unused) {
+    const Symbol& variable = parameter_variable(d, s, o);
+    return {static_cast<uint32_t>(variable.address), variable.size};
   }
-  if (formal.type.empty() && !unwanted) d.reject(s, "a register for a result that is no number");
-  const uint32_t at = d.scratch_memory(formal.size);
-  if (!unwanted) fetched.push_back({formal.size, d.result(o, formal.type), at});
-  return {at, formal.size};
+  if (formal.type.empty() && !is_unused) d.reject(s, "a register for a result that is no number");
+  const uint32_t offset = d.scratch_memory(formal.size);
+  if (!is_unused) copies.push_back({formal.size, d.result(o, formal.type), offset});
+  return {offset, formal.size};
 }
 
 struct Actuals {
   std::vector<Actual> arguments, results;
-  std::vector<Fetched> fetched;
+  std::vector<ResultCopy> result_copies;
 };
 Actuals actuals_of(Decoder& d, const Statement& s, const Parts& parts, const ptx::Function& callee, const Instruction& call) {
   if (callee.parameters.size() != parts.arguments.size() || callee.results.size() != parts.results.size())
     d.reject(s, "a call with other parameters");
-  Actuals all;
+  Actuals actuals;
   for (size_t n = 0; n < parts.arguments.size(); n++)
-    all.arguments.push_back(argument(d, s, parts.arguments[n], callee.parameters[n], call));
+    actuals.arguments.push_back(argument(d, s, parts.arguments[n], callee.parameters[n], call));
   for (size_t n = 0; n < parts.results.size(); n++)
-    all.results.push_back(result(d, s, parts.results[n], callee.results[n], all.fetched));
-  return all;
+    actuals.results.push_back(result(d, s, parts.results[n], callee.results[n], actuals.result_copies));
+  return actuals;
 }
 
-// Where the caller's pieces lie among what the callee declares.
+// Maps the caller's arguments and results to the callee's parameters.
 CallSite site_of(const Actuals& actuals, const ptx::Function& callee) {
   CallSite site;
   for (size_t n = 0; n < actuals.arguments.size(); n++) {
-    const Actual& own = actuals.arguments[n];
-    const ptx::Parameter& theirs = callee.parameters[n];
-    site.arguments.push_back({own.at, theirs.offset, std::min(own.size, theirs.size)});
+    const Actual& actual = actuals.arguments[n];
+    const ptx::Parameter& formal = callee.parameters[n];
+    site.arguments.push_back({actual.offset, formal.offset, std::min(actual.size, formal.size)});
   }
   for (size_t n = 0; n < actuals.results.size(); n++) {
-    const Actual& own = actuals.results[n];
-    const ptx::Parameter& theirs = callee.results[n];
-    site.results.push_back({theirs.offset, own.at, std::min(own.size, theirs.size)});
+    const Actual& actual = actuals.results[n];
+    const ptx::Parameter& formal = callee.results[n];
+    site.results.push_back({formal.offset, actual.offset, std::min(actual.size, formal.size)});
   }
   site.parameter_bytes = callee.parameter_bytes;
   return site;
@@ -121,28 +121,28 @@ CallSite site_of(const Actuals& actuals, const ptx::Function& callee) {
 
 bool select_system_call(const Parts& parts, const Actuals& actuals, Instruction& i) {
   std::vector<uint32_t> arguments, results;
-  for (const Actual& one : actuals.arguments) arguments.push_back(one.at);
-  for (const Actual& one : actuals.results) results.push_back(one.at);
+  for (const Actual& actual : actuals.arguments) arguments.push_back(actual.offset);
+  for (const Actual& actual : actuals.results) results.push_back(actual.offset);
   return decode_system_call(std::string(parts.target.text), arguments, results, i);
 }
 
 }  // namespace
 
 void load_parameters(Decoder& d) {
-  for (const ptx::Parameter& one : d.function().parameters) {
-    if (!one.in_register) continue;
-    Operand own;
-    own.kind = Operand::Register, own.text = one.name;
-    emit_load<kParameters>(d, Instruction(), one.size, d.result(own, one.type), one.offset);
+  for (const ptx::Parameter& parameter : d.function().parameters) {
+    if (!parameter.in_register) continue;
+    Operand operand;
+    operand.kind = Operand::Register, operand.text = parameter.name;
+    emit_load<kParameters>(d, Instruction(), parameter.size, d.result(operand, parameter.type), parameter.offset);
   }
 }
 
 void store_results(Decoder& d, const Instruction& returning) {
-  for (const ptx::Parameter& one : d.function().results) {
-    if (!one.in_register) continue;
-    Operand own;
-    own.kind = Operand::Register, own.text = one.name;
-    emit_store<kParameters>(d, returning, one.size, d.exact_operand(own, one.type), one.offset);
+  for (const ptx::Parameter& result : d.function().results) {
+    if (!result.in_register) continue;
+    Operand operand;
+    operand.kind = Operand::Register, operand.text = result.name;
+    emit_store<kParameters>(d, returning, result.size, d.exact_operand(operand, result.type), result.offset);
   }
 }
 
@@ -166,7 +166,8 @@ bool decode_call(Decoder& d, const Statement& s, Instruction& i) {
     d.reject(s, ("a call of what this module does not define, " + std::string(parts.target.text)).c_str());
   }
   d.emit(i);
-  for (const Fetched& one : actuals.fetched) emit_load<kScratch>(d, guarded, one.size, one.into, one.from);
+  for (const ResultCopy& copy : actuals.result_copies)
+    emit_load<kScratch>(d, guarded, copy.size, copy.register_offset, copy.scratch_offset);
   return true;
 }
 

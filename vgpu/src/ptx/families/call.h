@@ -1,10 +1,10 @@
-// Parameters that a function declares in registers: they arrive and go in the parameter space, as all others do.
+// Parameters and results that a function declares in registers; calls pass them in the parameter space like all others.
 #pragma once
 #include "ptx/decoder.h"
 
 namespace vgpu {
 
-void load_parameters(Decoder& d);                              // at the function's beginning
-void store_results(Decoder& d, const Instruction& returning);  // before each `ret`, with its guard
+void load_parameters(Decoder& d);                              // emitted at the function's beginning
+void store_results(Decoder& d, const Instruction& returning);  // emitted before each `ret`, with its guard
 
 }  // namespace vgpu

@@ -12,19 +12,19 @@ namespace {
 enum Relation : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe, kNum, kNan, kEqu, kNeu, kLtu, kLeu, kGtu, kGeu };
 enum Combine : uint8_t { kAlone, kAnd, kOr, kXor };
 
-int relation_of(std::string_view word) {
-  static const std::map<std::string_view, Relation> known = {
+int relation_of(std::string_view name) {
+  static const std::map<std::string_view, Relation> relations = {
       {"eq", kEq},   {"ne", kNe},   {"lt", kLt},   {"le", kLe},   {"gt", kGt},   {"ge", kGe},
       {"lo", kLt},   {"ls", kLe},   {"hi", kGt},   {"hs", kGe},   {"num", kNum}, {"nan", kNan},
       {"equ", kEqu}, {"neu", kNeu}, {"ltu", kLtu}, {"leu", kLeu}, {"gtu", kGtu}, {"geu", kGeu}};
-  auto found = known.find(word);
-  return found == known.end() ? -1 : found->second;
+  auto entry = relations.find(name);
+  return entry == relations.end() ? -1 : entry->second;
 }
 
-// In the forms below `how` is a constant: the switch is gone when they are compiled.
-template <class T> inline bool holds(Relation how, T a, T b) {
+// `relation` is a constant in all instances below, so that compilers remove the switch.
+template <class T> inline bool holds(Relation relation, T a, T b) {
   bool nan = a != a || b != b;
-  switch (how) {
+  switch (relation) {
     case kEq: return a == b;
     case kNe: return !nan && a != b;
     case kLt: return a < b;
@@ -43,7 +43,7 @@ template <class T> inline bool holds(Relation how, T a, T b) {
   return false;
 }
 
-// How a register's lane becomes what is compared.
+// Conversions of a register's lane to the value that is compared.
 template <class T> struct Value {
   using Lane = T;
   using Number = T;
@@ -70,75 +70,77 @@ struct Bfloat {
   static float of(uint16_t x) { return bfloat16_to_float(x); }
 };
 
-template <class V, Relation kHow> uint32_t compared(WarpContext& warp, const Instruction& i) {
+template <class V, Relation kRelation> uint32_t compare_lanes(WarpContext& warp, const Instruction& i) {
   using Lane = typename V::Lane;
   const Lane *a = lane_values<Lane>(warp, i.a), *b = lane_values<Lane>(warp, i.b);
-  return lanes_where([=](uint32_t l) { return holds<typename V::Number>(kHow, V::of(a[l]), V::of(b[l])); });
+  return lanes_where([=](uint32_t l) { return holds<typename V::Number>(kRelation, V::of(a[l]), V::of(b[l])); });
 }
 
-// With another predicate, c.  imm: what `set` writes where the relation holds.
-uint32_t combined(WarpContext& warp, const Instruction& i, uint32_t bits) {
+// Combines a result with another predicate, c.
+uint32_t combine_with_predicate(WarpContext& warp, const Instruction& i, uint32_t bits) {
   if (i.variant == kAlone) return bits;
   uint32_t other = predicate(warp, i.c);
   return i.variant == kAnd ? bits & other : i.variant == kOr ? bits | other : bits ^ other;
 }
-template <class V, Relation kHow> void setp(WarpContext& warp, const Instruction& i) {
-  uint32_t bits = compared<V, kHow>(warp, i);
-  uint32_t first = combined(warp, i, bits), second = combined(warp, i, ~bits);
+template <class V, Relation kRelation> void setp(WarpContext& warp, const Instruction& i) {
+  uint32_t bits = compare_lanes<V, kRelation>(warp, i);
+  uint32_t first = combine_with_predicate(warp, i, bits), second = combine_with_predicate(warp, i, ~bits);
   write_predicate(warp, i.d, first);
   if (i.count == 2) write_predicate(warp, i.e, second);
 }
-template <class V, Relation kHow> void set(WarpContext& warp, const Instruction& i) {
-  uint32_t bits = combined(warp, i, compared<V, kHow>(warp, i));
+template <class V, Relation kRelation> void set(WarpContext& warp, const Instruction& i) {
+  uint32_t bits = combine_with_predicate(warp, i, compare_lanes<V, kRelation>(warp, i));
   uint32_t *d = lane_values<uint32_t>(warp, i.d), yes = uint32_t(i.imm);
   for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = bits >> l & 1 ? yes : 0; });
 }
-template <class V, Relation kHow> void set_half(WarpContext& warp, const Instruction& i) {
-  uint32_t bits = combined(warp, i, compared<V, kHow>(warp, i));
+template <class V, Relation kRelation> void set_half(WarpContext& warp, const Instruction& i) {
+  uint32_t bits = combine_with_predicate(warp, i, compare_lanes<V, kRelation>(warp, i));
   uint16_t *d = lane_values<uint16_t>(warp, i.d), yes = uint16_t(i.imm);
   for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = bits >> l & 1 ? yes : 0; });
 }
 
-template <class V, Relation kHow> Execute form(int which) {
-  return which == 0 ? setp<V, kHow> : which == 1 ? set<V, kHow> : set_half<V, kHow>;
+template <class V, Relation kRelation> Execute select_form(int form) {
+  return form == 0 ? setp<V, kRelation> : form == 1 ? set<V, kRelation> : set_half<V, kRelation>;
 }
-template <class V> Execute related(Relation how, int which) {
-  switch (how) {
-    case kEq: return form<V, kEq>(which);
-    case kNe: return form<V, kNe>(which);
-    case kLt: return form<V, kLt>(which);
-    case kLe: return form<V, kLe>(which);
-    case kGt: return form<V, kGt>(which);
-    case kGe: return form<V, kGe>(which);
-    case kNum: return form<V, kNum>(which);
-    case kNan: return form<V, kNan>(which);
-    case kEqu: return form<V, kEqu>(which);
-    case kNeu: return form<V, kNeu>(which);
-    case kLtu: return form<V, kLtu>(which);
-    case kLeu: return form<V, kLeu>(which);
-    case kGtu: return form<V, kGtu>(which);
-    case kGeu: return form<V, kGeu>(which);
+template <class V> Execute select_by_relation(Relation relation, int form) {
+  switch (relation) {
+    case kEq: return select_form<V, kEq>(form);
+    case kNe: return select_form<V, kNe>(form);
+    case kLt: return select_form<V, kLt>(form);
+    case kLe: return select_form<V, kLe>(form);
+    case kGt: return select_form<V, kGt>(form);
+    case kGe: return select_form<V, kGe>(form);
+    case kNum: return select_form<V, kNum>(form);
+    case kNan: return select_form<V, kNan>(form);
+    case kEqu: return select_form<V, kEqu>(form);
+    case kNeu: return select_form<V, kNeu>(form);
+    case kLtu: return select_form<V, kLtu>(form);
+    case kLeu: return select_form<V, kLeu>(form);
+    case kGtu: return select_form<V, kGtu>(form);
+    case kGeu: return select_form<V, kGeu>(form);
   }
   return nullptr;
 }
-Execute typed(std::string_view t, bool ftz, Relation how, int which) {
-  if (t == "f32") return ftz ? related<FlushedFloat>(how, which) : related<Value<float>>(how, which);
-  if (t == "f64") return related<Value<double>>(how, which);
-  if (t == "f16") return ftz ? related<FlushedHalf>(how, which) : related<Half>(how, which);
-  if (t == "bf16") return related<Bfloat>(how, which);
-  return for_integer(t, [=](auto tag) -> Execute { return related<Value<typename decltype(tag)::type>>(how, which); });
+Execute select_by_type(std::string_view t, bool ftz, Relation relation, int form) {
+  if (t == "f32")
+    return ftz ? select_by_relation<FlushedFloat>(relation, form) : select_by_relation<Value<float>>(relation, form);
+  if (t == "f64") return select_by_relation<Value<double>>(relation, form);
+  if (t == "f16") return ftz ? select_by_relation<FlushedHalf>(relation, form) : select_by_relation<Half>(relation, form);
+  if (t == "bf16") return select_by_relation<Bfloat>(relation, form);
+  return for_integer(
+      t, [=](auto tag) -> Execute { return select_by_relation<Value<typename decltype(tag)::type>>(relation, form); });
 }
 
-// Two halves a register: each is compared by itself, into one predicate each or into a half of the result.
-template <class V, bool kToHalves> void pairs(WarpContext& warp, const Instruction& i) {
+// Compares packed halves; each result goes to a predicate or to a half of the result.  imm: the value of true.
+template <class V, bool kToHalves> void compare_halves(WarpContext& warp, const Instruction& i) {
   const uint32_t *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b);
-  Relation how = static_cast<Relation>(i.vector_registers[1]);
+  Relation relation = static_cast<Relation>(i.vector_registers[1]);
   auto half = [&](int shift) {
     return lanes_where(
-        [&](uint32_t l) { return holds<float>(how, V::of(uint16_t(a[l] >> shift)), V::of(uint16_t(b[l] >> shift))); });
+        [&](uint32_t l) { return holds<float>(relation, V::of(uint16_t(a[l] >> shift)), V::of(uint16_t(b[l] >> shift))); });
   };
   uint32_t low = half(0), up = half(16);
-  low = combined(warp, i, low), up = combined(warp, i, up);
+  low = combine_with_predicate(warp, i, low), up = combine_with_predicate(warp, i, up);
   if (kToHalves) {
     uint32_t *d = lane_values<uint32_t>(warp, i.d), yes = uint32_t(i.imm);
     for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = (low >> l & 1 ? yes : 0) | (up >> l & 1 ? yes << 16 : 0); });
@@ -148,40 +150,42 @@ template <class V, bool kToHalves> void pairs(WarpContext& warp, const Instructi
   }
 }
 
-template <class V> Execute paired_of(const Statement& s) { return s.op == "set" ? pairs<V, true> : pairs<V, false>; }
+template <class V> Execute select_packed(const Statement& s) {
+  return s.op == "set" ? compare_halves<V, true> : compare_halves<V, false>;
+}
 
-bool with_other(Decoder& d, const Statement& s, Instruction& i) {
+bool decode_second_predicate(Decoder& d, const Statement& s, Instruction& i) {
   if (s.operands.size() <= 3) return s.qualifier_of("and|or|xor").empty();
   i.variant = s.has("and") ? kAnd : s.has("or") ? kOr : s.has("xor") ? kXor : kAlone;
   i.c = d.predicate(s.operands[3]);
   return i.variant != kAlone;
 }
 
-// What a set of this type writes where the relation holds.
-uint32_t true_value(std::string_view into, bool paired) {
-  if (into == "f32") return 0x3f800000u;
-  if (into == "f16" || into == "f16x2") return 0x3c00u;
-  if (into == "bf16" || into == "bf16x2") return 0x3f80u;
-  return paired ? 0xffffu : 0xffffffffu;
+// Returns the value that `set` with this result type writes for true.
+uint32_t true_value(std::string_view type, bool is_packed) {
+  if (type == "f32") return 0x3f800000u;
+  if (type == "f16" || type == "f16x2") return 0x3c00u;
+  if (type == "bf16" || type == "bf16x2") return 0x3f80u;
+  return is_packed ? 0xffffu : 0xffffffffu;
 }
 
-Execute select_relation(const Statement& s, std::string_view t, std::string_view into, Relation how) {
-  const bool halved = s.op == "set" && ptx::size_of(into) == 2;
-  if (t == "bf16x2") return paired_of<Bfloat>(s);
-  if (t == "f16x2") return s.has("ftz") ? paired_of<FlushedHalf>(s) : paired_of<Half>(s);
-  return typed(t, s.has("ftz"), how, s.op == "setp" ? 0 : halved ? 2 : 1);
+Execute select_relation(const Statement& s, std::string_view t, std::string_view result_type, Relation relation) {
+  const bool has_half_result = s.op == "set" && ptx::size_of(result_type) == 2;
+  if (t == "bf16x2") return select_packed<Bfloat>(s);
+  if (t == "f16x2") return s.has("ftz") ? select_packed<FlushedHalf>(s) : select_packed<Half>(s);
+  return select_by_type(t, s.has("ftz"), relation, s.op == "setp" ? 0 : has_half_result ? 2 : 1);
 }
 
 bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
-  int how = s.qualifiers.empty() ? -1 : relation_of(s.qualifiers[0]);
-  std::string_view t = s.type(), into = s.op == "set" ? s.type(1) : "";
-  if (how < 0 || s.operands.size() < 3 || !with_other(d, s, i)) return false;
-  i.imm |= true_value(into, t == "f16x2" || t == "bf16x2");
-  i.vector_registers[1] = static_cast<uint32_t>(how);
-  i.execute = select_relation(s, t, into, static_cast<Relation>(how));
+  int relation = s.qualifiers.empty() ? -1 : relation_of(s.qualifiers[0]);
+  std::string_view t = s.type(), result_type = s.op == "set" ? s.type(1) : "";
+  if (relation < 0 || s.operands.size() < 3 || !decode_second_predicate(d, s, i)) return false;
+  i.imm |= true_value(result_type, t == "f16x2" || t == "bf16x2");
+  i.vector_registers[1] = static_cast<uint32_t>(relation);
+  i.execute = select_relation(s, t, result_type, static_cast<Relation>(relation));
   if (!i.execute) return false;
   if (s.op == "set") {
-    i.d = d.result(s.operands[0], into);
+    i.d = d.result(s.operands[0], result_type);
   } else if (s.operands[0].kind == Operand::Vector) {
     i.d = d.predicate_result(s.operands[0].parts.at(0));
     i.e = d.predicate_result(s.operands[0].parts.at(1));
@@ -230,10 +234,10 @@ bool decode_selection(Decoder& d, const Statement& s, Instruction& i) {
 
 bool decode_compare(Decoder& d, const Statement& s, Instruction& i) {
   static const std::string_view relations = "eq|ne|lt|le|gt|ge|lo|ls|hi|hs|num|nan|equ|neu|ltu|leu|gtu|geu";
-  bool known = s.op == "selp"   ? s.allows_only({})
-               : s.op == "slct" ? s.allows_only({"ftz"}, 2)
-                                : s.allows_only({relations, "and|or|xor", "ftz"}, s.op == "set" ? 2 : 1);
-  if (!known) return false;
+  bool is_valid = s.op == "selp"   ? s.allows_only({})
+                  : s.op == "slct" ? s.allows_only({"ftz"}, 2)
+                                   : s.allows_only({relations, "and|or|xor", "ftz"}, s.op == "set" ? 2 : 1);
+  if (!is_valid) return false;
   return s.op == "setp" || s.op == "set" ? decode_relation(d, s, i) : decode_selection(d, s, i);
 }
 

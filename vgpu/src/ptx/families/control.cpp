@@ -1,4 +1,4 @@
-// Branches, the block's barriers, and what only orders memory (here every access is in order).
+// Branches, the block's barriers, and instructions that only order memory.
 #include "call.h"
 #include "core/instruction_set.h"
 #include "families.h"
@@ -7,19 +7,19 @@
 namespace vgpu {
 namespace {
 
-// Every access is in order here, but for atomics that come late.
+// Accesses are made in order here, except for atomics that are deferred: those take effect now.
 void fence(WarpContext& warp, const Instruction&) {
   if (warp.deferred) warp.deferred->settle(*warp.deferrals, warp.active_mask);
   if (warp.observer) warp.observer->on_fence(warp);
 }
 
-void nothing(WarpContext&, const Instruction&) {}
+void do_nothing(WarpContext&, const Instruction&) {}
 
-// A literal above `most`, or that is no multiple: of barriers there are 16, and whole warps come to them.
-bool beyond(const Decoder& d, const Operand& o, uint64_t most, uint64_t multiple) {
+// Whether a literal is above `max` or not a multiple of `multiple`.  There are 16 barriers, and whole warps arrive at them.
+bool is_literal_out_of_range(const Decoder& d, const Operand& o, uint64_t max, uint64_t multiple) {
   if (o.kind != Operand::Literal) return false;
   uint64_t value = d.bits(o, "u32");
-  return value > most || value % multiple;
+  return value > max || value % multiple;
 }
 
 bool is_zero(const Decoder& d, const Operand& o) { return o.kind == Operand::Literal && d.bits(o, "u32") == 0; }
@@ -45,14 +45,14 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   i.variant = mode_of(s);
   if (reduces) i.d = i.variant == kBarrierCount ? d.result(s.operands.at(k++), "u32") : d.predicate_result(s.operands.at(k++));
   if (s.operands.size() <= k) return false;
-  if (beyond(d, s.operands[k], 15, 1)) return false;
+  if (is_literal_out_of_range(d, s.operands[k], 15, 1)) return false;
   i.a = d.exact_operand(s.operands[k++], "u32");
-  size_t left = s.operands.size() - k;
+  size_t remaining = s.operands.size() - k;
   i.count = 1;
-  const bool counts = left == (reduces ? 2u : 1u);
-  if (counts && beyond(d, s.operands[k], UINT32_MAX, kWarpSize)) return false;
-  if (counts && i.variant == kBarrierArrive && is_zero(d, s.operands[k])) return false;
-  if (counts) i.b = d.exact_operand(s.operands[k++], "u32"), i.count = 2;
+  const bool has_thread_count = remaining == (reduces ? 2u : 1u);
+  if (has_thread_count && is_literal_out_of_range(d, s.operands[k], UINT32_MAX, kWarpSize)) return false;
+  if (has_thread_count && i.variant == kBarrierArrive && is_zero(d, s.operands[k])) return false;
+  if (has_thread_count) i.b = d.exact_operand(s.operands[k++], "u32"), i.count = 2;
   if (reduces) i.c = d.predicate(s.operands.at(k));
   d.emit(i);
   return true;
@@ -75,7 +75,7 @@ InstructionKind kind_of(std::string_view op) {
 bool decode_fence(Decoder& d, const Statement& s, Instruction& i) {
   if (!only_orders(s)) return false;
   if (s.op == "membar" || s.op == "fence") i.execute = fence, d.emit(i);
-  if (s.op == "griddepcontrol") i.execute = nothing, i.source = ScheduleSource::DependentLaunch, d.emit(i);
+  if (s.op == "griddepcontrol") i.execute = do_nothing, i.source = ScheduleSource::DependentLaunch, d.emit(i);
   return true;
 }
 

@@ -1,10 +1,10 @@
-// The instruction families: each decodes the statements of its op words, and holds what they mean.
+// The instruction families.  Each decodes the statements of some ops, and implements their instructions.
 #pragma once
 #include "ptx/decoder.h"
 
 namespace vgpu {
 
-// True where the family knows the statement, and has emitted it.
+// Returns whether the family supports the statement, which it has emitted then.
 using DecodeFunction = bool (*)(Decoder&, const Statement&, Instruction&);
 
 bool decode_integer(Decoder&, const Statement&, Instruction&);
@@ -15,9 +15,9 @@ bool decode_float(Decoder&, const Statement&, Instruction&);
 bool decode_half(Decoder&, const Statement&, Instruction&);
 bool decode_compare(Decoder&, const Statement&, Instruction&);
 bool decode_convert(Decoder&, const Statement&, Instruction&);
-bool decode_narrow(Decoder&, const Statement&, Instruction&);  // cvt into what only matrix units compute with
+bool decode_narrow(Decoder&, const Statement&, Instruction&);  // cvt to formats that only matrix instructions use
 bool decode_move(Decoder&, const Statement&, Instruction&);
-bool decode_variable_address(Decoder&, const Operand&, Instruction&, bool as_generic);  // the address of one
+bool decode_variable_address(Decoder&, const Operand&, Instruction&, bool as_generic);  // emits the address of a variable
 bool decode_memory(Decoder&, const Statement&, Instruction&);
 bool decode_atomic(Decoder&, const Statement&, Instruction&);
 bool decode_call(Decoder&, const Statement&, Instruction&);

@@ -1,7 +1,7 @@
 // Floating point of 32 and 64 bits: PTX ISA, "Floating Point Instructions".
 //
-// Exact operations are those of IEEE 754, in the rounding that the instruction names.  What PTX calls approximate becomes
-// the instructions that ptxas makes of it, and the bits of a card.  A NaN result is the canonical one of the hardware.
+// Exact operations follow IEEE 754, in the rounding mode that the instruction names.  An approximation does what the instructions
+// do that ptxas emits for it, and so gives the bits of a card.  A NaN result is the hardware's canonical NaN.
 #include <cmath>
 
 #include "arithmetic/float_operations.h"
@@ -15,7 +15,7 @@ using namespace fp;
 
 bool is_subnormal(float a) { return std::fabs(a) < kMinNormal; }
 
-// Approximations without ftz: what is subnormal, or near it, is scaled before and after.
+// Approximations without ftz: values that are subnormal, or close to it, are scaled before and after.
 struct ApproximateRcp {
   static float of(float a) {
     const float scale = std::fabs(a) > 0x1p126f ? 0.25f : is_subnormal(a) ? 0x1p24f : 1;
@@ -47,7 +47,7 @@ template <class Unit> struct OfAngle {
   }
 };
 
-// a * (1 / b). Beyond 2^126 that reciprocal is subnormal, which a card takes as zero: full scales it.
+// a * (1 / b).  For b beyond 2^126 the reciprocal is subnormal, which a card treats as zero; div.full scales it instead.
 template <bool kFull> struct ApproximateDiv {
   static float of(float a, float b) {
     const float scale = kFull && std::fabs(b) > 0x1p126f ? 0.25f : is_subnormal(b) ? 0x1p24f : 1;
@@ -63,17 +63,19 @@ template <bool kFull> struct ApproximateDivFlushed {
 struct Neg {
   template <class T> static T of(T a) { return -a; }
 };
-struct Abs {  // a NaN of double precision becomes quiet, and keeps its sign
+// A double NaN becomes quiet and keeps its sign.
+struct Abs {
   template <class T> static T of(T a) { return sizeof(T) == 8 && a != a ? a + a : std::fabs(a); }
 };
+// The sign of a and the magnitude of b.
 struct CopySign {
   template <class T> static T of(T a, T b) { return std::copysign(b, a); }
-};  // a's sign, b's value
-// min and max of magnitudes, with the operands' signs joined.
+};
+// min or max of the magnitudes, with the exclusive or of the operands' signs.
 template <class Op> struct XorSign {
   static float of(float a, float b) {
-    const float made = Op::of(std::fabs(a), std::fabs(b));
-    return made != made ? made : std::copysign(made, std::signbit(a) != std::signbit(b) ? -1.0f : 1.0f);
+    const float result = Op::of(std::fabs(a), std::fabs(b));
+    return result != result ? result : std::copysign(result, std::signbit(a) != std::signbit(b) ? -1.0f : 1.0f);
   }
 };
 
@@ -94,79 +96,80 @@ template <class Op> constexpr bool kIsExpensive<Saturated<Op>> = kIsExpensive<Op
 
 namespace {
 
-// In another rounding than to nearest.
-template <Execute kRun> void rounded(WarpContext& warp, const Instruction& i) {
-  ScopedRoundingMode to(static_cast<RoundingMode>(i.variant));
+// Runs kRun in another rounding mode than to nearest.
+template <Execute kRun> void run_rounded(WarpContext& warp, const Instruction& i) {
+  ScopedRoundingMode scoped_mode(static_cast<RoundingMode>(i.variant));
   kRun(warp, i);
 }
 
-template <class T, class Op, int kOperands> constexpr Execute applied() {
+template <class T, class Op, int kOperands> constexpr Execute for_operands() {
   if constexpr (kOperands == 1) return unary<T, T, Op>;
   else if constexpr (kOperands == 2) return binary<T, T, Op>;
   else return ternary<T, T, Op>;
 }
-template <class T, class Op, int kOperands> Execute chosen(bool sat, RoundingMode to) {
+template <class T, class Op, int kOperands> Execute select_rounding(bool sat, RoundingMode mode) {
   if (sat)
-    return to == RoundingMode::Nearest ? applied<T, Saturated<Op>, kOperands>()
-                                       : rounded<applied<T, Saturated<Op>, kOperands>()>;
-  return to == RoundingMode::Nearest ? applied<T, Op, kOperands>() : rounded<applied<T, Op, kOperands>()>;
+    return mode == RoundingMode::Nearest ? for_operands<T, Saturated<Op>, kOperands>()
+                                         : run_rounded<for_operands<T, Saturated<Op>, kOperands>()>;
+  return mode == RoundingMode::Nearest ? for_operands<T, Op, kOperands>() : run_rounded<for_operands<T, Op, kOperands>()>;
 }
-template <class Op, int kOperands> Execute of(const Statement& s, RoundingMode to) {
+template <class Op, int kOperands> Execute select_for_type(const Statement& s, RoundingMode mode) {
   bool sat = s.has("sat");
-  if (s.type() == "f64") return sat ? nullptr : chosen<double, Op, kOperands>(false, to);
+  if (s.type() == "f64") return sat ? nullptr : select_rounding<double, Op, kOperands>(false, mode);
   if (s.type() != "f32") return nullptr;
-  return s.has("ftz") ? chosen<float, Flushed<Op>, kOperands>(sat, to) : chosen<float, Op, kOperands>(sat, to);
+  return s.has("ftz") ? select_rounding<float, Flushed<Op>, kOperands>(sat, mode)
+                      : select_rounding<float, Op, kOperands>(sat, mode);
 }
 
-template <class Op, int kOperands> Execute single(const Statement& s) {
-  return s.has("ftz") ? chosen<float, Flushed<Op>, kOperands>(false, RoundingMode::Nearest)
-                      : chosen<float, Op, kOperands>(false, RoundingMode::Nearest);
+template <class Op, int kOperands> Execute select_float(const Statement& s) {
+  return s.has("ftz") ? select_rounding<float, Flushed<Op>, kOperands>(false, RoundingMode::Nearest)
+                      : select_rounding<float, Op, kOperands>(false, RoundingMode::Nearest);
 }
 
-// What rounds as the statement says.
+// Operations that round in the mode that the statement names.
 Execute select_rounded(const Statement& s) {
-  const RoundingMode to = rounding_mode_of(s);
-  if (s.op == "add") return of<Add, 2>(s, to);
-  if (s.op == "sub") return of<Sub, 2>(s, to);
-  if (s.op == "mul") return of<Mul, 2>(s, to);
-  if (s.op == "fma" || s.op == "mad") return of<Fma, 3>(s, to);
-  if (s.op == "div") return of<Div, 2>(s, to);
-  if (s.op == "sqrt") return of<Sqrt, 1>(s, to);
-  if (s.op == "rcp") return of<Rcp, 1>(s, to);
+  const RoundingMode mode = rounding_mode_of(s);
+  if (s.op == "add") return select_for_type<Add, 2>(s, mode);
+  if (s.op == "sub") return select_for_type<Sub, 2>(s, mode);
+  if (s.op == "mul") return select_for_type<Mul, 2>(s, mode);
+  if (s.op == "fma" || s.op == "mad") return select_for_type<Fma, 3>(s, mode);
+  if (s.op == "div") return select_for_type<Div, 2>(s, mode);
+  if (s.op == "sqrt") return select_for_type<Sqrt, 1>(s, mode);
+  if (s.op == "rcp") return select_for_type<Rcp, 1>(s, mode);
   return nullptr;
 }
 
-template <class Op> Execute limit(const Statement& s) {
-  if (s.has("xorsign")) return s.type() == "f32" ? single<XorSign<Op>, 2>(s) : nullptr;
-  return of<Op, 2>(s, RoundingMode::Nearest);
+template <class Op> Execute select_min_max(const Statement& s) {
+  if (s.has("xorsign")) return s.type() == "f32" ? select_float<XorSign<Op>, 2>(s) : nullptr;
+  return select_for_type<Op, 2>(s, RoundingMode::Nearest);
 }
 
 Execute select_nearest(const Statement& s) {
   const RoundingMode nearest = RoundingMode::Nearest;
-  if (s.op == "neg") return of<Neg, 1>(s, nearest);
-  if (s.op == "abs") return of<Abs, 1>(s, nearest);
-  if (s.op == "min") return s.has("NaN") ? limit<MinNan>(s) : limit<Min>(s);
-  if (s.op == "max") return s.has("NaN") ? limit<MaxNan>(s) : limit<Max>(s);
-  if (s.op == "rsqrt") return of<Rsqrt, 1>(s, nearest);
-  if (s.op == "copysign") return of<CopySign, 2>(s, nearest);
+  if (s.op == "neg") return select_for_type<Neg, 1>(s, nearest);
+  if (s.op == "abs") return select_for_type<Abs, 1>(s, nearest);
+  if (s.op == "min") return s.has("NaN") ? select_min_max<MinNan>(s) : select_min_max<Min>(s);
+  if (s.op == "max") return s.has("NaN") ? select_min_max<MaxNan>(s) : select_min_max<Max>(s);
+  if (s.op == "rsqrt") return select_for_type<Rsqrt, 1>(s, nearest);
+  if (s.op == "copysign") return select_for_type<CopySign, 2>(s, nearest);
   return nullptr;
 }
 
-template <class Op, class Flushing, int kOperands = 1> Execute approximation(const Statement& s) {
-  return s.has("ftz") ? applied<float, Flushing, kOperands>() : applied<float, Op, kOperands>();
+template <class Op, class Flushing, int kOperands = 1> Execute select_flushing(const Statement& s) {
+  return s.has("ftz") ? for_operands<float, Flushing, kOperands>() : for_operands<float, Op, kOperands>();
 }
 
 Execute select_approximation(const Statement& s) {
-  if (s.op == "rcp") return approximation<ApproximateRcp, UnitRcp>(s);
-  if (s.op == "rsqrt") return approximation<ApproximateRsqrt, UnitRsqrt>(s);
-  if (s.op == "sqrt") return approximation<ApproximateSqrt, UnitSqrt>(s);
-  if (s.op == "ex2") return approximation<ApproximateEx2, UnitEx2>(s);
-  if (s.op == "lg2") return approximation<ApproximateLg2, UnitLg2>(s);
-  if (s.op == "sin") return applied<float, OfAngle<UnitSin>, 1>();
-  if (s.op == "cos") return applied<float, OfAngle<UnitCos>, 1>();
-  if (s.op == "tanh") return applied<float, UnitTanh, 1>();
-  if (s.op == "div" && s.has("full")) return approximation<ApproximateDiv<true>, ApproximateDivFlushed<true>, 2>(s);
-  return s.op == "div" ? approximation<ApproximateDiv<false>, ApproximateDivFlushed<false>, 2>(s) : nullptr;
+  if (s.op == "rcp") return select_flushing<ApproximateRcp, UnitRcp>(s);
+  if (s.op == "rsqrt") return select_flushing<ApproximateRsqrt, UnitRsqrt>(s);
+  if (s.op == "sqrt") return select_flushing<ApproximateSqrt, UnitSqrt>(s);
+  if (s.op == "ex2") return select_flushing<ApproximateEx2, UnitEx2>(s);
+  if (s.op == "lg2") return select_flushing<ApproximateLg2, UnitLg2>(s);
+  if (s.op == "sin") return for_operands<float, OfAngle<UnitSin>, 1>();
+  if (s.op == "cos") return for_operands<float, OfAngle<UnitCos>, 1>();
+  if (s.op == "tanh") return for_operands<float, UnitTanh, 1>();
+  if (s.op == "div" && s.has("full")) return select_flushing<ApproximateDiv<true>, ApproximateDivFlushed<true>, 2>(s);
+  return s.op == "div" ? select_flushing<ApproximateDiv<false>, ApproximateDivFlushed<false>, 2>(s) : nullptr;
 }
 
 Execute select_operation(const Statement& s) {
@@ -180,8 +183,8 @@ Execute select_operation(const Statement& s) {
 }
 
 enum { kFinite, kInfinite, kNumber, kNotANumber, kNormal, kSubnormal };
-template <class T> bool is(int what, T a) {
-  switch (what) {
+template <class T> bool has_property(int property, T a) {
+  switch (property) {
     case kFinite: return std::isfinite(a);
     case kInfinite: return std::isinf(a);
     case kNumber: return a == a;
@@ -192,7 +195,7 @@ template <class T> bool is(int what, T a) {
 }
 template <class T> void testp(WarpContext& warp, const Instruction& i) {
   const T* a = lane_values<T>(warp, i.a);
-  set_predicate(warp, i.d, [&](uint32_t l) { return is(i.variant, a[l]); });
+  set_predicate(warp, i.d, [&](uint32_t l) { return has_property(i.variant, a[l]); });
 }
 bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
   static const std::string_view words[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
@@ -207,21 +210,22 @@ bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
   return true;
 }
 
-// Some must say how they round; double precision has neither ftz nor sat, and of approximations two alone.
+// Some instructions require a rounding mode; f64 has neither ftz nor sat, and only two approximations.
 bool has_known_qualifiers(const Statement& s) {
-  static const std::string_view rounding = "rn|rz|rm|rp", divides = "rn|rz|rm|rp|approx|full", inverts = "rn|rz|rm|rp|approx";
-  const bool twice = s.type() == "f64";
-  if (is_in_group("ex2|lg2|sin|cos|tanh", s.op)) return !twice && s.has("approx") && s.allows_only({"approx", "ftz"});
-  if (s.op == "rsqrt" || (s.op == "rcp" && twice && s.has("approx")))
+  static const std::string_view rounding = "rn|rz|rm|rp", for_division = "rn|rz|rm|rp|approx|full",
+                                for_reciprocal = "rn|rz|rm|rp|approx";
+  const bool is_double = s.type() == "f64";
+  if (is_in_group("ex2|lg2|sin|cos|tanh", s.op)) return !is_double && s.has("approx") && s.allows_only({"approx", "ftz"});
+  if (s.op == "rsqrt" || (s.op == "rcp" && is_double && s.has("approx")))
     return s.has("approx") && (s.op == "rsqrt" || s.has("ftz")) && s.allows_only({"approx", "ftz"});
-  if (twice && s.has("ftz")) return false;
-  if (s.op == "min" || s.op == "max") return twice ? s.allows_only({}) : s.allows_only({"ftz", "NaN", "xorsign", "abs"});
+  if (is_double && s.has("ftz")) return false;
+  if (s.op == "min" || s.op == "max") return is_double ? s.allows_only({}) : s.allows_only({"ftz", "NaN", "xorsign", "abs"});
   if (s.op == "neg" || s.op == "abs") return s.allows_only({"ftz"});
   if (s.op == "copysign") return s.allows_only({});
   if (s.op == "add" || s.op == "sub" || s.op == "mul") return s.allows_only({rounding, "ftz", "sat"});
   if (s.op == "fma" || s.op == "mad") return !s.qualifier_of(rounding).empty() && s.allows_only({rounding, "ftz", "sat"});
-  const std::string_view how = twice ? rounding : s.op == "div" ? divides : inverts;
-  return !s.qualifier_of(how).empty() && s.allows_only({how, "ftz"});
+  const std::string_view accepted = is_double ? rounding : s.op == "div" ? for_division : for_reciprocal;
+  return !s.qualifier_of(accepted).empty() && s.allows_only({accepted, "ftz"});
 }
 
 size_t operands_of(const Statement& s) {
@@ -237,9 +241,9 @@ bool decode_float(Decoder& d, const Statement& s, Instruction& i) {
   i.execute = select_operation(s);
   if (!i.execute || s.operands.size() != operands_of(s)) return false;
   i.variant = static_cast<uint8_t>(rounding_mode_of(s));
-  uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
+  uint32_t* fields[] = {&i.d, &i.a, &i.b, &i.c};
   for (size_t k = 0; k < s.operands.size(); k++)
-    *places[k] = k ? d.exact_operand(s.operands[k], s.type()) : d.result(s.operands[k], s.type());
+    *fields[k] = k ? d.exact_operand(s.operands[k], s.type()) : d.result(s.operands[k], s.type());
   d.emit(i);
   return true;
 }

@@ -18,7 +18,7 @@ template <> struct Wider<uint64_t> { using type = unsigned __int128; };
 template <class T>
 using Wide = typename Wider<T>::type;
 
-// The arithmetic of unsigned numbers: signed overflow would be the compiler's to do as it likes.
+// Computes with unsigned numbers, because signed overflow is undefined in C++.
 struct Add {
   template <class T> static T of(T a, T b) { return static_cast<T>(Unsigned<T>(a) + Unsigned<T>(b)); }
 };
@@ -52,7 +52,8 @@ struct Min {
 struct Max {
   template <class T> static T of(T a, T b) { return std::max(a, b); }
 };
-template <class Op> struct Relu {  // and not below zero
+// The result of Op, but at least zero.
+template <class Op> struct Relu {
   template <class T> static T of(T a, T b) { return std::max(Op::of(a, b), T(0)); }
 };
 struct AddSaturated {
@@ -89,7 +90,7 @@ struct MadWide {
     return static_cast<Wide<T>>(Unsigned<Wide<T>>(Wide<T>(a) * Wide<T>(b)) + Unsigned<Wide<T>>(c));
   }
 };
-// Of the product of the low 24 bits, the low 32 or the 32 from bit 16 on.
+// mul24 and mad24 multiply the low 24 bits; the result is the low 32 bits of the product, or 32 bits from bit 16 on.
 template <class T> int64_t low24(T a) {
   return std::is_signed_v<T> ? int64_t(int32_t(uint32_t(a) << 8) >> 8) : int64_t(uint32_t(a) & 0xffffff);
 }
@@ -109,7 +110,7 @@ struct Mad24HighSaturated {
   static int32_t of(int32_t a, int32_t b, int32_t c) { return AddSaturated::of(Mul24High::of(a, b), c); }
 };
 
-// By zero the result is unspecified; hardware gives all ones, and the dividend as remainder.
+// Division by zero is unspecified; hardware gives all ones, and the dividend as the remainder.
 struct Div {
   template <class T> static T of(T a, T b) {
     if (b == 0) return static_cast<T>(~T(0));
@@ -136,12 +137,14 @@ struct Sad {
 };
 
 struct Shl {
-  template <class T> static T of(T a, uint32_t by) { return by >= 8 * sizeof(T) ? T(0) : static_cast<T>(Unsigned<T>(a) << by); }
+  template <class T> static T of(T a, uint32_t distance) {
+    return distance >= 8 * sizeof(T) ? T(0) : static_cast<T>(Unsigned<T>(a) << distance);
+  }
 };
 struct Shr {
-  template <class T> static T of(T a, uint32_t by) {
-    if (by >= 8 * sizeof(T)) return std::is_signed_v<T> && a < 0 ? T(-1) : T(0);
-    return static_cast<T>(a >> by);
+  template <class T> static T of(T a, uint32_t distance) {
+    if (distance >= 8 * sizeof(T)) return std::is_signed_v<T> && a < 0 ? T(-1) : T(0);
+    return static_cast<T>(a >> distance);
   }
 };
 template <class T, class Op> void shift(WarpContext& warp, const Instruction& i) {
@@ -151,7 +154,7 @@ template <class T, class Op> void shift(WarpContext& warp, const Instruction& i)
   assign_lanes(warp.active_mask, d, [=](uint32_t l) { return Op::of(a[l], b[l]); });
 }
 
-// Predicates: all lanes at once.
+// Logic on predicates, for all lanes at once.
 template <class Op> void predicates(WarpContext& warp, const Instruction& i) {
   uint32_t a = predicate(warp, i.a), b = i.variant ? predicate(warp, i.b) : 0;
   write_predicate(warp, i.d, Op::of(a, b));
@@ -160,7 +163,7 @@ struct NotFirst {
   static uint32_t of(uint32_t a, uint32_t) { return ~a; }
 };
 
-// Dot products of bytes, and of 16-bit halves with bytes; imm: which bytes.
+// Dot products of bytes (dot4) and of 16-bit halves with two bytes from byte kFirstByte on (dot2).
 template <class A, class B> void dot4(WarpContext& warp, const Instruction& i) {
   uint32_t *d = lane_values<uint32_t>(warp, i.d), *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b),
            *c = lane_values<uint32_t>(warp, i.c);
@@ -170,17 +173,17 @@ template <class A, class B> void dot4(WarpContext& warp, const Instruction& i) {
     d[l] = sum;
   });
 }
-template <class A, class B, int kFrom> void dot2(WarpContext& warp, const Instruction& i) {
+template <class A, class B, int kFirstByte> void dot2(WarpContext& warp, const Instruction& i) {
   uint32_t *d = lane_values<uint32_t>(warp, i.d), *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b),
            *c = lane_values<uint32_t>(warp, i.c);
   for_each_lane(warp.active_mask, [=](uint32_t l) {
     uint32_t sum = c[l];
-    for (int k = 0; k < 2; k++) sum += uint32_t(int64_t(A(a[l] >> (16 * k))) * B(b[l] >> (8 * (k + kFrom))));
+    for (int k = 0; k < 2; k++) sum += uint32_t(int64_t(A(a[l] >> (16 * k))) * B(b[l] >> (8 * (k + kFirstByte))));
     d[l] = sum;
   });
 }
-// Two halves a register.
-template <class T, class Op> void halves(WarpContext& warp, const Instruction& i) {
+// Applies Op to both halves of each register.
+template <class T, class Op> void apply_to_halves(WarpContext& warp, const Instruction& i) {
   uint32_t *d = lane_values<uint32_t>(warp, i.d), *a = lane_values<uint32_t>(warp, i.a), *b = lane_values<uint32_t>(warp, i.b);
   for_each_lane(warp.active_mask, [=](uint32_t l) {
     d[l] = uint16_t(Op::of(T(a[l]), T(b[l]))) | uint32_t(uint16_t(Op::of(T(a[l] >> 16), T(b[l] >> 16)))) << 16;
@@ -205,7 +208,7 @@ template <class Op> Execute select_ternary(std::string_view t) {
     return ternary<T, T, Op>;
   });
 }
-template <class Op, bool kAdds> Execute wide(std::string_view t) {
+template <class Op, bool kAdds> Execute select_wide(std::string_view t) {
   return for_integer(t, [](auto tag) -> Execute {
     using T = typename decltype(tag)::type;
     if constexpr (sizeof(T) == 8) return nullptr;
@@ -213,15 +216,17 @@ template <class Op, bool kAdds> Execute wide(std::string_view t) {
     else return binary<Wide<T>, T, Op>;
   });
 }
-template <class Op> Execute shifted(std::string_view t) {
+template <class Op> Execute select_shift(std::string_view t) {
   return for_integer(t, [](auto tag) -> Execute { return shift<typename decltype(tag)::type, Op>; });
 }
 
-std::string_view twice(std::string_view t) { return t == "s16" ? "s32" : t == "u16" ? "u32" : t == "s32" ? "s64" : "u64"; }
+std::string_view double_width(std::string_view t) {
+  return t == "s16" ? "s32" : t == "u16" ? "u32" : t == "s32" ? "s64" : "u64";
+}
 
-Execute product(const Statement& s, std::string_view t) {
+Execute select_product(const Statement& s, std::string_view t) {
   bool adds = s.op == "mad";
-  if (s.has("wide")) return adds ? wide<MadWide, true>(t) : wide<MulWide, false>(t);
+  if (s.has("wide")) return adds ? select_wide<MadWide, true>(t) : select_wide<MulWide, false>(t);
   if (s.has("hi")) {
     if (s.has("sat")) return adds && t == "s32" ? ternary<int32_t, int32_t, MadHighSaturated> : nullptr;
     return adds ? select_ternary<MadHigh>(t) : select_binary<MulHigh>(t);
@@ -229,7 +234,7 @@ Execute product(const Statement& s, std::string_view t) {
   return s.has("lo") ? (adds ? select_ternary<MadLow>(t) : select_binary<MulLow>(t)) : nullptr;
 }
 
-Execute product24(const Statement& s, std::string_view t) {
+Execute select_product24(const Statement& s, std::string_view t) {
   if (t != "s32" && t != "u32") return nullptr;
   bool high = s.has("hi");
   if (s.has("sat")) return high && s.op == "mad24" && t == "s32" ? ternary<int32_t, int32_t, Mad24HighSaturated> : nullptr;
@@ -237,14 +242,14 @@ Execute product24(const Statement& s, std::string_view t) {
   return high ? select_ternary<Mad24High>(t) : select_ternary<Mad24Low>(t);
 }
 
-template <class Op, class Saturated> Execute sum(const Statement& s, std::string_view t) {
+template <class Op, class Saturated> Execute select_sum(const Statement& s, std::string_view t) {
   if (!s.has("sat")) return select_binary<Op>(t);
   return t == "s32" ? binary<int32_t, int32_t, Saturated> : nullptr;
 }
 
-Execute plain(const Statement& s, std::string_view t) {
-  if (s.op == "add") return sum<Add, AddSaturated>(s, t);
-  if (s.op == "sub") return sum<Sub, SubSaturated>(s, t);
+Execute select_plain(const Statement& s, std::string_view t) {
+  if (s.op == "add") return select_sum<Add, AddSaturated>(s, t);
+  if (s.op == "sub") return select_sum<Sub, SubSaturated>(s, t);
   if (s.op == "and") return select_binary<And>(t);
   if (s.op == "or") return select_binary<Or>(t);
   if (s.op == "xor") return select_binary<Xor>(t);
@@ -257,8 +262,8 @@ Execute plain(const Statement& s, std::string_view t) {
   if (s.op == "div") return select_binary<Div>(t);
   if (s.op == "rem") return select_binary<Rem>(t);
   if (s.op == "sad") return select_ternary<Sad>(t);
-  if (s.op == "mul" || s.op == "mad") return product(s, t);
-  if (s.op == "mul24" || s.op == "mad24") return product24(s, t);
+  if (s.op == "mul" || s.op == "mad") return select_product(s, t);
+  if (s.op == "mul24" || s.op == "mad24") return select_product24(s, t);
   return nullptr;
 }
 
@@ -268,17 +273,17 @@ bool decode_predicates(Decoder& d, const Statement& s, Instruction& i) {
               : s.op == "xor" ? predicates<Xor>
               : s.op == "not" ? predicates<NotFirst>
                               : nullptr;
-  size_t wanted = s.op == "not" ? 2 : 3;
-  if (!i.execute || s.operands.size() != wanted) return false;
+  size_t expected_operands = s.op == "not" ? 2 : 3;
+  if (!i.execute || s.operands.size() != expected_operands) return false;
   i.d = d.predicate_result(s.operands[0]);
   i.a = d.predicate(s.operands[1]);
-  if (wanted == 3) i.b = d.predicate(s.operands[2]), i.variant = 1;
+  if (expected_operands == 3) i.b = d.predicate(s.operands[2]), i.variant = 1;
   d.emit(i);
   return true;
 }
 
 bool decode_shift(Decoder& d, const Statement& s, Instruction& i, std::string_view t) {
-  i.execute = s.op == "shl" ? shifted<Shl>(t) : shifted<Shr>(t);
+  i.execute = s.op == "shl" ? select_shift<Shl>(t) : select_shift<Shr>(t);
   if (!i.execute || s.operands.size() != 3) return false;
   i.d = d.result(s.operands[0], t);
   i.a = d.exact_operand(s.operands[1], t);
@@ -287,22 +292,22 @@ bool decode_shift(Decoder& d, const Statement& s, Instruction& i, std::string_vi
   return true;
 }
 
-Execute relu(const Statement& s, std::string_view t) {
+Execute select_relu(const Statement& s, std::string_view t) {
   if (t == "s32") return s.op == "min" ? binary<int32_t, int32_t, Relu<Min>> : binary<int32_t, int32_t, Relu<Max>>;
-  return t != "s16x2" ? nullptr : s.op == "min" ? halves<int16_t, Relu<Min>> : halves<int16_t, Relu<Max>>;
+  return t != "s16x2" ? nullptr : s.op == "min" ? apply_to_halves<int16_t, Relu<Min>> : apply_to_halves<int16_t, Relu<Max>>;
 }
 
-Execute packed(const Statement& s, std::string_view t) {
-  if (t == "s16x2" && s.op == "min") return halves<int16_t, Min>;
-  if (t == "s16x2" && s.op == "max") return halves<int16_t, Max>;
-  if (t == "u16x2" && s.op == "min") return halves<uint16_t, Min>;
-  if (t == "u16x2" && s.op == "max") return halves<uint16_t, Max>;
-  if (t == "u16x2" || t == "s16x2") return s.op == "add" ? halves<uint16_t, Add> : nullptr;
+Execute select_packed(const Statement& s, std::string_view t) {
+  if (t == "s16x2" && s.op == "min") return apply_to_halves<int16_t, Min>;
+  if (t == "s16x2" && s.op == "max") return apply_to_halves<int16_t, Max>;
+  if (t == "u16x2" && s.op == "min") return apply_to_halves<uint16_t, Min>;
+  if (t == "u16x2" && s.op == "max") return apply_to_halves<uint16_t, Max>;
+  if (t == "u16x2" || t == "s16x2") return s.op == "add" ? apply_to_halves<uint16_t, Add> : nullptr;
   return nullptr;
 }
 
 template <class A, class B> Execute dot2_from(const Statement& s) { return s.has("lo") ? dot2<A, B, 0> : dot2<A, B, 2>; }
-Execute dot(const Statement& s) {
+Execute select_dot(const Statement& s) {
   if ((s.op != "dp4a" && s.op != "dp2a") || s.qualifiers.size() < 2) return nullptr;
   bool first = s.type(1) == "s32", second = s.type() == "s32";
   if (s.op == "dp2a")
@@ -329,15 +334,15 @@ bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
   if (!has_known_qualifiers(s)) return false;
   if (t == "pred") return decode_predicates(d, s, i);
   if (s.op == "shl" || s.op == "shr") return decode_shift(d, s, i, t);
-  i.execute = s.has("relu") ? relu(s, t) : plain(s, t);
-  if (!i.execute) i.execute = packed(s, t);
-  if (!i.execute && (i.execute = dot(s))) t = "b32";
+  i.execute = s.has("relu") ? select_relu(s, t) : select_plain(s, t);
+  if (!i.execute) i.execute = select_packed(s, t);
+  if (!i.execute && (i.execute = select_dot(s))) t = "b32";
   if (!i.execute || s.operands.size() < 2) return false;
-  std::string_view result = s.has("wide") ? twice(t) : t;
-  uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
-  size_t most = std::min<size_t>(s.operands.size(), 4);
-  for (size_t k = 0; k < most; k++)
-    *places[k] = k ? d.exact_operand(s.operands[k], k == 3 ? result : t) : d.result(s.operands[k], result);
+  std::string_view result_type = s.has("wide") ? double_width(t) : t;
+  uint32_t* fields[] = {&i.d, &i.a, &i.b, &i.c};
+  size_t count = std::min<size_t>(s.operands.size(), 4);
+  for (size_t k = 0; k < count; k++)
+    *fields[k] = k ? d.exact_operand(s.operands[k], k == 3 ? result_type : t) : d.result(s.operands[k], result_type);
   d.emit(i);
   return true;
 }

@@ -1,4 +1,4 @@
-// mma: a product of matrices whose elements lie spread over the registers of a warp's lanes, added to a third matrix.
+// mma: multiplies two matrices, whose elements are spread over the registers of a warp's lanes, and adds a third matrix.
 #include "arithmetic/matrix_fragments.h"
 #include "families.h"
 #include "types.h"
@@ -6,7 +6,7 @@
 namespace vgpu {
 namespace {
 
-// a, e, c: the first registers of A, B and C, of which each lies behind the one before; imm: columns of A.  Into c.
+// a, e, c: the first registers of A, B and C, whose further registers follow; imm: the columns of A.  The result replaces C.
 template <class E, class Sum> void multiply_floats(WarpContext& warp, const Instruction& i) {
   uint32_t* c = lane_values<uint32_t>(warp, i.c);
   multiply_fragments<E, Sum>(tensor_core_of(warp.compute_capability), static_cast<uint32_t>(i.imm),
@@ -19,17 +19,17 @@ template <class A, class B, bool kSaturated> void multiply_bytes(WarpContext& wa
                           lane_values<uint32_t>(warp, i.e), c, c);
 }
 
-template <class A, class B> Execute of_bytes(bool saturated) {
+template <class A, class B> Execute byte_product_of(bool saturated) {
   return saturated ? multiply_bytes<A, B, true> : multiply_bytes<A, B, false>;
 }
-Execute product_of(std::string_view a, std::string_view b, std::string_view into, bool saturated) {
+Execute product_of(std::string_view a, std::string_view b, std::string_view result_type, bool saturated) {
   using S8 = IntegerElement<8, true>;
   using U8 = IntegerElement<8, false>;
   if (a == "tf32") return multiply_floats<Tf32Element, FloatSum>;
   if (a == "bf16") return multiply_floats<BfloatElement, FloatSum>;
-  if (a == "f16") return into == "f16" ? multiply_floats<HalfElement, HalfSum> : multiply_floats<HalfElement, FloatSum>;
-  if (a == "s8") return b == "s8" ? of_bytes<S8, S8>(saturated) : of_bytes<S8, U8>(saturated);
-  return b == "s8" ? of_bytes<U8, S8>(saturated) : of_bytes<U8, U8>(saturated);
+  if (a == "f16") return result_type == "f16" ? multiply_floats<HalfElement, HalfSum> : multiply_floats<HalfElement, FloatSum>;
+  if (a == "s8") return b == "s8" ? byte_product_of<S8, S8>(saturated) : byte_product_of<S8, U8>(saturated);
+  return b == "s8" ? byte_product_of<U8, S8>(saturated) : byte_product_of<U8, U8>(saturated);
 }
 
 void copy(WarpContext& warp, const Instruction& i) {
@@ -38,8 +38,8 @@ void copy(WarpContext& warp, const Instruction& i) {
   assign_lanes(warp.active_mask, d, [=](uint32_t l) { return a[l]; });
 }
 
-// A vector's registers, one behind the other.
-uint32_t gathered(Decoder& d, const Statement& s, const Operand& o, std::string_view type, size_t count, Instruction i) {
+// Copies a vector's registers into consecutive scratch registers and returns the first one.
+uint32_t gather_fragment(Decoder& d, const Statement& s, const Operand& o, std::string_view type, size_t count, Instruction i) {
   if (o.kind != Operand::Vector || o.parts.size() != count) d.reject(s, "a fragment of another size");
   uint32_t first = 0;
   i.execute = copy;
@@ -55,27 +55,27 @@ uint32_t gathered(Decoder& d, const Statement& s, const Operand& o, std::string_
 }  // namespace
 
 bool decode_matrix(Decoder& d, const Statement& s, Instruction& i) {
-  const std::string_view shape = s.qualifier_of("m16n8k4|m16n8k8|m16n8k16|m16n8k32"), into = s.type(3), a = s.type(2),
+  const std::string_view shape = s.qualifier_of("m16n8k4|m16n8k8|m16n8k16|m16n8k32"), result_type = s.type(3), a = s.type(2),
                          b = s.type(1);
   const uint32_t per_register = 4 / ptx::size_of(a), depth = static_cast<uint32_t>(std::atoi(shape.substr(6).data()));
-  const size_t blocks = depth / (4 * per_register), results = into == "f16" ? 2 : 4;
-  const std::string_view held = into == "f16" ? "b32" : into;
+  const size_t blocks = depth / (4 * per_register), results = result_type == "f16" ? 2 : 4;
+  const std::string_view result_register_type = result_type == "f16" ? "b32" : result_type;
   if (s.operands[0].kind != Operand::Vector || s.operands[0].parts.size() != results) return false;
-  for (const Operand& one : s.operands[3].parts)
-    if (one.kind == Operand::Literal) return false;
+  for (const Operand& element : s.operands[3].parts)
+    if (element.kind == Operand::Literal) return false;
   Instruction product = i, fetch = i;
-  product.a = gathered(d, s, s.operands[1], "b32", 2 * blocks, i);
-  product.e = gathered(d, s, s.operands[2], "b32", blocks, i);
-  product.c = gathered(d, s, s.operands[3], held, results, i);
+  product.a = gather_fragment(d, s, s.operands[1], "b32", 2 * blocks, i);
+  product.e = gather_fragment(d, s, s.operands[2], "b32", blocks, i);
+  product.c = gather_fragment(d, s, s.operands[3], result_register_type, results, i);
   product.imm = depth;
   product.kind = InstructionKind::WarpSync;  // of all lanes
   product.b = d.constant(kFullMask, 4);
-  product.execute = product_of(a, b, into, s.has("satfinite"));
+  product.execute = product_of(a, b, result_type, s.has("satfinite"));
   d.emit(product);
   fetch.execute = copy;
   for (size_t k = 0; k < results; k++) {
     fetch.a = product.c + static_cast<uint32_t>(k) * kWarpSize * 4;
-    fetch.d = d.result(s.operands[0].parts[k], held);
+    fetch.d = d.result(s.operands[0].parts[k], result_register_type);
     d.emit(fetch);
   }
   return true;

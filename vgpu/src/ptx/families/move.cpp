@@ -1,4 +1,4 @@
-// mov, cvta, isspacep: values, addresses of variables, and what the machine tells of itself.
+// mov, cvta and isspacep, of values, addresses of variables, and special registers.
 #include "address.h"
 #include "families.h"
 #include "ptx/special_registers.h"
@@ -11,7 +11,7 @@ template <class T> void copy(WarpContext& warp, const Instruction& i) {
   T *d = lane_values<T>(warp, i.d), *a = lane_values<T>(warp, i.a);
   assign_lanes(warp.active_mask, d, [=](uint32_t l) { return a[l]; });
 }
-// A special register into a wider one.
+// Copies a special register to a wider register.
 void widen(WarpContext& warp, const Instruction& i) {
   uint64_t* d = lane_values<uint64_t>(warp, i.d);
   const uint32_t* a = lane_values<uint32_t>(warp, i.a);
@@ -24,63 +24,63 @@ void narrow(WarpContext& warp, const Instruction& i) {
 }
 void copy_predicate(WarpContext& warp, const Instruction& i) { write_predicate(warp, i.d, predicate(warp, i.a)); }
 
-// Parts of a register: {a, b} of W make a D, the first the lowest.
+// Packs elements of type W to a D; the first one is the lowest.
 template <class D, class W> void pack(WarpContext& warp, const Instruction& i) {
   D* d = lane_values<D>(warp, i.d);
   for_each_lane(warp.active_mask, [&](uint32_t l) {
-    D made = 0;
-    for (uint32_t k = 0; k < i.count; k++) made |= D(lane_values<W>(warp, i.vector_registers[k])[l]) << (8 * sizeof(W) * k);
-    d[l] = made;
+    D result = 0;
+    for (uint32_t k = 0; k < i.count; k++) result |= D(lane_values<W>(warp, i.vector_registers[k])[l]) << (8 * sizeof(W) * k);
+    d[l] = result;
   });
 }
 template <class D, class W> void unpack(WarpContext& warp, const Instruction& i) {
   const D* a = lane_values<D>(warp, i.a);
   for_each_lane(warp.active_mask, [&](uint32_t l) {
-    D from = a[l];
+    D value = a[l];
     for (uint32_t k = 0; k < i.count; k++)
-      lane_values<W>(warp, i.vector_registers[k])[l] = static_cast<W>(from >> (8 * sizeof(W) * k));
+      lane_values<W>(warp, i.vector_registers[k])[l] = static_cast<W>(value >> (8 * sizeof(W) * k));
   });
 }
-Execute parts(uint32_t whole, uint32_t count, bool packs) {
-  if (whole == 4 && count == 2) return packs ? pack<uint32_t, uint16_t> : unpack<uint32_t, uint16_t>;
-  if (whole == 8 && count == 2) return packs ? pack<uint64_t, uint32_t> : unpack<uint64_t, uint32_t>;
-  if (whole == 8 && count == 4) return packs ? pack<uint64_t, uint16_t> : unpack<uint64_t, uint16_t>;
+Execute pack_function(uint32_t bytes, uint32_t count, bool packs) {
+  if (bytes == 4 && count == 2) return packs ? pack<uint32_t, uint16_t> : unpack<uint32_t, uint16_t>;
+  if (bytes == 8 && count == 2) return packs ? pack<uint64_t, uint32_t> : unpack<uint64_t, uint32_t>;
+  if (bytes == 8 && count == 4) return packs ? pack<uint64_t, uint16_t> : unpack<uint64_t, uint16_t>;
   return nullptr;
 }
 
 bool decode_parts(Decoder& d, const Statement& s, Instruction& i) {
   bool packs = s.operands[1].kind == Operand::Vector;
-  const Operand &many = s.operands[packs ? 1 : 0], &one = s.operands[packs ? 0 : 1];
-  uint32_t whole = ptx::size_of(s.type()), count = static_cast<uint32_t>(many.parts.size());
-  i.execute = parts(whole, count, packs);
+  const Operand &vector = s.operands[packs ? 1 : 0], &single = s.operands[packs ? 0 : 1];
+  uint32_t bytes = ptx::size_of(s.type()), count = static_cast<uint32_t>(vector.parts.size());
+  i.execute = pack_function(bytes, count, packs);
   if (!i.execute || s.type()[0] != 'b') return false;
   i.count = static_cast<uint8_t>(count);
-  std::string_view part = whole / count == 2 ? "b16" : "b32";
+  std::string_view part = bytes / count == 2 ? "b16" : "b32";
   for (uint32_t k = 0; k < count; k++)
-    i.vector_registers[k] = packs ? d.exact_operand(many.parts[k], part) : d.result(many.parts[k], part, true);
-  if (packs) i.d = d.result(one, s.type());
-  else i.a = d.exact_operand(one, s.type());
+    i.vector_registers[k] = packs ? d.exact_operand(vector.parts[k], part) : d.result(vector.parts[k], part, true);
+  if (packs) i.d = d.result(single, s.type());
+  else i.a = d.exact_operand(single, s.type());
   d.emit(i);
   return true;
 }
 
-// Every reading is later than the one before; mode 1: the upper half.
+// Reads a clock, which increases with each reading.  variant 1: the upper half.
 template <class T> void clock(WarpContext& warp, const Instruction& i) {
   T* d = lane_values<T>(warp, i.d);
   warp.clock += 8;
-  T now = static_cast<T>(i.variant ? warp.clock >> 32 : warp.clock);
-  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = now; });
+  T value = static_cast<T>(i.variant ? warp.clock >> 32 : warp.clock);
+  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = value; });
 }
 
-// Where a shared, local or parameter variable lies as a generic address: the base that count names, and a (if e).
+// The space of a variable, in Instruction::variant; a generic address is the base of the space plus an offset.
 enum : uint8_t { kShared, kLocal, kParam, kScratch };
-uint64_t base_of(const WarpContext& warp, uint8_t which, uint32_t lane) {
-  auto at = [](const uint8_t* p) { return reinterpret_cast<uint64_t>(p); };
-  switch (which) {
-    case kShared: return at(warp.shared);
-    case kLocal: return at(warp.local) + uint64_t(lane) * warp.local_bytes;
-    case kParam: return at(warp.parameters) + (warp.has_lane_parameters ? uint64_t(lane) * warp.parameter_bytes : 0);
-    default: return at(warp.scratch) + uint64_t(lane) * warp.scratch_bytes;
+uint64_t base_of(const WarpContext& warp, uint8_t space, uint32_t lane) {
+  auto to_address = [](const uint8_t* p) { return reinterpret_cast<uint64_t>(p); };
+  switch (space) {
+    case kShared: return to_address(warp.shared);
+    case kLocal: return to_address(warp.local) + uint64_t(lane) * warp.local_bytes;
+    case kParam: return to_address(warp.parameters) + (warp.has_lane_parameters ? uint64_t(lane) * warp.parameter_bytes : 0);
+    default: return to_address(warp.scratch) + uint64_t(lane) * warp.scratch_bytes;
   }
 }
 template <bool kTo> void generic(WarpContext& warp, const Instruction& i) {  // kTo: from generic to the space
@@ -94,10 +94,10 @@ template <bool kTo> void generic(WarpContext& warp, const Instruction& i) {  // 
 void is_in_space(WarpContext& warp, const Instruction& i) {
   const uint64_t* a = lane_values<uint64_t>(warp, i.a);
   set_predicate(warp, i.d, [&](uint32_t l) {
-    auto in = [&](uint8_t which, uint32_t bytes) { return a[l] - base_of(warp, which, l) < bytes; };
-    bool shared = in(kShared, warp.shared_bytes), local = false;
-    for (const PerLaneMemory& one : warp.per_lane_memory)
-      local |= a[l] - (reinterpret_cast<uint64_t>(one.base) + uint64_t(l) * one.bytes_per_lane) < one.bytes_per_lane;
+    auto is_within = [&](uint8_t space, uint32_t bytes) { return a[l] - base_of(warp, space, l) < bytes; };
+    bool shared = is_within(kShared, warp.shared_bytes), local = false;
+    for (const PerLaneMemory& memory : warp.per_lane_memory)
+      local |= a[l] - (reinterpret_cast<uint64_t>(memory.base) + uint64_t(l) * memory.bytes_per_lane) < memory.bytes_per_lane;
     return i.variant == kShared ? shared : i.variant == kLocal ? local : !shared && !local;
   });
 }
@@ -110,14 +110,14 @@ constexpr std::string_view kSpaces = "global|const|shared|shared::cta|local|para
 
 bool decode_cvta(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
-  bool to = s.has("to"), device = s.has("global") || s.has("const");
+  bool to_space = s.has("to"), is_global = s.has("global") || s.has("const");
   if (!s.allows_only({"to", kSpaces}) || t != "u64" || s.operands.size() != 2) return false;
   i.d = d.result(s.operands[0], t);
-  const Operand& from = s.operands[1];
-  if (from.kind == Operand::Name) return decode_variable_address(d, from, i, !device && !to);
-  i.a = d.exact_operand(from, t);
+  const Operand& source = s.operands[1];
+  if (source.kind == Operand::Name) return decode_variable_address(d, source, i, !is_global && !to_space);
+  i.a = d.exact_operand(source, t);
   i.variant = space_of(s);
-  i.execute = device || i.variant == kLocal ? copy<uint64_t> : to ? generic<true> : generic<false>;
+  i.execute = is_global || i.variant == kLocal ? copy<uint64_t> : to_space ? generic<true> : generic<false>;
   d.emit(i);
   return true;
 }
@@ -133,13 +133,13 @@ bool decode_function(Decoder& d, const Operand& o, Instruction& i) {
 
 }  // namespace
 
-// The address of a variable: in its own space, or generic.  A local address is always generic: a function may be handed
-// that of its caller's variable, and each call has local memory of its own here.
+// Emits the address of a variable, in its own space or generic.  A local address is always generic, since a function may get that
+// of its caller's variable, and each call has local memory of its own.
 bool decode_variable_address(Decoder& d, const Operand& o, Instruction& i, bool as_generic) {
   const Symbol* symbol = d.symbol(std::string(o.text));
   if (!symbol) return decode_function(d, o, i);
   if (symbol->space == ptx::StateSpace::Local) as_generic = true;
-  bool device = symbol->space == ptx::StateSpace::Global || symbol->space == ptx::StateSpace::Const;
+  bool is_global = symbol->space == ptx::StateSpace::Global || symbol->space == ptx::StateSpace::Const;
   uint64_t offset = symbol->address + static_cast<uint64_t>(o.offset);
   if (symbol->space == ptx::StateSpace::Shared && symbol->dynamic) {
     i.a = special_offset(kDynamicShared);
@@ -150,7 +150,7 @@ bool decode_variable_address(Decoder& d, const Operand& o, Instruction& i, bool 
   } else {
     i.a = d.constant(offset, 8);
     i.execute = copy<uint64_t>;
-    if (device || !as_generic) return d.emit(i), true;
+    if (is_global || !as_generic) return d.emit(i), true;
   }
   if (!as_generic) return true;
   i.variant = symbol->space == ptx::StateSpace::Shared  ? kShared
@@ -187,50 +187,54 @@ bool decode_clock(Decoder& d, std::string_view name, uint32_t width, Instruction
   return true;
 }
 
-// A variable's address; one of 32 bits is a shared variable's.
-bool decode_name(Decoder& d, const Operand& from, uint32_t width, Instruction& i) {
-  if (width == 8) return decode_variable_address(d, from, i, false);
-  const Symbol* symbol = d.symbol(std::string(from.text));
+// Emits a variable's address; only shared variables have 32-bit ones.
+bool decode_name(Decoder& d, const Operand& source, uint32_t width, Instruction& i) {
+  if (width == 8) return decode_variable_address(d, source, i, false);
+  const Symbol* symbol = d.symbol(std::string(source.text));
   if (!symbol || width != 4 || symbol->space == ptx::StateSpace::Global) return false;
-  i.a = symbol->dynamic ? special_offset(kDynamicShared) : d.constant(symbol->address + static_cast<uint64_t>(from.offset), 4);
+  i.a =
+      symbol->dynamic ? special_offset(kDynamicShared) : d.constant(symbol->address + static_cast<uint64_t>(source.offset), 4);
   i.execute = copy<uint32_t>;
   d.emit(i);
   return true;
 }
 
-// Of a special register mov reads as many bits as it has, and of some 16 or 64.
+// Returns whether mov may read a special register as this type: with its own width, and some with 16 or 64 bits.
 bool may_read(const SpecialSource& special, std::string_view type) {
   const uint32_t width = ptx::size_of(type);
   return type[0] != 'f' && (width == special.width || (width == 2 && special.narrow) || (width == 8 && special.wide));
 }
 
-// `mov.v4.u32 {a, b, c, d}, %tid`, or from another vector, or one value for all: by way of registers of its own, for what
-// is read and what is written may overlap.
+// Decodes `mov.v4.u32 {a, b, c, d}, %tid`, or from another vector, or from one value for all elements.  Values are copied to
+// temporary registers first, since source and destination may overlap.
 bool decode_vector(Decoder& d, const Statement& s, Instruction& i) {
   const std::string_view t = s.type();
   const uint32_t width = ptx::size_of(t), count = s.has("v4") ? 4 : 2;
-  const Operand &into = s.operands[0], &from = s.operands[1];
-  if (!s.allows_only({"v2|v4"}) || into.kind != Operand::Vector || into.parts.size() != count || width * count > 16)
+  const Operand &destination = s.operands[0], &source = s.operands[1];
+  if (!s.allows_only({"v2|v4"}) || destination.kind != Operand::Vector || destination.parts.size() != count ||
+      width * count > 16)
     return false;
   i.execute = for_size(width, [](auto tag) -> Execute { return copy<typename decltype(tag)::type>; });
-  const bool special = is_special_vector(from.text), parted = from.kind == Operand::Vector;
-  if (special ? count != 4 || width != 4 || t[0] == 'f' : parted ? from.parts.size() != count : from.kind == Operand::Name)
+  const bool is_special = is_special_vector(source.text), is_vector = source.kind == Operand::Vector;
+  if (is_special  ? count != 4 || width != 4 || t[0] == 'f'
+      : is_vector ? source.parts.size() != count
+                  : source.kind == Operand::Name)
     return false;
   static const std::string_view letters[] = {".x", ".y", ".z", ".w"};
-  uint32_t held[4];
+  uint32_t copies[4];
   for (uint32_t k = 0; k < count; k++) {
-    Operand one = parted ? from.parts[k] : from;
-    const std::string name = std::string(from.text) + std::string(letters[k]);
-    if (special) one.kind = Operand::Register, one.text = name;
-    i.d = held[k] = d.scratch_register(width);
-    const RegisterSlot slot = d.source_operand(one, t);
+    Operand element = is_vector ? source.parts[k] : source;
+    const std::string name = std::string(source.text) + std::string(letters[k]);
+    if (is_special) element.kind = Operand::Register, element.text = name;
+    i.d = copies[k] = d.scratch_register(width);
+    const RegisterSlot slot = d.source_operand(element, t);
     if (slot.width != width || (slot.sort == Sort::Special && t[0] == 'f')) return false;
     i.a = slot.offset;
     d.emit(i);
   }
   for (uint32_t k = 0; k < count; k++) {
-    if (into.parts[k].text == "_") continue;
-    i.a = held[k], i.d = d.result(into.parts[k], t);
+    if (destination.parts[k].text == "_") continue;
+    i.a = copies[k], i.d = d.result(destination.parts[k], t);
     d.emit(i);
   }
   return true;
@@ -245,21 +249,21 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   if (s.has("v2") || s.has("v4")) return decode_vector(d, s, i);
   if (!s.allows_only({})) return false;
   std::string_view t = s.type();
-  const Operand& from = s.operands[1];
-  if (s.operands[0].kind == Operand::Vector || from.kind == Operand::Vector) return decode_parts(d, s, i);
+  const Operand& source = s.operands[1];
+  if (s.operands[0].kind == Operand::Vector || source.kind == Operand::Vector) return decode_parts(d, s, i);
   if (t == "pred") {
-    const bool clusters = from.text == "%is_explicit_cluster";  // launches have none
+    const bool is_cluster_query = source.text == "%is_explicit_cluster";  // launches have no clusters
     i.d = d.predicate_result(s.operands[0]), i.execute = copy_predicate;
-    i.a = clusters ? d.constant(from.inverted ? kFullMask : 0, 4) : d.predicate(from);
+    i.a = is_cluster_query ? d.constant(source.inverted ? kFullMask : 0, 4) : d.predicate(source);
     d.emit(i);
     return true;
   }
   i.d = d.result(s.operands[0], t);
   uint32_t width = ptx::size_of(t);
-  if (is_clock(from.text)) return t[0] != 'f' && decode_clock(d, from.text, width, i);
-  if (from.kind == Operand::Name) return t[0] != 'f' && decode_name(d, from, width, i);
-  RegisterSlot slot = d.source_operand(from, t);
-  if (slot.sort == Sort::Special && !may_read(*special_register_of(from.text), t)) return false;
+  if (is_clock(source.text)) return t[0] != 'f' && decode_clock(d, source.text, width, i);
+  if (source.kind == Operand::Name) return t[0] != 'f' && decode_name(d, source, width, i);
+  RegisterSlot slot = d.source_operand(source, t);
+  if (slot.sort == Sort::Special && !may_read(*special_register_of(source.text), t)) return false;
   i.a = slot.offset;
   i.execute = for_size(width, [](auto tag) -> Execute { return copy<typename decltype(tag)::type>; });
   if (slot.width != width)

@@ -1,5 +1,5 @@
-// vprintf and __assertfail: what a kernel says goes to standard output at once, lane by lane as the schedule has them.  And
-// malloc and free, in the same order.
+// vprintf, __assertfail, malloc and free.  A kernel's output is written at once; lanes follow each other in the schedule's
+// order.
 #include "system_calls.h"
 
 #include <cstdio>
@@ -17,10 +17,10 @@ template <class T> T scratch(const WarpContext& warp, uint32_t lane, uint32_t of
   return value;
 }
 
-// Generic addresses are the process' own.
+// Generic addresses are addresses of this process.
 uint64_t same_address(const WarpContext&, uint32_t, uint64_t address) { return address; }
 
-// a: where the format's address lies in the scratch space; b: that of the arguments' address; d: the result's.
+// a, b, d: offsets in the scratch space of the format's address, the arguments' address and the result.
 void print(WarpContext& warp, const Instruction& i) {
   for_each_in_schedule_order(warp, [&](uint32_t lane) {
     const int32_t fields =
@@ -29,7 +29,7 @@ void print(WarpContext& warp, const Instruction& i) {
   });
 }
 
-// a, b, c: where message, file and line lie in the scratch space.
+// a, b, c: offsets in the scratch space of the message, the file and the line.
 void fail_assertion(WarpContext& warp, const Instruction& i) {
   uint32_t lane = static_cast<uint32_t>(__builtin_ctz(warp.active_mask));
   auto text = [&](uint32_t offset) { return read_text(warp, lane, scratch<uint64_t>(warp, lane, offset), same_address); };
@@ -38,18 +38,18 @@ void fail_assertion(WarpContext& warp, const Instruction& i) {
   warp.set_fault(KernelFault::Assertion, 0);
 }
 
-// a: where the number of bytes lies in the scratch space; d: the address.
+// a, d: offsets in the scratch space of the number of bytes and of the resulting address.
 void device_malloc(WarpContext& warp, const Instruction& i) {
   for_each_in_schedule_order(warp, [&](uint32_t lane) {
-    uint64_t at = warp.heap->allocate(scratch<uint64_t>(warp, lane, i.a));
-    if (i.count) std::memcpy(warp.scratch + size_t(lane) * warp.scratch_bytes + i.d, &at, sizeof at);
+    uint64_t address = warp.heap->allocate(scratch<uint64_t>(warp, lane, i.a));
+    if (i.count) std::memcpy(warp.scratch + size_t(lane) * warp.scratch_bytes + i.d, &address, sizeof address);
   });
 }
 void device_free(WarpContext& warp, const Instruction& i) {
-  if (warp.deferred) warp.deferred->settle_all();  // what comes late may come to this memory
+  if (warp.deferred) warp.deferred->settle_all();  // deferred atomics may be to this memory
   for_each_in_schedule_order(warp, [&](uint32_t lane) {
-    uint64_t at = scratch<uint64_t>(warp, lane, i.a);
-    if (at && !warp.heap->deallocate(at)) warp.set_fault(KernelFault::OutOfBounds, at);
+    uint64_t address = scratch<uint64_t>(warp, lane, i.a);
+    if (address && !warp.heap->deallocate(address)) warp.set_fault(KernelFault::OutOfBounds, address);
   });
 }
 

@@ -1,4 +1,4 @@
-// From a type's word to C++: f(Tag<T>()) gives the function that runs for T.
+// Selects functions by PTX types: f(Tag<T>()) returns the function for the C++ type T.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -16,7 +16,7 @@ struct Tag {
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 
-// nullptr where the type is none of these.
+// These return nullptr for other types.
 template <class F>
 Execute for_integer(std::string_view t, F f) {
   if (t == "s32") return f(Tag<int32_t>());
@@ -35,7 +35,7 @@ Execute for_float(std::string_view t, F f) {
   return nullptr;
 }
 
-// Unsigned integers of the type's size: what only moves bits.
+// Selects by size, with unsigned integers, for instructions that only move bits.
 template <class F>
 Execute for_size(uint32_t bytes, F f) {
   if (bytes == 1) return f(Tag<uint8_t>());
@@ -45,7 +45,7 @@ Execute for_size(uint32_t bytes, F f) {
   return nullptr;
 }
 
-// So slow that it is not worth asking for lanes that take no part.
+// Whether an operation is so slow that it should not be computed for inactive lanes.
 template <class Op>
 constexpr bool kIsExpensive = false;
 
@@ -55,7 +55,7 @@ inline void apply_per_lane(uint32_t mask, D* d, F f) {
   else assign_lanes(mask, d, f);
 }
 
-// d = Op::of(a), Op::of(a, b), Op::of(a, b, c), lane by lane.
+// Execute d = Op::of(a), Op::of(a, b) or Op::of(a, b, c) for each lane.
 template <class D, class T, class Op>
 void unary(WarpContext& warp, const Instruction& i) {
   const T* a = lane_values<T>(warp, i.a);

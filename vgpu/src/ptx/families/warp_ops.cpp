@@ -1,5 +1,5 @@
-// What the lanes of a warp tell each other: shfl, vote, match, redux, activemask, elect.  They run once all lanes that their
-// mask names have come.
+// Exchange between the lanes of a warp: shfl, vote, match, redux, activemask and elect.  Those with a mask run once all lanes
+// in it have arrived.
 #include <algorithm>
 
 #include "families.h"
@@ -10,61 +10,61 @@ namespace {
 
 enum Shuffle : uint8_t { kUp, kDown, kButterfly, kIndex };
 
-// a: the value, c: the lane or the distance, e: clamp and segment; v[0]: a predicate, with `count` 2.
+// a: the value; c: the lane or the distance; e: clamp and segment; vector_registers[0], if count is 2: the predicate result.
 void shfl(WarpContext& warp, const Instruction& i) {
   uint32_t *d = lane_values<uint32_t>(warp, i.d), *distance = lane_values<uint32_t>(warp, i.c),
            *clamp = lane_values<uint32_t>(warp, i.e);
-  uint32_t value[kWarpSize], inside = 0, asked = 0;
+  uint32_t value[kWarpSize], inside = 0, sources = 0;
   std::copy_n(lane_values<uint32_t>(warp, i.a), kWarpSize, value);
   for_each_lane(warp.active_mask, [&](uint32_t l) {
-    uint32_t by = distance[l] & 31, bound = clamp[l] & 31, segment = clamp[l] >> 8 & 31;
+    uint32_t n = distance[l] & 31, bound = clamp[l] & 31, segment = clamp[l] >> 8 & 31;
     uint32_t last = (l & segment) | (bound & ~segment), first = l & segment;
-    int32_t from;
-    bool fits;
+    int32_t source;
+    bool is_inside;
     switch (i.variant) {
-      case kUp: from = int32_t(l) - int32_t(by), fits = from >= int32_t(last); break;
-      case kDown: from = int32_t(l + by), fits = from <= int32_t(last); break;
-      case kButterfly: from = int32_t(l ^ by), fits = from <= int32_t(last); break;
-      default: from = int32_t(first | (by & ~segment)), fits = from <= int32_t(last); break;
+      case kUp: source = int32_t(l) - int32_t(n), is_inside = source >= int32_t(last); break;
+      case kDown: source = int32_t(l + n), is_inside = source <= int32_t(last); break;
+      case kButterfly: source = int32_t(l ^ n), is_inside = source <= int32_t(last); break;
+      default: source = int32_t(first | (n & ~segment)), is_inside = source <= int32_t(last); break;
     }
-    if (!fits) from = int32_t(l);
-    inside |= uint32_t(fits) << l, asked |= 1u << (from & 31);
-    // A lane that does not take part has nothing to tell: what comes from there is unspecified, here the own value.
-    d[l] = warp.active_mask >> (from & 31) & 1 ? value[from & 31] : value[l];
+    if (!is_inside) source = int32_t(l);
+    inside |= uint32_t(is_inside) << l, sources |= 1u << (source & 31);
+    // The value of a lane that does not take part is unspecified: here a lane gets its own value instead.
+    d[l] = warp.active_mask >> (source & 31) & 1 ? value[source & 31] : value[l];
   });
   if (i.count == 2) write_predicate(warp, i.vector_registers[0], inside);
-  if (warp.observer && (asked & ~warp.active_mask)) warp.observer->on_schedule_source(i, ScheduleSource::InactiveLane);
+  if (warp.observer && (sources & ~warp.active_mask)) warp.observer->on_schedule_source(i, ScheduleSource::InactiveLane);
 }
 
 enum Vote : uint8_t { kAll4, kAny, kUniform, kBallot };
 void vote(WarpContext& warp, const Instruction& i) {
-  uint32_t said = predicate(warp, i.a) & warp.active_mask;
+  uint32_t votes = predicate(warp, i.a) & warp.active_mask;
   if (i.variant == kBallot) {
     uint32_t* d = lane_values<uint32_t>(warp, i.d);
-    for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = said; });
+    for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = votes; });
     return;
   }
-  bool holds = i.variant == kAll4  ? said == warp.active_mask
-               : i.variant == kAny ? said != 0
-                                   : said == 0 || said == warp.active_mask;
+  bool holds = i.variant == kAll4  ? votes == warp.active_mask
+               : i.variant == kAny ? votes != 0
+                                   : votes == 0 || votes == warp.active_mask;
   uint32_t& d = predicate(warp, i.d);
   d = holds ? d | warp.active_mask : d & ~warp.active_mask;
 }
 
-// mode 1: all of them the same?  v[0]: a predicate, with `count` 2.
+// variant 1: match.all; vector_registers[0], if count is 2: the predicate result.
 template <class T> void match(WarpContext& warp, const Instruction& i) {
   const T* a = lane_values<T>(warp, i.a);
   uint32_t* d = lane_values<uint32_t>(warp, i.d);
-  uint32_t same[kWarpSize], whole = 0;
+  uint32_t same[kWarpSize], all_equal = 0;
   for_each_lane(warp.active_mask, [&](uint32_t l) {
     same[l] = 0;
     for_each_lane(warp.active_mask, [&](uint32_t other) { same[l] |= uint32_t(a[l] == a[other]) << other; });
-    whole |= uint32_t(same[l] == warp.active_mask) << l;
+    all_equal |= uint32_t(same[l] == warp.active_mask) << l;
   });
   for_each_lane(warp.active_mask, [&](uint32_t l) {
     d[l] = !i.variant ? same[l] : same[l] == warp.active_mask ? warp.active_mask : 0;
   });
-  if (i.count == 2) write_predicate(warp, i.vector_registers[0], whole);
+  if (i.count == 2) write_predicate(warp, i.vector_registers[0], all_equal);
 }
 
 void activemask(WarpContext& warp, const Instruction& i) {
@@ -72,7 +72,7 @@ void activemask(WarpContext& warp, const Instruction& i) {
   for_each_lane(warp.active_mask, [&](uint32_t l) { d[l] = warp.active_mask; });
 }
 
-// The lane that goes for all: the lowest.  v[0]: the predicate that only it gets.
+// Elects the lowest lane.  vector_registers[0]: the predicate, which is true for that lane only.
 void elect(WarpContext& warp, const Instruction& i) {
   uint32_t *d = lane_values<uint32_t>(warp, i.d), first = static_cast<uint32_t>(__builtin_ctz(warp.active_mask));
   for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = first; });
@@ -99,10 +99,10 @@ struct Max {
 };
 template <class T, class Op> void redux(WarpContext& warp, const Instruction& i) {
   T *d = lane_values<T>(warp, i.d), *a = lane_values<T>(warp, i.a);
-  T made = a[__builtin_ctz(warp.active_mask)];
-  for (uint32_t left = warp.active_mask & (warp.active_mask - 1); left; left &= left - 1)
-    made = Op::of(made, a[__builtin_ctz(left)]);
-  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = made; });
+  T reduced = a[__builtin_ctz(warp.active_mask)];
+  for (uint32_t remaining = warp.active_mask & (warp.active_mask - 1); remaining; remaining &= remaining - 1)
+    reduced = Op::of(reduced, a[__builtin_ctz(remaining)]);
+  for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = reduced; });
 }
 Execute reduction(const Statement& s) {
   bool is_signed = s.type() == "s32";
@@ -114,22 +114,22 @@ Execute reduction(const Statement& s) {
   return s.has("max") ? (is_signed ? redux<int32_t, Max> : redux<uint32_t, Max>) : nullptr;
 }
 
-// `d|p` or `d`; sink: may `_` stand for d?
-void result(Decoder& d, const Operand& o, bool sink, Instruction& i) {
-  bool both = o.kind == Operand::Vector;
-  i.d = d.result(both ? o.parts.at(0) : o, "b32", sink && both);
-  if (both) i.vector_registers[0] = d.predicate_result(o.parts.at(1)), i.count = 2;
+// Decodes the result operand, `d|p` or `d`.  allow_sink: whether `_` may stand for d.
+void decode_result(Decoder& d, const Operand& o, bool allow_sink, Instruction& i) {
+  bool has_predicate = o.kind == Operand::Vector;
+  i.d = d.result(has_predicate ? o.parts.at(0) : o, "b32", allow_sink && has_predicate);
+  if (has_predicate) i.vector_registers[0] = d.predicate_result(o.parts.at(1)), i.count = 2;
 }
 
 bool decode_shuffle(Decoder& d, const Statement& s, Instruction& i) {
-  std::string_view how = s.qualifier_of("up|down|bfly|idx");
-  if (!s.allows_only({"sync", "up|down|bfly|idx"}) || how.empty() || s.type() != "b32") return false;
+  std::string_view mode = s.qualifier_of("up|down|bfly|idx");
+  if (!s.allows_only({"sync", "up|down|bfly|idx"}) || mode.empty() || s.type() != "b32") return false;
   if (s.operands.size() != (s.has("sync") ? 5u : 4u)) return false;
-  result(d, s.operands[0], false, i);
+  decode_result(d, s.operands[0], false, i);
   i.a = d.exact_operand(s.operands[1], "b32");
   i.c = d.exact_operand(s.operands[2], "b32");
   i.e = d.exact_operand(s.operands[3], "b32");
-  i.variant = how == "up" ? kUp : how == "down" ? kDown : how == "bfly" ? kButterfly : kIndex;
+  i.variant = mode == "up" ? kUp : mode == "down" ? kDown : mode == "bfly" ? kButterfly : kIndex;
   i.execute = shfl;
   return true;
 }
@@ -142,8 +142,8 @@ bool decode_activemask(Decoder& d, const Statement& s, Instruction& i) {
 }
 
 bool decode_vote(Decoder& d, const Statement& s, Instruction& i) {
-  std::string_view how = s.qualifier_of("all|any|uni|ballot");
-  if (!s.allows_only({"sync", "all|any|uni|ballot"}) || how.empty() || s.type() != (how == "ballot" ? "b32" : "pred"))
+  std::string_view mode = s.qualifier_of("all|any|uni|ballot");
+  if (!s.allows_only({"sync", "all|any|uni|ballot"}) || mode.empty() || s.type() != (mode == "ballot" ? "b32" : "pred"))
     return false;
   if (s.operands.size() != (s.has("sync") ? 3u : 2u)) return false;
   i.variant = s.has("all") ? kAll4 : s.has("any") ? kAny : s.has("uni") ? kUniform : kBallot;
@@ -155,7 +155,7 @@ bool decode_vote(Decoder& d, const Statement& s, Instruction& i) {
 
 bool decode_match(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.allows_only({"any|all", "sync"}) || s.qualifiers.size() != 3 || s.operands.size() != 3) return false;
-  result(d, s.operands[0], true, i);
+  decode_result(d, s.operands[0], true, i);
   i.a = d.exact_operand(s.operands[1], s.type());
   i.variant = s.has("all");
   i.execute = ptx::size_of(s.type()) == 8 ? match<uint64_t> : match<uint32_t>;
@@ -164,7 +164,7 @@ bool decode_match(Decoder& d, const Statement& s, Instruction& i) {
 
 bool decode_elect(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.allows_only({"sync"}, 0) || s.operands.size() != 2 || s.operands[0].kind != Operand::Vector) return false;
-  result(d, s.operands[0], true, i);
+  decode_result(d, s.operands[0], true, i);
   i.execute = elect;
   return true;
 }
@@ -177,22 +177,22 @@ bool decode_reduction(Decoder& d, const Statement& s, Instruction& i) {
   return true;
 }
 
-// lanes: the operand that names the lanes which take part; 0: whoever is there.
+// How to decode an instruction.  lanes: the index of the operand with the mask of lanes that take part; 0 if there is none and
+// the active lanes take part.
 struct Form {
   std::string_view op;
   DecodeFunction decode;
   size_t lanes;
 };
-constexpr Form kProcVersions[] = {{"shfl", decode_shuffle, 4}, {"activemask", decode_activemask, 0},
-                                  {"vote", decode_vote, 2},    {"match", decode_match, 2},
-                                  {"elect", decode_elect, 1},  {"redux", decode_reduction, 2}};
+constexpr Form kForms[] = {{"shfl", decode_shuffle, 4}, {"activemask", decode_activemask, 0}, {"vote", decode_vote, 2},
+                           {"match", decode_match, 2},  {"elect", decode_elect, 1},           {"redux", decode_reduction, 2}};
 
 }  // namespace
 
 bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
   if ((s.op == "shfl" || s.op == "vote") && !s.has("sync") && d.function().target >= 70 && d.function().version >= 64)
     d.reject(s, "no .sync, which PTX 6.4 and newer want on sm_70 and newer");
-  for (const Form& form : kProcVersions) {
+  for (const Form& form : kForms) {
     if (form.op != s.op) continue;
     if (!form.decode(d, s, i)) return false;
     if (form.lanes && form.lanes < s.operands.size()) {

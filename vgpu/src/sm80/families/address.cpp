@@ -1,4 +1,4 @@
-// Computes the addresses of a memory instruction's lanes, out of the windows of shared and local memory.
+// Computes the host addresses of memory instructions from registers, and from the windows of shared and local memory.
 #include "address.h"
 
 #include "sm80/launch_bank.h"
@@ -6,22 +6,22 @@
 namespace vgpu::sm80 {
 namespace {
 
-// Into the host's addresses, where a lane's lies in one of the windows; a fault where it lies behind what there is.
-bool leave_windows(WarpContext& warp, uint64_t address[kWarpSize], uint32_t bytes) {
-  bool fine = true;
+// Replaces addresses in the windows by host addresses; an address behind the memory's end is a fault.
+bool to_host_addresses(WarpContext& warp, uint64_t address[kWarpSize], uint32_t bytes) {
+  bool is_ok = true;
   for_each_lane(warp.active_mask, [&](uint32_t l) {
     const bool shared = is_in_shared_window(address[l]);
     if (!shared && !is_in_local_window(address[l])) return;
     const uint64_t offset = address[l] - (shared ? kSharedWindowBegin : kLocalWindowBegin);
     const uint64_t size = shared ? warp.shared_bytes : warp.local_bytes;
     if (offset + bytes > size) {
-      warp.set_fault(KernelFault::OutOfBounds, address[l]), fine = false;
+      warp.set_fault(KernelFault::OutOfBounds, address[l]), is_ok = false;
       return;
     }
     const uint8_t* begin = shared ? warp.shared : warp.local + size_t(l) * warp.local_bytes;
     address[l] = reinterpret_cast<uint64_t>(begin) + offset;
   });
-  return fine;
+  return is_ok;
 }
 
 bool is_in_window(uint64_t address) { return address - kSharedWindowBegin < kOutsideBegin - kSharedWindowBegin; }
@@ -32,41 +32,42 @@ bool is_in_shared_window(uint64_t address) { return address - kSharedWindowBegin
 bool is_in_local_window(uint64_t address) { return address - kLocalWindowBegin < kWindowBytes; }
 
 void generic_addresses(WarpContext& warp, const Instruction& i, uint64_t address[kWarpSize]) {
-  const uint32_t* base = words(warp, i.a);
+  const uint32_t* base = lane_words(warp, i.a);
   const uint64_t offset = static_cast<uint64_t>(i.imm);
   VGPU_INDEPENDENT
   for (uint32_t l = 0; l < kWarpSize; l++) address[l] = pair_of(base, l) + offset;
 }
 
-bool find_addresses(WarpContext& warp, const Instruction& i, Space space, uint32_t bytes, uint8_t* at[kWarpSize], bool writes) {
+bool find_addresses(WarpContext& warp, const Instruction& i, Space space, uint32_t bytes, uint8_t* host_addresses[kWarpSize],
+                    bool writes) {
   if (space == Space::Global || space == Space::Generic) {
     alignas(64) uint64_t address[kWarpSize];
     generic_addresses(warp, i, address);
     if (space == Space::Generic && lanes_where([&](uint32_t l) { return is_in_window(address[l]); }) & warp.active_mask &&
-        !leave_windows(warp, address, bytes))
+        !to_host_addresses(warp, address, bytes))
       return false;
-    return check_addresses(warp, address, bytes, at, writes);
+    return check_addresses(warp, address, bytes, host_addresses, writes);
   }
-  const uint32_t *base = words(warp, i.a), *added = words(warp, i.b);
+  const uint32_t *base = lane_words(warp, i.a), *uniform_offset = lane_words(warp, i.b);
   const uint32_t offset = static_cast<uint32_t>(i.imm), shift = i.vector_registers[kFlags];
   alignas(64) uint32_t offsets[kWarpSize];
   VGPU_INDEPENDENT
-  for (uint32_t l = 0; l < kWarpSize; l++) offsets[l] = (base[l] << shift) + added[l] + offset;
-  return check_offsets(warp, space == Space::Shared ? AccessSpace::Shared : AccessSpace::Local, offsets, bytes, at);
+  for (uint32_t l = 0; l < kWarpSize; l++) offsets[l] = (base[l] << shift) + uniform_offset[l] + offset;
+  return check_offsets(warp, space == Space::Shared ? AccessSpace::Shared : AccessSpace::Local, offsets, bytes, host_addresses);
 }
 
 void select_address(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.b = d.constant(0), i.vector_registers[kFlags] = 0;
-  for (const Operand& one : c.row->operands) {
-    if (one.kind != OperandKind::Address || one.address == AddressKind::AsyncTo) continue;
+  for (const Operand& operand : c.row->operands) {
+    if (operand.kind != OperandKind::Address || operand.address == AddressKind::AsyncTo) continue;
     i.a = d.read_register(c.bits(24, 8));
-    i.imm = one.address == AddressKind::AsyncFrom ? int64_t(c.bits(32, 12)) : c.encoding.signed_bits(40, 24);
-    const bool short_address = one.address == AddressKind::Shared || one.address == AddressKind::Local;
-    if (one.at && short_address && c.bit(91)) i.b = d.read_uniform(c.bits(one.at, 6));
-    if (one.address == AddressKind::Shared && c.bits(78, 2)) i.vector_registers[kFlags] = c.bits(78, 2) + 1;  // x4, x8, x16
-    const bool wide = one.address == AddressKind::Atomic ? c.bit(70) : c.bit(90);
-    const bool has_width =
-        one.address == AddressKind::Global || one.address == AddressKind::Reduction || one.address == AddressKind::Atomic;
+    i.imm = operand.address == AddressKind::AsyncFrom ? int64_t(c.bits(32, 12)) : c.encoding.signed_bits(40, 24);
+    const bool short_address = operand.address == AddressKind::Shared || operand.address == AddressKind::Local;
+    if (operand.at && short_address && c.bit(91)) i.b = d.read_uniform(c.bits(operand.at, 6));
+    if (operand.address == AddressKind::Shared && c.bits(78, 2)) i.vector_registers[kFlags] = c.bits(78, 2) + 1;  // x4, x8, x16
+    const bool wide = operand.address == AddressKind::Atomic ? c.bit(70) : c.bit(90);
+    const bool has_width = operand.address == AddressKind::Global || operand.address == AddressKind::Reduction ||
+                           operand.address == AddressKind::Atomic;
     if (has_width && !wide && c.bits(24, 8) != kRZ) throw Unsupported("an address of 32 bits");
   }
 }
@@ -76,10 +77,10 @@ uint8_t order_of(const Decoded& c) {
   return order.empty() || order == "CONSTANT" ? kWeak : kStrong;
 }
 
-void announce(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes, uint8_t* const at[kWarpSize],
-              RegisterValues values) {
-  if (warp.deferred) warp.deferred->settle_at(warp, at, bytes);
-  if (warp.observer) notify_access(warp, i, {kind, i.variant, OrderSensitivity::Nothing, bytes, at, nullptr, 0, values});
+void prepare_access(WarpContext& warp, const Instruction& i, AccessKind kind, uint32_t bytes,
+                    uint8_t* const addresses[kWarpSize], RegisterValues values) {
+  if (warp.deferred) warp.deferred->settle_at(warp, addresses, bytes);
+  if (warp.observer) notify_access(warp, i, {kind, i.variant, OrderSensitivity::Nothing, bytes, addresses, nullptr, 0, values});
 }
 
 }  // namespace vgpu::sm80

@@ -1,6 +1,6 @@
-// Atomics and reductions.  One warp's lanes come one after the other, in an order that the schedule chooses.
+// Atomics and reductions.  A warp's lanes execute in an order that the schedule chooses.
 //
-// Values are gathered from pairs of registers into one array of 64 bits a lane before anything is done.
+// Operands are first gathered from registers to arrays of 64 bits per lane.
 #include <cstring>
 
 #include "address.h"
@@ -19,54 +19,59 @@ template <class T> constexpr ValueType value_type() {
   return std::is_signed_v<T> ? ValueType::Signed : ValueType::Unsigned;
 }
 
-// What an observer is told of the lanes that come.  b, c: where their operands lie.
-template <class T, Op kOp> MemoryAccess describe(const Instruction& i, uint8_t* const* at, const uint8_t* order, uint32_t count,
-                                                 const RegisterValues& b, const RegisterValues& c) {
-  MemoryAccess made = {
-      AccessKind::Atomic, i.variant, order_sensitivity_of(kOp, std::is_integral_v<T>, i.count), sizeof(T), at, order, count};
-  made.operation = kOp, made.type = value_type<T>(), made.returns_old = i.count != 0;
-  made.values = kOp == Op::CompareAndSwap ? c : b;
-  if (kOp == Op::CompareAndSwap) made.expected = b;
-  return made;
+// Describes the access of the executing lanes for observers.  b, c: their operands.
+template <class T, Op kOp> MemoryAccess describe(const Instruction& i, uint8_t* const* addresses, const uint8_t* order,
+                                                 uint32_t count, const RegisterValues& b, const RegisterValues& c) {
+  MemoryAccess access = {AccessKind::Atomic,
+                         i.variant,
+                         order_sensitivity_of(kOp, std::is_integral_v<T>, i.count),
+                         sizeof(T),
+                         addresses,
+                         order,
+                         count};
+  access.operation = kOp, access.type = value_type<T>(), access.returns_old = i.count != 0;
+  access.values = kOp == Op::CompareAndSwap ? c : b;
+  if (kOp == Op::CompareAndSwap) access.expected = b;
+  return access;
 }
 
-template <class T> T take(uint64_t bits) {
+template <class T> T from_bits(uint64_t bits) {
   T value;
   std::memcpy(&value, &bits, sizeof value);
   return value;
 }
 
-// Does one; has anything changed?
-template <class T, Op kOp> bool perform_at(const WarpContext& warp, uint8_t* at, uint64_t b, uint64_t c, T& old) {
-  std::memcpy(&old, at, sizeof old);
-  const T made = apply_atomic_in<T, kOp>(is_shared(warp, at), old, take<T>(b), take<T>(c));
-  std::memcpy(at, &made, sizeof made);
-  return !bits_equal(old, made);
+// Performs one atomic; returns whether memory has changed.
+template <class T, Op kOp> bool perform_at(const WarpContext& warp, uint8_t* address, uint64_t b, uint64_t c, T& old) {
+  std::memcpy(&old, address, sizeof old);
+  const T result = apply_atomic_in<T, kOp>(is_shared(warp, address), old, from_bits<T>(b), from_bits<T>(c));
+  std::memcpy(address, &result, sizeof result);
+  return !bits_equal(old, result);
 }
 
-// A lane's atomic whose old value nobody wants, which may come late.
-template <class T, Op kOp> void perform_late(WarpContext& warp, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b,
-                                             uint64_t c) {
+// Performs a late atomic, whose old value is unused.
+template <class T, Op kOp> void perform_late(WarpContext& warp, const Instruction& i, uint8_t* address, uint32_t lane,
+                                             uint64_t b, uint64_t c) {
   if (warp.observer) {
-    uint8_t* places[kWarpSize] = {};
-    places[lane] = at;
+    uint8_t* addresses[kWarpSize] = {};
+    addresses[lane] = address;
     const uint8_t number = static_cast<uint8_t>(lane);
-    uint64_t first[kWarpSize] = {}, second[kWarpSize] = {};
-    first[lane] = b, second[lane] = c;
-    const auto in = [](const uint64_t* lanes) {
+    uint64_t operands_b[kWarpSize] = {}, operands_c[kWarpSize] = {};
+    operands_b[lane] = b, operands_c[lane] = c;
+    const auto as_values = [](const uint64_t* lanes) {
       return RegisterValues{{reinterpret_cast<const uint8_t*>(lanes)}, 1, sizeof *lanes};
     };
-    notify_access(warp, i, describe<T, kOp>(i, places, &number, 1, in(first), in(second)));
+    notify_access(warp, i, describe<T, kOp>(i, addresses, &number, 1, as_values(operands_b), as_values(operands_c)));
   }
   T old;
-  *warp.visible_writes += perform_at<T, kOp>(warp, at, b, c, old);
+  *warp.visible_writes += perform_at<T, kOp>(warp, address, b, c, old);
 }
 
-// How the old value is given back: as it is, as 1 where it was swapped (CAST), or not at all.
+// The result of an atomic: none, the old value, or 1 if a compare-and-swap has stored (CAST).
 enum Result : uint8_t { kNoResult, kOldValue, kWasSwapped };
 
 template <class T> void write_result(WarpContext& warp, const Instruction& i, uint32_t lane, const T& old, uint64_t expected) {
-  uint32_t* d = words(warp, i.d);
+  uint32_t* d = lane_words(warp, i.d);
   uint64_t bits = 0;
   std::memcpy(&bits, &old, sizeof old);
   if (i.count == kWasSwapped) bits = bits == expected;
@@ -78,89 +83,90 @@ template <class T> void write_result(WarpContext& warp, const Instruction& i, ui
 }
 
 // c, e: the registers of the operands.
-template <class T, Op kOp> void perform(WarpContext& warp, const Instruction& i, uint8_t* const at[kWarpSize]) {
+template <class T, Op kOp> void perform(WarpContext& warp, const Instruction& i, uint8_t* const addresses[kWarpSize]) {
   uint64_t b[kWarpSize] = {}, c[kWarpSize] = {};
-  const uint32_t *first = words(warp, i.c), *second = words(warp, i.e);
-  for_each_lane(warp.active_mask, [&](uint32_t l) {
-    b[l] = sizeof(T) == 8 ? pair_of(first, l) : first[l];
-    if (kOp == Op::CompareAndSwap) c[l] = sizeof(T) == 8 ? pair_of(second, l) : second[l];
+  const uint32_t *words_b = lane_words(warp, i.c), *words_c = lane_words(warp, i.e);
+  for_each_lane(warp.active_mask, [&](uint32_t lane) {
+    b[lane] = sizeof(T) == 8 ? pair_of(words_b, lane) : words_b[lane];
+    if (kOp == Op::CompareAndSwap) c[lane] = sizeof(T) == 8 ? pair_of(words_c, lane) : words_c[lane];
   });
   uint8_t order[kWarpSize];
   uint32_t n = warp.schedule->permute_lanes(warp.active_mask, order);
   if (warp.deferred && i.count == kNoResult && i.variant == kStrong) {
-    warp.deferred->arrive_or_defer(warp, i, at, order, n, reinterpret_cast<const uint8_t*>(b),
+    warp.deferred->arrive_or_defer(warp, i, addresses, order, n, reinterpret_cast<const uint8_t*>(b),
                                    reinterpret_cast<const uint8_t*>(c), 8, perform_late<T, kOp>);
     warp.atomics += n;
     return;
   }
-  if (warp.deferred) n = warp.deferred->select_arriving(warp, at, order, n);
+  if (warp.deferred) n = warp.deferred->select_arriving(warp, addresses, order, n);
   if (warp.observer)
     notify_access(warp, i,
-                  describe<T, kOp>(i, at, order, n, values_in(warp, i.c, sizeof(T) / 4), values_in(warp, i.e, sizeof(T) / 4)));
-  bool changed = false;  // a try in vain tells nobody anything
+                  describe<T, kOp>(i, addresses, order, n, register_values(warp, i.c, sizeof(T) / 4),
+                                   register_values(warp, i.e, sizeof(T) / 4)));
+  bool has_changed = false;  // a failed compare-and-swap is not a visible write
   for (uint32_t k = 0; k < n; k++) {
-    const uint32_t l = order[k];
+    const uint32_t lane = order[k];
     T old;
-    changed |= perform_at<T, kOp>(warp, at[l], b[l], c[l], old);
-    if (i.count != kNoResult) write_result(warp, i, l, old, b[l]);
+    has_changed |= perform_at<T, kOp>(warp, addresses[lane], b[lane], c[lane], old);
+    if (i.count != kNoResult) write_result(warp, i, lane, old, b[lane]);
   }
-  *warp.visible_writes += changed;
+  *warp.visible_writes += has_changed;
   warp.atomics += n;
 }
 
 template <class T, Op kOp, Space kSpace> void atomic(WarpContext& warp, const Instruction& i) {
-  uint8_t* at[kWarpSize];
-  if (find_addresses(warp, i, kSpace, sizeof(T), at, true)) perform<T, kOp>(warp, i, at);
+  uint8_t* addresses[kWarpSize];
+  if (find_addresses(warp, i, kSpace, sizeof(T), addresses, true)) perform<T, kOp>(warp, i, addresses);
 }
 
-// Of generic addresses with a predicate: the lanes whose address is global; code behind does the others' work.
+// Executes only lanes with global addresses, and writes a predicate with them; the code that follows handles the other lanes.
 template <class T, Op kOp> void atomic_where_global(WarpContext& warp, const Instruction& i) {
   uint64_t address[kWarpSize];
   generic_addresses(warp, i, address);
-  const uint32_t all = warp.active_mask;
+  const uint32_t active = warp.active_mask;
   const uint32_t global =
       lanes_where([&](uint32_t l) { return !is_in_shared_window(address[l]) && !is_in_local_window(address[l]); });
   write_predicate(warp, i.vector_registers[kFirstWritten], global);
-  warp.active_mask = all & global;
+  warp.active_mask = active & global;
   if (warp.active_mask) atomic<T, kOp, Space::Global>(warp, i);
-  warp.active_mask = all;
+  warp.active_mask = active;
 }
 
 void count_shared(WarpContext& warp, const Instruction& i) {
-  uint8_t* at[kWarpSize];
-  if (!find_addresses(warp, i, Space::Shared, 4, at, true)) return;
-  perform<uint32_t, Op::Add>(warp, i, at);  // of a register of ones
+  uint8_t* addresses[kWarpSize];
+  if (!find_addresses(warp, i, Space::Shared, 4, addresses, true)) return;
+  perform<uint32_t, Op::Add>(warp, i, addresses);  // i.c is a register of ones
 }
 
-template <class T, Op kOp> Execute in_space(Space space, bool tells) {
+template <class T, Op kOp> Execute in_space(Space space, bool writes_predicate) {
   if (space == Space::Shared) return atomic<T, kOp, Space::Shared>;
   if (space == Space::Global) return atomic<T, kOp, Space::Global>;
-  return tells ? atomic_where_global<T, kOp> : atomic<T, kOp, Space::Generic>;
+  return writes_predicate ? atomic_where_global<T, kOp> : atomic<T, kOp, Space::Generic>;
 }
 
-template <class T> Execute operation(std::string_view name, Space space, bool tells) {
-  if (name == "ADD") return in_space<T, Op::Add>(space, tells);
+template <class T> Execute operation(std::string_view name, Space space, bool writes_predicate) {
+  if (name == "ADD") return in_space<T, Op::Add>(space, writes_predicate);
   if constexpr (std::is_integral_v<T>) {
-    if (name == "MIN") return in_space<T, Op::Min>(space, tells);
-    if (name == "MAX") return in_space<T, Op::Max>(space, tells);
-    if (name == "INC") return in_space<T, Op::Increment>(space, tells);
-    if (name == "DEC") return in_space<T, Op::Decrement>(space, tells);
-    if (name == "AND") return in_space<T, Op::And>(space, tells);
-    if (name == "OR") return in_space<T, Op::Or>(space, tells);
-    if (name == "XOR") return in_space<T, Op::Xor>(space, tells);
-    if (name == "EXCH") return in_space<T, Op::Exchange>(space, tells);
+    if (name == "MIN") return in_space<T, Op::Min>(space, writes_predicate);
+    if (name == "MAX") return in_space<T, Op::Max>(space, writes_predicate);
+    if (name == "INC") return in_space<T, Op::Increment>(space, writes_predicate);
+    if (name == "DEC") return in_space<T, Op::Decrement>(space, writes_predicate);
+    if (name == "AND") return in_space<T, Op::And>(space, writes_predicate);
+    if (name == "OR") return in_space<T, Op::Or>(space, writes_predicate);
+    if (name == "XOR") return in_space<T, Op::Xor>(space, writes_predicate);
+    if (name == "EXCH") return in_space<T, Op::Exchange>(space, writes_predicate);
   }
   return nullptr;
 }
 
-Execute operation_of_type(std::string_view name, std::string_view type, Space space, bool tells) {
-  if (type.empty()) return operation<uint32_t>(name, space, tells);
-  if (type == "S32") return operation<int32_t>(name, space, tells);
-  if (type == "64") return operation<uint64_t>(name, space, tells);
-  if (type == "S64") return operation<int64_t>(name, space, tells);
-  if (type == "F32.FTZ.RN") return operation<float>(name, space, tells);
-  if (type == "F64.RN") return operation<double>(name, space, tells);
-  return type == "F16x2.RN" ? operation<HalfPair>(name, space, tells) : nullptr;
+Execute operation_of_type(std::string_view name, std::string_view type, Space space, bool writes_predicate) {
+  if (type.empty()) return operation<uint32_t>(name, space, writes_predicate);
+  if (type == "S32") return operation<int32_t>(name, space, writes_predicate);
+  if (type == "64") return operation<uint64_t>(name, space, writes_predicate);
+  if (type == "S64") return operation<int64_t>(name, space, writes_predicate);
+  if (type == "F32.FTZ.RN") return operation<float>(name, space, writes_predicate);
+  if (type == "F64.RN") return operation<double>(name, space, writes_predicate);
+  return type == "F16x2.RN" ? operation<HalfPair>(name, space, writes_predicate) : nullptr;
 }
 
 void select_common(FunctionDecoder& d, const Decoded& c, Instruction& i) {
@@ -172,8 +178,8 @@ void select_common(FunctionDecoder& d, const Decoded& c, Instruction& i) {
 bool select_atomic(FunctionDecoder& d, const Decoded& c, Instruction& i, Space space) {
   select_common(d, c, i);
   i.count = c.bits(16, 8) == kRZ ? kNoResult : kOldValue;
-  const bool tells = space == Space::Generic && c.bits(81, 3) != kPT;
-  i.execute = operation_of_type(c.modifier(87), c.modifier(73), space, tells);
+  const bool writes_predicate = space == Space::Generic && c.bits(81, 3) != kPT;
+  i.execute = operation_of_type(c.modifier(87), c.modifier(73), space, writes_predicate);
   return i.execute != nullptr;
 }
 
@@ -181,9 +187,9 @@ bool select_swap(FunctionDecoder& d, const Decoded& c, Instruction& i, Space spa
   select_common(d, c, i);
   i.e = d.read_register(c.bits(64, 8));
   i.count = c.bits(16, 8) == kRZ ? kNoResult : c.has("CAST.SPIN") ? kWasSwapped : kOldValue;
-  const bool tells = space == Space::Generic && c.bits(81, 3) != kPT;
-  i.execute = c.modifier(73) == "64" ? in_space<uint64_t, Op::CompareAndSwap>(space, tells)
-                                     : in_space<uint32_t, Op::CompareAndSwap>(space, tells);
+  const bool writes_predicate = space == Space::Generic && c.bits(81, 3) != kPT;
+  i.execute = c.modifier(73) == "64" ? in_space<uint64_t, Op::CompareAndSwap>(space, writes_predicate)
+                                     : in_space<uint32_t, Op::CompareAndSwap>(space, writes_predicate);
   return true;
 }
 

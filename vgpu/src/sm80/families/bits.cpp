@@ -1,44 +1,44 @@
-// Logic, shifts, and single bits; of registers and of predicates.
+// Logic of registers and predicates, shifts, and bit operations.
 #include "operands.h"
 #include "select.h"
 
 namespace vgpu::sm80 {
 namespace {
 
-// A truth table of three operands: bit 4a + 2b + c is the result.
+// Applies a truth table to three operands: bit 4a + 2b + c of the table is the result.
 inline uint32_t apply_table(uint32_t table, uint32_t a, uint32_t b, uint32_t c) {
-  uint32_t made = 0;
+  uint32_t result = 0;
   for (uint32_t k = 0; k < 8; k++)
-    if (table >> k & 1) made |= (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
-  return made;
+    if (table >> k & 1) result |= (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
+  return result;
 }
 
 template <uint32_t kTable> void logic(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
-  write_words(warp, i.d, [=](uint32_t l) { return apply_table(kTable, a[l], b[l], c[l]); });
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return apply_table(kTable, a[l], b[l], c[l]); });
 }
 
-// imm: the table.  The predicate says whether any bit is set, or the one that is read.
+// imm: the table.  The predicate that is written: whether the result is not zero, or the predicate that is read is true.
 void logic_of_table(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
-  uint32_t chosen[8];
-  for (uint32_t k = 0; k < 8; k++) chosen[k] = i.imm >> k & 1 ? kFullMask : 0;
-  alignas(64) uint32_t made[kWarpSize];
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
+  uint32_t table_bits[8];
+  for (uint32_t k = 0; k < 8; k++) table_bits[k] = i.imm >> k & 1 ? kFullMask : 0;
+  alignas(64) uint32_t results[kWarpSize];
   VGPU_INDEPENDENT
   for (uint32_t l = 0; l < kWarpSize; l++) {
     const uint32_t x = c[l];
-    const auto pick = [&](uint32_t k) { return (chosen[k] & ~x) | (chosen[k + 1] & x); };
+    const auto pick = [&](uint32_t k) { return (table_bits[k] & ~x) | (table_bits[k + 1] & x); };
     const uint32_t high = (pick(4) & ~b[l]) | (pick(6) & b[l]), low = (pick(0) & ~b[l]) | (pick(2) & b[l]);
-    made[l] = (high & a[l]) | (low & ~a[l]);
+    results[l] = (high & a[l]) | (low & ~a[l]);
   }
-  write_words(warp, i.d, [&](uint32_t l) { return made[l]; });
+  write_lane_words(warp, i.d, [&](uint32_t l) { return results[l]; });
   if (i.count)
     write_predicate(warp, i.vector_registers[kFirstWritten],
-                    lanes_where([&](uint32_t l) { return made[l] != 0; }) | read_predicate(warp, i.e));
+                    lanes_where([&](uint32_t l) { return results[l] != 0; }) | read_predicate(warp, i.e));
 }
 
 Execute logic_function(uint32_t table) {
-  switch (table) {  // those that compilers use most
+  switch (table) {  // the tables that are most common
     case 0xc0: return logic<0xc0>;
     case 0xfc: return logic<0xfc>;
     case 0x3c: return logic<0x3c>;
@@ -68,51 +68,52 @@ void predicate_logic(WarpContext& warp, const Instruction& i) {
 
 constexpr uint32_t kRight = 1, kWraps = 2, kUpperHalf = 4, kWide = 8, kSigned = 16;  // of i.variant
 
-uint32_t funnel(uint32_t how, uint32_t low, uint32_t by, uint32_t high) {
-  const uint32_t width = how & kWide ? 64 : 32, n = how & kWraps ? by & (width - 1) : std::min(by, width);
+uint32_t funnel(uint32_t mode, uint32_t low, uint32_t distance, uint32_t high) {
+  const uint32_t width = mode & kWide ? 64 : 32, n = mode & kWraps ? distance & (width - 1) : std::min(distance, width);
   uint64_t pair = low | uint64_t(high) << 32;
-  if (!(how & kRight)) pair = n >= 64 ? 0 : pair << n;
-  else if (how & kSigned) pair = static_cast<uint64_t>(static_cast<int64_t>(pair) >> std::min(n, 63u));
+  if (!(mode & kRight)) pair = n >= 64 ? 0 : pair << n;
+  else if (mode & kSigned) pair = static_cast<uint64_t>(static_cast<int64_t>(pair) >> std::min(n, 63u));
   else pair = n >= 64 ? 0 : pair >> n;
-  return static_cast<uint32_t>(how & kUpperHalf ? pair >> 32 : pair);
+  return static_cast<uint32_t>(mode & kUpperHalf ? pair >> 32 : pair);
 }
 
 void shift(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c), how = i.variant;
-  write_words(warp, i.d, [=](uint32_t l) { return funnel(how, a[l], b[l], c[l]); });
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c), mode = i.variant;
+  write_lane_words(warp, i.d, [=](uint32_t l) { return funnel(mode, a[l], b[l], c[l]); });
 }
 void shift_left(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
-  write_words(warp, i.d, [=](uint32_t l) { return b[l] < 32 ? a[l] << (b[l] & 31) : 0; });
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return b[l] < 32 ? a[l] << (b[l] & 31) : 0; });
 }
 void shift_right_upper(WarpContext& warp, const Instruction& i) {
-  const uint32_t *b = words(warp, i.b), *c = words(warp, i.c);
-  write_words(warp, i.d, [=](uint32_t l) { return b[l] < 32 ? c[l] >> (b[l] & 31) : 0; });
+  const uint32_t *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return b[l] < 32 ? c[l] >> (b[l] & 31) : 0; });
 }
 void shift_right_upper_signed(WarpContext& warp, const Instruction& i) {
-  const uint32_t *b = words(warp, i.b), *c = words(warp, i.c);
-  write_words(warp, i.d, [=](uint32_t l) { return static_cast<uint32_t>(static_cast<int32_t>(c[l]) >> std::min(b[l], 31u)); });
+  const uint32_t *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
+  write_lane_words(warp, i.d,
+                   [=](uint32_t l) { return static_cast<uint32_t>(static_cast<int32_t>(c[l]) >> std::min(b[l], 31u)); });
 }
 
-uint32_t reversed(uint32_t v) {
+uint32_t reverse_bits(uint32_t v) {
   v = (v >> 1 & 0x55555555) | (v & 0x55555555) << 1;
   v = (v >> 2 & 0x33333333) | (v & 0x33333333) << 2;
   v = (v >> 4 & 0x0f0f0f0f) | (v & 0x0f0f0f0f) << 4;
   return __builtin_bswap32(v);
 }
 
-// Of each lane's b, inverted where vector_registers[kFlags] says so.
-template <class F> void of_bits(WarpContext& warp, const Instruction& i, F f) {
-  const uint32_t *b = words(warp, i.b), flip = i.vector_registers[kFlags] & kNegateB ? kFullMask : 0;
-  write_words(warp, i.d, [=](uint32_t l) { return f(b[l] ^ flip); });
+// Computes f of each lane's b, which vector_registers[kFlags] may invert.
+template <class F> void apply_to_bits(WarpContext& warp, const Instruction& i, F f) {
+  const uint32_t *b = lane_words(warp, i.b), flip = i.vector_registers[kFlags] & kNegateB ? kFullMask : 0;
+  write_lane_words(warp, i.d, [=](uint32_t l) { return f(b[l] ^ flip); });
 }
-void reverse(WarpContext& warp, const Instruction& i) { of_bits(warp, i, reversed); }
+void reverse(WarpContext& warp, const Instruction& i) { apply_to_bits(warp, i, reverse_bits); }
 void count(WarpContext& warp, const Instruction& i) {
-  of_bits(warp, i, [](uint32_t v) { return static_cast<uint32_t>(__builtin_popcount(v)); });
+  apply_to_bits(warp, i, [](uint32_t v) { return static_cast<uint32_t>(__builtin_popcount(v)); });
 }
-// The highest bit that is not as the sign; or by how much to shift it to the top.
+// Finds the highest bit that differs from the sign, or the shift that moves it to the top.
 template <bool kIsSigned, bool kShift> void find_leading(WarpContext& warp, const Instruction& i) {
-  of_bits(warp, i, [](uint32_t v) -> uint32_t {
+  apply_to_bits(warp, i, [](uint32_t v) -> uint32_t {
     if (kIsSigned && v >> 31) v = ~v;
     if (!v) return kFullMask;
     const uint32_t zeros = static_cast<uint32_t>(__builtin_clz(v));

@@ -1,7 +1,7 @@
 // Branches, calls within a function, convergence barriers and the block's barriers.
 //
-// A convergence barrier is a register here: each lane's set of those that it waits for.  BSSY writes it, BSYNC is a WarpSync
-// on it, BREAK takes lanes out.  It is kept per lane, for lanes that have parted use one barrier at the same time.
+// A convergence barrier is a register with each lane's set of lanes that it waits for.  BSSY writes it, BSYNC is a WarpSync on it,
+// BREAK removes lanes.  There is a set per lane because diverged lanes use the same barrier at the same time.
 #include "operands.h"
 #include "select.h"
 #include "sm80/launch_bank.h"
@@ -10,17 +10,17 @@
 namespace vgpu::sm80 {
 namespace {
 
-// Those that are here by chance are not waited for.
+// Writes the set of active lanes that are converged in every schedule.
 void set_barrier(WarpContext& warp, const Instruction& i) {
-  const uint32_t members = warp.active_mask, *together = warp.convergence->together;
-  write_words(warp, i.d, [=](uint32_t l) { return members & together[l]; });
+  const uint32_t members = warp.active_mask, *converged = warp.convergence->converged;
+  write_lane_words(warp, i.d, [=](uint32_t l) { return members & converged[l]; });
 }
 
-// They come together, which orders no memory: nothing is to be done.
-void meet(WarpContext&, const Instruction&) {}
+// BSYNC reconverges lanes, but does not order memory, so nothing else is to be done.
+void do_nothing(WarpContext&, const Instruction&) {}
 
 void leave_barrier(WarpContext& warp, const Instruction& i) {
-  uint32_t* sets = words(warp, i.d);
+  uint32_t* sets = lane_words(warp, i.d);
   const uint32_t leaving = warp.active_mask & read_predicate(warp, i.e);
   uint32_t members = 0;
   for_each_lane(leaving, [&](uint32_t l) { members |= sets[l]; });
@@ -28,35 +28,35 @@ void leave_barrier(WarpContext& warp, const Instruction& i) {
 }
 
 template <bool kClears> void copy_barrier(WarpContext& warp, const Instruction& i) {
-  uint32_t* from = words(warp, i.a);
-  write_words(warp, i.d, [=](uint32_t l) { return from[l]; });
-  if (kClears) for_each_lane(warp.active_mask, [=](uint32_t l) { from[l] = 0; });
+  uint32_t* source = lane_words(warp, i.a);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return source[l]; });
+  if (kClears) for_each_lane(warp.active_mask, [=](uint32_t l) { source[l] = 0; });
 }
 
 void barrier_result(WarpContext& warp, const Instruction& i) {
-  const uint32_t* counted = words(warp, i.a);
-  write_words(warp, i.d, [=](uint32_t l) { return counted[l]; });
+  const uint32_t* counted = lane_words(warp, i.a);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return counted[l]; });
   write_predicate(warp, i.vector_registers[kFirstWritten], lanes_where([=](uint32_t l) { return counted[l] != 0; }));
 }
 void barrier_result_of_predicate(WarpContext& warp, const Instruction& i) {
-  const uint32_t holds = predicate(warp, i.a);
-  write_words(warp, i.d, [=](uint32_t l) { return holds >> l & 1; });
-  write_predicate(warp, i.vector_registers[kFirstWritten], holds);
+  const uint32_t vote = predicate(warp, i.a);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return vote >> l & 1; });
+  write_predicate(warp, i.vector_registers[kFirstWritten], vote);
 }
 
-void load_place(WarpContext& warp, const Instruction& i) {
+void load_program_counter(WarpContext& warp, const Instruction& i) {
   const uint64_t place = i.line;
   write_pairs(warp, i.d, [=](uint32_t) { return place; });
 }
 
-// A condition is the guard where there is none; else both must hold, in an instruction of this kind.
+// Makes the condition the guard if there is none; otherwise the instruction, of kind `with_guard`, requires both.
 bool add_condition(FunctionDecoder& d, const Decoded& c, Instruction& i, InstructionKind with_guard) {
   const uint32_t condition = c.bits(87, 4);
   if (condition == kPT) return true;
-  const uint32_t read = d.read_predicate(condition), place = read & ~kNegated;
+  const uint32_t read = d.read_predicate(condition), offset = read & ~kNegated;
   const bool negated = (read & kNegated) != 0;
-  if (i.guard < 0) return i.guard = static_cast<int32_t>(place), i.negated = negated, true;
-  i.kind = with_guard, i.c = place, i.e = negated;
+  if (i.guard < 0) return i.guard = static_cast<int32_t>(offset), i.negated = negated, true;
+  i.kind = with_guard, i.c = offset, i.e = negated;
   return true;
 }
 
@@ -67,7 +67,7 @@ bool select_branch(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   if (c.row->mnemonic != "BRA") return true;
   if (c.has("DIV") || c.has("CONV")) {
     i.kind = InstructionKind::DivergenceBranch, i.variant = c.has("CONV") ? kIfConverged : kIfDiverged;
-    i.a = d.read_uniform(c.bits(24, 6)), i.e = c.bit(30);  // inverted: the lanes that it does not name
+    i.a = d.read_uniform(c.bits(24, 6)), i.e = c.bit(30);  // inverted: all other lanes
   }
   if (i.kind != InstructionKind::Branch) return c.bits(87, 4) == kPT;
   return add_condition(d, c, i, InstructionKind::ConditionalBranch);
@@ -81,7 +81,7 @@ bool select_computed_branch(FunctionDecoder& d, const Decoded& c, Instruction& i
 }
 
 bool select_call_outside(FunctionDecoder& d, const Decoded& c, Instruction& i) {
-  constexpr uint32_t kFirstArgument = 4;  // of the calling convention, and of the result
+  constexpr uint32_t kFirstArgument = 4;  // register of the first argument and of the result, by the calling convention
   i.kind = InstructionKind::SchedulingPoint, i.execute = call_outside;
   if (c.row->opcode == 0x343) i.a = d.read_register(c.bits(24, 8));
   else i.a = d.constant_pair((kOutsideBegin & ~kTargetMask) | c.encoding.bits(34, 47));
@@ -89,7 +89,7 @@ bool select_call_outside(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   return true;
 }
 
-bool select_load_place(FunctionDecoder&, const Decoded&, Instruction& i) { return i.execute = load_place, true; }
+bool select_load_place(FunctionDecoder&, const Decoded&, Instruction& i) { return i.execute = load_program_counter, true; }
 
 bool select_exit(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.kind = InstructionKind::Exit;
@@ -104,7 +104,7 @@ bool select_set_barrier(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   return true;
 }
 bool select_wait_barrier(FunctionDecoder& d, const Decoded& c, Instruction& i) {
-  i.kind = InstructionKind::WarpSync, i.execute = meet;
+  i.kind = InstructionKind::WarpSync, i.execute = do_nothing;
   i.b = d.convergence_barrier(c.bits(16, 4));
   return true;
 }
@@ -124,7 +124,7 @@ bool select_register_to_barrier(FunctionDecoder& d, const Decoded& c, Instructio
 }
 
 bool select_warp_sync(FunctionDecoder& d, const Decoded& c, Instruction& i) {
-  i.kind = InstructionKind::WarpSync;  // without a function of its own: what lanes did before is then done
+  i.kind = InstructionKind::WarpSync;  // without `execute`, it orders memory
   i.b = c.row->opcode == 0x348 ? d.read_register(c.bits(32, 8)) : d.constant(c.bits(32, 32));
   return true;
 }
@@ -143,12 +143,12 @@ bool select_block_barrier(FunctionDecoder& d, const Decoded& c, Instruction& i) 
   return true;
 }
 
-// Of the barrier before it.
+// Reads the result of the last barrier with a vote before this instruction.
 bool select_barrier_result(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   bool counted = false;
-  for (const Decoded& one : d.code()) {
-    if (one.offset >= c.offset) break;
-    const std::string_view mode = one.row->mnemonic == "BAR" ? one.modifier(77) : "";
+  for (const Decoded& earlier : d.code()) {
+    if (earlier.offset >= c.offset) break;
+    const std::string_view mode = earlier.row->mnemonic == "BAR" ? earlier.modifier(77) : "";
     if (mode.substr(0, 3) == "RED") counted = mode == "RED.POPC";
   }
   i.a = counted ? d.vote() : d.vote_predicate();

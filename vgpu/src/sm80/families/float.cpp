@@ -8,29 +8,29 @@ namespace {
 
 using namespace fp;
 
-// kSigned: do operands have signs of their own (vector_registers[kFlags])?
+// kSigned: whether operands have sign flags (vector_registers[kFlags]).
 template <class Op, uint32_t kOperands, bool kSigned> void apply(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1),
       third(i.vector_registers[kFlags], 2);
-  const auto at = [](const Signs<uint32_t>& signs, const uint32_t* from, uint32_t l) {
-    return bit_cast<float>(kSigned ? signs.of(from[l]) : from[l]);
+  const auto operand_of = [](const Signs<uint32_t>& signs, const uint32_t* registers, uint32_t l) {
+    return bit_cast<float>(kSigned ? signs.of(registers[l]) : registers[l]);
   };
-  write_words(warp, i.d, [=](uint32_t l) {
-    if constexpr (kOperands == 1) return bit_cast<uint32_t>(Op::of(at(second, b, l)));
-    else if constexpr (kOperands == 2) return bit_cast<uint32_t>(Op::of(at(first, a, l), at(second, b, l)));
-    else return bit_cast<uint32_t>(Op::of(at(first, a, l), at(second, b, l), at(third, c, l)));
+  write_lane_words(warp, i.d, [=](uint32_t l) {
+    if constexpr (kOperands == 1) return bit_cast<uint32_t>(Op::of(operand_of(second, b, l)));
+    else if constexpr (kOperands == 2) return bit_cast<uint32_t>(Op::of(operand_of(first, a, l), operand_of(second, b, l)));
+    else return bit_cast<uint32_t>(Op::of(operand_of(first, a, l), operand_of(second, b, l), operand_of(third, c, l)));
   });
 }
 
-// In another rounding than to the nearest, which variant names.  The loop must not be computed outside of it.
-template <Execute kRun> __attribute__((noinline)) void rounded(WarpContext& warp, const Instruction& i) {
-  ScopedRoundingMode to(static_cast<RoundingMode>(i.variant));
+// Executes in the rounding mode `variant`.  Not inlined, so that the loop is not moved out of the mode's scope.
+template <Execute kRun> __attribute__((noinline)) void apply_rounded(WarpContext& warp, const Instruction& i) {
+  ScopedRoundingMode scope(static_cast<RoundingMode>(i.variant));
   kRun(warp, i);
 }
 
 template <class Op, uint32_t kOperands> Execute with_signs(const Instruction& i) {
-  if (static_cast<RoundingMode>(i.variant) != RoundingMode::Nearest) return rounded<apply<Op, kOperands, true>>;
+  if (static_cast<RoundingMode>(i.variant) != RoundingMode::Nearest) return apply_rounded<apply<Op, kOperands, true>>;
   return i.vector_registers[kFlags] ? apply<Op, kOperands, true> : apply<Op, kOperands, false>;
 }
 
@@ -42,64 +42,64 @@ template <class Op, uint32_t kOperands> bool select_operation(const Decoded& c, 
   return true;
 }
 
-// imm: test, and how it is joined.
+// imm: the test, and from bit 4 on the operation that combines it with the predicate.
 template <bool kFlush> void compare(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
-  const uint32_t holds = compare_floats(static_cast<uint32_t>(i.imm) & 15, [=](uint32_t l) {
+  const uint32_t result = compare_floats(static_cast<uint32_t>(i.imm) & 15, [=](uint32_t l) {
     const float x = bit_cast<float>(first.of(a[l])), y = bit_cast<float>(second.of(b[l]));
     return kFlush ? std::pair(flush_subnormal(x), flush_subnormal(y)) : std::pair(x, y);
   });
-  write_joined(warp, i, holds);
+  write_comparison(warp, i, result);
 }
 
 template <bool kFlush> void set_one(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
-  const uint32_t holds = compare_floats(static_cast<uint32_t>(i.imm) & 15, [=](uint32_t l) {
+  const uint32_t test_result = compare_floats(static_cast<uint32_t>(i.imm) & 15, [=](uint32_t l) {
     const float x = bit_cast<float>(first.of(a[l])), y = bit_cast<float>(second.of(b[l]));
     return kFlush ? std::pair(flush_subnormal(x), flush_subnormal(y)) : std::pair(x, y);
   });
-  const uint32_t made = join(static_cast<uint32_t>(i.imm >> 4), holds, read_predicate(warp, i.e));
-  write_words(warp, i.d, [=](uint32_t l) { return made >> l & 1 ? 0x3f800000u : 0; });
+  const uint32_t result = combine(static_cast<uint32_t>(i.imm >> 4), test_result, read_predicate(warp, i.e));
+  write_lane_words(warp, i.d, [=](uint32_t l) { return result >> l & 1 ? 0x3f800000u : 0; });
 }
 
-// The predicate asks for the lesser one.
+// Computes the minimum if the predicate is true, otherwise the maximum.
 template <class Least, class Greatest> void minimum_or_maximum(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), least = read_predicate(warp, i.e);
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), least = read_predicate(warp, i.e);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
-  write_words(warp, i.d, [=](uint32_t l) {
+  write_lane_words(warp, i.d, [=](uint32_t l) {
     const float x = bit_cast<float>(first.of(a[l])), y = bit_cast<float>(second.of(b[l]));
     return bit_cast<uint32_t>(least >> l & 1 ? Least::of(x, y) : Greatest::of(x, y));
   });
 }
 
 void sel(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), chosen = read_predicate(warp, i.e);
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), chosen = read_predicate(warp, i.e);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
-  write_words(warp, i.d, [=](uint32_t l) { return chosen >> l & 1 ? first.of(a[l]) : second.of(b[l]); });
+  write_lane_words(warp, i.d, [=](uint32_t l) { return chosen >> l & 1 ? first.of(a[l]) : second.of(b[l]); });
 }
 
-// imm: a power of two by which the product is scaled.
+// imm: the exponent of the power of two that scales the product.
 void multiply_scaled(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b);
   const Signs<uint32_t> first(i.vector_registers[kFlags], 0), second(i.vector_registers[kFlags], 1);
   const float scale = std::ldexp(1.0f, static_cast<int>(i.imm));
-  write_words(warp, i.d, [=](uint32_t l) {
+  write_lane_words(warp, i.d, [=](uint32_t l) {
     return bit_cast<uint32_t>(Mul::of(bit_cast<float>(first.of(a[l])) * scale, bit_cast<float>(second.of(b[l]))));
   });
 }
 
-// The upper words of doubles.
+// Operations on the upper words of doubles.
 template <uint32_t (*kOf)(uint32_t)> void upper_word(WarpContext& warp, const Instruction& i) {
-  const uint32_t* b = words(warp, i.b);
+  const uint32_t* b = lane_words(warp, i.b);
   const Signs<uint32_t> signs(i.vector_registers[kFlags], 1);
-  write_words(warp, i.d, [=](uint32_t l) { return kOf(signs.of(b[l])); });
+  write_lane_words(warp, i.d, [=](uint32_t l) { return kOf(signs.of(b[l])); });
 }
 
-// Is a quotient beyond what a reciprocal and two refinements give?  Yes is right too often: the long way is exact as well.
+// Writes whether a quotient needs the slow path of a division.  Returning true too often is correct, as that path is exact.
 void check_division(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b);
   set_predicate(warp, i.vector_registers[kFirstWritten], [=](uint32_t l) {
     const int x = static_cast<int>(a[l] >> 23 & 255), y = static_cast<int>(b[l] >> 23 & 255);
     return x < 30 || x > 224 || y < 30 || y > 224 || x - y > 96 || y - x > 96;

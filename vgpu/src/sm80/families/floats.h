@@ -1,4 +1,4 @@
-// What the families of floats share: roundings and comparisons.
+// Rounding modes and comparisons for the floating-point families.
 #pragma once
 #include <string_view>
 #include <utility>
@@ -8,36 +8,47 @@
 
 namespace vgpu::sm80 {
 
-RoundingMode rounding_of(std::string_view name);  // of RM, RP, RZ; nothing: to the nearest
+RoundingMode rounding_of(std::string_view name);  // of RM, RP, RZ; otherwise Nearest
 
-// Where a test holds: a bit each for less, equal, greater and not comparable.  values(lane) gives the two operands.
+// Returns the mask of lanes for which a test is true.  test: a bit each for less, equal, greater and unordered; values(lane)
+// returns the two operands.
 template <class F> uint32_t compare_floats(uint32_t test, F values) {
-  const auto where = [&](auto holds) {
+  const auto lanes_with = [&](auto holds) {
     return lanes_where([&](uint32_t l) {
       const auto [x, y] = values(l);
       return holds(x, y);
     });
   };
   switch (test & 7) {
-    case 0: return test == 8 ? where([](auto x, auto y) { return x != x || y != y; }) : 0;
-    case 7: return test == 7 ? where([](auto x, auto y) { return x == x && y == y; }) : kFullMask;
-    case 1: return test == 1 ? where([](auto x, auto y) { return x < y; }) : where([](auto x, auto y) { return !(x >= y); });
+    case 0: return test == 8 ? lanes_with([](auto x, auto y) { return x != x || y != y; }) : 0;
+    case 7: return test == 7 ? lanes_with([](auto x, auto y) { return x == x && y == y; }) : kFullMask;
+    case 1:
+      return test == 1 ? lanes_with([](auto x, auto y) { return x < y; })
+                       : lanes_with([](auto x, auto y) { return !(x >= y); });
     case 2:
-      return test == 2 ? where([](auto x, auto y) { return x == y; }) : where([](auto x, auto y) { return !(x < y || x > y); });
-    case 3: return test == 3 ? where([](auto x, auto y) { return x <= y; }) : where([](auto x, auto y) { return !(x > y); });
-    case 4: return test == 4 ? where([](auto x, auto y) { return x > y; }) : where([](auto x, auto y) { return !(x <= y); });
+      return test == 2 ? lanes_with([](auto x, auto y) { return x == y; })
+                       : lanes_with([](auto x, auto y) { return !(x < y || x > y); });
+    case 3:
+      return test == 3 ? lanes_with([](auto x, auto y) { return x <= y; })
+                       : lanes_with([](auto x, auto y) { return !(x > y); });
+    case 4:
+      return test == 4 ? lanes_with([](auto x, auto y) { return x > y; })
+                       : lanes_with([](auto x, auto y) { return !(x <= y); });
     case 5:
-      return test == 5 ? where([](auto x, auto y) { return x < y || x > y; }) : where([](auto x, auto y) { return x != y; });
-    default: return test == 6 ? where([](auto x, auto y) { return x >= y; }) : where([](auto x, auto y) { return !(x < y); });
+      return test == 5 ? lanes_with([](auto x, auto y) { return x < y || x > y; })
+                       : lanes_with([](auto x, auto y) { return x != y; });
+    default:
+      return test == 6 ? lanes_with([](auto x, auto y) { return x >= y; })
+                       : lanes_with([](auto x, auto y) { return !(x < y); });
   }
 }
 
-// Both predicates of a comparison: the result joined with the predicate that is read, and its opposite.  imm: the join, from
-// bit 4 on.
-inline void write_joined(WarpContext& warp, const Instruction& i, uint32_t holds) {
-  const uint32_t how = static_cast<uint32_t>(i.imm >> 4), with = read_predicate(warp, i.e);
-  write_predicate(warp, i.vector_registers[kFirstWritten], join(how, holds, with));
-  write_predicate(warp, i.vector_registers[kSecondWritten], join(how, ~holds, with));
+// Writes both predicates of a comparison: the result and its inverse, each combined with the predicate that is read.  imm: the
+// operation, from bit 4 on.
+inline void write_comparison(WarpContext& warp, const Instruction& i, uint32_t result) {
+  const uint32_t operation = static_cast<uint32_t>(i.imm >> 4), other = read_predicate(warp, i.e);
+  write_predicate(warp, i.vector_registers[kFirstWritten], combine(operation, result, other));
+  write_predicate(warp, i.vector_registers[kSecondWritten], combine(operation, ~result, other));
 }
 
 }  // namespace vgpu::sm80

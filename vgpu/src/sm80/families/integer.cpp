@@ -1,42 +1,45 @@
-// Sums, products and comparisons of integers, with what carries over to the next 32 bits.
+// Sums, products and comparisons of integers, with carries between 32-bit words.
 #include "operands.h"
 #include "select.h"
 
 namespace vgpu::sm80 {
 namespace {
 
-constexpr uint32_t kSigned = 1, kExtended = 2;  // of i.variant: signed operands; a carry comes in
+constexpr uint32_t kSigned = 1, kExtended = 2;  // flags of i.variant: signed operands; with a carry in
 
-// A negated addend is ~x + 1, in 33 bits: -0 carries.  With a carry that comes in the 1 is its own.
+// Returns an addend in 33 bits.  A negated one is ~x + 1, so that -0 carries; with a carry in, that replaces the 1.
 uint64_t addend(uint32_t value, bool negated, bool extended) { return negated ? uint64_t(~value) + !extended : value; }
 
 void add3(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
-  write_words(warp, i.d, [=](uint32_t l) { return a[l] + b[l] + c[l]; });
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return a[l] + b[l] + c[l]; });
 }
 
 void add3_signed(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c), flags = i.vector_registers[kFlags];
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c),
+                 flags = i.vector_registers[kFlags];
   const uint32_t na = flags & 1, nb = flags >> 2 & 1, nc = flags >> 4 & 1, fa = 0 - na, fb = 0 - nb, fc = 0 - nc;
   const uint32_t ones = na + nb + nc;
-  write_words(warp, i.d, [=](uint32_t l) { return (a[l] ^ fa) + (b[l] ^ fb) + (c[l] ^ fc) + ones; });
+  write_lane_words(warp, i.d, [=](uint32_t l) { return (a[l] ^ fa) + (b[l] ^ fb) + (c[l] ^ fc) + ones; });
 }
 
-// imm: is there a second carry of its own?  Else both additions' are one.
+// imm: whether the second carry is written separately; otherwise both are combined.
 void add3_carry(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c), flags = i.vector_registers[kFlags];
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c),
+                 flags = i.vector_registers[kFlags];
   const bool extended = i.variant & kExtended;
-  const uint32_t in = extended ? read_predicate(warp, i.e) : 0,
-                 in_second = extended ? read_predicate(warp, i.vector_registers[kSecondRead]) : 0;
+  const uint32_t carry_in = extended ? read_predicate(warp, i.e) : 0,
+                 second_carry_in = extended ? read_predicate(warp, i.vector_registers[kSecondRead]) : 0;
   alignas(64) uint32_t sums[kWarpSize];
   alignas(64) uint8_t first[kWarpSize], second[kWarpSize];
   VGPU_INDEPENDENT
   for (uint32_t l = 0; l < kWarpSize; l++) {
     const uint64_t low = addend(a[l], flags & 1, extended) + addend(b[l], flags >> 2 & 1, extended);
-    const uint64_t sum = (low & kFullMask) + addend(c[l], flags >> 4 & 1, extended) + (in >> l & 1) + (in_second >> l & 1);
+    const uint64_t sum =
+        (low & kFullMask) + addend(c[l], flags >> 4 & 1, extended) + (carry_in >> l & 1) + (second_carry_in >> l & 1);
     sums[l] = static_cast<uint32_t>(sum), first[l] = low >> 32 != 0, second[l] = sum >> 32 != 0;
   }
-  write_words(warp, i.d, [&](uint32_t l) { return sums[l]; });
+  write_lane_words(warp, i.d, [&](uint32_t l) { return sums[l]; });
   const uint32_t carries = lanes_where([&](uint32_t l) { return second[l]; });
   write_predicate(warp, i.vector_registers[kFirstWritten],
                   lanes_where([&](uint32_t l) { return first[l]; }) | (i.imm ? 0 : carries));
@@ -44,21 +47,22 @@ void add3_carry(WarpContext& warp, const Instruction& i) {
 }
 
 template <bool kNegated> void multiply_add(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
-  write_words(warp, i.d, [=](uint32_t l) { return a[l] * b[l] + (kNegated ? 0u - c[l] : c[l]); });
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return a[l] * b[l] + (kNegated ? 0u - c[l] : c[l]); });
 }
 void multiply_add_extended(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c), in = read_predicate(warp, i.e);
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c),
+                 carry_in = read_predicate(warp, i.e);
   const uint32_t flip = i.vector_registers[kFlags] & kNegateC ? kFullMask : 0;
-  write_words(warp, i.d, [=](uint32_t l) { return a[l] * b[l] + (c[l] ^ flip) + (in >> l & 1); });
+  write_lane_words(warp, i.d, [=](uint32_t l) { return a[l] * b[l] + (c[l] ^ flip) + (carry_in >> l & 1); });
 }
 void add2(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *c = words(warp, i.c);
-  write_words(warp, i.d, [=](uint32_t l) { return a[l] + c[l]; });
+  const uint32_t *a = lane_words(warp, i.a), *c = lane_words(warp, i.c);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return a[l] + c[l]; });
 }
 void copy_third(WarpContext& warp, const Instruction& i) {
-  const uint32_t* c = words(warp, i.c);
-  write_words(warp, i.d, [=](uint32_t l) { return c[l]; });
+  const uint32_t* c = lane_words(warp, i.c);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return c[l]; });
 }
 
 uint64_t product(bool is_signed, uint32_t a, uint32_t b) {
@@ -67,32 +71,32 @@ uint64_t product(bool is_signed, uint32_t a, uint32_t b) {
 }
 
 template <bool kIsSigned> void multiply_add_wide(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
   write_pairs(warp, i.d, [=](uint32_t l) { return product(kIsSigned, a[l], b[l]) + pair_of(c, l); });
 }
 
-// The product and a pair, of which imm: 64 bits, or the upper half are written.
+// Adds a product and a pair, and writes 64 bits (imm 64), or the upper half.
 void multiply_add_carry(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
   const bool extended = i.variant & kExtended, negated = i.vector_registers[kFlags] & kNegateC;
-  const uint32_t in = extended ? read_predicate(warp, i.e) : 0;
+  const uint32_t carry_in = extended ? read_predicate(warp, i.e) : 0;
   uint64_t sums[kWarpSize];
   uint32_t carries = 0;
   for (uint32_t l = 0; l < kWarpSize; l++) {
-    const uint64_t held = pair_of(c, l), added = negated ? extended ? ~held : 0 - held : held;
-    bool over = __builtin_add_overflow(product(i.variant & kSigned, a[l], b[l]), added, &sums[l]);
-    over |= __builtin_add_overflow(sums[l], uint64_t(in >> l & 1), &sums[l]);
-    carries |= uint32_t(over) << l;
+    const uint64_t pair = pair_of(c, l), added = negated ? extended ? ~pair : 0 - pair : pair;
+    bool has_overflow = __builtin_add_overflow(product(i.variant & kSigned, a[l], b[l]), added, &sums[l]);
+    has_overflow |= __builtin_add_overflow(sums[l], uint64_t(carry_in >> l & 1), &sums[l]);
+    carries |= uint32_t(has_overflow) << l;
   }
   if (i.imm == 64) write_pairs(warp, i.d, [&](uint32_t l) { return sums[l]; });
-  else write_words(warp, i.d, [&](uint32_t l) { return static_cast<uint32_t>(sums[l] >> 32); });
+  else write_lane_words(warp, i.d, [&](uint32_t l) { return static_cast<uint32_t>(sums[l] >> 32); });
   write_predicate(warp, i.vector_registers[kFirstWritten], carries);
 }
 
-// a, or the pair of a and c, shifted, and b added; imm: by how much, and how.
+// Flags of imm of load_address(), which shifts a, or the pair of a and c, by the low bits of imm, and adds b.
 constexpr uint32_t kHigh = 32, kSignOfA = 64;
 
-uint64_t shifted(const Instruction& i, uint32_t a, uint32_t c) {
+uint64_t shift_operand(const Instruction& i, uint32_t a, uint32_t c) {
   const bool high = i.imm & kHigh;
   uint64_t pair =
       i.imm & kSignOfA ? static_cast<uint64_t>(int64_t(static_cast<int32_t>(a))) : a | (high ? uint64_t(c) << 32 : 0);
@@ -100,97 +104,100 @@ uint64_t shifted(const Instruction& i, uint32_t a, uint32_t c) {
   if (i.vector_registers[kFlags] & kNegateA) {
     if (i.variant & kExtended) pair = ~pair;
     else if (high) pair = 0 - pair;
-    else return (~pair & kFullMask) + 1;  // 2^32 where it was 0: that carries
+    else return (~pair & kFullMask) + 1;  // 2^32 for 0, which carries
   }
   return high ? pair >> 32 : pair & kFullMask;
 }
 
 void load_address(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
   const bool extended = i.variant & kExtended;
-  const uint32_t in = extended ? read_predicate(warp, i.e) : 0;
+  const uint32_t carry_in = extended ? read_predicate(warp, i.e) : 0;
   uint32_t carries = 0;
   alignas(64) uint32_t sums[kWarpSize];
   for (uint32_t l = 0; l < kWarpSize; l++) {
-    const uint64_t sum = shifted(i, a[l], c[l]) + addend(b[l], i.vector_registers[kFlags] & kNegateB, extended) + (in >> l & 1);
+    const uint64_t sum =
+        shift_operand(i, a[l], c[l]) + addend(b[l], i.vector_registers[kFlags] & kNegateB, extended) + (carry_in >> l & 1);
     sums[l] = static_cast<uint32_t>(sum), carries |= uint32_t(sum >> 32 != 0) << l;
   }
-  write_words(warp, i.d, [&](uint32_t l) { return sums[l]; });
+  write_lane_words(warp, i.d, [&](uint32_t l) { return sums[l]; });
   write_predicate(warp, i.vector_registers[kFirstWritten], carries);
 }
 void load_address_simple(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), by = static_cast<uint32_t>(i.imm);
-  write_words(warp, i.d, [=](uint32_t l) { return (a[l] << by) + b[l]; });
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), distance = static_cast<uint32_t>(i.imm);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return (a[l] << distance) + b[l]; });
 }
 
-// One bit of the comparison for each of less, equal and greater.
+// Bits of a comparison's test.
 enum Test : uint8_t { kLess = 1, kEqual = 2, kGreater = 4 };
 
 template <class T> uint32_t compare(uint32_t test, const uint32_t* a, const uint32_t* b) {
-  const auto where = [=](auto holds) {
+  const auto lanes_with = [=](auto holds) {
     return lanes_where([=](uint32_t l) { return holds(static_cast<T>(a[l]), static_cast<T>(b[l])); });
   };
   switch (test) {
     case 0: return 0;
-    case kLess: return where([](T x, T y) { return x < y; });
-    case kEqual: return where([](T x, T y) { return x == y; });
-    case kLess | kEqual: return where([](T x, T y) { return x <= y; });
-    case kGreater: return where([](T x, T y) { return x > y; });
-    case kLess | kGreater: return where([](T x, T y) { return x != y; });
-    case kGreater | kEqual: return where([](T x, T y) { return x >= y; });
+    case kLess: return lanes_with([](T x, T y) { return x < y; });
+    case kEqual: return lanes_with([](T x, T y) { return x == y; });
+    case kLess | kEqual: return lanes_with([](T x, T y) { return x <= y; });
+    case kGreater: return lanes_with([](T x, T y) { return x > y; });
+    case kLess | kGreater: return lanes_with([](T x, T y) { return x != y; });
+    case kGreater | kEqual: return lanes_with([](T x, T y) { return x >= y; });
     default: return kFullMask;
   }
 }
 
-// imm: the test, and above it how it is joined.  Of upper halves: where they are equal, the lower halves' result counts.
-template <class T, bool kUpper> void compare_and_join(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), test = i.imm & 7, how = static_cast<uint32_t>(i.imm >> 3);
-  uint32_t holds = compare<T>(kUpper ? test & ~kEqual : test, a, b);
+// imm: the test, and from bit 3 on the operation that combines it with the predicate.  kUpper: compares upper halves; if they are
+// equal, the result is that of the lower halves.
+template <class T, bool kUpper> void compare_and_combine(WarpContext& warp, const Instruction& i) {
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), test = i.imm & 7,
+                 operation = static_cast<uint32_t>(i.imm >> 3);
+  uint32_t result = compare<T>(kUpper ? test & ~kEqual : test, a, b);
   if (kUpper) {
     const uint32_t equal = compare<T>(kEqual, a, b);
-    holds = (holds & ~equal) | (read_predicate(warp, i.vector_registers[kSecondRead]) & equal);
+    result = (result & ~equal) | (read_predicate(warp, i.vector_registers[kSecondRead]) & equal);
   }
-  const uint32_t with = read_predicate(warp, i.e);
-  write_predicate(warp, i.vector_registers[kFirstWritten], join(how, holds, with));
-  write_predicate(warp, i.vector_registers[kSecondWritten], join(how, ~holds, with));
+  const uint32_t other = read_predicate(warp, i.e);
+  write_predicate(warp, i.vector_registers[kFirstWritten], combine(operation, result, other));
+  write_predicate(warp, i.vector_registers[kSecondWritten], combine(operation, ~result, other));
 }
 
 template <class T> void minimum(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), least = read_predicate(warp, i.e);
-  write_words(warp, i.d, [=](uint32_t l) {
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), wants_minimum = read_predicate(warp, i.e);
+  write_lane_words(warp, i.d, [=](uint32_t l) {
     const bool less = static_cast<T>(a[l]) < static_cast<T>(b[l]);
-    return less == bool(least >> l & 1) ? a[l] : b[l];
+    return less == bool(wants_minimum >> l & 1) ? a[l] : b[l];
   });
 }
 
 void absolute(WarpContext& warp, const Instruction& i) {
-  const uint32_t* b = words(warp, i.b);
-  write_words(warp, i.d, [=](uint32_t l) { return b[l] >> 31 ? 0u - b[l] : b[l]; });
+  const uint32_t* b = lane_words(warp, i.b);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return b[l] >> 31 ? 0u - b[l] : b[l]; });
 }
 
 template <class T> void absolute_difference(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
-  write_words(warp, i.d,
-              [=](uint32_t l) { return (static_cast<T>(a[l]) < static_cast<T>(b[l]) ? b[l] - a[l] : a[l] - b[l]) + c[l]; });
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
+  write_lane_words(
+      warp, i.d, [=](uint32_t l) { return (static_cast<T>(a[l]) < static_cast<T>(b[l]) ? b[l] - a[l] : a[l] - b[l]) + c[l]; });
 }
 
 template <bool kSignedA, bool kSignedB> void dot_product(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
   const auto byte = [](bool is_signed, uint32_t word, uint32_t k) {
     const uint8_t bits = static_cast<uint8_t>(word >> (8 * k));
     return is_signed ? int32_t(static_cast<int8_t>(bits)) : int32_t(bits);
   };
-  write_words(warp, i.d, [=](uint32_t l) {
+  write_lane_words(warp, i.d, [=](uint32_t l) {
     uint32_t sum = c[l];
     for (uint32_t k = 0; k < 4; k++) sum += static_cast<uint32_t>(byte(kSignedA, a[l], k) * byte(kSignedB, b[l], k));
     return sum;
   });
 }
 
-bool is_zero(const Source& one) {
-  return (one.kind == SourceKind::Register && one.number == kRZ) ||
-         (one.kind == SourceKind::UniformRegister && one.number == kURZ) ||
-         (one.kind == SourceKind::Immediate && one.number == 0);
+bool is_zero(const Source& source) {
+  return (source.kind == SourceKind::Register && source.number == kRZ) ||
+         (source.kind == SourceKind::UniformRegister && source.number == kURZ) ||
+         (source.kind == SourceKind::Immediate && source.number == 0);
 }
 
 uint8_t mode_of(const Decoded& c) { return static_cast<uint8_t>((c.has("U32") ? 0 : kSigned) | (c.has("X") ? kExtended : 0)); }
@@ -218,7 +225,7 @@ bool select_multiply_add(FunctionDecoder&, const Decoded& c, Instruction& i) {
   else if (is_zero(c.a) || is_zero(c.b)) i.execute = copy_third;
   else if (c.b.kind == SourceKind::Immediate && c.b.number == 1) i.execute = add2;
   else i.execute = multiply_add<false>;
-  return c.bits(81, 3) == kPT;  // what carries out of 32 bits is not known
+  return c.bits(81, 3) == kPT;  // a carry out is not supported
 }
 
 bool select_multiply_add_wide(FunctionDecoder& d, const Decoded& c, Instruction& i) {
@@ -248,8 +255,8 @@ bool select_load_address(FunctionDecoder& d, const Decoded& c, Instruction& i) {
 bool select_compare(FunctionDecoder&, const Decoded& c, Instruction& i) {
   i.imm = c.bits(76, 3) | c.bits(74, 2) << 3;
   const bool is_signed = !c.has("U32");
-  if (c.has("EX")) i.execute = is_signed ? compare_and_join<int32_t, true> : compare_and_join<uint32_t, true>;
-  else i.execute = is_signed ? compare_and_join<int32_t, false> : compare_and_join<uint32_t, false>;
+  if (c.has("EX")) i.execute = is_signed ? compare_and_combine<int32_t, true> : compare_and_combine<uint32_t, true>;
+  else i.execute = is_signed ? compare_and_combine<int32_t, false> : compare_and_combine<uint32_t, false>;
   return true;
 }
 

@@ -1,4 +1,4 @@
-// Tensor cores: products of matrices whose elements lie spread over a warp's registers, and how these are loaded.
+// Matrix products of tensor cores, whose elements are distributed over a warp's registers, and loading of matrices.
 #include <cstring>
 
 #include "address.h"
@@ -11,42 +11,44 @@ namespace {
 // a, b, c: the first registers; imm: columns of A.
 template <class E, class Sum> void multiply(WarpContext& warp, const Instruction& i) {
   if (warp.active_mask != kFullMask) return warp.set_fault(KernelFault::IllegalInstruction, 0);
-  alignas(64) uint32_t made[4 * kWarpSize] = {};  // its registers may be those of A, B or C
+  alignas(64) uint32_t results[4 * kWarpSize] = {};  // the destination may overlap with A, B or C
   const TensorCore core = tensor_core_of(warp.compute_capability);
-  multiply_fragments<E, Sum>(core, static_cast<uint32_t>(i.imm), words(warp, i.a), words(warp, i.b), words(warp, i.c), made);
-  std::memcpy(words(warp, i.d), made, (Sum::kFraction == HalfSum::kFraction ? 2 : 4) * kRowBytes);
+  multiply_fragments<E, Sum>(core, static_cast<uint32_t>(i.imm), lane_words(warp, i.a), lane_words(warp, i.b),
+                             lane_words(warp, i.c), results);
+  std::memcpy(lane_words(warp, i.d), results, (Sum::kFraction == HalfSum::kFraction ? 2 : 4) * kRowBytes);
 }
 
 // i.count: rows; i.imm: columns of A.
 template <class A, class B, bool kSaturated> void multiply_integers(WarpContext& warp, const Instruction& i) {
   if (warp.active_mask != kFullMask) return warp.set_fault(KernelFault::IllegalInstruction, 0);
-  alignas(64) uint32_t made[4 * kWarpSize];
+  alignas(64) uint32_t results[4 * kWarpSize];
   const auto depth = static_cast<uint32_t>(i.imm);
-  vgpu::multiply_integers<A, B>(kSaturated, i.count, depth, words(warp, i.a), words(warp, i.b), words(warp, i.c), made);
-  std::memcpy(words(warp, i.d), made, i.count / 4 * kRowBytes);
+  vgpu::multiply_integers<A, B>(kSaturated, i.count, depth, lane_words(warp, i.a), lane_words(warp, i.b), lane_words(warp, i.c),
+                                results);
+  std::memcpy(lane_words(warp, i.d), results, i.count / 4 * kRowBytes);
 }
 
 void multiply_doubles(WarpContext& warp, const Instruction& i) {
   if (warp.active_mask != kFullMask) return warp.set_fault(KernelFault::IllegalInstruction, 0);
-  alignas(64) uint32_t made[4 * kWarpSize];
-  vgpu::multiply_doubles(words(warp, i.a), words(warp, i.b), words(warp, i.c), made);
-  std::memcpy(words(warp, i.d), made, sizeof made);
+  alignas(64) uint32_t results[4 * kWarpSize];
+  vgpu::multiply_doubles(lane_words(warp, i.a), lane_words(warp, i.b), lane_words(warp, i.c), results);
+  std::memcpy(lane_words(warp, i.d), results, sizeof results);
 }
 
-// Matrices of 8 rows of 16 bytes, whose addresses 8 lanes have.  count: how many.
+// Loads matrices of 8 rows of 16 bytes; 8 lanes have the addresses of a matrix's rows.  count: number of matrices.
 template <bool kTransposed> void load_matrix(WarpContext& warp, const Instruction& i) {
   if (warp.active_mask != kFullMask) return warp.set_fault(KernelFault::IllegalInstruction, 0);
   const uint32_t addressed = i.count == 4 ? kFullMask : (1u << (8 * i.count)) - 1;
-  uint8_t* at[kWarpSize];
+  uint8_t* addresses[kWarpSize];
   warp.active_mask = addressed;
-  const bool fine = find_addresses(warp, i, Space::Shared, 16, at);
-  if (fine) announce(warp, i, AccessKind::Read, 16, at);
+  const bool is_ok = find_addresses(warp, i, Space::Shared, 16, addresses);
+  if (is_ok) prepare_access(warp, i, AccessKind::Read, 16, addresses);
   warp.active_mask = kFullMask;
-  if (!fine) return;
-  uint32_t* d = words(warp, i.d);
+  if (!is_ok) return;
+  uint32_t* d = lane_words(warp, i.d);
   for (uint32_t m = 0; m < i.count; m++) {
     uint16_t rows[8][8];
-    for (uint32_t row = 0; row < 8; row++) std::memcpy(rows[row], at[8 * m + row], sizeof rows[row]);
+    for (uint32_t row = 0; row < 8; row++) std::memcpy(rows[row], addresses[8 * m + row], sizeof rows[row]);
     for (uint32_t l = 0; l < kWarpSize; l++) {
       const uint32_t row = l / 4, column = l % 4 * 2;
       const uint16_t low = kTransposed ? rows[column][row] : rows[row][column];
@@ -90,8 +92,8 @@ bool select_integer_matrix_multiply(FunctionDecoder& d, const Decoded& c, Instru
   if (left[1] != right[1]) return false;
   i.count = shape.substr(0, 2) == "16" ? 16 : 8;
   i.imm = std::atoi(shape.substr(i.count == 16 ? 3 : 2).data());
-  const int64_t least = bytes ? 16 : 32;
-  if (i.imm != least && !(i.count == 16 && i.imm == 2 * least)) return false;
+  const int64_t min_depth = bytes ? 16 : 32;
+  if (i.imm != min_depth && !(i.count == 16 && i.imm == 2 * min_depth)) return false;
   read_matrices(d, c, i);
   const auto product = bytes ? integer_product<8> : integer_product<4>;
   i.execute = product(left[0] == 'S', right[0] == 'S', c.has("SAT"));

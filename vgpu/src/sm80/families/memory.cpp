@@ -7,69 +7,69 @@
 namespace vgpu::sm80 {
 namespace {
 
-// Vectors of words: T is one of them, kWords how many.
+// Loads vectors of kWords elements of type T.
 template <class T, uint32_t kWords, Space kSpace> void load(WarpContext& warp, const Instruction& i) {
-  uint8_t* at[kWarpSize];
-  if (!find_addresses(warp, i, kSpace, sizeof(T) * kWords, at)) return;
-  if (kSpace != Space::Local) announce(warp, i, AccessKind::Read, sizeof(T) * kWords, at);
-  uint32_t* d = words(warp, i.d);
-  const bool watched = i.kind != InstructionKind::Plain;
-  alignas(64) uint32_t before[kWarpSize * kWords];
-  if (watched) std::memcpy(before, d, sizeof before);
-  if (sizeof(T) == 4 && is_contiguous(warp.active_mask, at, 4 * kWords)) {
-    const uint32_t* from = reinterpret_cast<const uint32_t*>(at[0]);
+  uint8_t* addresses[kWarpSize];
+  if (!find_addresses(warp, i, kSpace, sizeof(T) * kWords, addresses)) return;
+  if (kSpace != Space::Local) prepare_access(warp, i, AccessKind::Read, sizeof(T) * kWords, addresses);
+  uint32_t* d = lane_words(warp, i.d);
+  const bool is_observed = i.kind != InstructionKind::Plain;
+  alignas(64) uint32_t old_values[kWarpSize * kWords];
+  if (is_observed) std::memcpy(old_values, d, sizeof old_values);
+  if (sizeof(T) == 4 && is_contiguous(warp.active_mask, addresses, 4 * kWords)) {
+    const uint32_t* source = reinterpret_cast<const uint32_t*>(addresses[0]);
     VGPU_INDEPENDENT
     for (uint32_t l = 0; l < kWarpSize; l++)
-      for (uint32_t k = 0; k < kWords; k++) d[k * kWarpSize + l] = from[l * kWords + k];
+      for (uint32_t k = 0; k < kWords; k++) d[k * kWarpSize + l] = source[l * kWords + k];
   } else {
-    for_each_lane(warp.active_mask, [=, &at](uint32_t l) {
+    for_each_lane(warp.active_mask, [=, &addresses](uint32_t l) {
       for (uint32_t k = 0; k < kWords; k++) {
         T value;
-        std::memcpy(&value, at[l] + k * sizeof(T), sizeof value);
+        std::memcpy(&value, addresses[l] + k * sizeof(T), sizeof value);
         d[k * kWarpSize + l] = static_cast<uint32_t>(value);
       }
     });
   }
-  if (watched) warp.observed_change |= std::memcmp(before, d, sizeof before) != 0;
+  if (is_observed) warp.observed_change |= std::memcmp(old_values, d, sizeof old_values) != 0;
 }
 
 template <class T, uint32_t kWords, Space kSpace> void store(WarpContext& warp, const Instruction& i) {
-  uint8_t* at[kWarpSize];
-  if (!find_addresses(warp, i, kSpace, sizeof(T) * kWords, at, true)) return;
+  uint8_t* addresses[kWarpSize];
+  if (!find_addresses(warp, i, kSpace, sizeof(T) * kWords, addresses, true)) return;
   if (kSpace != Space::Local) {
-    announce(warp, i, AccessKind::Write, sizeof(T) * kWords, at, values_in(warp, i.c, kWords));
+    prepare_access(warp, i, AccessKind::Write, sizeof(T) * kWords, addresses, register_values(warp, i.c, kWords));
     ++*warp.visible_writes;
   }
-  const uint32_t* from = words(warp, i.c);
-  if (sizeof(T) == 4 && is_contiguous(warp.active_mask, at, 4 * kWords)) {
-    uint32_t* to = reinterpret_cast<uint32_t*>(at[0]);
+  const uint32_t* registers = lane_words(warp, i.c);
+  if (sizeof(T) == 4 && is_contiguous(warp.active_mask, addresses, 4 * kWords)) {
+    uint32_t* destination = reinterpret_cast<uint32_t*>(addresses[0]);
     VGPU_INDEPENDENT
     for (uint32_t l = 0; l < kWarpSize; l++)
-      for (uint32_t k = 0; k < kWords; k++) to[l * kWords + k] = from[k * kWarpSize + l];
+      for (uint32_t k = 0; k < kWords; k++) destination[l * kWords + k] = registers[k * kWarpSize + l];
     return;
   }
-  for_each_lane(warp.active_mask, [=, &at](uint32_t l) {
+  for_each_lane(warp.active_mask, [=, &addresses](uint32_t l) {
     for (uint32_t k = 0; k < kWords; k++) {
-      const T value = static_cast<T>(from[k * kWarpSize + l]);
-      std::memcpy(at[l] + k * sizeof(T), &value, sizeof value);
+      const T value = static_cast<T>(registers[k * kWarpSize + l]);
+      std::memcpy(addresses[l] + k * sizeof(T), &value, sizeof value);
     }
   });
 }
 
 template <Space kSpace, bool kLoads> Execute access_function(std::string_view type) {
-  const auto of = [](auto value, auto count) -> Execute {
+  const auto function_for = [](auto value, auto count) -> Execute {
     using T = decltype(value);
     constexpr uint32_t kWords = decltype(count)::value;
     return kLoads ? load<T, kWords, kSpace> : store<T, kWords, kSpace>;
   };
-  const std::integral_constant<uint32_t, 1> one;
-  if (type == "U8") return of(uint8_t(), one);
-  if (type == "S8") return of(int8_t(), one);
-  if (type == "U16") return of(uint16_t(), one);
-  if (type == "S16") return of(int16_t(), one);
-  if (type.empty()) return of(uint32_t(), one);
-  if (type == "64") return of(uint32_t(), std::integral_constant<uint32_t, 2>());
-  return type == "128" ? of(uint32_t(), std::integral_constant<uint32_t, 4>()) : nullptr;
+  const std::integral_constant<uint32_t, 1> single;
+  if (type == "U8") return function_for(uint8_t(), single);
+  if (type == "S8") return function_for(int8_t(), single);
+  if (type == "U16") return function_for(uint16_t(), single);
+  if (type == "S16") return function_for(int16_t(), single);
+  if (type.empty()) return function_for(uint32_t(), single);
+  if (type == "64") return function_for(uint32_t(), std::integral_constant<uint32_t, 2>());
+  return type == "128" ? function_for(uint32_t(), std::integral_constant<uint32_t, 4>()) : nullptr;
 }
 
 template <Space kSpace> bool select_load(FunctionDecoder& d, const Decoded& c, Instruction& i) {
@@ -87,29 +87,29 @@ template <Space kSpace> bool select_store(FunctionDecoder& d, const Decoded& c, 
   return (i.execute = access_function<kSpace, false>(c.modifier(73))) != nullptr;
 }
 
-// From a constant bank, at an offset that a register gives.  imm: the offset; c: the bank's bytes, as words of 32 bits;
-// vector_registers: where it begins, in two words.
+// Loads from a constant bank at the offset imm plus a register.  c: the bank's size in bytes; vector_registers: its address, in two
+// words; 0: bank 0.
 template <class T, uint32_t kWords> void load_constant(WarpContext& warp, const Instruction& i) {
-  const uint32_t* base = words(warp, i.a);
+  const uint32_t* base = lane_words(warp, i.a);
   const uint8_t* bank = reinterpret_cast<const uint8_t*>(i.vector_registers[0] | uint64_t(i.vector_registers[1]) << 32);
   if (!bank) bank = warp.parameters;
   const uint32_t size = i.c;
-  uint32_t *d = words(warp, i.d), made[kWarpSize * kWords];
+  uint32_t *d = lane_words(warp, i.d), results[kWarpSize * kWords];
   for_each_lane(warp.active_mask, [&](uint32_t l) {
-    const uint32_t at = base[l] + static_cast<uint32_t>(i.imm);
+    const uint32_t offset = base[l] + static_cast<uint32_t>(i.imm);
     for (uint32_t k = 0; k < kWords; k++) {
       T value = 0;
-      if (at > size || size - at < sizeof(T) * kWords) warp.set_fault(KernelFault::OutOfBounds, at);
-      else std::memcpy(&value, bank + at + k * sizeof(T), sizeof value);
-      made[k * kWarpSize + l] = static_cast<uint32_t>(value);
+      if (offset > size || size - offset < sizeof(T) * kWords) warp.set_fault(KernelFault::OutOfBounds, offset);
+      else std::memcpy(&value, bank + offset + k * sizeof(T), sizeof value);
+      results[k * kWarpSize + l] = static_cast<uint32_t>(value);
     }
   });
   for_each_lane(warp.active_mask, [&](uint32_t l) {
-    for (uint32_t k = 0; k < kWords; k++) d[k * kWarpSize + l] = made[k * kWarpSize + l];
+    for (uint32_t k = 0; k < kWords; k++) d[k * kWarpSize + l] = results[k * kWarpSize + l];
   });
 }
 
-// Where a bank's bytes lie, and how many there are; false: there are none.
+// Sets the address and the size of a bank; returns false if it does not exist.
 bool select_bank(FunctionDecoder& d, uint32_t bank, Instruction& i) {
   const std::string_view own = d.own_bank(bank);
   const uint8_t* begin = nullptr;
@@ -117,8 +117,8 @@ bool select_bank(FunctionDecoder& d, uint32_t bank, Instruction& i) {
   else if (bank == 3) begin = d.banks().variables, i.c = d.banks().variable_bytes;
   else if (bank == 4) begin = d.banks().addresses.data(), i.c = static_cast<uint32_t>(d.banks().addresses.size());
   else begin = reinterpret_cast<const uint8_t*>(own.data()), i.c = static_cast<uint32_t>(own.size());
-  const uint64_t place = reinterpret_cast<uint64_t>(begin);
-  i.vector_registers[0] = static_cast<uint32_t>(place), i.vector_registers[1] = static_cast<uint32_t>(place >> 32);
+  const uint64_t address = reinterpret_cast<uint64_t>(begin);
+  i.vector_registers[0] = static_cast<uint32_t>(address), i.vector_registers[1] = static_cast<uint32_t>(address >> 32);
   return bank == 0 || begin;
 }
 
@@ -131,36 +131,36 @@ Execute constant_function(std::string_view type) {
   return type == "64" ? load_constant<uint32_t, 2> : nullptr;
 }
 
-// Words of a bank that are known before the kernel runs, or come with its launch.
+// Copies words of a bank that are stored as registers of the frame.
 template <uint32_t kWords> void copy_constant(WarpContext& warp, const Instruction& i) {
-  const uint32_t* from = words(warp, i.b);
+  const uint32_t* source = lane_words(warp, i.b);
   for (uint32_t k = 0; k < kWords; k++)
-    write_words(warp, i.d + k * kRowBytes, [=](uint32_t l) { return from[k * kWarpSize + l]; });
+    write_lane_words(warp, i.d + k * kRowBytes, [=](uint32_t l) { return source[k * kWarpSize + l]; });
 }
 
-// Asynchronous copies are done at once, which is one of the times at which they may be.
+// Executes an asynchronous copy immediately, which is permitted.
 template <uint32_t kBytes> void copy_async(WarpContext& warp, const Instruction& i) {
-  uint8_t *from[kWarpSize], *to[kWarpSize];
-  const uint32_t *base = words(warp, i.d), offset = i.vector_registers[kSecondRead], copied = read_predicate(warp, i.e),
-                 all = warp.active_mask;
+  uint8_t *sources[kWarpSize], *destinations[kWarpSize];
+  const uint32_t *base = lane_words(warp, i.d), offset = i.vector_registers[kSecondRead], copy_mask = read_predicate(warp, i.e),
+                 active = warp.active_mask;
   uint32_t offsets[kWarpSize];
   for (uint32_t l = 0; l < kWarpSize; l++) offsets[l] = base[l] + offset;
-  if (!check_offsets(warp, AccessSpace::Shared, offsets, kBytes, to)) return;
-  tell_source(warp, i, ScheduleSource::AsynchronousCopy);
-  warp.active_mask = all & copied;
-  const bool fine = !warp.active_mask || find_addresses(warp, i, Space::Global, kBytes, from);
-  if (fine && warp.active_mask) announce(warp, i, AccessKind::Read, kBytes, from);
-  warp.active_mask = all;
-  if (!fine) return;
-  announce(warp, i, AccessKind::Write, kBytes, to);
+  if (!check_offsets(warp, AccessSpace::Shared, offsets, kBytes, destinations)) return;
+  notify_schedule_source(warp, i, ScheduleSource::AsynchronousCopy);
+  warp.active_mask = active & copy_mask;
+  const bool is_ok = !warp.active_mask || find_addresses(warp, i, Space::Global, kBytes, sources);
+  if (is_ok && warp.active_mask) prepare_access(warp, i, AccessKind::Read, kBytes, sources);
+  warp.active_mask = active;
+  if (!is_ok) return;
+  prepare_access(warp, i, AccessKind::Write, kBytes, destinations);
   ++*warp.visible_writes;
-  for_each_lane(all, [&](uint32_t l) {
-    if (copied >> l & 1) std::memcpy(to[l], from[l], kBytes);
-    else std::memset(to[l], 0, kBytes);
+  for_each_lane(active, [&](uint32_t l) {
+    if (copy_mask >> l & 1) std::memcpy(destinations[l], sources[l], kBytes);
+    else std::memset(destinations[l], 0, kBytes);
   });
 }
 
-// Every access is in order here, but for atomics that come late.
+// All accesses are in order here, except late atomics.
 void fence(WarpContext& warp, const Instruction&) {
   if (warp.deferred) warp.deferred->settle(*warp.deferrals, warp.active_mask);
   if (warp.observer) warp.observer->on_fence(warp);
@@ -171,10 +171,10 @@ void query_shared(WarpContext& warp, const Instruction& i) {
   generic_addresses(warp, i, address);
   const uint32_t shared = lanes_where([&](uint32_t l) { return is_in_shared_window(address[l]); });
   write_predicate(warp, i.vector_registers[kFirstWritten], shared);
-  write_words(warp, i.d, [=](uint32_t l) { return shared >> l & 1; });
+  write_lane_words(warp, i.d, [=](uint32_t l) { return shared >> l & 1; });
 }
 
-void nothing(WarpContext&, const Instruction&) {}
+void do_nothing(WarpContext&, const Instruction&) {}
 
 }  // namespace
 
@@ -193,9 +193,9 @@ bool select_load_constant(FunctionDecoder& d, const Decoded& c, Instruction& i) 
   const uint32_t bank = c.bits(54, 5);
   const bool uniform = c.row->uniform_guard;
   i.a = d.constant(0), i.imm = static_cast<int16_t>(c.bits(38, 16));
-  for (const Operand& one : c.row->operands) {
-    if (one.address == AddressKind::Constant && one.kind == OperandKind::Address) i.a = d.read_register(c.bits(24, 8));
-    if (one.address == AddressKind::IndexedUniformConstant) i.a = d.read_uniform(c.bits(24, 6));
+  for (const Operand& operand : c.row->operands) {
+    if (operand.address == AddressKind::Constant && operand.kind == OperandKind::Address) i.a = d.read_register(c.bits(24, 8));
+    if (operand.address == AddressKind::IndexedUniformConstant) i.a = d.read_uniform(c.bits(24, 6));
   }
   if (c.modifier(78) != "" && !uniform) return false;
   const std::string_view width = c.modifier(73);
@@ -221,7 +221,7 @@ bool select_copy_async(FunctionDecoder& d, const Decoded& c, Instruction& i) {
 }
 
 bool select_fence(FunctionDecoder&, const Decoded&, Instruction& i) { return i.execute = fence, true; }
-bool select_nothing(FunctionDecoder&, const Decoded&, Instruction& i) { return i.execute = nothing, true; }
+bool select_nothing(FunctionDecoder&, const Decoded&, Instruction& i) { return i.execute = do_nothing, true; }
 
 bool select_query_space(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   select_address(d, c, i);

@@ -6,32 +6,32 @@ namespace vgpu::sm80 {
 namespace {
 
 void move(WarpContext& warp, const Instruction& i) {
-  const uint32_t* b = words(warp, i.b);
-  write_words(warp, i.d, [=](uint32_t l) { return b[l]; });
+  const uint32_t* b = lane_words(warp, i.b);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return b[l]; });
 }
 
 void sel(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), first = read_predicate(warp, i.e);
-  write_words(warp, i.d, [=](uint32_t l) { return first >> l & 1 ? a[l] : b[l]; });
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), condition = read_predicate(warp, i.e);
+  write_lane_words(warp, i.d, [=](uint32_t l) { return condition >> l & 1 ? a[l] : b[l]; });
 }
 
 enum class Permutation : uint8_t { Index, Forward4, Backward4, Replicate8, EdgeLeft, EdgeRight, Replicate16 };
 
-// Each byte of the result by a nibble of the selector, whose highest bit asks for the byte's sign alone.
+// Selects each byte of the result by a nibble of the selector, whose highest bit asks for only the byte's sign.
 uint32_t permute_by_index(uint64_t bytes, uint32_t selector) {
-  uint32_t made = 0;
+  uint32_t result = 0;
   for (uint32_t k = 0; k < 4; k++) {
     const uint32_t nibble = selector >> (4 * k) & 15;
     uint8_t byte = static_cast<uint8_t>(bytes >> (8 * (nibble & 7)));
     if (nibble & 8) byte = byte & 0x80 ? 0xff : 0;
-    made |= uint32_t(byte) << (8 * k);
+    result |= uint32_t(byte) << (8 * k);
   }
-  return made;
+  return result;
 }
 
-uint32_t permuted_byte(Permutation how, uint32_t selector, uint32_t k) {
+uint32_t permuted_byte_index(Permutation mode, uint32_t selector, uint32_t k) {
   const uint32_t s = selector & 3;
-  switch (how) {
+  switch (mode) {
     case Permutation::Forward4: return s + k;
     case Permutation::Backward4: return (s - k) & 7;
     case Permutation::Replicate8: return s;
@@ -42,81 +42,82 @@ uint32_t permuted_byte(Permutation how, uint32_t selector, uint32_t k) {
 }
 
 void permute(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b), *c = words(warp, i.c);
-  const Permutation how = static_cast<Permutation>(i.variant);
-  if (how == Permutation::Index)
-    return write_words(warp, i.d, [=](uint32_t l) { return permute_by_index(a[l] | uint64_t(c[l]) << 32, b[l]); });
-  write_words(warp, i.d, [=](uint32_t l) {
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b), *c = lane_words(warp, i.c);
+  const Permutation mode = static_cast<Permutation>(i.variant);
+  if (mode == Permutation::Index)
+    return write_lane_words(warp, i.d, [=](uint32_t l) { return permute_by_index(a[l] | uint64_t(c[l]) << 32, b[l]); });
+  write_lane_words(warp, i.d, [=](uint32_t l) {
     const uint64_t bytes = a[l] | uint64_t(c[l]) << 32;
-    uint32_t made = 0;
+    uint32_t result = 0;
     for (uint32_t k = 0; k < 4; k++)
-      made |= uint32_t(static_cast<uint8_t>(bytes >> (8 * permuted_byte(how, b[l], k)))) << (8 * k);
-    return made;
+      result |= uint32_t(static_cast<uint8_t>(bytes >> (8 * permuted_byte_index(mode, b[l], k)))) << (8 * k);
+    return result;
   });
 }
 
-// `b` bits from `a` on.
+// A mask of b bits from bit a on.
 template <bool kWraps> void bit_mask(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
-  write_words(warp, i.d, [=](uint32_t l) -> uint32_t {
-    const uint32_t at = kWraps ? a[l] & 31 : a[l], width = kWraps ? b[l] & 31 : std::min(b[l], 32u);
-    return at >= 32 ? 0 : static_cast<uint32_t>(((uint64_t(1) << width) - 1) << at);
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b);
+  write_lane_words(warp, i.d, [=](uint32_t l) -> uint32_t {
+    const uint32_t begin = kWraps ? a[l] & 31 : a[l], width = kWraps ? b[l] & 31 : std::min(b[l], 32u);
+    return begin >= 32 ? 0 : static_cast<uint32_t>(((uint64_t(1) << width) - 1) << begin);
   });
 }
 
-// The lowest `b` bits of a, with the sign of their highest.
+// The lowest b bits of a, extended by their highest bit if the operation is signed.
 template <bool kWraps, bool kSigned> void sign_extend(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), *b = words(warp, i.b);
-  write_words(warp, i.d, [=](uint32_t l) -> uint32_t {
+  const uint32_t *a = lane_words(warp, i.a), *b = lane_words(warp, i.b);
+  write_lane_words(warp, i.d, [=](uint32_t l) -> uint32_t {
     const uint32_t width = kWraps ? b[l] & 31 : std::min(b[l], 32u);
     const uint32_t mask = static_cast<uint32_t>((uint64_t(1) << width) - 1), low = a[l] & mask;
     return kSigned && width && low >> (width - 1) & 1 ? low | ~mask : low;
   });
 }
 
-// imm: the bits that are taken from the predicates, of which the first is at b.
+// imm: the bits that are taken from the predicates, which begin at b; the others come from a.
 void predicates_to_register(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), chosen = static_cast<uint32_t>(i.imm);
-  uint32_t held[7];
-  for (uint32_t p = 0; p < 7; p++) held[p] = predicate(warp, i.b + 4 * p);
-  write_words(warp, i.d, [&](uint32_t l) {
-    uint32_t all = 0;
-    for (uint32_t p = 0; p < 7; p++) all |= (held[p] >> l & 1) << p;
-    return (a[l] & ~chosen) | (all & chosen);
+  const uint32_t *a = lane_words(warp, i.a), mask = static_cast<uint32_t>(i.imm);
+  uint32_t predicates[7];
+  for (uint32_t p = 0; p < 7; p++) predicates[p] = predicate(warp, i.b + 4 * p);
+  write_lane_words(warp, i.d, [&](uint32_t l) {
+    uint32_t bits = 0;
+    for (uint32_t p = 0; p < 7; p++) bits |= (predicates[p] >> l & 1) << p;
+    return (a[l] & ~mask) | (bits & mask);
   });
 }
 
 void register_to_predicates(WarpContext& warp, const Instruction& i) {
-  const uint32_t *a = words(warp, i.a), chosen = static_cast<uint32_t>(i.imm);
+  const uint32_t *a = lane_words(warp, i.a), mask = static_cast<uint32_t>(i.imm);
   for (uint32_t p = 0; p < 7; p++)
-    if (chosen >> p & 1) set_predicate(warp, i.b + 4 * p, [=](uint32_t l) { return a[l] >> p & 1; });
+    if (mask >> p & 1) set_predicate(warp, i.b + 4 * p, [=](uint32_t l) { return a[l] >> p & 1; });
 }
 
-// To a uniform register: the first lane's value.  Whose it is where they differ, nothing says.
+// To a uniform register: the first lane's value.  Which lane's value hardware takes where they differ is not documented.
 void first_lane(WarpContext& warp, const Instruction& i) {
-  const uint32_t *all = words(warp, i.a), value = all[__builtin_ctz(warp.active_mask)];
-  if (warp.observer && (lanes_where([=](uint32_t l) { return all[l] != value; }) & warp.active_mask))
-    tell_source(warp, i, ScheduleSource::ActiveLanes);
-  write_words(warp, i.d, [=](uint32_t) { return value; });
+  const uint32_t *values = lane_words(warp, i.a), value = values[__builtin_ctz(warp.active_mask)];
+  if (warp.observer && (lanes_where([=](uint32_t l) { return values[l] != value; }) & warp.active_mask))
+    notify_schedule_source(warp, i, ScheduleSource::ActiveLanes);
+  write_lane_words(warp, i.d, [=](uint32_t) { return value; });
 }
 
-// What the predicate of R2UR says is not documented.  Code asks it whether BRA.DIV may be left out; no is always right.
-void never(WarpContext& warp, const Instruction& i) { write_predicate(warp, i.vector_registers[kFirstWritten], 0); }
+// The predicate result of R2UR is not documented.  Code uses it to decide whether BRA.DIV may be left out, so false is always
+// correct.
+void write_false(WarpContext& warp, const Instruction& i) { write_predicate(warp, i.vector_registers[kFirstWritten], 0); }
 
 void clock_low(WarpContext& warp, const Instruction& i) {
-  tell_source(warp, i, ScheduleSource::Clock);
+  notify_schedule_source(warp, i, ScheduleSource::Clock);
   const uint32_t now = static_cast<uint32_t>(warp.clock += 8);
-  write_words(warp, i.d, [=](uint32_t) { return now; });
+  write_lane_words(warp, i.d, [=](uint32_t) { return now; });
 }
 void clock_wide(WarpContext& warp, const Instruction& i) {
-  tell_source(warp, i, ScheduleSource::Clock);
+  notify_schedule_source(warp, i, ScheduleSource::Clock);
   const uint64_t now = warp.clock += 8;
   write_pairs(warp, i.d, [=](uint32_t) { return now; });
 }
 void clock_high(WarpContext& warp, const Instruction& i) {
-  tell_source(warp, i, ScheduleSource::Clock);
+  notify_schedule_source(warp, i, ScheduleSource::Clock);
   const uint32_t now = static_cast<uint32_t>(warp.clock >> 32);
-  write_words(warp, i.d, [=](uint32_t) { return now; });
+  write_lane_words(warp, i.d, [=](uint32_t) { return now; });
 }
 
 void move_zeros(WarpContext& warp, const Instruction& i) {
@@ -125,7 +126,7 @@ void move_zeros(WarpContext& warp, const Instruction& i) {
 
 enum : uint32_t { kClockLow = 0x50, kClockHigh = 0x51, kTimerLow = 0x52, kTimerHigh = 0x53, kSpecialZero = 0xff };
 
-// The core's register with the same meaning; kSpecials: there is none.
+// The core's register with the same meaning, or kSpecials if there is none.
 uint32_t core_register(uint32_t number) {
   switch (number) {
     case 0x00: return kLaneid;
@@ -149,9 +150,9 @@ bool select_first_of_pair(uint32_t number, Instruction& i) {
   if (number == kClockLow || number == kTimerLow) i.execute = clock_low;
   else if (number == kClockHigh || number == kTimerHigh) i.execute = clock_high;
   if (i.execute) return true;
-  const uint32_t found = core_register(number);
-  i.b = special_offset(found), i.execute = move;
-  return found != kSpecials;
+  const uint32_t special_register = core_register(number);
+  i.b = special_offset(special_register), i.execute = move;
+  return special_register != kSpecials;
 }
 
 }  // namespace
@@ -161,9 +162,9 @@ bool select_sel(FunctionDecoder&, const Decoded&, Instruction& i) { return i.exe
 
 bool select_permute(FunctionDecoder&, const Decoded& c, Instruction& i) {
   static const std::string_view names[] = {"", "F4E", "B4E", "RC8", "ECL", "ECR", "RC16"};
-  const auto found = std::find(std::begin(names), std::end(names), c.modifier(72));
-  i.variant = static_cast<uint8_t>(found - std::begin(names)), i.execute = permute;
-  return found != std::end(names);
+  const auto name = std::find(std::begin(names), std::end(names), c.modifier(72));
+  i.variant = static_cast<uint8_t>(name - std::begin(names)), i.execute = permute;
+  return name != std::end(names);
 }
 
 bool select_bit_mask(FunctionDecoder&, const Decoded& c, Instruction& i) {
@@ -210,7 +211,7 @@ bool select_special_wide(FunctionDecoder&, const Decoded& c, Instruction& i) {
 bool select_to_uniform(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   i.a = d.read_register(c.bits(24, 8)), i.execute = first_lane;
   if (c.bits(81, 3) == kPT) return true;
-  i.execute = never;
+  i.execute = write_false;
   return c.bits(16, 6) == kURZ;
 }
 

@@ -1,4 +1,4 @@
-// What the rows of instructions.def select: each function sets what an instruction does, and is false where it is not done here.
+// The functions that rows of instructions.def select.  Each sets the core's instruction; returns false if it is not supported.
 #pragma once
 #include "sm80/function_decoder.h"
 

@@ -1,9 +1,9 @@
-// Rule 4, commuting updates: atomics of one family whose old values nobody uses.
+// Rule 4, commuting updates: atomics of one family whose old values are unused.
 //
 // What it accepts: add, and, or, xor, min, max of one type and width; inc or dec with one bound; compare-and-swap loops that
 // compute one of them (ptx/update_loop.h); sums of floats as far as rules/exact_sum.h goes.  Why that is sound: every order
-// leaves the same bytes, and nobody sees what was there in between.  A used old value, and a mixture of two families, is one
-// order's own.  Example: a histogram of integers.
+// leaves the same bytes, and no thread reads intermediate values.  A used old value, or a mixture of families, depends on the
+// order.  Example: a histogram of integers.
 #pragma once
 #include "../phase.h"
 
@@ -14,7 +14,7 @@ inline bool is_float_sum(const UpdateFamily& family) {
   return family.operation == AtomicOperation::Add && real && !family.offset;
 }
 
-inline bool joins_commuting(const Phase& phase, const PlaceAccess& access) {
+inline bool joins_commuting(const Phase& phase, const LaneAccess& access) {
   if (access.kind != PhaseKind::Commuting || !(access.family == phase.family)) return false;
   return is_float_sum(access.family) || access.operand == phase.operand;
 }

@@ -20,19 +20,19 @@ double value_of(uint64_t bits, ValueType type) {
   return std::memcpy(&value, &low, sizeof value), value;
 }
 
-// The power of two of its last bit that is set.
-int16_t last_bit(double value) {
+// Returns the exponent of the value's lowest set bit.
+int16_t exponent_of_last_bit(double value) {
   if (value == 0 || !std::isfinite(value)) return kAnyMultiple;
-  constexpr int kDigits = 52, kLeastExponent = -1022;  // of a double: those that are stored; of what is not subnormal
+  constexpr int kDigits = 52, kMinExponent = -1022;  // of a double: stored bits of the significand; smallest normal exponent
   uint64_t bits;
   std::memcpy(&bits, &value, sizeof bits);
   const uint64_t digits = bits & ((1ull << kDigits) - 1), exponent = bits >> kDigits & 0x7ff;
   const uint64_t significand = exponent ? digits | 1ull << kDigits : digits;
-  const int unit = (exponent ? static_cast<int>(exponent) - 1 : 0) + kLeastExponent - kDigits;
+  const int unit = (exponent ? static_cast<int>(exponent) - 1 : 0) + kMinExponent - kDigits;
   return static_cast<int16_t>(unit + __builtin_ctzll(significand));
 }
 
-// 2 to the power of an exponent of a double that is not subnormal; beyond, infinity.
+// Returns 2^exponent as a double; infinity if it is too large.  exponent: that of a normal double.
 double power_of_two(int exponent) {
   if (exponent > 1023) return INFINITY;
   const uint64_t bits = static_cast<uint64_t>(exponent + 1023) << 52;
@@ -43,24 +43,25 @@ double power_of_two(int exponent) {
 }  // namespace
 
 void ExactSum::include(double value) {
-  least_ = std::min(least_, last_bit(value));
-  // Rounded up, as it is a bound.
-  most_ = std::isfinite(value) ? (most_ + std::fabs(value)) * (1 + 0x1p-50) : INFINITY;
+  min_exponent_ = std::min(min_exponent_, exponent_of_last_bit(value));
+  // Rounded up, since it is an upper bound.
+  magnitude_ = std::isfinite(value) ? (magnitude_ + std::fabs(value)) * (1 + 0x1p-50) : INFINITY;
 }
 
 bool ExactSum::add(uint64_t bits, ValueType type, const uint8_t* start) {
   if (!count_) {
     uint64_t old = 0;
     std::memcpy(&old, start, type == ValueType::Double ? 8 : 4);
-    least_ = kAnyMultiple, most_ = 0, from_zero_ = value_of(old, type) == 0;
+    min_exponent_ = kAnyMultiple, magnitude_ = 0, from_zero_ = value_of(old, type) == 0;
     include(value_of(old, type));
   }
   include(value_of(bits, type));
   count_ = static_cast<uint16_t>(std::min<int>(count_ + 1, UINT16_MAX));
-  if (count_ == 1 || (count_ == 2 && from_zero_) || most_ == 0) return true;
+  if (count_ == 1 || (count_ == 2 && from_zero_) || magnitude_ == 0) return true;
   const bool single = type == ValueType::Float;
-  const int digits = single ? 24 : 53, least_normal = single ? -126 : -1022;
-  return least_ >= least_normal && most_ < power_of_two(least_ + digits) && most_ < (single ? 0x1p127 : 0x1p1022);
+  const int digits = single ? 24 : 53, min_normal_exponent = single ? -126 : -1022;
+  return min_exponent_ >= min_normal_exponent && magnitude_ < power_of_two(min_exponent_ + digits) &&
+         magnitude_ < (single ? 0x1p127 : 0x1p1022);
 }
 
 }  // namespace vgpu

@@ -1,15 +1,15 @@
-// Rule 3, one value: writes of one and the same value over another one.
+// Rule 3, one value: several writes of one value over another value.
 //
 // What it accepts: writes that find the value already there, of a phase whose first write has stored it; and reads by a lane
 // that has itself written in this phase.  Why that is sound: whichever write comes first stores the value, all others store it
-// again, and a lane that has written reads what all write.  A read by anybody else could come before all writes.  Example:
+// again, and a lane that has written reads what all write.  A read by another lane could come before all writes.  Example:
 // thread 0 of each warp stores the block's maximum, which all have computed.
 #pragma once
 #include "../phase.h"
 
 namespace vgpu {
 
-inline bool joins_one_value(const Phase& phase, const Accessor& now, const PlaceAccess& access) {
+inline bool joins_one_value(const Phase& phase, const Accessor& now, const LaneAccess& access) {
   if (access.kind == PhaseKind::Written) return access.silent;
   const bool own = phase.now.is_of(now) && phase.now.pattern == now.pattern && (phase.now.lanes >> now.lane & 1);
   return access.kind == PhaseKind::Same && own;

@@ -9,9 +9,9 @@ int64_t signed_value(uint64_t value, uint32_t bytes) {
   return static_cast<int64_t>(value << shift) >> shift;
 }
 
-bool goes_before(uint64_t one, uint64_t other, ValueType type, uint32_t bytes) {
-  if (type == ValueType::Signed) return signed_value(one, bytes) < signed_value(other, bytes);
-  return one < other;
+bool is_less(uint64_t left, uint64_t right, ValueType type, uint32_t bytes) {
+  if (type == ValueType::Signed) return signed_value(left, bytes) < signed_value(right, bytes);
+  return left < right;
 }
 
 }  // namespace
@@ -25,8 +25,8 @@ bool is_silent(AtomicOperation operation, ValueType type, uint32_t bytes, uint64
     case AtomicOperation::And: return (old & operand) == old;
     case AtomicOperation::Or: return (old | operand) == old;
     case AtomicOperation::Xor: return operand == 0;
-    case AtomicOperation::Min: return !goes_before(operand, old, type, bytes);
-    case AtomicOperation::Max: return !goes_before(old, operand, type, bytes);
+    case AtomicOperation::Min: return !is_less(operand, old, type, bytes);
+    case AtomicOperation::Max: return !is_less(old, operand, type, bytes);
     case AtomicOperation::Increment: return old == 0 && operand == 0;
     case AtomicOperation::Decrement: return old == operand && (old == 0);
     default: return false;

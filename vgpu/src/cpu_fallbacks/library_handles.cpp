@@ -1,8 +1,9 @@
-// What a handle of cuBLAS holds: where alpha and beta are, and the stream of its calls.
+#include "library_handles.h"
+
 #include <mutex>
 #include <unordered_map>
 
-#include "blas.h"
+#include "driver/api.h"
 
 using namespace vgpu;
 
@@ -15,12 +16,12 @@ struct HandleState {
 
 std::mutex states_lock;
 std::unordered_map<void*, HandleState>& states() {
-  static auto* all = new std::unordered_map<void*, HandleState>;
-  return *all;
+  static auto* by_handle = new std::unordered_map<void*, HandleState>;
+  return *by_handle;
 }
-// f(state), under the lock.
+// Returns f(state of the handle), which runs with the lock held.
 template <class F> auto with_state(void* handle, F f) {
-  std::lock_guard<std::mutex> hold(states_lock);
+  std::lock_guard<std::mutex> guard(states_lock);
   return f(states()[handle]);
 }
 
@@ -45,3 +46,6 @@ API int cublasSetStream_v2(void* handle, void* stream) {
   return with_state(handle, [=](HandleState& state) { return state.stream = stream, kSuccess; });
 }
 API int cublasGetStream_v2(void* handle, void** stream) { return *stream = stream_of_handle(handle), kSuccess; }
+
+API int cudnnSetStream(void* handle, void* stream) { return cublasSetStream_v2(handle, stream); }
+API int cudnnGetStream(void* handle, void** stream) { return cublasGetStream_v2(handle, stream); }
