@@ -7,6 +7,7 @@ Words after `--` go to the tool: `nox --session host -- -k evidence`.
 from __future__ import annotations
 
 import os
+from datetime import date
 from pathlib import Path
 
 import nox
@@ -23,6 +24,7 @@ LONGEST = ["docs", "locate", "fix", "collection", "torch", "interventions", "pro
 TRACE = [f"tests/runtime/test_trace_{name}.py" for name in LONGEST]
 TRACE += sorted({path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/runtime/test_trace_*.py")} - {*TRACE})
 WEEKLY = os.environ.get("TFDET_TESTS") == "all"
+DAY = int(os.environ.get("TFDET_DAY") or date.today().toordinal())  # as tests/weekly.py has it
 SIDE_BY_SIDE = ["-n", "4", "--dist", "worksteal"]  # more than CI has cores: many wait for an index or a process
 SANITIZED = ["handles", "arrays", "link", "heap", "virtual_memory", "streams"]  # what programs pass to the driver
 SANITIZED += ["malformed", "contexts", "races", "text"] if WEEKLY else []
@@ -124,7 +126,9 @@ def vgpu(session: nox.Session) -> None:
 
 @nox.session(tags=["tests"])
 def vgpu_sanitized(session: nox.Session) -> None:
-    """A part of the virtual GPU's tests with the address and undefined-behaviour sanitizers.  Needs g++."""
+    """Every second day a part of the virtual GPU's tests with the address and undefined-behavior sanitizers (g++)."""
+    if DAY % 2 and not (WEEKLY or session.posargs):
+        session.skip(f"every second day: TFDET_DAY={DAY + 1}, or TFDET_TESTS=all")
     built = session.run("python", "vgpu/build.py", "--sanitize", silent=True, env={"VGPU_COMPILER": ""})
     libraries = [
         session.run("g++", f"-print-file-name={name}", silent=True, external=True)

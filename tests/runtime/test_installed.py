@@ -163,7 +163,7 @@ def test_without_a_compiler_the_compiled_wheel_is_named_and_serves(
         assert os.access(where.parent / "ptxas", os.X_OK)
 
 
-@weekly.on_day(4)
+@weekly.on_day(0)
 @pytest.mark.tensorflow
 def test_a_run_is_kept_in_the_users_data_folder(tfdet: Installed, tf_python: Callable[[str], Path]) -> None:
     tf_python("tf2.21")

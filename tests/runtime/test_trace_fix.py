@@ -195,6 +195,7 @@ def test_the_whole_command(tf_python: Callable[[str], Path]) -> None:
     assert found["fix"]["ratio"] > 0
 
 
+@weekly.on_day(1)
 @pytest.mark.tensorflow
 def test_the_cause_is_no_line_of_this_project_in_a_copy_of_it(tf_python: Callable[[str], Path]) -> None:
     found, _ = searched(5, tf_python("tf2.0"), "--max-runs", "2", "--fix", "--", str(PROGRAMS / "unseeded.py"))

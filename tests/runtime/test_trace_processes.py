@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import weekly
 from forks import TRACE, Forks, Job, traced
 from traces import Hand
 
@@ -232,6 +233,7 @@ def test_children_without_tensorflow_leave_nothing_and_load_nothing(
     assert os.listdir(tmp_path / "A") == ["trace-0.tfdt"]
 
 
+@weekly.on_day(5)
 @pytest.mark.tensorflow
 def test_the_search_finds_the_child(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     """The untraced runs differ by the weights of a child alone."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+import weekly
 from collection import TORCH_ENVIRONMENTS, Program, faults, programs
 from forks import TRACE, Forks, environ, traced
 
@@ -342,6 +343,7 @@ torch.save(weight.detach(), kept)
 """
 
 
+@weekly.on_day(0)
 @pytest.mark.tensorflow
 def test_what_torch_saves_outside_the_folder_is_restored(torch_python: Path, tmp_path: Path) -> None:
     """PyTorch writes it from C++.  The user's file is as before."""

@@ -45,6 +45,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@weekly.on_day(2)
 def test_a_failure_names_the_op_its_line_and_the_schedule(repository: Path) -> None:
     """In an environment that is there already, under one schedule: the whole workflow runs once a week."""
     key = "torch2.14"

@@ -118,7 +118,7 @@ def test_an_unknown_solution_is_told_with_advice(module: Path) -> None:
     assert "no solution is called 'TEODD'" in done.stdout and "Did you mean TEOD" in done.stdout
 
 
-@weekly.on_day(4)
+@weekly.on_day(1)
 @pytest.mark.tensorflow
 def test_the_guide_is_followed_in_a_real_tensorflow(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     """Both commands."""

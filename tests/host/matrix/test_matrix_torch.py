@@ -200,7 +200,7 @@ print(pytree.arrays([torch._efficientzerotensor((2,))])[0].tolist())
 """
 
 
-@weekly.on_day(4)
+@weekly.on_day(5)
 @pytest.mark.tensorflow
 def test_an_op_runs_in_other_dtypes_and_compiled(torch_python: Path, checkout: Project, tmp_path: Path) -> None:
     """Those that it takes alone; compiled means whole: what torch.compile cannot take is unsupported, and why."""

@@ -167,7 +167,7 @@ def test_the_pages_of_an_op_and_of_the_build_name_the_card(site: Path) -> None:
     assert not (site / "cells" / KEY / "torch-eq.html").exists(), "nobody signed it"
 
 
-@weekly.on_day(4)
+@weekly.on_day(2)
 def test_the_page_of_the_framework_tells_of_a_card_and_no_other_does(whole_copy: Project) -> None:
     before = {path: path.read_text("utf-8") for path in whole_copy.root.glob("docs/**/*.md")}
     measure(whole_copy)
