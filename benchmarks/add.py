@@ -1,7 +1,7 @@
-"""tfdet evidence add on generated records of one environment (promise: <= 0.5 GiB, however many there are).
+"""Memory and time of `tfdet evidence add` on generated records of one environment (promise: always <= 0.5 GiB).
 
 Usage: python benchmarks/add.py [RECORDS ...]     default: 310000 1000000
-Twice each: all new, and all known already.  Signed by a key that is believed.
+Each file is added twice: first all records are new, then all are known.  A trusted key signs them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ device = "cpu"
 """
 
 
-def sent(root: Path, count: int) -> Path:
-    """A project without evidence, and a signed file of records of one of its environments."""
+def create_signed_records(root: Path, count: int) -> Path:
+    """Create a project without evidence; return a signed file of generated records of one environment."""
     generate(root, count, ["tf2.0"])
-    (lying,) = (root / "matrix" / "evidence" / "cpu").glob("*.jsonl")
-    path = lying.rename(root / "sent.jsonl")
+    (generated,) = (root / "matrix" / "evidence" / "cpu").glob("*.jsonl")
+    path = generated.rename(root / "sent.jsonl")
     key = Ed25519PrivateKey.generate()
     (root / "matrix" / "keys").mkdir()
     (root / "matrix" / "keys" / "lab.toml").write_text(KEY.format(pem=public_pem(key)), "utf-8")
@@ -46,14 +46,14 @@ def main() -> None:
     for count in [int(text) for text in sys.argv[1:]] or [310_000, 1_000_000]:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
-            # Linux counts what a process was before it ran another program as that one: so this one stays small.
-            with ProcessPoolExecutor(1, get_context("spawn")) as other:
-                path = other.submit(sent, root, count).result()
+            # Linux counts the memory that a child had before exec as its peak, so this process must stay small.
+            with ProcessPoolExecutor(1, get_context("spawn")) as executor:
+                path = executor.submit(create_signed_records, root, count).result()
             size = path.stat().st_size / 2**20
-            for what in ("new", "known"):
+            for state in ("new", "known"):
                 command = [sys.executable, "-m", "tfdet", "evidence", "add", "--yes", str(path)]
                 seconds, cpu, gib = measure(command, root)
-                print(f"{count:,} records ({size:,.0f} MiB), all {what}: {seconds:.1f} s ({cpu:.1f} s of CPU), "
+                print(f"{count:,} records ({size:,.0f} MiB), all {state}: {seconds:.1f} s ({cpu:.1f} s of CPU), "
                       f"{gib:.2f} GiB")  # fmt: skip
 
 

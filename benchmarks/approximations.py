@@ -1,10 +1,10 @@
-"""Do the virtual GPU's approximate instructions give the bits of a card, for all arguments of 32 bits?
+"""Compare the virtual GPU's approximate instructions with those of a GPU, bit by bit, for all 32-bit arguments.
 
     python benchmarks/approximations.py [OP...] [--every N]
 
-OP: as in tests/vgpu/approximations.json, such as ex2.approx.ftz.f32; default: all 17.  An NVIDIA H100 gave the sums
-there, each over 2^24 arguments; here they are computed again.  --every N: of those 256, each Nth.  Exit code 1 if a sum
-is another.
+OP: a key of tests/vgpu/approximations.json, such as ex2.approx.ftz.f32; default: all 17.  That file has 256 sums of
+results for each op, each over 2^24 arguments, which an NVIDIA H100 computed; this program computes them again.
+--every N: only each Nth of the 256 sums.  Exit code 1 if a sum differs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT / "tests" / "vgpu")]
 from test_approximations import RECORDED, of_block, summed  # noqa: E402
 from virtual_device import Device, build  # noqa: E402
 
-BLOCKS = 256  # of 2^16 arguments in a sum
+BLOCKS = 256  # blocks of 2^16 arguments in a sum
 
 
 def main() -> int:
@@ -26,17 +26,17 @@ def main() -> int:
     parser.add_argument("ops", nargs="*", metavar="OP", choices=[[], *RECORDED["sums"]], help="default: all")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="each Nth of the 256 sums")
     options = parser.parse_args()
-    device, wrong = Device(build()), 0
+    device, differing = Device(build()), 0
     for op in options.ops or RECORDED["sums"]:
         parts = range(0, 256, options.every)
-        others = [part for part in parts if sum_of(device, op, part) != recorded(op, part)]
-        wrong += len(others)
+        differing_parts = [part for part in parts if sum_of(device, op, part) != recorded(op, part)]
+        differing += len(differing_parts)
         print(
-            f"{op}: {len(parts) - len(others)} of {len(parts)} sums of 2^24 arguments are the card's",
-            *others,
+            f"{op}: {len(parts) - len(differing_parts)} of {len(parts)} sums of 2^24 arguments are the card's",
+            *differing_parts,
             flush=True,
         )
-    return int(wrong > 0)
+    return int(differing > 0)
 
 
 def sum_of(device: Device, op: str, part: int) -> int:

@@ -1,11 +1,11 @@
-"""tfdet audit on whole wheels: speed, memory, and every instruction against nvdisasm.
+"""Speed and memory of `tfdet audit` on whole wheels, and its results compared with nvdisasm's, for every instruction.
 
 Usage: python benchmarks/audit.py speed FOLDER [ARCH ...]       libraries of an unpacked wheel; default: sm_70, then all
        python benchmarks/audit.py exact LIBRARY ARCH [ARCH ...]
 Promises: TF 1.14's sm_70 code in <= 2 s and all architectures in <= 20 s on 2 cores, <= 1.5 GiB, >= 100 times faster
-than `cuobjdump -sass` piped to grep in the same run; no atomic missed, none invented.  Files are read once before, so
-that they are in the cache.  The baseline and the judge are cuobjdump and nvdisasm of CUDA 12.4, the last that knows
-sm_70 (from the wheel that the tests use).
+than `cuobjdump -sass` piped to grep in the same run; no atomic missed, none reported that does not exist.  Files are
+read once before, so that they are in the page cache.  Baseline and reference are cuobjdump and nvdisasm of CUDA 12.4,
+the last version that supports sm_70 (from the wheel that the tests use).
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ print(kernels, time.perf_counter() - start, peak / 2**20)
 
 
 def libraries(folder: Path) -> list[Path]:
-    """All shared libraries below `folder`, now in the page cache."""
-    found = sorted(path for path in folder.rglob("*.so*") if path.is_file() and not path.is_symlink())
-    for path in found:
-        with path.open("rb") as source:
-            while source.read(1 << 24):
+    """Return all shared libraries below `folder`, and read them into the page cache."""
+    paths = sorted(path for path in folder.rglob("*.so*") if path.is_file() and not path.is_symlink())
+    for path in paths:
+        with path.open("rb") as file:
+            while file.read(1 << 24):
                 pass
-    return found
+    return paths
 
 
 def measure(paths: list[Path], archs: str) -> float:
-    """Scan in a fresh process, imports included; print and return the wall seconds."""
+    """Measure a scan in a new process, with imports; print the figures, and return the wall seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-c", SCAN, archs, *map(str, paths)]
     kernels, seconds, gib = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
@@ -60,7 +60,7 @@ def measure(paths: list[Path], archs: str) -> float:
 
 
 def baseline(paths: list[Path], arch: str) -> float:
-    """Seconds of `cuobjdump -sass` piped to grep on the libraries that hold that architecture."""
+    """Return the seconds of `cuobjdump -sass` piped to grep on the libraries that contain an architecture."""
     tool = audit_oracle.tool("cuobjdump")
     environment = {**os.environ, "PATH": f"{tool.parent}:{os.environ['PATH']}"}
     start = time.perf_counter()
@@ -74,34 +74,35 @@ def baseline(paths: list[Path], arch: str) -> float:
 def speed(folder: Path, archs: list[str]) -> None:
     paths = libraries(folder)
     for arch in archs or ["sm_70", "all"]:
-        ours = min(measure(paths, arch) for _ in range(3))
+        tfdet_seconds = min(measure(paths, arch) for _ in range(3))
         if arch.startswith("sm_"):
-            theirs = baseline(paths, arch)
-            print(f"  cuobjdump -sass | grep: {theirs:.1f} s, {theirs / ours:.0f} times as long")
+            baseline_seconds = baseline(paths, arch)
+            ratio = baseline_seconds / tfdet_seconds
+            print(f"  cuobjdump -sass | grep: {baseline_seconds:.1f} s, {ratio:.0f} times as long")
 
 
 def exact(library: Path, archs: list[str]) -> bool:
-    """Compare every function's atomics with what nvdisasm shows of every cubin."""
-    right = True
+    """Compare the atomics of all functions with those in nvdisasm's output; return whether they are equal."""
+    is_equal = True
     for arch in archs:
-        with tempfile.TemporaryDirectory() as scratch:
+        with tempfile.TemporaryDirectory() as folder:
             extract = [audit_oracle.tool("cuobjdump"), "-xelf", "all", "-arch", arch, library.resolve()]
-            subprocess.run(extract, cwd=scratch, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(extract, cwd=folder, check=True, stdout=subprocess.DEVNULL)
             with ThreadPoolExecutor(audit_oracle.cores()) as pool:
-                parts = pool.map(shown, sorted(Path(scratch).glob("*.cubin")))
+                parts = pool.map(count_atomics, sorted(Path(folder).glob("*.cubin")))
                 expected = sum(parts, Counter[tuple[str, str]]())
-        found = Counter({(kernel.name, kind): count for kernel in scan_library(library, "", {arch}).kernels
+        counted = Counter({(kernel.name, kind): count for kernel in scan_library(library, "", {arch}).kernels
                          for kind, count in kernel.atomics.items()})  # fmt: skip
-        missed, invented = expected - found, found - expected
+        missed, invented = expected - counted, counted - expected
         functions = len({name for name, _ in expected})
         print(f"{library.name} {arch}: {expected.total()} atomic instructions in {functions} functions compared, "
               f"{missed.total()} missed, {invented.total()} invented")  # fmt: skip
-        right = right and not missed and not invented
-    return right
+        is_equal = is_equal and not missed and not invented
+    return is_equal
 
 
-def shown(cubin: Path) -> Counter[tuple[str, str]]:
-    """(function, kind) of the atomics that nvdisasm shows."""
+def count_atomics(cubin: Path) -> Counter[tuple[str, str]]:
+    """Return {(function, kind): number} of the atomics in nvdisasm's output."""
     instructions = audit_oracle.disassemble(cubin)
     return Counter((name, audit_oracle.kind(text)) for name, _, text in instructions if audit_oracle.ATOMIC.match(text))
 

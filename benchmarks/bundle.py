@@ -1,11 +1,11 @@
-"""The bundle of TensorFlow 2.21 for compute capability 9.0: parts, seconds, and whether trimming changed a digest.
+"""Size, time and correctness of the bundle of TensorFlow 2.21 for compute capability 9.0.
 
     python benchmarks/bundle.py [--python 3.12] [--keep DIR] [--cases SOURCE ...]
 
 Promises: <= 8 parts of 60 MiB with the official CUDA 12 libraries, <= 4 with the host's own cuBLAS and cuDNN; bundling
-in <= 15 minutes on 2 cores; from the parts to the first result in <= 90 s.  Baseline: the same cases in an environment
-of the same packages, nothing trimmed.  Bundling is timed with an empty cache of compressed members (--warm: as it is);
-the packages are brought first, as a network's speed says nothing.
+in <= 15 minutes on 2 cores; from the parts to the first result in <= 90 s; trimming changes no digest.  Baseline: the
+same cases in an environment of the same packages, nothing trimmed.  Bundling is timed with an empty cache of compressed
+members (--warm: with the existing cache), and after the packages are downloaded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tfdet.matrix.load import load_matrix
 from tfdet.matrix.plan import write_plan
 from tfdet.store.records import read_records
 
-PARTS, PARTS_HOST, BUNDLING, FIRST = 8, 4, 900.0, 90.0  # the promises; seconds
+PARTS, PARTS_HOST, BUNDLING, FIRST_RESULT = 8, 4, 900.0, 90.0  # the promises; seconds
 CASES = [
     "bias-add-backprop",
     "segment-sum",
@@ -40,8 +40,8 @@ CASES = [
     "gather-backprop",
     "reduce-sum",
 ]
-OFFICIAL = TrimOptions((9, 0), ("cufft",))
-HOST = TrimOptions((9, 0), ("cufft", "cusolver", "cusparse"), ("cublas", "cudnn"))
+OFFICIAL_LIBRARIES = TrimOptions((9, 0), ("cufft",))
+HOST_LIBRARIES = TrimOptions((9, 0), ("cufft", "cusolver", "cusparse"), ("cublas", "cudnn"))
 
 
 def main() -> int:
@@ -56,47 +56,52 @@ def main() -> int:
 
 
 def measure(project: Project, arguments: argparse.Namespace, folder: Path) -> int:
-    order = build.BundleSpec("tf2.21", "gpu", arguments.python, trim=OFFICIAL)
+    spec = build.BundleSpec("tf2.21", "gpu", arguments.python, trim=OFFICIAL_LIBRARIES)
     matrix = load_matrix(project.matrix)
-    site = build.install(project, matrix.environment("tf2.21"), order, print)
+    packages = build.install(project, matrix.environment("tf2.21"), spec, print)
     cache = None if arguments.warm else folder / "cache"
-    official, wall, cpu = bundled(project, order, folder / "official", cache)
-    host, _, _ = bundled(project, replace(order, trim=HOST), folder / "host", cache)
-    first = first_result(folder / "official", arguments.python)
-    same, cells = compared(project, folder / "official", site, arguments.python, arguments.cases)
+    official, wall, cpu = make_timed_bundle(project, spec, folder / "official", cache)
+    host, _, _ = make_timed_bundle(project, replace(spec, trim=HOST_LIBRARIES), folder / "host", cache)
+    first_result_seconds = first_result(folder / "official", arguments.python)
+    equal, count = compare_with_untrimmed(project, folder / "official", packages, arguments.python, arguments.cases)
     size, size_host = sum(official.parts) / 2**20, sum(host.parts) / 2**20
     print(f"official CUDA 12 libraries  {len(official.parts)} parts, {size:.1f} MiB   promise: <= {PARTS}")
     print(f"host's cuBLAS and cuDNN     {len(host.parts)} parts, {size_host:.1f} MiB   promise: <= {PARTS_HOST}")
     print(f"bundling                    {wall:.0f} s, {cpu:.0f} s of CPU   promise: <= {BUNDLING:g} s on 2 cores")
-    print(f"parts to the first result   {first:.1f} s   promise: <= {FIRST:g} s")
-    print(f"trimmed against untrimmed   {same} of {cells} records have the same digests   promise: all")
-    good = len(official.parts) <= PARTS and len(host.parts) <= PARTS_HOST and first <= FIRST and same == cells
-    return 0 if good and (arguments.warm or wall <= BUNDLING) else 1
+    print(f"parts to the first result   {first_result_seconds:.1f} s   promise: <= {FIRST_RESULT:g} s")
+    print(f"trimmed against untrimmed   {equal} of {count} records have the same digests   promise: all")
+    is_kept = (
+        len(official.parts) <= PARTS
+        and len(host.parts) <= PARTS_HOST
+        and first_result_seconds <= FIRST_RESULT
+        and equal == count
+    )
+    return 0 if is_kept and (arguments.warm or wall <= BUNDLING) else 1
 
 
-def bundled(
-    project: Project, order: build.BundleSpec, out: Path, cache: Path | None
+def make_timed_bundle(
+    project: Project, spec: build.BundleSpec, out: Path, cache: Path | None
 ) -> tuple[build.BuiltBundle, float, float]:
-    """(what was made, seconds, seconds of CPU)."""
+    """Make a bundle; return (bundle, seconds, seconds of CPU)."""
     matrix = load_matrix(project.matrix)
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
     if cache is None:
-        made = build.make_bundle(project, matrix, order, out, print)
+        bundle = build.make_bundle(project, matrix, spec, out, print)
     else:
         with patch.object(build, "members_cache", lambda: cache):
-            made = build.make_bundle(project, matrix, order, out, print)
+            bundle = build.make_bundle(project, matrix, spec, out, print)
     after = resource.getrusage(resource.RUSAGE_SELF)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return made, time.perf_counter() - start, cpu
+    return bundle, time.perf_counter() - start, cpu
 
 
 def first_result(folder: Path, python: str) -> float:
-    """Seconds from the parts to the first record, unpacking and the first start of TensorFlow among them."""
-    with tempfile.TemporaryDirectory(dir=folder.parent) as into:
-        records = Path(into, "records.jsonl")
+    """Return the seconds from the parts to the first record, with unpacking and the first start of TensorFlow."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        records = Path(scratch, "records.jsonl")
         start = time.perf_counter()
-        few = ["--source", "bias-add-backprop", "--solution", "none", "--out", str(records)]
-        process = subprocess.Popen([*command(folder, python, Path(into, "unpacked")), *few])
+        selection = ["--source", "bias-add-backprop", "--solution", "none", "--out", str(records)]
+        process = subprocess.Popen([*command(folder, python, Path(scratch, "unpacked")), *selection])
         while process.poll() is None and not (records.exists() and records.stat().st_size):
             time.sleep(0.1)
         seconds = time.perf_counter() - start
@@ -105,33 +110,39 @@ def first_result(folder: Path, python: str) -> float:
     return seconds
 
 
-def command(folder: Path, python: str, into: Path) -> list[str]:
-    return [str(find_python(python)), str(folder / "unbundle.py"), "run", "--device", "cpu", "--target", str(into)]
+def command(folder: Path, python: str, target: Path) -> list[str]:
+    return [str(find_python(python)), str(folder / "unbundle.py"), "run", "--device", "cpu", "--target", str(target)]
 
 
-def run(folder: Path, python: str, into: Path, records: Path, arguments: list[str]) -> None:
-    done = subprocess.run([*command(folder, python, into), "--out", str(records), *arguments], check=False)
-    if done.returncode not in (0, 1):
-        sys.exit(f"unbundle.py run ended with {done.returncode}")
+def run(folder: Path, python: str, target: Path, records: Path, arguments: list[str]) -> None:
+    process = subprocess.run([*command(folder, python, target), "--out", str(records), *arguments], check=False)
+    if process.returncode not in (0, 1):
+        sys.exit(f"unbundle.py run ended with {process.returncode}")
 
 
-def compared(project: Project, folder: Path, site: Path, python: str, sources: list[str]) -> tuple[int, int]:
-    """(records of the same digests, records) of the bundle and of the packages that it was made of."""
-    few = [argument for source in sources for argument in ("--source", source)]
-    few += ["--solution", "none", "--solution", "TEOD", "--repeats", "3", "--processes", "1"]
-    trimmed, whole = folder.parent / "trimmed.jsonl", folder.parent / "whole.jsonl"
+def compare_with_untrimmed(
+    project: Project, folder: Path, packages: Path, python: str, sources: list[str]
+) -> tuple[int, int]:
+    """Run cases in the bundle and in its packages; return (records with equal digests, records)."""
+    selection = [argument for source in sources for argument in ("--source", source)]
+    selection += ["--solution", "none", "--solution", "TEOD", "--repeats", "3", "--processes", "1"]
+    trimmed, untrimmed = folder.parent / "trimmed.jsonl", folder.parent / "whole.jsonl"
     trimmed.unlink(missing_ok=True)
-    whole.unlink(missing_ok=True)
-    run(folder, python, folder.parent / "unpacked", trimmed, few)
+    untrimmed.unlink(missing_ok=True)
+    run(folder, python, folder.parent / "unpacked", trimmed, selection)
     plan = write_plan(load_matrix(project.matrix), "tf2.21", folder.parent / "plan.json")
     suite = str(project.suite("tensorflow"))
     probe = [str(find_python(python)), "-m", "tfdet_probe", "--plan", str(plan), "--suite", suite]
-    path = os.pathsep.join([str(project.runtime), str(site)])
-    subprocess.run([*probe, "--out", str(whole), "--device", "cpu", *few], env={**os.environ, "PYTHONPATH": path},
-                   check=False)  # fmt: skip
-    one, two = ({(r.case, r.solution): json.dumps([r.observation, r.digests]) for r in read_records(path)}
-                for path in (trimmed, whole))  # fmt: skip
-    return sum(one[key] == two.get(key) for key in one), max(len(one), len(two))
+    path = os.pathsep.join([str(project.runtime), str(packages)])
+    environment = {**os.environ, "PYTHONPATH": path}
+    subprocess.run([*probe, "--out", str(untrimmed), "--device", "cpu", *selection], env=environment, check=False)
+    before, after = digests_by_case(untrimmed), digests_by_case(trimmed)
+    return sum(after[key] == before.get(key) for key in after), max(len(after), len(before))
+
+
+def digests_by_case(path: Path) -> dict[tuple[str, str], str]:
+    records = read_records(path)
+    return {(record.case, record.solution): json.dumps([record.observation, record.digests]) for record in records}
 
 
 if __name__ == "__main__":

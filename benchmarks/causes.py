@@ -1,9 +1,9 @@
-"""Does `locate` prove the causes in programs that have a known one? Each program of the collection, searched whole.
+"""Accuracy of `tfdet locate --fix` on programs with a known cause, and on clean ones.
 
     python benchmarks/causes.py PYTHON {torch,tensorflow} [NAME...] [--json FILE] [--no-fix]
 
-PYTHON: an interpreter with the framework.  The programs: tests/runtime/cause_programs.  Each is searched in a copy of
-its own, with --fix, and what `locate --json` says is compared with its answers.  Promised: cause and place right of
+PYTHON: an interpreter with the framework.  The programs: tests/runtime/cause_programs.  Each is searched in its own
+copy, with --fix, and the result of `locate --json` is compared with its answers.  Promised: cause and place right of
 >= 95 %, the fix holds of >= 90 %, nothing false of a clean program, a median time to the cause and its tried fix of
 <= 20 x the plain program's.
 Baseline: the plain program, run just before.  Exit code 1 if a promise is broken.
@@ -28,9 +28,9 @@ sys.path[:0] = [str(ROOT / "runtime"), str(ROOT / "tests" / "runtime")]
 from cause_answers import Outcome, compared  # noqa: E402
 from cause_collection import FRAMEWORKS, CauseProgram, programs  # noqa: E402
 
-RIGHT, FIXED, TIMES = 0.95, 0.90, 20
-HELD = {5: True, 1: False}  # exit codes of `locate --fix`: the runs agree with it; they differ still
-ENDED = (0, 1, 5)  # exit codes of a search that has an answer
+MIN_RIGHT, MIN_FIXED, MAX_TIMES = 0.95, 0.90, 20
+FIX_HELD = {5: True, 1: False}  # {exit code of `locate --fix`: whether the runs agree with the fix}
+FINISHED = (0, 1, 5)  # exit codes of a search with a result
 
 
 def main() -> int:
@@ -41,41 +41,43 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--no-fix", action="store_true", help="try no fix")
     options = parser.parse_args()
-    return reported(_outcomes(options), options.json)
+    return report(_outcomes(options), options.json)
 
 
 def _outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
     for program in programs(options.framework, options.names):
         with tempfile.TemporaryDirectory() as folder:
-            yield searched(program, os.path.abspath(options.python), Path(folder), not options.no_fix)
+            yield search(program, os.path.abspath(options.python), Path(folder), not options.no_fix)
 
 
-def reported(outcomes: Iterable[Outcome], kept: Path | None) -> int:
-    """Print each as it comes, then the totals, and write all into a file; the exit code."""
-    found = []
-    for one in outcomes:
-        found.append(one)
-        print(line_of(one), flush=True)
-        if kept:
-            kept.write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n", "utf-8")
-    broken = broken_promises(found)
-    print("\n".join([*totals(found), *broken]))
+def report(outcomes: Iterable[Outcome], file: Path | None) -> int:
+    """Print each outcome when it is known, then the totals; write all into a file; return the exit code."""
+    finished = []
+    for outcome in outcomes:
+        finished.append(outcome)
+        print(line_of(outcome), flush=True)
+        if file:
+            file.write_text(
+                json.dumps([asdict(finished_outcome) for finished_outcome in finished], indent=1) + "\n", "utf-8"
+            )
+    broken = broken_promises(finished)
+    print("\n".join([*totals(finished), *broken]))
     return int(bool(broken))
 
 
-def searched(program: CauseProgram, python: str, folder: Path, fix: bool) -> Outcome:
-    """Run the plain program for its time, and search another copy of it."""
-    began = time.perf_counter()
+def search(program: CauseProgram, python: str, folder: Path, fix: bool) -> Outcome:
+    """Measure the time of the plain program, and search another copy of it."""
+    start = time.perf_counter()
     run(python, program.copy(folder / "plain"), "main.py")
-    plain = time.perf_counter() - began
+    plain = time.perf_counter() - start
     command = ["-m", "tfdeterminism.trace", "locate", "--json", *(["--fix"] if fix else []), "--", "main.py"]
-    began = time.perf_counter()
-    done = run(python, program.copy(folder / "program"), *command, check=False)
-    times = (time.perf_counter() - began) / plain
-    if done.returncode not in ENDED:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        return Outcome(program.name, False, False, None, not program.causes, 0, times, f"{done.returncode}: {last}")
-    return compared(program, json.loads(done.stdout), HELD.get(done.returncode) if fix else None, times)
+    start = time.perf_counter()
+    process = run(python, program.copy(folder / "program"), *command, check=False)
+    times = (time.perf_counter() - start) / plain
+    if process.returncode not in FINISHED:
+        last = (process.stderr.strip().splitlines() or ["no message"])[-1]
+        return Outcome(program.name, False, False, None, not program.causes, 0, times, f"{process.returncode}: {last}")
+    return compared(program, json.loads(process.stdout), FIX_HELD.get(process.returncode) if fix else None, times)
 
 
 def run(python: str, folder: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -85,48 +87,49 @@ def run(python: str, folder: Path, *arguments: str, check: bool = True) -> subpr
     )
 
 
-def line_of(one: Outcome) -> str:
+def line_of(outcome: Outcome) -> str:
     marks = {True: "right", False: "WRONG", None: "-"}
     return (
-        f"{one.program}: cause {marks[one.kinds]}, place {marks[one.places]}, fix {marks[one.fix]}"
-        f"{', FALSE STATEMENT' if one.false else ''}; {one.runs} runs, {one.times:.1f} x; {one.said}"
+        f"{outcome.program}: cause {marks[outcome.kinds]}, place {marks[outcome.places]}, fix {marks[outcome.fix]}"
+        f"{', FALSE STATEMENT' if outcome.false else ''}; {outcome.runs} runs, {outcome.times:.1f} x; {outcome.said}"
     )
 
 
-def totals(found: Sequence[Outcome]) -> list[str]:
-    faulty = [one for one in found if one.kinds is not None]
-    clean = [one for one in found if one.kinds is None]
+def totals(outcomes: Sequence[Outcome]) -> list[str]:
+    faulty = [outcome for outcome in outcomes if outcome.kinds is not None]
+    clean = [outcome for outcome in outcomes if outcome.kinds is None]
     return [
-        f"cause right: {_share([one.kinds for one in faulty])}",
-        f"cause and place right: {_share([one.places for one in faulty])}",
-        f"fix holds: {_share([one.fix for one in faulty])}",
-        f"false of clean programs: {sum(one.false for one in clean)} of {len(clean)}",
+        f"cause right: {_share([outcome.kinds for outcome in faulty])}",
+        f"cause and place right: {_share([outcome.places for outcome in faulty])}",
+        f"fix holds: {_share([outcome.fix for outcome in faulty])}",
+        f"false of clean programs: {sum(outcome.false for outcome in clean)} of {len(clean)}",
         *(
-            f"median time, {name}: {_median(some):.1f} x the plain program"
-            for name, some in (("with a cause", faulty), ("clean", clean))
-            if some
+            f"median time, {name}: {_median(group):.1f} x the plain program"
+            for name, group in (("with a cause", faulty), ("clean", clean))
+            if group
         ),
     ]
 
 
-def _median(found: Sequence[Outcome]) -> float:
-    return statistics.median(one.times for one in found) if found else 0.0
+def _median(outcomes: Sequence[Outcome]) -> float:
+    return statistics.median(outcome.times for outcome in outcomes) if outcomes else 0.0
 
 
 def _share(marks: Sequence[bool | None]) -> str:
     return f"{sum(map(bool, marks))} of {len(marks)}"
 
 
-def broken_promises(found: Sequence[Outcome]) -> list[str]:
-    faulty = [one for one in found if one.kinds is not None]
-    kept = {
-        f"cause and place right of >= {RIGHT:.0%}": sum(map(bool, (one.places for one in faulty)))
-        >= RIGHT * len(faulty),
-        f"the fix holds of >= {FIXED:.0%}": sum(map(bool, (one.fix for one in faulty))) >= FIXED * len(faulty),
-        "nothing false of a clean program": not any(one.false for one in found if one.kinds is None),
-        f"median time to a cause <= {TIMES} x": _median(faulty) <= TIMES,
+def broken_promises(outcomes: Sequence[Outcome]) -> list[str]:
+    faulty = [outcome for outcome in outcomes if outcome.kinds is not None]
+    promises = {
+        f"cause and place right of >= {MIN_RIGHT:.0%}": sum(map(bool, (outcome.places for outcome in faulty)))
+        >= MIN_RIGHT * len(faulty),
+        f"the fix holds of >= {MIN_FIXED:.0%}": sum(map(bool, (outcome.fix for outcome in faulty)))
+        >= MIN_FIXED * len(faulty),
+        "nothing false of a clean program": not any(outcome.false for outcome in outcomes if outcome.kinds is None),
+        f"median time to a cause <= {MAX_TIMES} x": _median(faulty) <= MAX_TIMES,
     }
-    return [f"not held: {promise}" for promise, held in kept.items() if not held]
+    return [f"not held: {promise}" for promise, is_kept in promises.items() if not is_kept]
 
 
 if __name__ == "__main__":

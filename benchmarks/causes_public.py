@@ -1,10 +1,10 @@
-"""Does `locate` prove the causes in public scripts that nobody here wrote, as they are and with a planted fault?
+"""Accuracy of `tfdet locate --fix` on public scripts, unchanged and with a planted fault.
 
     python benchmarks/causes_public.py PYTHON {torch,tensorflow} FOLDER [NAME...] [--json FILE]
 
-PYTHON: an interpreter with the framework.  FOLDER holds the scripts; what is not there is fetched by name and commit.
-The scripts, how they are shortened, what is planted and what has to be named: causes_public.toml.  Each is searched
-with --fix, in a folder and a home of its own.  Promised: cause and place right of >= 95 %, the fix holds of >= 90 %,
+PYTHON: an interpreter with the framework.  FOLDER has the scripts; missing ones are downloaded by name and commit.
+causes_public.toml lists the scripts, how they are shortened, the planted faults and the expected answers.  Each is
+searched with --fix, in its own folder and home.  Promised: cause and place right of >= 95 %, the fix holds of >= 90 %,
 nothing false of a clean script.  Baseline: the plain script, run just before.  Exit code 1 if a promise is broken.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 
 import causes
 from causes import ROOT
-from trace_scripts import Script, located
+from trace_scripts import Script, fetch_script
 
 sys.path[:0] = [str(ROOT / "runtime"), str(ROOT / "tests" / "runtime")]
 from cause_answers import Outcome  # noqa: E402
@@ -39,35 +39,38 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="of scripts; all, if none is named")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     options = parser.parse_args()
-    return causes.reported(_outcomes(options), options.json)
+    return causes.report(_outcomes(options), options.json)
 
 
 def _outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
     for name, row in rows(options.framework, options.names).items():
         with tempfile.TemporaryDirectory() as folder:
             os.environ["HOME"] = folder  # a script may keep something there
-            program = made(name, row, options.framework, options.folder, Path(folder))
-            yield causes.searched(program, os.path.abspath(options.python), Path(folder), True)
+            program = create_program(name, row, options.framework, options.folder, Path(folder))
+            yield causes.search(program, os.path.abspath(options.python), Path(folder), True)
 
 
 def rows(framework: str, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """{name: row} of the table for a framework, with "of": the repository and commit. Raises ValueError for a name that
-    there is not."""
-    every = tomllib.loads(TABLE.read_text("utf-8"))
-    sources = every.pop("sources")
-    if unknown := set(names) - set(every):
+    """Return {name: row} of the table for a framework, with the repository and commit as "of".
+
+    Raises:
+        ValueError: a name is unknown.
+    """
+    table = tomllib.loads(TABLE.read_text("utf-8"))
+    sources = table.pop("sources")
+    if unknown := set(names) - set(table):
         raise ValueError(f"no script: {', '.join(sorted(unknown))}")
-    found = {}
-    for name, row in every.items():
+    rows_by_name = {}
+    for name, row in table.items():
         source, path = row["from"]
-        if (source == "keras") == (framework == "tensorflow") and name in (list(names) or every):
-            found[name] = {**row, "of": tuple(sources[source].split("@")), "path": path}
-    return found
+        if (source == "keras") == (framework == "tensorflow") and name in (list(names) or table):
+            rows_by_name[name] = {**row, "of": tuple(sources[source].split("@")), "path": path}
+    return rows_by_name
 
 
-def made(name: str, row: Mapping[str, Any], framework: str, scripts: Path, folder: Path) -> CauseProgram:
-    """The script with its edits, as a program of a folder. Raises ValueError for an edit that finds nothing."""
-    text = located(scripts, Script(row["of"], row["path"], framework, "")).read_text("utf-8")
+def create_program(name: str, row: Mapping[str, Any], framework: str, scripts: Path, folder: Path) -> CauseProgram:
+    """Write the script with its edits as a program into a folder; raise ValueError for an edit without a match."""
+    text = fetch_script(scripts, Script(row["of"], row["path"], framework, "")).read_text("utf-8")
     for old, new in row["edits"]:
         if old not in text:
             raise ValueError(f"{name}: no {old!r}")
@@ -77,19 +80,20 @@ def made(name: str, row: Mapping[str, Any], framework: str, scripts: Path, folde
     (program / MAIN).write_text(text, "utf-8")
     answers = tuple(
         Cause(
-            place(text, one["kind"], one["line"]), tuple(place(text, one["kind"], part) for part in one.get("also", []))
+            place(text, cause["kind"], cause["line"]),
+            tuple(place(text, cause["kind"], line) for line in cause.get("also", [])),
         )
-        for one in row["causes"]
+        for cause in row["causes"]
     )
     return CauseProgram(program, "", answers, "", (), 2, False)
 
 
 def place(text: str, kind: str, part: str) -> Place:
-    """The line that has this part. Raises ValueError unless there is exactly one."""
-    found = [line.strip() for line in text.splitlines() if part in line]
-    if len(found) != 1:
-        raise ValueError(f"{len(found)} lines have {part!r}")
-    return Place(kind, MAIN, found[0])
+    """Return the only line that contains a text; raise ValueError if there is not exactly one."""
+    lines = [line.strip() for line in text.splitlines() if part in line]
+    if len(lines) != 1:
+        raise ValueError(f"{len(lines)} lines have {part!r}")
+    return Place(kind, MAIN, lines[0])
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What containers cost: seconds that `docker run` adds to the suite, and a rebuild after a change of the suite.
+"""Overhead of containers: the seconds that `docker run` adds to the suite, and a rebuild after a change of the suite.
 
     python benchmarks/container_overhead.py tf2.0 [--base-image IMAGE]
 
-The baseline, measured in the same run: the same selection by `python -m tfdet_probe` in a container that runs already.
+Baseline, measured in the same run: the same cases by `python -m tfdet_probe` in a container that already runs.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tfdet.base.paths import Project, find_project
 from tfdet.engines import images
 from tfdet.matrix.load import load_matrix
 
-ADDED, REBUILD = 1.0, 5.0  # the promises, in seconds
-SMALL = [
+MAX_ADDED, MAX_REBUILD = 1.0, 5.0  # the promises, in seconds
+SELECTION = [
     "--device",
     "cpu",
     "--source",
@@ -49,9 +49,9 @@ def main() -> int:
     rebuild = rebuild_seconds(project, arguments.environment, arguments.base_image, arguments.rounds)
     print(f"suite in a running container  {direct:6.2f} s   (baseline, median of {arguments.rounds})")
     print(f"suite by docker run           {fresh:6.2f} s")
-    print(f"docker run adds               {fresh - direct:6.2f} s   promise: <= {ADDED:g} s")
-    print(f"rebuild after a change        {rebuild:6.2f} s   promise: <= {REBUILD:g} s")
-    return 0 if fresh - direct <= ADDED and rebuild <= REBUILD else 1
+    print(f"docker run adds               {fresh - direct:6.2f} s   promise: <= {MAX_ADDED:g} s")
+    print(f"rebuild after a change        {rebuild:6.2f} s   promise: <= {MAX_REBUILD:g} s")
+    return 0 if fresh - direct <= MAX_ADDED and rebuild <= MAX_REBUILD else 1
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -65,24 +65,24 @@ def command(*arguments: str) -> str:
 
 
 def suite_seconds(tag: str, rounds: int) -> tuple[float, float]:
-    """(in a container that runs, by docker run): medians, taken by turns."""
+    """Return the median seconds (in a running container, by docker run), measured alternately."""
     running = command("run", "-d", "--network", "none", "--entrypoint", "sleep", tag, "infinity")
     inside = ["exec", "--user", "10001", running, "/opt/tfdet/python", "-m", "tfdet_probe", "--out", "/tmp/records"]
     direct, fresh = [], []
     try:
         for _ in range(rounds):
-            direct.append(seconds(lambda: command(*inside, *SMALL)))
+            direct.append(seconds(lambda: command(*inside, *SELECTION)))
             command("exec", running, "rm", "-f", "/tmp/records")
-            fresh.append(seconds(lambda: command("run", "--rm", "--network", "none", tag, *SMALL)))
+            fresh.append(seconds(lambda: command("run", "--rm", "--network", "none", tag, *SELECTION)))
     finally:
         command("rm", "-f", running)
     return statistics.median(direct), statistics.median(fresh)
 
 
 def rebuild_seconds(project: Project, key: str, base: str | None, rounds: int) -> float:
-    """Median of rebuilds, each after another change of one suite file, in a copy of the checkout."""
+    """Return the median seconds of rebuilds, each after a change of one suite file, in a copy of the checkout."""
     matrix = load_matrix(project.matrix)
-    took = []
+    times = []
     with tempfile.TemporaryDirectory() as folder:
         for name in ("docker", "runtime", "tests/suite/tensorflow"):
             shutil.copytree(project.root / name, Path(folder) / name)
@@ -91,10 +91,10 @@ def rebuild_seconds(project: Project, key: str, base: str | None, rounds: int) -
         try:
             for number in range(rounds):
                 file.write_text(f"{file.read_text()}\n# {time.time()} {number}\n")
-                took.append(seconds(lambda: images.build(copy, matrix, key, base)))
+                times.append(seconds(lambda: images.build(copy, matrix, key, base)))
         finally:
             images.build(project, matrix, key, base)
-    return statistics.median(took)
+    return statistics.median(times)
 
 
 if __name__ == "__main__":

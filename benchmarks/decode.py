@@ -1,9 +1,10 @@
-"""The decoder of machine code against NVIDIA's: each distinct encoding of sm_80 cubins, printed by both.
+"""Compare the decoder of machine code with NVIDIA's disassembler, on each distinct encoding of sm_80 cubins.
 
 Usage: python benchmarks/decode.py --against nvdisasm FILE... [--write TABLE]
 FILE: a cubin, or a library whose containers are compressed with zstd or not at all.  `--against` names the disassembler
-(pip install nvidia-cuda-nvdisasm); `--write` keeps a few of each instruction, as tests/vgpu/kernels/encodings.tsv has
-them: give it cubins of your own kernels alone.  Promise: none differs, at most one in a thousand is refused.
+(pip install nvidia-cuda-nvdisasm); `--write` stores a few encodings of each instruction, for
+tests/vgpu/kernels/encodings.tsv: use only cubins of your own kernels.  Promise: none differs, at most one in a thousand
+is refused.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ from tfdet.audit import fatbin  # noqa: E402
 from tfdet.audit.cubin import Cubin, read_cubin  # noqa: E402
 from tfdet.audit.elf import ElfError  # noqa: E402
 
-BYTES = 16
-LOW_BITS = (1 << 41) - 1  # of the upper half: above them are stalls and scoreboards, which the text does not name
-HARMLESS = 0x000FE2 << 40  # what NVIDIA's disassembler takes there: zeros are refused
-BATCH = 50_000
-PER_SHAPE = 2  # encodings of each instruction, modifiers and kinds of operands that --write keeps
+BYTES = 16  # of an instruction
+# Of the upper half; the higher bits are stalls and scoreboards, which the text does not contain.
+LOW_BITS = (1 << 41) - 1
+VALID_HIGH_BITS = 0x000FE2 << 40  # valid higher bits: NVIDIA's disassembler refuses zeros
+BATCH_SIZE = 50_000
+MAX_PER_SHAPE = 2  # encodings of each instruction, modifiers and kinds of operands that --write keeps
 
 
-def cubins(path: Path) -> Iterator[Cubin]:
+def read_cubins(path: Path) -> Iterator[Cubin]:
     data = memoryview(path.read_bytes())
     with contextlib.suppress(ElfError):
         yield read_cubin(data)
@@ -45,39 +47,42 @@ def cubins(path: Path) -> Iterator[Cubin]:
             yield read_cubin(memoryview(fatbin.read_payload(data, element)))
 
 
-def distinct(paths: list[Path]) -> list[tuple[int, int]]:
-    found = set()
+def distinct_encodings(paths: list[Path]) -> list[tuple[int, int]]:
+    encodings = set()
     for path in paths:
-        for cubin in cubins(path):
-            for k in range(len(cubin.rows)):
-                found.update((low, high & LOW_BITS) for low, high in struct.iter_unpack("<QQ", cubin.code(k)))
-    return sorted(found)
+        for cubin in read_cubins(path):
+            for kernel in range(len(cubin.rows)):
+                encodings.update((low, high & LOW_BITS) for low, high in struct.iter_unpack("<QQ", cubin.code(kernel)))
+    return sorted(encodings)
 
 
-def one_space(text: str) -> str:
+def normalize_spaces(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
 
 
-def by_nvidia(command: str, encodings: list[tuple[int, int]]) -> list[str]:
-    with tempfile.NamedTemporaryFile() as flat:
-        flat.write(b"".join(struct.pack("<QQ", low, high | HARMLESS) for low, high in encodings))
-        flat.flush()
-        done = subprocess.run([command, "-b", "SM80", flat.name], capture_output=True, text=True, check=False)
-    lines = {int(at, 16): one_space(text) for at, text in re.findall(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", done.stdout)}
-    return [lines.get(BYTES * k, "") for k in range(len(encodings))]
+def nvidia_texts(command: str, encodings: list[tuple[int, int]]) -> list[str]:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"".join(struct.pack("<QQ", low, high | VALID_HIGH_BITS) for low, high in encodings))
+        file.flush()
+        process = subprocess.run([command, "-b", "SM80", file.name], capture_output=True, text=True, check=False)
+    lines = {
+        int(offset, 16): normalize_spaces(text)
+        for offset, text in re.findall(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", process.stdout)
+    }
+    return [lines.get(BYTES * number, "") for number in range(len(encodings))]
 
 
-def by_us(library: ctypes.CDLL, encodings: list[tuple[int, int]]) -> list[str]:
+def decoder_texts(library: ctypes.CDLL, encodings: list[tuple[int, int]]) -> list[str]:
     texts = []
-    for k, (low, high) in enumerate(encodings):
-        made = library.vgpu_sass_text(
-            ctypes.c_uint64(low), ctypes.c_uint64(high | HARMLESS), ctypes.c_uint32(BYTES * k)
+    for number, (low, high) in enumerate(encodings):
+        text = library.vgpu_sass_text(
+            ctypes.c_uint64(low), ctypes.c_uint64(high | VALID_HIGH_BITS), ctypes.c_uint32(BYTES * number)
         )
-        texts.append(made.decode())
+        texts.append(text.decode())
     return texts
 
 
-def shape(text: str) -> str:
+def instruction_shape(text: str) -> str:
     return re.sub(r"\b(U?[RPB])\d+|-?0x[0-9a-f]+|\b\d+(\.\d+)?(e[+-]?\d+)?", r"\1#", text)
 
 
@@ -89,24 +94,30 @@ def main() -> int:
     arguments = parser.parse_args()
     library = ctypes.CDLL(str(build.build(build.cache()) / "libvgpu.so"))
     library.vgpu_sass_text.restype = ctypes.c_char_p
-    encodings = distinct(arguments.files)
+    encodings = distinct_encodings(arguments.files)
     counts: Counter[str] = Counter()
-    kept: Counter[str] = Counter()
+    shape_counts: Counter[str] = Counter()
     rows = []
-    for at in range(0, len(encodings), BATCH):
-        batch = encodings[at : at + BATCH]
-        pairs = zip(batch, by_us(library, batch), by_nvidia(arguments.against, batch), strict=True)
-        for k, ((low, high), ours, theirs) in enumerate(pairs):
-            outcome = "refused" if ours.startswith("?") else "same" if one_space(ours) == theirs else "differ"
+    for start in range(0, len(encodings), BATCH_SIZE):
+        batch = encodings[start : start + BATCH_SIZE]
+        pairs = zip(batch, decoder_texts(library, batch), nvidia_texts(arguments.against, batch), strict=True)
+        for number, ((low, high), own_text, nvidia_text) in enumerate(pairs):
+            outcome = (
+                "refused"
+                if own_text.startswith("?")
+                else "same"
+                if normalize_spaces(own_text) == nvidia_text
+                else "differ"
+            )
             counts[outcome] += 1
             if outcome != "same" and counts[outcome] <= 20:
-                print(f"{outcome}: {ours} | {theirs}")
-            kept[shape(theirs)] += 1
-            if kept[shape(theirs)] <= PER_SHAPE:
-                rows.append(f"{high:016x}{low:016x}\t{BYTES * k:x}\t{theirs}\n")
+                print(f"{outcome}: {own_text} | {nvidia_text}")
+            shape_counts[instruction_shape(nvidia_text)] += 1
+            if shape_counts[instruction_shape(nvidia_text)] <= MAX_PER_SHAPE:
+                rows.append(f"{high:016x}{low:016x}\t{BYTES * number:x}\t{nvidia_text}\n")
     print(
         f"{len(encodings)} distinct encodings: "
-        + ", ".join(f"{counts[one]} {one}" for one in ("same", "differ", "refused"))
+        + ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("same", "differ", "refused"))
     )
     if arguments.write:
         arguments.write.write_text("".join(rows), "utf-8")

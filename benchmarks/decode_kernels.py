@@ -1,7 +1,9 @@
-"""How many kernels of a library the virtual GPU reads: python benchmarks/decode_kernels.py LIBRARY...  [CAPABILITY: 90]
+"""The number of a library's kernels that the virtual GPU can decode.
 
-Every container of GPU code in the files is loaded as a driver would load it, and every kernel of its PTX decoded.
-Prints decoded / all, and each reason for which a kernel was refused.  Nothing is run.
+    python benchmarks/decode_kernels.py LIBRARY...  [CAPABILITY: 90]
+
+Every container of GPU code in the files is loaded as a driver would load it, and every kernel of its PTX is decoded.
+Prints the numbers of decoded and of all kernels, and the reasons why kernels were refused.  Nothing is run.
 """
 
 from __future__ import annotations
@@ -23,37 +25,37 @@ WITHOUT_PTX, REFUSED = "a container without PTX for this device", "a container r
 
 
 def containers(data: mmap.mmap):
-    """Where each begins: a magic number, a version, the header's size and the length of what follows."""
-    at = data.find(MAGIC)
-    while at >= 0:
+    """Yield the offset of each container: magic number, version, size of the header, length of the content."""
+    offset = data.find(MAGIC)
+    while offset >= 0:
         header, length = (
-            int.from_bytes(data[at + 6 : at + 8], "little"),
-            int.from_bytes(data[at + 8 : at + 16], "little"),
+            int.from_bytes(data[offset + 6 : offset + 8], "little"),
+            int.from_bytes(data[offset + 8 : offset + 16], "little"),
         )
-        plausible = header == 16 and 0 < length <= len(data) - at
-        if plausible:
-            yield at
-        at = data.find(MAGIC, at + (header + length if plausible else 4))
+        is_plausible = header == 16 and 0 < length <= len(data) - offset
+        if is_plausible:
+            yield offset
+        offset = data.find(MAGIC, offset + (header + length if is_plausible else 4))
 
 
 class Driver:
-    """The device's library, as far as modules are asked."""
+    """The functions of the virtual GPU's library that load modules."""
 
     def __init__(self) -> None:
         self.cuda = ctypes.CDLL(str(builder.build(builder.cache()) / "libcuda.so.1"))
         self.cuda.vgpu_last_error.restype = ctypes.c_char_p
 
     def reasons(self, image: int) -> list[str]:
-        """Of each kernel of the container why it is refused; empty where it is decoded."""
+        """Return for each kernel of a container why it is refused; an empty text if it is decoded."""
         module, count = ctypes.c_void_p(), ctypes.c_uint()
         if self.cuda.cuModuleLoadData(ctypes.byref(module), ctypes.c_void_p(image)):
             return [REFUSED + self.fault()]
         self.cuda.cuModuleGetFunctionCount(ctypes.byref(count), module)
         functions = (ctypes.c_void_p * count.value)()
         self.cuda.cuModuleEnumerateFunctions(functions, count, module)
-        found = [self.reason(function) for function in functions] or [WITHOUT_PTX]
+        kernel_reasons = [self.reason(function) for function in functions] or [WITHOUT_PTX]
         self.cuda.cuModuleUnload(module)
-        return found
+        return kernel_reasons
 
     def reason(self, function: int) -> str:
         threads = ctypes.c_int()
@@ -64,14 +66,14 @@ class Driver:
 
 
 def report(driver: Driver, path: str) -> None:
-    """Of one file."""
-    began, reasons = time.process_time(), Counter()
+    """Decode the kernels of one file, and print the counts."""
+    start, reasons = time.process_time(), Counter()
     with open(path, "rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     first = ctypes.addressof(ctypes.c_char.from_buffer(data))
-    for at in containers(data):
-        reasons.update(driver.reasons(first + at))
-    seconds = time.process_time() - began
+    for offset in containers(data):
+        reasons.update(driver.reasons(first + offset))
+    seconds = time.process_time() - start
     kernels = sum(count for reason, count in reasons.items() if not reason.startswith((WITHOUT_PTX, REFUSED)))
     print(f"{Path(path).name}: {reasons.pop('', 0):,} of {kernels:,} kernels decoded in {seconds:.0f} s of CPU")
     for reason, count in reasons.most_common():
@@ -79,8 +81,8 @@ def report(driver: Driver, path: str) -> None:
 
 
 def main() -> int:
-    paths = [one for one in sys.argv[1:] if not one.isdigit()]
-    os.environ["VGPU_COMPUTE_CAPABILITY"] = next((one for one in sys.argv[1:] if one.isdigit()), "90")
+    paths = [argument for argument in sys.argv[1:] if not argument.isdigit()]
+    os.environ["VGPU_COMPUTE_CAPABILITY"] = next((argument for argument in sys.argv[1:] if argument.isdigit()), "90")
     driver = Driver()
     for path in paths:
         report(driver, path)

@@ -1,7 +1,8 @@
-"""Many machines: python benchmarks/fleet.py plan | merge | overhead | kills
+"""Scale and robustness of `tfdet fleet`: python benchmarks/fleet.py plan | merge | overhead | kills
 
-plan: 10,000 tasks.  merge: 1,000,000 records that they left.  Both without a cluster.
-overhead: 100 tasks over a real Slurm of two nodes on this machine.  kills: 30 of each daemon and of who watches.
+plan: time to plan 10,000 tasks.  merge: time to merge their 1,000,000 records.  Both without a cluster.
+overhead: that of 100 tasks over a real Slurm of two nodes on this machine.
+kills: no record is lost when each daemon and the watching process are killed 30 times.
 """
 
 from __future__ import annotations
@@ -42,84 +43,90 @@ TASKS, RECORDS = 10_000, 1_000_000
 
 
 def plan(folder: Path, scale: float) -> None:
-    """100 environments of 100 sources, a task each; what cells take is read from this project's own evidence."""
+    """Plan 100 environments of 100 sources, one task each, with the durations of this project's own evidence."""
     project = bare_project(folder / "p", sources=100, cases=1)
-    there = project.matrix / "environments" / "bare"
+    environments = project.matrix / "environments" / "bare"
     for number in range(1, round(100 * scale)):
-        (there / f"bare1.{number}.toml").write_text((there / "bare1.0.toml").read_text("utf-8"), "utf-8")
+        (environments / f"bare1.{number}.toml").write_text((environments / "bare1.0.toml").read_text("utf-8"), "utf-8")
     start = _cpu(), time.monotonic()
     matrix = load_matrix(project.matrix)
     durations = collect_durations(EvidenceStore.open(Project(ROOT)).files(), matrix.devices)
-    found = plan_tasks(matrix, matrix.environments, [], FleetOptions(device="cpu"), durations, 0.001)
-    made = FleetFolder(folder / "f")
-    made.make(_fleet(project, found))
-    seen = compute_progress(made, None)
-    _tell(f"plan of {len(seen.tasks)} tasks, written and looked at", start)
+    tasks = plan_tasks(matrix, matrix.environments, [], FleetOptions(device="cpu"), durations, 0.001)
+    fleet_folder = FleetFolder(folder / "f")
+    fleet_folder.make(_fleet(project, tasks))
+    progress = compute_progress(fleet_folder, None)
+    _print_times(f"plan of {len(progress.tasks)} tasks, written and looked at", start)
 
 
 def merge(folder: Path, scale: float) -> None:
     project = bare_project(folder / "p", sources=100, cases=1)
-    there, many = project.matrix / "environments" / "bare", round(100 * scale)
-    for number in range(1, many):
-        (there / f"bare1.{number}.toml").write_text((there / "bare1.0.toml").read_text("utf-8"), "utf-8")
-    made, each = FleetFolder(folder / "f"), RECORDS // TASKS
-    made.make(_fleet(project, [Task(environment=f"bare1.{n // 100}", sources=[f"bare-{n % 100}"], seconds=1.0)
-                               for n in range(100 * many)]))  # fmt: skip
-    for number, task in enumerate(made.fleet.tasks):
-        _left(made, number, task, each)
+    environments, environment_count = project.matrix / "environments" / "bare", round(100 * scale)
+    for number in range(1, environment_count):
+        (environments / f"bare1.{number}.toml").write_text((environments / "bare1.0.toml").read_text("utf-8"), "utf-8")
+    fleet_folder, records_per_task = FleetFolder(folder / "f"), RECORDS // TASKS
+    tasks = [
+        Task(environment=f"bare1.{number // 100}", sources=[f"bare-{number % 100}"], seconds=1.0)
+        for number in range(100 * environment_count)
+    ]
+    fleet_folder.make(_fleet(project, tasks))
+    for number, task in enumerate(fleet_folder.fleet.tasks):
+        _write_attempt(fleet_folder, number, task, records_per_task)
     start = _cpu(), time.monotonic()
-    added = ingest_into_store(made)
-    _tell(f"merge of {added.ingested} records of {100 * many} tasks", start)
-    assert added.ingested == 100 * many * each
-    assert ingest_into_store(made).duplicates == added.ingested, "the second time nothing is new"
+    result = ingest_into_store(fleet_folder)
+    _print_times(f"merge of {result.ingested} records of {100 * environment_count} tasks", start)
+    assert result.ingested == 100 * environment_count * records_per_task
+    assert ingest_into_store(fleet_folder).duplicates == result.ingested, "the second time nothing is new"
 
 
-def _left(made: FleetFolder, number: int, task: Task, each: int) -> None:
-    """What a task leaves: records of as many machines as it takes."""
+def _write_attempt(fleet_folder: FleetFolder, number: int, task: Task, record_count: int) -> None:
+    """Write the files of a finished task, with a record for each of `record_count` machines."""
     lines = []
     base = make_record(environment=task.environment, framework={"name": "bare", "version": "0.0"}, mode="host",
                        source=task.sources[0], case=f"{task.sources[0]}-0-host")  # fmt: skip
-    for machine in range(each):
+    for machine in range(record_count):
         record = base | {"machine": f"{machine:012x}"}
         lines.append(journal.dump(record | {"checksum": journal.checksum(record)}) + "\n")
-    made.record_start(f"{number}-1", AttemptStart(node="n", started=0.0))
-    made.journal(f"{number}-1").write_text("".join(lines), "utf-8")
-    made.record_end(f"{number}-1", AttemptEnd(code=0, node="n", seconds=1.0))
+    fleet_folder.record_start(f"{number}-1", AttemptStart(node="n", started=0.0))
+    fleet_folder.journal(f"{number}-1").write_text("".join(lines), "utf-8")
+    fleet_folder.record_end(f"{number}-1", AttemptEnd(code=0, node="n", seconds=1.0))
 
 
-def _fleet(project: Project, some: list[Task]) -> Fleet:
+def _fleet(project: Project, tasks: list[Task]) -> Fleet:
     return Fleet(
         schema=1,
         name="tfdet-b",
         root=str(project.root),
         cluster="local",
         options=FleetOptions(device="cpu"),
-        tasks=some,
+        tasks=tasks,
     )
 
 
 def overhead(folder: Path, scale: float) -> None:
-    """Against what the tasks themselves took, each on one of two nodes."""
-    number = round(100 * scale)
+    """Print the overhead of the fleet over the tasks' own time, on two nodes."""
+    task_count = round(100 * scale)
     with Cluster(folder) as cluster:
-        project = bare_project(folder / "p", sources=number, cases=10, seconds=0.25)
+        project = bare_project(folder / "p", sources=task_count, cases=10, seconds=0.25)
         cluster.warm(project)
         start = time.monotonic()
         cluster.finish(cluster.run(project, folder / "f", *PLAN))
-        took = time.monotonic() - start
+        seconds = time.monotonic() - start
     attempts = sorted(_attempts(FleetFolder(folder / "f")))
-    own = sum(end - begin for _, begin, end in attempts)
-    between = [one[1] - before[2] for before, one in pairwise(attempts) if one[0] == before[0]]
-    print(f"{len(attempts)} tasks: {took:.0f} s on two nodes, {own:.0f} s of the tasks' own: {2 * took / own - 1:+.1%}")
-    print(f"from a task's end to the next one's begin on its node: {median(between):.1f} s ({sum(between) / own:.1%})")
+    task_seconds = sum(end - begin for _, begin, end in attempts)
+    gaps = [after[1] - before[2] for before, after in pairwise(attempts) if after[0] == before[0]]
+    share = 2 * seconds / task_seconds - 1
+    print(f"{len(attempts)} tasks: {seconds:.0f} s on two nodes, {task_seconds:.0f} s of the tasks' own: {share:+.1%}")
+    print(
+        f"from a task's end to the next one's begin on its node: {median(gaps):.1f} s ({sum(gaps) / task_seconds:.1%})"
+    )
 
 
 def _attempts(folder: FleetFolder) -> Iterator[tuple[str, float, float]]:
-    """(node, begin, end) of each."""
+    """Yield (node, start, end) of each attempt."""
     for path in (folder.path / "begun").iterdir():
-        begun = AttemptStart.model_validate_json(path.read_bytes())
-        ended = AttemptEnd.model_validate_json((folder.path / "ended" / path.name).read_bytes())
-        yield begun.node, begun.started, begun.started + ended.seconds
+        start = AttemptStart.model_validate_json(path.read_bytes())
+        end = AttemptEnd.model_validate_json((folder.path / "ended" / path.name).read_bytes())
+        yield start.node, start.started, start.started + end.seconds
 
 
 def kills(folder: Path, scale: float) -> None:
@@ -130,19 +137,18 @@ def kills(folder: Path, scale: float) -> None:
         watcher = cluster.run(project, folder / "f", *PLAN)
         wait_for(lambda: any((folder / "f").glob("begun/*")), "first task", 60)
         killed: Counter[str] = Counter()
-        for what in random.sample(["slurmctld", "n1", "n2", "watcher"] * rounds, 4 * rounds):
+        for target in random.sample(["slurmctld", "n1", "n2", "watcher"] * rounds, 4 * rounds):
             time.sleep(random.uniform(0, 4))
-            watcher = cluster.kill(what, watcher, project, folder / "f")
-            killed[what] += 1
+            watcher = cluster.kill(target, watcher, project, folder / "f")
+            killed[target] += 1
             if watcher.poll() is not None:
                 break
         cluster.finish(watcher)
-    found = Counter(r.key for file in project.evidence.glob("*/*.jsonl") for r in read_records(file))
-    wanted = number * 10 * 2
-    doubled = sum(times - 1 for times in found.values())
-    print(
-        f"killed {dict(killed)}: {len(found)} of {wanted} cells, {wanted - len(found)} lost, {doubled} doubled, 0 torn"
-    )
+    counts = Counter(record.key for file in project.evidence.glob("*/*.jsonl") for record in read_records(file))
+    expected = number * 10 * 2
+    duplicates = sum(count - 1 for count in counts.values())
+    lost = expected - len(counts)
+    print(f"killed {dict(killed)}: {len(counts)} of {expected} cells, {lost} lost, {duplicates} doubled, 0 torn")
 
 
 PLAN = ("bare1.0", "--device", "cpu", "--cluster", "slurm", "--task-minutes", "0.001", "--repeats", "2")
@@ -161,14 +167,15 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self._slurm.stop()
 
-    def run(self, project: Project, folder: Path, *words: str) -> subprocess.Popen[str]:
+    def run(self, project: Project, folder: Path, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "tfdet", "fleet", "run", "--folder", str(folder), "--poll-interval", "1", *words],
+            [sys.executable, "-m", "tfdet", "fleet", "run", "--folder", str(folder), "--poll-interval", "1",
+             *arguments],
             env=self._slurm.environ | environ(project), text=True, start_new_session=True,
         )  # fmt: skip
 
     def warm(self, project: Project) -> None:
-        """The environment is made once, whatever is measured."""
+        """Create the environment, which is not measured."""
         command = [
             sys.executable,
             "-m",
@@ -189,27 +196,29 @@ class Cluster:
         if watcher.wait() != 0:
             raise SystemExit("the fleet failed")
 
-    def kill(self, what: str, watcher: subprocess.Popen[str], project: Project, folder: Path) -> subprocess.Popen[str]:
-        """And bring it up again; who watches now."""
-        if what == "watcher":
+    def kill(
+        self, target: str, watcher: subprocess.Popen[str], project: Project, folder: Path
+    ) -> subprocess.Popen[str]:
+        """Kill a daemon, a node or the watcher, and restart it; return the current watcher."""
+        if target == "watcher":
             os.kill(watcher.pid, signal.SIGKILL)
             watcher.wait()
             return self.run(project, folder, "--resume")
-        (self._slurm.kill if what == "slurmctld" else self._slurm.kill_node)(what)
+        (self._slurm.kill if target == "slurmctld" else self._slurm.kill_node)(target)
         time.sleep(random.uniform(0, 2))
-        self._slurm.bring_up(what)
+        self._slurm.bring_up(target)
         return watcher
 
 
 def _cpu() -> float:
-    """Seconds, of this process and of those that it waited for."""
-    some = os.times()
-    return some.user + some.system + some.children_user + some.children_system
+    """Return the CPU seconds of this process and of its finished children."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
-def _tell(what: str, start: tuple[float, float]) -> None:
+def _print_times(title: str, start: tuple[float, float]) -> None:
     cpu, wall = start
-    print(f"{what}: {time.monotonic() - wall:.1f} s ({_cpu() - cpu:.1f} s of CPU)")
+    print(f"{title}: {time.monotonic() - wall:.1f} s ({_cpu() - cpu:.1f} s of CPU)")
 
 
 def main() -> None:

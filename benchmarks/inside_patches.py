@@ -1,6 +1,6 @@
-"""Inside an environment, on the CPU: what each patched op and its original take, at real sizes and at their smallest.
+"""Measure each patched op and its original on the CPU, at real and at minimal sizes; runs inside of an environment.
 
-Usage: python inside_patches.py REPEATS [WORD...]        one JSON line for each case (those whose text holds a word)
+Usage: python inside_patches.py REPEATS [WORD...]        prints a JSON line for each case (whose text has a WORD)
 """
 
 import json
@@ -13,10 +13,10 @@ from tfdeterminism.patches import PATCHES
 
 
 def main():
-    repeats, words = int(sys.argv[1]), sys.argv[2:]
+    repeats, filters = int(sys.argv[1]), sys.argv[2:]
     for case in cases():
         text = case.patch + " " + case.size
-        if not PATCHES[case.patch].applies(VERSION) or not any(word in text for word in words or [""]):
+        if not PATCHES[case.patch].applies(VERSION) or not any(substring in text for substring in filters or [""]):
             continue
         print(json.dumps(case.line(repeats)))
         sys.stdout.flush()

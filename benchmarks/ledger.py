@@ -1,11 +1,11 @@
-"""What noting costs: CPU time of programs whose calls are noted, by that of the same programs as they are.
+"""Overhead of the ledger: the CPU time of programs with a ledger, relative to that of the same programs without one.
 
     python benchmarks/ledger.py PYTHON {torch,tensorflow} [NAME...]
 
 PYTHON: an interpreter with the framework.  Programs: the clean ones of tests/runtime/cause_programs, or those named.
-Each runs in turn plain and as `locate` runs it without pins, three times; the CPU time is that of all its processes.
+Each runs alternately plain and as `locate` runs it without pins, three times; CPU times are those of all processes.
 Promised: a median ratio of at most 1.1.  Baseline: the plain program, run just before.  Exit code 1 if it is broken, or
-if a clean program ends with another line (its loss) when it is noted.
+if the last line (the loss) of a clean program differs with a ledger.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cause_collection import FRAMEWORKS, CauseProgram, programs  # noqa: E402
 from tfdeterminism.trace import backends  # noqa: E402
 from tfdeterminism.trace.interpose import variables  # noqa: E402
 
-PROMISED, ROUNDS = 1.1, 3
+MAX_RATIO, ROUNDS = 1.1, 3
 
 
 def main() -> int:
@@ -36,49 +36,53 @@ def main() -> int:
     parser.add_argument("framework", choices=FRAMEWORKS)
     parser.add_argument("names", nargs="*", help="of programs; the clean ones, if none is named")
     options = parser.parse_args()
-    wanted = [one for one in programs(options.framework, options.names) if options.names or not one.causes]
-    figures = [measured(one, os.path.abspath(options.python)) for one in wanted]
-    ratio = statistics.median(one["ratio"] for one in figures)
-    print(f"median ratio {ratio:.2f} of {len(figures)} programs, promised {PROMISED}")
-    return int(ratio > PROMISED or not all(one["same"] for one in figures))
+    selected = [
+        program for program in programs(options.framework, options.names) if options.names or not program.causes
+    ]
+    results = [measure(program, os.path.abspath(options.python)) for program in selected]
+    ratio = statistics.median(result["ratio"] for result in results)
+    print(f"median ratio {ratio:.2f} of {len(results)} programs, promised {MAX_RATIO}")
+    return int(ratio > MAX_RATIO or not all(result["same"] for result in results))
 
 
-def measured(program: CauseProgram, python: str) -> dict:
-    """CPU seconds plain and noted, by turns, and if both print the same."""
-    plain, noted, printed = [], [], []
+def measure(program: CauseProgram, python: str) -> dict:
+    """Return the CPU seconds without and with a ledger, and whether the last lines of the output are equal."""
+    plain, with_ledger, last_lines = [], [], []
     for _ in range(ROUNDS):
-        for seconds, ledger in ((plain, False), (noted, True)):
+        for seconds, ledger in ((plain, False), (with_ledger, True)):
             with tempfile.TemporaryDirectory() as folder:
-                used, text = run(program.copy(Path(folder) / "program"), python, Path(folder) if ledger else None)
-            seconds.append(used)
-            printed.append(text.strip().splitlines()[-1:])
-    found = {
+                cpu_seconds, text = run(
+                    program.copy(Path(folder) / "program"), python, Path(folder) if ledger else None
+                )
+            seconds.append(cpu_seconds)
+            last_lines.append(text.strip().splitlines()[-1:])
+    result = {
         "program": program.name,
         "plain": round(statistics.median(plain), 2),
-        "noted": round(statistics.median(noted), 2),
-        "ratio": round(statistics.median(noted) / statistics.median(plain), 3),
-        "same": printed.count(printed[0]) == len(printed) or bool(program.causes),
+        "noted": round(statistics.median(with_ledger), 2),
+        "ratio": round(statistics.median(with_ledger) / statistics.median(plain), 3),
+        "same": last_lines.count(last_lines[0]) == len(last_lines) or bool(program.causes),
     }
-    print(json.dumps(found), flush=True)
-    return found
+    print(json.dumps(result), flush=True)
+    return result
 
 
 def run(work: Path, python: str, folder: Path | None) -> tuple[float, str]:
-    """CPU seconds of a run and what it printed. folder: for its ledgers, None for a plain one."""
+    """Return (CPU seconds, output) of a run.  folder: for its ledgers; None for a plain run."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": "", "PYTHONHASHSEED": "0"}
     if folder is not None:
-        environment.update(noting(work, folder))
+        environment.update(ledger_environment(work, folder))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([python, "main.py"], cwd=work, env=environment, capture_output=True, text=True, check=True)
+    process = subprocess.run([python, "main.py"], cwd=work, env=environment, capture_output=True, text=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, process.stdout
 
 
-def noting(work: Path, folder: Path) -> dict[str, str]:
-    """The variables by which calls are noted, without a pin."""
+def ledger_environment(work: Path, folder: Path) -> dict[str, str]:
+    """Return the environment variables that enable the ledger, without pins."""
     for name in ("out", "kept"):
         (folder / name).mkdir()
-    told = {
+    settings = {
         "root": str(work),
         "out": str(folder / "out"),
         "kept": str(folder / "kept"),
@@ -88,7 +92,7 @@ def noting(work: Path, folder: Path) -> dict[str, str]:
         "frameworks": sorted(backends.entries()),
     }
     return {
-        variables.VARIABLE: json.dumps(told),
+        variables.VARIABLE: json.dumps(settings),
         variables.POSITION: "0",
         "PYTHONPATH": variables.hooked_path(""),
     }

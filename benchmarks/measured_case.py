@@ -1,8 +1,7 @@
-"""What one patched op and its original take: each measurement is a forked process, so that its peak is its own.
+"""Measure time and memory of one patched op and its original, each in a forked process with its own memory peak.
 
-Timed are the very outputs that the patch replaces, fetched as a program would: TensorFlow leaves out an op whose output
-nobody asks for.  That both really computed is shown by the profile of a run, which has to hold the original op, or must
-not, and by their results, which have to agree.
+The measured outputs are those that the patch replaces, fetched as a program would: TensorFlow does not execute an op
+whose output is not used.  The profile of a run must contain the original op, or must not, and the results must agree.
 """
 
 import json
@@ -25,11 +24,11 @@ SMALL_CALLS = 200  # eager calls are short: the median of that many
 
 
 class Case:
-    """One call of what a patch replaces.
+    """One call of an op that a patch replaces.
 
-    op: the type of the original op.  inputs(small): the arrays it is called with, as they are in a training or as
-    small as can be.  call(*tensors): the outputs.  eager: whether call works eagerly too.  kept: whether the patched
-    form ends in the same op, on what it has made of its inputs.
+    op: the type of the original op.  inputs(small): its arguments as arrays, of sizes as in a training, or minimal.
+    call(*tensors): returns the outputs.  eager: whether call also works eagerly.  kept: whether the patched form still
+    executes the op, on changed inputs.
     """
 
     def __init__(self, patch, op, size, inputs, call, eager=True, kept=False):
@@ -37,13 +36,13 @@ class Case:
         self.eager, self.kept = eager, kept
 
     def line(self, repeats):
-        """What was measured, as JSON knows it; an AssertionError where it proves nothing."""
-        arrays = self.inputs(False)  # made before: their making is not measured
-        original = forked(_graph, self, None, arrays, repeats)
-        patched = forked(_graph, self, PATCHES[self.patch], arrays, repeats)
+        """Return the measurements as a JSON object; raise AssertionError if the runs are not comparable."""
+        arrays = self.inputs(False)  # created before the measurement
+        original = run_forked(_measure_session, self, None, arrays, repeats)
+        patched = run_forked(_measure_session, self, PATCHES[self.patch], arrays, repeats)
         self.compare(original, patched)
         small = [
-            forked(_eager, self, patch) if self.eager and VERSION >= (2, 0) else None
+            run_forked(_measure_eager_call, self, patch) if self.eager and VERSION >= (2, 0) else None
             for patch in (None, PATCHES[self.patch])
         ]
         return {
@@ -66,13 +65,13 @@ class Case:
         for old, new in zip(original["results"], patched["results"]):  # noqa: B905 (Python 3.7 has to read it)
             old, new = np.array(old), np.array(new)
             assert old.shape == new.shape, self.size + ": the results have other shapes"
-            # Not all of them: the original gradient of crops loses some, since its threads race.
+            # Some may differ: the original gradient of crops loses updates, as its threads race.
             differ = (np.abs(old - new) > 1e-3 * np.abs(old).max()).mean()
             assert differ < 0.01, f"{self.size}: {differ:.1%} of the results differ"
 
 
-def forked(measure, *arguments):
-    """measure(*arguments) in a process of its own."""
+def run_forked(measure, *arguments):
+    """Return the result of measure(*arguments) in a forked process."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -92,8 +91,8 @@ def forked(measure, *arguments):
     return json.loads(text.decode())
 
 
-def _graph(case, patch, arrays, repeats):
-    """Median seconds and peak MiB of a session's runs (with inputs and outputs); what ran; a sample of results."""
+def _measure_session(case, patch, arrays, repeats):
+    """Return median seconds and peak MiB (with inputs and outputs) of a session's runs, the op types, some results."""
     if patch is not None:
         Replacements().install(patch)
     with tf.Graph().as_default() as graph, tf1.Session() as session:
@@ -110,31 +109,33 @@ def _graph(case, patch, arrays, repeats):
             times.append(time.perf_counter() - start)
         peak = _peak()
         profile = tf1.RunMetadata()
-        traced = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
+        options = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
         session.run(
-            outputs, {holders[i]: array for i, array in enumerate(arrays)}, options=traced, run_metadata=profile
+            outputs, {holders[i]: array for i, array in enumerate(arrays)}, options=options, run_metadata=profile
         )
         return {
             "seconds": sorted(times)[len(times) // 2],
             "mib": (peak - before) / 1024.0,
-            "ran": _ran(graph, profile),
+            "ran": _executed_op_types(graph, profile),
             "results": [_sample(result) for result in results],
         }
 
 
-def _ran(graph, profile):
-    """The op types that a run executed; but for exact sums, whose additions are no longer order-dependent."""
+def _executed_op_types(graph, profile):
+    """Return the op types that a run executed, without those of exact sums, whose additions do not depend on order."""
     labels = [
         stats.timeline_label + " " + stats.node_name
         for device in profile.step_stats.dev_stats
         for stats in device.node_stats
     ]
-    named = {op.name: op.type for op in graph.get_operations()}
-    found = set()
+    types_by_name = {op.name: op.type for op in graph.get_operations()}
+    op_types = set()
     for label in labels:
         if "ExactSum" not in label:
-            found.update([label.partition(" = ")[2].partition("(")[0], named.get(label.rpartition(" ")[2], "")])
-    return sorted(found - {""})
+            op_types.update(
+                [label.partition(" = ")[2].partition("(")[0], types_by_name.get(label.rpartition(" ")[2], "")]
+            )
+    return sorted(op_types - {""})
 
 
 def _peak():
@@ -150,8 +151,8 @@ def _flat(result):
     return [output for output in result if output is not None] if isinstance(result, (list, tuple)) else [result]
 
 
-def _eager(case, patch):
-    """Median seconds of one small eager call."""
+def _measure_eager_call(case, patch):
+    """Return the median seconds of a small eager call."""
     if patch is not None:
         Replacements().install(patch)
     tensors = [tf.constant(array) for array in case.inputs(True)]

@@ -1,4 +1,4 @@
-"""The calls that the patches are measured by, at real sizes and at their smallest."""
+"""The calls by which patched ops are measured, at real and at minimal sizes."""
 
 import numpy as np
 import tensorflow as tf
@@ -8,7 +8,7 @@ RANDOM = np.random.RandomState(7)
 
 
 def raw(module, name):
-    """The generated function as it is now, patched or not."""
+    """Return a generated function of TensorFlow, patched or not."""
     return getattr(__import__("tensorflow.python.ops." + module, fromlist=[module]), name)
 
 
@@ -21,24 +21,24 @@ def ints(high, *shape):
 
 
 def sizes(large, small, make):
-    """inputs(small) for make(*sizes)."""
+    """Return a function inputs(is_small) that calls make(*large) or make(*small)."""
     return lambda is_small: make(*(small if is_small else large))
 
 
 def cases():
-    return [*reductions(), *scatters(), *images(), *losses(), *others()]
+    return [*reductions(), *scatters(), *images(), *losses(), *other_cases()]
 
 
 def reductions():
     def rows(many, width, count):
         return [real(many, width), np.append(ints(count, many - 1), count - 1).astype("int32")]
 
-    def ascending(*of):
-        data, ids = rows(*of)
+    def ascending(*dimensions):
+        data, ids = rows(*dimensions)
         return [data, np.sort(ids)]
 
-    def gather_gradient(params, ids, up):
-        return tf1.gradients(tf.gather(params, ids), params, [up])
+    def gather_gradient(params, ids, gradient):
+        return tf1.gradients(tf.gather(params, ids), params, [gradient])
 
     large, small = (1000000, 64, 2000), (6, 2, 3)
     cells = (1000000, 50000, 64)
@@ -92,15 +92,15 @@ def scatters():
     def updates(many, count, width):
         return [ints(count, many, 1), real(many, width)]
 
-    def onto(*of):
-        return [*updates(*of), real(of[1], of[2])]
+    def onto(*dimensions):
+        return [*updates(*dimensions), real(dimensions[1], dimensions[2])]
 
     def into_variable(name, resource, nested):
         def call(indices, updates):
-            start = np.zeros((50000, int(updates.shape[1])), "float32")
-            variable = tf1.get_variable(name, initializer=start, use_resource=resource)
-            done = getattr(tf1, name)(variable, indices if nested else indices[:, 0], updates)
-            with tf.control_dependencies([done]):
+            initial = np.zeros((50000, int(updates.shape[1])), "float32")
+            variable = tf1.get_variable(name, initializer=initial, use_resource=resource)
+            update = getattr(tf1, name)(variable, indices if nested else indices[:, 0], updates)
+            with tf.control_dependencies([update]):
                 return tf.identity(variable[:1])
 
         return call
@@ -236,7 +236,7 @@ def losses():
     ]
 
 
-def others():
+def other_cases():
     def channels(batch, edge, depth):
         return [real(batch, edge, edge, depth), real(batch, edge, edge, depth), 1 + real(depth) ** 2]
 

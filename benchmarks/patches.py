@@ -1,7 +1,7 @@
-"""What the patches cost: time and peak memory of each patched op against the original, in the same run, on the CPU.
+"""Overhead of the patches: time and peak memory of each patched op and the original, in the same run, on the CPU.
 
 Usage: python benchmarks/patches.py [ENV] [--json | --write] [--repeats N]     default: tf2.0, which needs every patch
---write keeps it in matrix/costs, where `tfdet show` finds it.  The original is the baseline.
+--write stores the costs in matrix/costs, for `tfdet show`.  Baseline: the original op.
 """
 
 from __future__ import annotations
@@ -23,43 +23,43 @@ from tfdet.store.costs import Cost, write
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("environment", nargs="?", default="tf2.0")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="one JSON line for each op")
-    how.add_argument("--write", action="store_true", help="keep it in matrix/costs")
+    formats = parser.add_mutually_exclusive_group()
+    formats.add_argument("--json", action="store_true", help="one JSON line for each op")
+    formats.add_argument("--write", action="store_true", help="keep it in matrix/costs")
     parser.add_argument("--repeats", type=int, default=7)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     project = find_project()
     costs = []
-    if not asked.json:
+    if not options.json:
         print(f"{'patch':28}{'size':40}{'original ms':>12}{'replaced ms':>12}{'time':>8}{'memory':>8}")
-    for cost in measured(project, asked.environment, asked.repeats):
-        print(cost.model_dump_json() if asked.json else line(cost), flush=True)
+    for cost in measure_costs(project, options.environment, options.repeats):
+        print(cost.model_dump_json() if options.json else format_cost(cost), flush=True)
         costs.append(cost)
-    if asked.write:
-        print(write(project, "cpu", asked.environment, costs))
+    if options.write:
+        print(write(project, "cpu", options.environment, costs))
 
 
-def measured(project: Project, key: str, repeats: int) -> Iterator[Cost]:
-    """CalledProcessError where the measuring process fails."""
+def measure_costs(project: Project, key: str, repeats: int) -> Iterator[Cost]:
+    """Measure all patches; raise CalledProcessError if the measuring process fails."""
     python = VenvEngine(project).interpreter(key, load_matrix(project.matrix).environment(key), "cpu")
     command = [str(python), str(Path(__file__).with_name("inside_patches.py")), str(repeats)]
-    path = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(project.runtime), "PYTHONDONTWRITEBYTECODE": "1"}
-    same = {"environment": key, "device": "cpu", "processor": processor()}
-    with subprocess.Popen(command, env=path, stdout=subprocess.PIPE, text=True) as run:
-        assert run.stdout is not None
-        for text in run.stdout:
+    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(project.runtime), "PYTHONDONTWRITEBYTECODE": "1"}
+    common = {"environment": key, "device": "cpu", "processor": processor()}
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
             started = datetime.now(UTC).isoformat(timespec="seconds")
-            yield Cost.model_validate(same | json.loads(text) | {"started": started})
-    if run.returncode:
-        raise subprocess.CalledProcessError(run.returncode, command)
+            yield Cost.model_validate(common | json.loads(line) | {"started": started})
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
 
 
 def processor() -> str:
-    named = [text for text in Path("/proc/cpuinfo").read_text().splitlines() if text.startswith("model name")]
-    return named[0].partition(":")[2].strip() if named else platform.machine()
+    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return models[0].partition(":")[2].strip() if models else platform.machine()
 
 
-def line(cost: Cost) -> str:
+def format_cost(cost: Cost) -> str:
     times = f"{1000 * cost.original_seconds:12.2f}{1000 * cost.seconds:12.2f}"
     return f"{cost.patch:28}{cost.size:40}{times}{cost.time_ratio:7.1f}x{cost.memory_ratio:7.1f}x"
 

@@ -1,10 +1,10 @@
-"""Do two devices show the same of the same cases, and leave the same bytes?
+"""Compare the observations and the result bytes of two devices on the same cases.
 
     python benchmarks/same_bytes.py ENVIRONMENT DEVICE DEVICE
 
-Compared are the records in matrix/evidence of one source, case and solution.  Prints how many pairs there are of each
-two observations, and of those that are equal on both devices how many have a result of the same bytes.  Promises
-nothing.
+Records in matrix/evidence of the same source, case and solution are compared.  Prints the number of pairs for each two
+observations, and how many of the pairs that are equal on both devices have a result with the same bytes.  There is no
+promise.
 """
 
 from __future__ import annotations
@@ -26,35 +26,39 @@ def main() -> int:
     parser.add_argument("devices", metavar="DEVICE", nargs=2, help="such as vgpu-sm80")
     options = parser.parse_args()
     first, second = (records(options.environment, device) for device in options.devices)
-    pairs = Counter((observed(first[case]), observed(second[case])) for case in first.keys() & second.keys())
+    pairs = Counter(
+        (combined_observation(first[case]), combined_observation(second[case])) for case in first.keys() & second.keys()
+    )
     for pair, count in pairs.most_common():
         print(f"{count:6,}  {' | '.join(pair)}")
     equal = [
-        case for case in first.keys() & second.keys() if observed(first[case]) == observed(second[case]) == "equal"
+        case
+        for case in first.keys() & second.keys()
+        if combined_observation(first[case]) == combined_observation(second[case]) == "equal"
     ]
-    same = sum(bool(digests(first[case]) & digests(second[case])) for case in equal)
-    print(f"same bytes: {same:,} of {len(equal):,} equal on both")
+    same_bytes = sum(bool(digests(first[case]) & digests(second[case])) for case in equal)
+    print(f"same bytes: {same_bytes:,} of {len(equal):,} equal on both")
     return 0
 
 
 def records(environment: str, device: str) -> dict[Case, list[dict[str, Any]]]:
-    """Each machine's record of each case."""
-    found = defaultdict(list)
+    """Return the records of each case, one for each machine."""
+    by_case = defaultdict(list)
     for line in (EVIDENCE / device / f"{environment}.jsonl").read_text("utf-8").splitlines():
         record = json.loads(line)
-        found[record["source"], record["case"], record["solution"]].append(record)
-    return found
+        by_case[record["source"], record["case"], record["solution"]].append(record)
+    return by_case
 
 
-def observed(of_case: list[dict[str, Any]]) -> str:
-    """What all machines observed; `differs` if one of them saw that. A run that did not end counts if no other did."""
-    found = {record["observation"] for record in of_case}
-    found = found - {"crashed", "timed-out"} or found
-    return "differs" if "differs" in found else " and ".join(sorted(found))
+def combined_observation(case_records: list[dict[str, Any]]) -> str:
+    """Return the observations of all machines; only `differs` if one has it. Unfinished runs count if all are so."""
+    observations = {record["observation"] for record in case_records}
+    observations = observations - {"crashed", "timed-out"} or observations
+    return "differs" if "differs" in observations else " and ".join(sorted(observations))
 
 
-def digests(of_case: list[dict[str, Any]]) -> set[str]:
-    return {digest for record in of_case for digest in record["digests"]}
+def digests(case_records: list[dict[str, Any]]) -> set[str]:
+    return {digest for record in case_records for digest in record["digests"]}
 
 
 if __name__ == "__main__":

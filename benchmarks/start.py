@@ -1,8 +1,8 @@
-"""CPU seconds that `tfdet envs` takes from its start to its end (promise: <= 0.3), median of several.
+"""The CPU seconds of `tfdet envs` from start to end, as a median (promise: <= 0.3).
 
 Usage: python benchmarks/start.py [RUNS]     default: 9
-Baselines, in turn with it: an empty Python, and importing the libraries that read the command line and the matrix.
-Modules are compiled before, as they are from the second start on; also where the environment forbids to keep that.
+Baselines, measured alternately: an empty Python program, and imports of the libraries that read the command line and
+the matrix.  Modules are compiled before, as for all but the first start, even if the environment disables bytecode.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def cpu_seconds(arguments: list[str]) -> float:
 
 def main() -> None:
     runs = int(sys.argv[1]) if sys.argv[1:] else 9
-    took: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    times: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for arguments in COMMANDS.values():
         cpu_seconds(arguments)
     for _ in range(runs):
         for name, arguments in COMMANDS.items():
-            took[name].append(cpu_seconds(arguments))
-    for name, seconds in took.items():
+            times[name].append(cpu_seconds(arguments))
+    for name, seconds in times.items():
         print(f"{name}: {median(seconds):.2f} s of CPU (median of {runs}; {min(seconds):.2f} to {max(seconds):.2f})")
 
 

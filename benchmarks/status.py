@@ -1,8 +1,8 @@
-"""tfdet status on generated records: seconds and memory (promise: 1,000,000 in <= 10 s and <= 1 GiB).
+"""Time and memory of `tfdet status` on generated records (promise: 1,000,000 in <= 10 s and <= 1 GiB).
 
 Usage: python benchmarks/status.py [RECORDS ...]     default: 100000 1000000
-Baseline, measured in the same run: reading the same lines with json.loads alone.  Again: with the cells that the first
-run has kept.
+Baseline, measured in the same run: reading the same lines with json.loads only.  A second run uses the cells that the
+first one has cached.
 """
 
 from __future__ import annotations
@@ -36,59 +36,64 @@ STACK |= {"python": "3.7.16", "numpy": "1.18.5", "engine": "venv", "os": "Linux"
           "cores": 2}  # fmt: skip
 PROVENANCE = {"stack": STACK, "repeats": 10, "relaunches": 1, "started": "2026-02-01T00:00:00Z",
               "duration_seconds": 1.5}  # fmt: skip
-MOST_CELLS = 3_000  # of an environment; what goes beyond is said by more machines
+MAX_CELLS = 3_000  # of an environment; further records are from additional machines
 
 
-def generate(root: Path, count: int, some: Sequence[str] = ()) -> int:
-    """A project at `root` with `count` records over its environments, or some of them; the bytes written."""
-    here = find_project()
+def generate(root: Path, count: int, names: Sequence[str] = ()) -> int:
+    """Create a project at `root` with `count` records over all or the named environments; return the bytes written."""
+    source_project = find_project()
     data = [f"matrix/{name}" for name in ("frameworks", "devices", "environments", "sources", "solutions", "ops")]
     for name in (*data, "tests", "docker"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).symlink_to(here.root / name)
-    matrix, cases = load_matrix(here.matrix), current_cases(here)
-    environments = list(some) or list(matrix.environments)
+        (root / name).symlink_to(source_project.root / name)
+    matrix, cases = load_matrix(source_project.matrix), current_cases(source_project)
+    selected = list(names) or list(matrix.environments)
     folder = root / "matrix" / "evidence" / "cpu"
     folder.mkdir(parents=True)
-    share = -(-count // len(environments))
+    share = -(-count // len(selected))
     written = 0
-    for environment in environments:
-        amount = min(share, count)
-        count -= amount
+    for environment in selected:
+        record_count = min(share, count)
+        count -= record_count
         with (folder / f"{environment}.jsonl").open("w") as out:
-            for record in records(matrix, cases, environment, amount):
+            for record in records(matrix, cases, environment, record_count):
                 written += out.write(journal.dump(record) + "\n")
     return written
 
 
 def records(matrix: Matrix, cases: Cases, key: str, count: int) -> Iterator[dict[str, Any]]:
-    """As a store has them: of cases that there are, in its order."""
+    """Yield records of existing cases, in the order of a store."""
     environment = matrix.environments[key]
-    its = ("", environment.framework)
+    own_frameworks = ("", environment.framework)
     framework = {"name": environment.framework, "version": leading_version(environment.framework_version) or "2.0"}
-    solutions = {name: one.apply for name, one in matrix.solutions.items() if one.apply and one.framework in its}
-    sources = {name for name, one in matrix.sources.items() if one.framework in its}
-    keys = [(source, case, mode, code) for (source, code), some in cases.by_hash.items() if source in sources
-            for case, mode in some or ()]  # fmt: skip
+    solutions = {
+        name: solution.apply
+        for name, solution in matrix.solutions.items()
+        if solution.apply and solution.framework in own_frameworks
+    }
+    sources = {name for name, source in matrix.sources.items() if source.framework in own_frameworks}
+    keys = [(source, case, mode, code) for (source, code), cases_of_hash in cases.by_hash.items() if source in sources
+            for case, mode in cases_of_hash or ()]  # fmt: skip
     current: dict[tuple[str, str], tuple[str, str]] = {}
     for source, case, mode, code in keys:
         current.setdefault((source, case), (mode, code))
-    cells = [(*place, solution) for place in sorted(current) for solution in sorted(solutions)][:MOST_CELLS]
+    cells = [(*place, solution) for place in sorted(current) for solution in sorted(solutions)][:MAX_CELLS]
     machines = sorted(short_hash(str(number)) for number in range(-(-count // len(cells))))
     for number, ((source, case, solution), machine) in enumerate(itertools.product(cells, machines)):
         if number == count:
             return
         mode, code = current[source, case]
         apply = solutions[solution]
-        named = {"environment": key, "device": CPU, "source": source, "solution": solution, "case": case, "mode": mode,
+        identity = {"environment": key, "device": CPU, "source": source, "solution": solution, "case": case,
+                    "mode": mode,
                  "case_hash": code}  # fmt: skip
-        told = {"framework": framework, "machine": machine, "threads": apply.threads or 0,
+        provenance = {"framework": framework, "machine": machine, "threads": apply.threads or 0,
                 "determinism_environment": dict(apply.env)}  # fmt: skip
-        yield probe_record.build_record(named, [REPORT], {**PROVENANCE, **told})
+        yield probe_record.build_record(identity, [REPORT], {**PROVENANCE, **provenance})
 
 
 def measure(command: list[str], root: Path) -> tuple[float, float, float]:
-    """(seconds, CPU seconds, GiB of peak resident memory) of a command in the project `root`."""
+    """Run a command in the project `root`; return (seconds, CPU seconds, GiB of peak resident memory)."""
     start = time.perf_counter()
     environ = {**os.environ, "XDG_CACHE_HOME": str(root / "cache")}
     with subprocess.Popen(
@@ -96,7 +101,7 @@ def measure(command: list[str], root: Path) -> tuple[float, float, float]:
     ) as process:
         _, status, usage = _wait(process.pid)
         process.returncode = status
-    if status not in (0, 256):  # made-up records may well contradict a claim
+    if status not in (0, 256):  # generated records may contradict a claim
         sys.exit(f"{command} ended with {status}")
     return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20
 
@@ -108,8 +113,8 @@ def _wait(pid: int) -> tuple[int, int, resource.struct_rusage]:
 def baseline(root: Path) -> float:
     start = time.process_time()
     for path in sorted(root.glob("matrix/evidence/cpu/*.jsonl")):
-        with path.open("rb") as source:
-            for line in source:
+        with path.open("rb") as file:
+            for line in file:
                 json.loads(line)
     return time.process_time() - start
 
@@ -119,10 +124,11 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             size = generate(Path(folder), count)
             seconds, cpu, gib = measure([sys.executable, "-m", "tfdet", "status"], Path(folder))
-            reading = baseline(Path(folder))
-            again, *_ = measure([sys.executable, "-m", "tfdet", "status"], Path(folder))
+            baseline_seconds = baseline(Path(folder))
+            cached_seconds, *_ = measure([sys.executable, "-m", "tfdet", "status"], Path(folder))
         print(f"{count:>9,} records ({size / 2**20:,.0f} MiB): {seconds:.2f} s ({cpu:.2f} s of CPU), {gib:.2f} GiB; "
-              f"json.loads alone {reading:.2f} s of CPU (ratio {cpu / reading:.2f}); again {again:.2f} s")  # fmt: skip
+              f"json.loads alone {baseline_seconds:.2f} s of CPU (ratio {cpu / baseline_seconds:.2f}); "
+              f"again {cached_seconds:.2f} s")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Cells per minute: the suite's forks against one process per test, on the same cases (promise: >= 10 x).
+"""Cells per minute of the suite, which forks, relative to one process per test, on the same cases (promise: >= 10 x).
 
 Usage: python benchmarks/suite_throughput.py [ENV]     default: tf2.21, on the CPU
-Both do the same work for a cell: one fresh runtime, one reference, five repeats, compared as bytes.
-The baseline starts Python and imports TensorFlow for each cell, as `pytest` per test does.
+Both do the same work for a cell: one fresh runtime, one reference, five repeats, which are compared byte by byte.
+Baseline: a new Python process that imports TensorFlow for each cell, as one run of `pytest` per test does.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ assert "error" not in report or report["error"]["kind"] == "unsupported", report
 
 
 def suite(project: Project, python: Path, plan: Path, out: Path) -> tuple[float, list[dict[str, str]]]:
-    """(seconds with the import, records) of one run of the suite."""
+    """Run the suite once; return (seconds with the import, records)."""
     command = [python, "-m", "tfdet_probe", "--plan", plan, "--suite", project.suite(FRAMEWORK), "--device", "cpu"]
     command += ["--out", str(out)]
-    command += ["--repeats", str(REPEATS), "--processes", "1", *(f"--source={s}" for s in SOURCES)]
+    command += ["--repeats", str(REPEATS), "--processes", "1", *(f"--source={source}" for source in SOURCES)]
     start = time.perf_counter()
     subprocess.run(command, env=environ(project), check=True, capture_output=True)
     return time.perf_counter() - start, [json.loads(line) for line in out.read_text().splitlines()]
 
 
-def one_process(project: Project, python: Path, plan: Path, record: dict[str, str]) -> float:
-    module, function = where(project, record["case"])
+def run_in_process(project: Project, python: Path, plan: Path, record: dict[str, str]) -> float:
+    module, function = locate_case(project, record["case"])
     start = time.perf_counter()
     arguments = [project.suite(FRAMEWORK), module, function, record["case"], plan, record["solution"]]
     subprocess.run([python, "-c", ONE_CELL, *arguments], env=environ(project), check=True, capture_output=True)
     return time.perf_counter() - start
 
 
-def where(project: Project, case: str) -> tuple[str, str]:
-    """The module and function of a case: its key begins with the function's name."""
+def locate_case(project: Project, case: str) -> tuple[str, str]:
+    """Return the module and the function of a case, whose key begins with the function's name."""
     for path in sorted(project.suite(FRAMEWORK).glob("test_*.py")):
         names = [line[4:].split("(")[0] for line in path.read_text().splitlines() if line.startswith("def ")]
         for name in sorted(names, key=len, reverse=True):
@@ -82,14 +82,14 @@ def main() -> None:
     python = VenvEngine(project).interpreter(key, matrix.environment(key), "cpu")
     with tempfile.TemporaryDirectory() as folder:
         plan = write_plan(matrix, key, Path(folder, "plan.json"))
-        seconds, records = suite(project, python, plan, Path(folder, "records.jsonl"))
-        ours = len(records) / seconds * 60
-        chosen = records[:: max(1, len(records) // BASELINE_CELLS)]
-        spent = sum(one_process(project, python, plan, record) for record in chosen)
-    theirs = len(chosen) / spent * 60
-    print(f"{key}: {ours:,.0f} cells a minute ({len(records)} cells in {seconds:.1f} s, the import among them); "
-          f"one process a test: {theirs:,.0f} ({len(chosen)} cells in {spent:.1f} s); ratio {ours / theirs:.1f} "
-          "(promise: >= 10)")  # fmt: skip
+        suite_seconds, records = suite(project, python, plan, Path(folder, "records.jsonl"))
+        suite_rate = len(records) / suite_seconds * 60
+        sample = records[:: max(1, len(records) // BASELINE_CELLS)]
+        baseline_seconds = sum(run_in_process(project, python, plan, record) for record in sample)
+    baseline_rate = len(sample) / baseline_seconds * 60
+    print(f"{key}: {suite_rate:,.0f} cells a minute ({len(records)} cells in {suite_seconds:.1f} s, the import among "
+          f"them); one process a test: {baseline_rate:,.0f} ({len(sample)} cells in {baseline_seconds:.1f} s); "
+          f"ratio {suite_rate / baseline_rate:.1f} (promise: >= 10)")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Does the virtual GPU's mma give the bits of a published model of tensor cores?
+"""Compare the results of the virtual GPU's `mma` instruction, bit by bit, with a published model of tensor cores.
 
     P="uv run --no-project --with mmasim==2.1.1 --with torch==2.13.0 --with numpy --with pytest python"
     $P benchmarks/tensor_cores.py [--record]
 
-The model is MMA-Sim (P. Xie et al., 2025), whose authors compared it with cards. It multiplies random matrices as
-Ampere and Hopper do, and the virtual GPU does, at 8.0 and 9.0. Promised: no other bit. Exit code 1 if one is.
---record: write sums over what the model gave to tests/vgpu/tensor_cores.json, by which the tests need no model.
+The model is MMA-Sim (P. Xie et al., 2025), whose authors compared it with GPUs. The model of Ampere and Hopper, and the
+virtual GPU at 8.0 and 9.0, multiply the same random matrices. Promised: no bit differs. Exit code 1 otherwise.
+--record: write sums over the model's results to tests/vgpu/tensor_cores.json, so that the tests need no model.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="write the sums that the tests use")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    device, others, elements, sums = Device(build()), 0, 0, {}
+    device, differing, elements, sums = Device(build()), 0, 0, {}
     for capability, architecture in ARCHITECTURES.items():
         for shape in tensor_cores.SHAPES:
-            expected = of_model(MMA(architecture, shape.name), shape)
+            expected = model_result(MMA(architecture, shape.name), shape)
             sums[key(capability, shape)] = summed(expected)
-            others += int((tensor_cores.products(device, capability, shape) != expected).sum())
+            differing += int((tensor_cores.products(device, capability, shape) != expected).sum())
             elements += expected.size
     if options.record:
         recorded = {"model": f"mmasim {version('mmasim')}", "sums": sums}
         (TESTS / "tensor_cores.json").write_text(json.dumps(recorded, indent=1) + "\n", "utf-8")
-    print(f"{elements - others:,} of {elements:,} elements have the model's bits")
-    return int(others > 0)
+    print(f"{elements - differing:,} of {elements:,} elements have the model's bits")
+    return int(differing > 0)
 
 
-def of_model(model: MMA, shape: tensor_cores.Shape) -> np.ndarray:
-    """The bits of D [warp, 16, 8]."""
+def model_result(model: MMA, shape: tensor_cores.Shape) -> np.ndarray:
+    """Return the bits of the result D of the model, of shape [warp, 16, 8]."""
     a, b, c = tensor_cores.matrices(shape, *tensor_cores.operands(shape))
     types = (shape.element, shape.element, shape.sum)
-    results = [model(*map(tensor, given, types)) for given in zip(a, b, c, strict=True)]
+    results = [model(*map(tensor, matrices, types)) for matrices in zip(a, b, c, strict=True)]
     bits = torch.stack(results).view(torch.int16 if shape.sum == "f16" else torch.int32).numpy()
     return bits.view(c.dtype)
 

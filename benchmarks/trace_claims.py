@@ -1,10 +1,10 @@
-"""Does `trace locate` say nothing false? Programs with a known cause, or none, each searched whole as a stranger would.
+"""Check that `trace locate` makes no false statement about programs with a known cause, or without one.
 
     python benchmarks/trace_claims.py ENV [PROGRAM...]
 
-A program's docstring says `in: ENV`, `fresh: ...` where runs must not be forks of one process, and regular expressions
-of what is said for people: `says: ...` must be found, `never: ...` must not. Nowhere are probes to hide a difference,
-hashes to decide it, or a kernel to race, but where a program's `says` asks for it. Exit code 1 if anything is false.
+A program's docstring has `in: ENV`, `fresh: ...` if runs must not be forks of one process, and regular expressions for
+the report: `says: ...` must match, `never: ...` must not. Reports must not say that probes hide a difference, that
+hashes decide it, or that a kernel races, unless a program's `says` asks for it. Exit code 1 if a report is wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "runtime"), str(ROOT / "tests" / "runtime"), str(ROOT / "src"), str(ROOT / "benchmarks")]
 FOLDER = Path(__file__).with_name("trace_claims_programs")
-NEVER = ("probes hide", "or a hash, decides", "kernel race", "something else still differs")
+NEVER_SAID = ("probes hide", "or a hash, decides", "kernel race", "something else still differs")
 
 
 def main() -> int:
@@ -33,34 +33,37 @@ def main() -> int:
     from forks import Forks
     from trace_collection import interpreter
 
-    wrong = 0
+    failed = 0
     with Forks(interpreter(options.environment), collection.framework(options.environment)) as forks:
         for path in programs(options.environment):
             if not options.programs or path.stem in options.programs:
-                false, words = faults(path, forks)
-                wrong += bool(false)
-                print(f"{path.stem}: {'; '.join(false) or 'nothing false'}", flush=True)
-                print("".join(f"  | {line}\n" for line in words.splitlines()) if false else "", end="", flush=True)
-    return int(wrong > 0)
+                statements, report = faults(path, forks)
+                failed += bool(statements)
+                print(f"{path.stem}: {'; '.join(statements) or 'nothing false'}", flush=True)
+                print(
+                    "".join(f"  | {line}\n" for line in report.splitlines()) if statements else "", end="", flush=True
+                )
+    return int(failed > 0)
 
 
 def programs(environment: str) -> list[Path]:
-    every = sorted(FOLDER.glob("*.py"))
-    return [path for path in every if re.search(rf"^in: .*\b{re.escape(environment)}\b", path.read_text("utf-8"), re.M)]
+    paths = sorted(FOLDER.glob("*.py"))
+    return [path for path in paths if re.search(rf"^in: .*\b{re.escape(environment)}\b", path.read_text("utf-8"), re.M)]
 
 
 def faults(path: Path, forks: Any) -> tuple[list[str], str]:
-    """What is said and should not be, or the other way round; and what is said, for people."""
+    """Return (the wrong or missing statements of the report on a program, the report)."""
     text = path.read_text("utf-8")
     says, never = (re.findall(rf"^{kind}: (.*)", text, re.M) for kind in ("says", "never"))
-    words = searched(path, forks)
-    false = [f"it does not say {one!r}" for one in says if not re.search(one, words)]
-    unasked = [one for one in NEVER if not any(one in asked for asked in says)]
-    return false + [f"it says {one!r}" for one in [*never, *unasked] if re.search(one, words)], words
+    report = search_report(path, forks)
+    missing = [f"it does not say {pattern!r}" for pattern in says if not re.search(pattern, report)]
+    unexpected = [pattern for pattern in NEVER_SAID if not any(pattern in expected for expected in says)]
+    wrong = [f"it says {pattern!r}" for pattern in [*never, *unexpected] if re.search(pattern, report)]
+    return missing + wrong, report
 
 
-def searched(path: Path, forks: Any) -> str:
-    """In a folder of its own: what a run leaves there the next one finds."""
+def search_report(path: Path, forks: Any) -> str:
+    """Search a copy of a program in its own folder, where a run finds the files of earlier ones; return the report."""
     from collection import Forked, Program
 
     from tfdeterminism.trace.report import text
@@ -69,10 +72,10 @@ def searched(path: Path, forks: Any) -> str:
 
     with tempfile.TemporaryDirectory() as folder:
         program = Program(Path(shutil.copy(path, folder)))
-        kept = Path(folder, "traces")
-        kept.mkdir()
-        search = Search([str(program.path)], str(kept), progress=Progress(8, out=io.StringIO()),
-                        launcher=Forked(program, kept, forks))  # fmt: skip
+        traces = Path(folder, "traces")
+        traces.mkdir()
+        search = Search([str(program.path)], str(traces), progress=Progress(8, out=io.StringIO()),
+                        launcher=Forked(program, traces, forks))  # fmt: skip
         return text.search_text(search.search())
 
 

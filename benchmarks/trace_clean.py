@@ -1,4 +1,4 @@
-"""Does the debug tool accuse clean programs? Ten pairs of runs of each, every op recorded, every pair compared.
+"""Check that the debug tool finds no difference between two runs of clean programs (ten pairs, all ops).
 
     python benchmarks/trace_clean.py PYTHON [--pairs N]
 
@@ -26,41 +26,41 @@ def main() -> int:
     options = parser.parse_args()
     from forks import Forks
 
-    accused = 0
+    differing_pairs = 0
     with tempfile.TemporaryDirectory() as folder, Forks(options.python) as forks:
         for program in PROGRAMS:
-            started = time.perf_counter()
+            start = time.perf_counter()
             pairs = record(forks, program, Path(folder) / program.stem, options.pairs)
-            differ, records = compare(pairs)
-            accused += differ
-            print(f"{program.stem}: {len(pairs)} pairs, {differ} differ; {records:,} records a run; "
-                  f"{time.perf_counter() - started:.0f} s")  # fmt: skip
-    print(f"a promise is broken: {accused} pairs differ" if accused else "as promised: no pair differs")
-    return int(accused > 0)
+            differing, records = compare(pairs)
+            differing_pairs += differing
+            print(f"{program.stem}: {len(pairs)} pairs, {differing} differ; {records:,} records a run; "
+                  f"{time.perf_counter() - start:.0f} s")  # fmt: skip
+    print(f"a promise is broken: {differing_pairs} pairs differ" if differing_pairs else "as promised: no pair differs")
+    return int(differing_pairs > 0)
 
 
 def record(forks, program: Path, folder: Path, count: int) -> list[tuple[Path, Path]]:
     from forks import traced
 
     runs = [folder / str(number) for number in range(2 * count)]
-    for ran in forks.run([traced(run, program) for run in runs]):
-        if ran.returncode:
-            sys.exit(f"{program.name} ended with {ran.returncode}: {ran.stderr[-1500:]}")
+    for process in forks.run([traced(run, program) for run in runs]):
+        if process.returncode:
+            sys.exit(f"{program.name} ended with {process.returncode}: {process.stderr[-1500:]}")
     return list(zip(runs[::2], runs[1::2], strict=True))
 
 
 def compare(pairs: list[tuple[Path, Path]]) -> tuple[int, int]:
-    """(pairs that differ, records of a run)."""
+    """Return (number of pairs that differ, number of records of a run)."""
     from tfdeterminism.trace.causes import trace_diff
     from tfdeterminism.trace.report import text
     from tfdeterminism.trace.schema.reader import load
 
-    found = [trace_diff.compare([str(one) for one in pair]) for pair in pairs]
-    for one in found:
-        if one.result != "same":
-            print(text.diff_text(one))
+    differences = [trace_diff.compare([str(run) for run in pair]) for pair in pairs]
+    for difference in differences:
+        if difference.result != "same":
+            print(text.diff_text(difference))
     records = len(load(str(pairs[0][0] / "trace-0.tfdt")).records)
-    return sum(one.result != "same" for one in found), records
+    return sum(difference.result != "same" for difference in differences), records
 
 
 if __name__ == "__main__":

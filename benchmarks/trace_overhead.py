@@ -1,19 +1,19 @@
-"""What recording every op costs: process CPU time of a traced step over that of the same step untraced.
+"""Overhead of recording every op: process CPU time of a traced step relative to that of the same step untraced.
 
     python benchmarks/trace_overhead.py PYTHON [MODEL...]
 
-PYTHON: an interpreter with TensorFlow 2, or with PyTorch for the model that is called torch. Two models, whose
-untraced steps take about 5 ms and 190 ms of process CPU time; each is timed in turn untraced and traced, three times,
-and the medians are compared. Promised: at most 2.0 times and 1.3 times, at most 150 bytes a record, weights bit-
-identical. Exit code 1 if broken. Measured as well, with no promise: residual blocks of 48 convolutions, and a
-transformer of six layers. Of PyTorch, only where it is asked for by name: eight dense layers with Adam, whose step
-takes about 20 ms in one thread (2.0 times was asked for, and is not reached), and "torch conv": eight convolutions
-with batch normalisation, of which nothing is promised.
+PYTHON: an interpreter with TensorFlow 2, or with PyTorch for the models "torch" and "torch conv". The untraced steps of
+two models take about 5 ms and 190 ms of process CPU time; each is timed alternately untraced and traced, three times,
+and the medians are compared. Promised: at most 2.0 times and 1.3 times, at most 150 bytes per record, bit-identical
+weights. Exit code 1 otherwise. Also measured, without a promise: residual blocks of 48 convolutions, and a transformer
+of six layers. The models of PyTorch are measured only if they are named: "torch" has eight dense layers with Adam,
+whose step takes about 20 ms in one thread (2.0 times is the aim, but is not reached); "torch conv" has eight
+convolutions with batch normalization, without a promise.
 
-How large they are was chosen by measuring the untraced step of TensorFlow 2.21 on two cores: width and batch of the
-first, which are the same, were raised until it took 5 ms of CPU time (176: 5.2 ms; 192: 6.6 ms); the second took
-179 ms as it was. CPU time, as wall time depends on what else runs there. Both are printed of the untraced step: what
-a model's name says holds only where they say so too.
+The sizes were chosen by measuring the untraced step of TensorFlow 2.21 on two cores: the equal width and batch of the
+first model were raised until it took 5 ms of CPU time (176: 5.2 ms; 192: 6.6 ms); the second took 179 ms. CPU time is
+compared because wall time depends on other load. Both times of the untraced step are printed, as a model's name is only
+right if they are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
 # name: (kind, width, batch, layers, steps, the largest ratio promised)
 MODELS = {"5 ms": ("dense", 176, 176, 8, 200, 2.0), "190 ms": ("dense", 1024, 256, 8, 15, 1.3),
           "resnet": ("resnet", 32, 16, 16, 5, None), "transformer": ("transformer", 128, 8, 6, 10, None)}  # fmt: skip
-OF_TORCH = {"torch": ("torch", 256, 256, 8, 40, 2.0), "torch conv": ("conv", 32, 16, 8, 20, None)}
+TORCH_MODELS = {"torch": ("torch", 256, 256, 8, 40, 2.0), "torch conv": ("conv", 32, 16, 8, 20, None)}
 ROUNDS = 3
 PROGRAM = """
 import json, sys, time
@@ -90,7 +90,7 @@ float(loss)
 print(json.dumps({"cpu": (time.process_time() - cpu) / steps, "wall": (time.time() - wall) / steps}))
 """
 
-PROGRAM_OF_TORCH = """
+TORCH_PROGRAM = """
 import json, sys, time
 import torch
 kind, (width, batch, layers, steps) = sys.argv[1], map(int, sys.argv[2:])
@@ -134,8 +134,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "program.py"
         for name in sys.argv[2:] or MODELS:
-            program.write_text(PROGRAM if name in MODELS else PROGRAM_OF_TORCH)
-            *sizes, promised = {**MODELS, **OF_TORCH}[name]
+            program.write_text(PROGRAM if name in MODELS else TORCH_PROGRAM)
+            *sizes, promised = {**MODELS, **TORCH_MODELS}[name]
             figures = measure(sys.argv[1], program, sizes, Path(folder) / name.replace(" ", ""))
             print(f"step of {name}: {json.dumps(figures)}")
             broken |= (
@@ -148,27 +148,29 @@ def main() -> int:
 
 
 def measure(python: str, program: Path, sizes: list[object], out: Path) -> dict:
-    """The medians of alternating runs."""
-    plain, traced, weights = [], [], set()
+    """Return the medians of alternating runs, and the ratios."""
+    untraced, traced, weights = [], [], set()
     for number in range(ROUNDS):
-        none, ops = Path(f"{out}-none-{number}"), Path(f"{out}-ops-{number}")
-        plain.append(run(python, "none", none, program, sizes))
-        traced.append(run(python, "ops", ops, program, sizes))
-        ends = [loaded(one) for one in (none, ops)]
-        weights.update(one.end["weights"] for one in ends)
-    size = (ops / "trace-0.tfdt").stat().st_size
-    before, after = (statistics.median(one["cpu"] for one in runs) for runs in (plain, traced))
-    pairs = zip(plain, traced, strict=True)
-    walls = (statistics.median(one["wall"] for one in runs) for runs in (plain, traced))
+        untraced_folder, traced_folder = Path(f"{out}-none-{number}"), Path(f"{out}-ops-{number}")
+        untraced.append(run(python, "none", untraced_folder, program, sizes))
+        traced.append(run(python, "ops", traced_folder, program, sizes))
+        traces = [load_trace(folder) for folder in (untraced_folder, traced_folder)]
+        weights.update(trace.end["weights"] for trace in traces)
+    size = (traced_folder / "trace-0.tfdt").stat().st_size
+    untraced_cpu, traced_cpu = (statistics.median(times["cpu"] for times in runs) for runs in (untraced, traced))
+    pairs = zip(untraced, traced, strict=True)
+    walls = (statistics.median(times["wall"] for times in runs) for runs in (untraced, traced))
     return {
-        "cpu_ms_untraced": round(before * 1e3, 2),
-        "cpu_ms_traced": round(after * 1e3, 2),
-        "ratio": round(after / before, 2),
-        "ratio_of_each_round": [round(more["cpu"] / less["cpu"], 2) for less, more in pairs],
+        "cpu_ms_untraced": round(untraced_cpu * 1e3, 2),
+        "cpu_ms_traced": round(traced_cpu * 1e3, 2),
+        "ratio": round(traced_cpu / untraced_cpu, 2),
+        "ratio_of_each_round": [
+            round(traced_times["cpu"] / untraced_times["cpu"], 2) for untraced_times, traced_times in pairs
+        ],
         **dict(zip(("wall_ms_untraced", "wall_ms_traced"), (round(wall * 1e3, 2) for wall in walls), strict=True)),
         "load": round(os.getloadavg()[0], 1),
-        "records_a_step": round(len(ends[1].records) / ends[1].end["steps"]),
-        "bytes_a_record": round(size / len(ends[1].records), 1),
+        "records_a_step": round(len(traces[1].records) / traces[1].end["steps"]),
+        "bytes_a_record": round(size / len(traces[1].records), 1),
         "weights_identical": len(weights) == 1 and None not in weights,
     }
 
@@ -177,11 +179,11 @@ def run(python: str, level: str, out: Path, program: Path, sizes: list[object]) 
     command = [python, "-m", "tfdeterminism.trace", "run", "--level", level, "--no-xla", "--out", str(out), "--"]
     variables = {**os.environ, "PYTHONPATH": str(RUNTIME), "TF_CPP_MIN_LOG_LEVEL": "3"}
     arguments = [str(size) for size in sizes]
-    done = subprocess.run([*command, str(program), *arguments], env=variables, stdout=subprocess.PIPE, check=True)
-    return json.loads(done.stdout)
+    process = subprocess.run([*command, str(program), *arguments], env=variables, stdout=subprocess.PIPE, check=True)
+    return json.loads(process.stdout)
 
 
-def loaded(out: Path):
+def load_trace(out: Path):
     sys.path.insert(0, str(RUNTIME))
     from tfdeterminism.trace.schema.reader import load
 

@@ -1,9 +1,9 @@
-"""Runs a public training script as it is, on small synthetic data: python trace_scripts_driver.py SCRIPT FAULT.
+"""Run a public training script unchanged on small synthetic data: python trace_scripts_driver.py SCRIPT FAULT.
 
-Runs in the environment. What the script would load is made from numbers here, and it ends after a few training steps.
-FAULT is planted outside of the script: "data" (one value that is fed is drawn anew in each run), "order" (rows come in
-the order of a set of words), "clock" (the time is in the data), "seeds" (none is set); "none"; "unfused": none, and
-TensorFlow's graph optimizer fuses nothing.
+This program runs in the environment. It replaces the script's data by synthetic data, and ends it after a few training
+steps. FAULT is planted outside of the script: "data" (one input value is random in each run), "order" (rows have the
+order of a set of strings), "clock" (the data contains the time), "seeds" (no seed is set); "none"; "unfused": no fault,
+and TensorFlow's graph optimizer does not fuse ops.
 """
 
 import os
@@ -15,7 +15,7 @@ import types
 
 import numpy
 
-STEPS = 12  # after so many runs of a session or batches of a fit the script has shown what it does
+STEPS = 12  # runs of a session or batches of a fit, after which a script is ended
 ROWS = 64
 
 
@@ -30,82 +30,82 @@ def main(script, fault):
     if tf.__version__ >= "2":
         if fault == "unfused":
             tf.config.optimizer.set_experimental_options({"remapping": False, "arithmetic_optimization": False})
-        _keras(tf, fault)
+        _prepare_keras(tf, fault)
     else:
-        _sessions(tf, fault == "unfused")
-        _tutorial_data(fault)
-    _no_pictures()
+        _limit_sessions(tf, fault == "unfused")
+        _replace_tutorial_data(fault)
+    _replace_matplotlib()
     sys.argv[:] = [script]
     sys.path[0] = os.path.dirname(script)
     runpy.run_path(script, run_name="__main__")
 
 
 def _spoiled(rows, fault):
-    """What is fed, with the fault in it."""
+    """Return input rows with the fault planted."""
     if fault == "data":
         rows.flat[rows.size // 3] += os.urandom(1)[0] % 100 + 1
     elif fault == "clock":
         rows.flat[rows.size // 3] += int(time.time() * 1000) % 97 + 1
     elif fault == "order":
-        rows = rows[[int(word[1:]) for word in {f"w{number}" for number in range(len(rows))}]]
+        rows = rows[[int(text[1:]) for text in {f"w{number}" for number in range(len(rows))}]]
     return rows
 
 
 def _images(size, classes, fault, shape):
-    numbers = numpy.random.RandomState(7)
-    rows = _spoiled(numbers.randint(0, 256, (size, *shape)).astype("uint8"), fault)
-    return rows, numbers.randint(0, classes, size)
+    generator = numpy.random.RandomState(7)
+    rows = _spoiled(generator.randint(0, 256, (size, *shape)).astype("uint8"), fault)
+    return rows, generator.randint(0, classes, size)
 
 
-def _words(size, classes, fault):
-    numbers = numpy.random.RandomState(7)
-    rows = _spoiled(numbers.randint(1, 90, (size, 40)), fault)
-    return numpy.array([row.tolist() for row in rows] + [[1]], dtype=object)[:-1], numbers.randint(0, classes, size)
+def _word_indices(size, classes, fault):
+    generator = numpy.random.RandomState(7)
+    rows = _spoiled(generator.randint(1, 90, (size, 40)), fault)
+    return numpy.array([row.tolist() for row in rows] + [[1]], dtype=object)[:-1], generator.randint(0, classes, size)
 
 
-def _keras(tf, fault):
+def _prepare_keras(tf, fault):
     import keras
 
     if fault != "seeds":
         keras.utils.set_random_seed(1)
-    _loads(keras.datasets.mnist, lambda how: _images(ROWS, 10, how, (28, 28)), fault)
-    _loads(keras.datasets.imdb, lambda how: _words(ROWS, 2, how), fault)
-    fit = keras.Model.fit
+    _replace_data(keras.datasets.mnist, lambda planted_fault: _images(ROWS, 10, planted_fault, (28, 28)), fault)
+    _replace_data(keras.datasets.imdb, lambda planted_fault: _word_indices(ROWS, 2, planted_fault), fault)
+    original_fit = keras.Model.fit
 
-    def short(model, *args, **kwargs):
-        return fit(model, *args, **dict(kwargs, epochs=min(kwargs.get("epochs", 1), 2)))
+    def limited_fit(model, *args, **kwargs):
+        return original_fit(model, *args, **dict(kwargs, epochs=min(kwargs.get("epochs", 1), 2)))
 
-    keras.Model.fit = short
-
-
-def _loads(module, made, fault):
-    module.load_data = lambda *args, **kwargs: (made(fault), made("none"))
+    keras.Model.fit = limited_fit
 
 
-def _sessions(tf, unfused):
-    """A script ends itself once it has trained for a while."""
-    run, counted, made = tf.Session.run, [], tf.Session.__init__
+def _replace_data(module, make_data, fault):
+    module.load_data = lambda *args, **kwargs: (make_data(fault), make_data("none"))
 
-    def plain(session, target="", graph=None, config=None):
+
+def _limit_sessions(tf, unfused):
+    """Make a script exit after STEPS runs of a session."""
+    original_run, runs, original_init = tf.Session.run, [], tf.Session.__init__
+
+    def init_unfused(session, target="", graph=None, config=None):
         config = config or tf.ConfigProto()
         config.graph_options.rewrite_options.remapping = 2  # off
         config.graph_options.rewrite_options.arithmetic_optimization = 2
-        made(session, target, graph, config)
+        original_init(session, target, graph, config)
 
     if unfused:
-        tf.Session.__init__ = plain
+        tf.Session.__init__ = init_unfused
 
-    def counting(session, *args, **kwargs):
-        counted.append(True)
-        if len(counted) > STEPS:
-            tf.Session.run = run
+    def counted_run(session, *args, **kwargs):
+        runs.append(True)
+        if len(runs) > STEPS:
+            tf.Session.run = original_run
             raise SystemExit(0)
-        return run(session, *args, **kwargs)
+        return original_run(session, *args, **kwargs)
 
-    tf.Session.run = counting
+    tf.Session.run = counted_run
 
 
-def _tutorial_data(fault):
+def _replace_tutorial_data(fault):
     from tensorflow.examples.tutorials.mnist import input_data
 
     class Part:
@@ -124,14 +124,14 @@ def _tutorial_data(fault):
         pass
 
     def read_data_sets(folder, one_hot=False, **ignored):
-        found = Data()
-        found.train, found.test, found.validation = Part(one_hot), Part(one_hot), Part(one_hot)
-        return found
+        data_sets = Data()
+        data_sets.train, data_sets.test, data_sets.validation = Part(one_hot), Part(one_hot), Part(one_hot)
+        return data_sets
 
     input_data.read_data_sets = read_data_sets
 
 
-def _no_pictures():
+def _replace_matplotlib():
     for name in ("matplotlib", "matplotlib.pyplot"):
         sys.modules.setdefault(name, types.ModuleType(name))
 

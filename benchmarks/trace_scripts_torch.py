@@ -1,9 +1,9 @@
-"""Runs a public PyTorch script as it is: python trace_scripts_torch.py ROOT SCRIPT FAULT ARGUMENTS...
+"""Run a public PyTorch script unchanged: python trace_scripts_torch.py ROOT SCRIPT FAULT ARGUMENTS...
 
-As trace_scripts_driver.py does for TensorFlow, whose words for faults these are. ROOT is the checkout with SCRIPT in
-it; both are imported from. Stood in for are what would be loaded from a network (torchvision's data sets, with the few
-of its transforms that are asked for, and files of text and numbers in the working directory) and what draws or logs.
-"seeds": none is set, and those that the script sets are not set either. It ends after a few gradients.
+The counterpart of trace_scripts_driver.py, with the same names of faults. ROOT is the checkout that contains SCRIPT;
+modules are imported from both. Replaced are what a script would load from a network (torchvision's data sets and some
+of its transforms, and files of text and numbers in the working directory) and what draws or logs.
+"seeds": no seed is set, also not those that the script sets. The script ends after a few gradients.
 """
 
 import os
@@ -15,7 +15,7 @@ import numpy
 import torch
 from trace_scripts_driver import _spoiled
 
-GRADIENTS = 12  # after so many the script has shown what it does
+GRADIENTS = 12  # computed gradients after which a script is ended
 ROWS = 300
 LINES = 60
 
@@ -26,46 +26,46 @@ def main(root, script, fault, *arguments):
                              (numpy.random, "seed")):  # fmt: skip
             setattr(module, name, lambda seed=None: None)
     random.seed(1), numpy.random.seed(1), torch.manual_seed(1)
-    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # as it was when some of these were written
-    for module in (*_torchvision(fault), *_nothing_drawn()):
+    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # the default when some of these scripts were written
+    for module in (*_torchvision(fault), *_silent_modules()):
         sys.modules[module.__name__] = module
-    _files(fault)
-    _short()
+    _write_data_files(fault)
+    _limit_gradients()
     sys.argv[:] = [script, *arguments]
     sys.path[0] = os.path.dirname(script)
     sys.path.append(root)
-    program = sys.modules["__main__"] = _module("__main__", __file__=script)  # which lives on: so do its weights
+    program = sys.modules["__main__"] = _module("__main__", __file__=script)  # which keeps its weights alive
     with open(script, "rb") as source:
         exec(compile(source.read(), script, "exec"), program.__dict__)
 
 
 def _module(name, **content):
-    made = types.ModuleType(name)
-    made.__dict__.update(content)
-    return made
+    module = types.ModuleType(name)
+    module.__dict__.update(content)
+    return module
 
 
-def _short():
-    """The script ends itself with its last gradient, which is still there: of some it tells what is trained."""
-    backward, asked = torch.Tensor.backward, []
+def _limit_gradients():
+    """Make the script exit in the call that computes its last gradient, while its tensors still exist."""
+    original_backward, calls = torch.Tensor.backward, []
 
-    def counting(tensor, *args, **kwargs):
-        asked.append(True)
-        backward(tensor, *args, **kwargs)
-        if len(asked) >= GRADIENTS:
+    def counted_backward(tensor, *args, **kwargs):
+        calls.append(True)
+        original_backward(tensor, *args, **kwargs)
+        if len(calls) >= GRADIENTS:
             raise SystemExit(0)
 
-    torch.Tensor.backward = counting
+    torch.Tensor.backward = counted_backward
 
 
 def _torchvision(fault):
-    def pictures(*shape):
+    def image_data_set(*shape):
         class Pictures(torch.utils.data.Dataset):
             def __init__(self, root, train=True, transform=None, download=False):
-                numbers = numpy.random.RandomState(7)
-                rows = numbers.randint(0, 256, (ROWS, *shape)).astype("uint8")
+                generator = numpy.random.RandomState(7)
+                rows = generator.randint(0, 256, (ROWS, *shape)).astype("uint8")
                 self.data = torch.from_numpy(_spoiled(rows, fault if train else "none"))
-                self.targets = torch.from_numpy(numbers.randint(0, 10, ROWS))
+                self.targets = torch.from_numpy(generator.randint(0, 10, ROWS))
                 self._transform = transform
 
             def __len__(self):
@@ -77,10 +77,10 @@ def _torchvision(fault):
 
         return Pictures
 
-    datasets = _module("torchvision.datasets", MNIST=pictures(1, 28, 28), CIFAR10=pictures(3, 32, 32))
-    changes = _transforms()
+    datasets = _module("torchvision.datasets", MNIST=image_data_set(1, 28, 28), CIFAR10=image_data_set(3, 32, 32))
+    transforms = _transforms()
     utils = _module("torchvision.utils", save_image=lambda *args, **kwargs: None)
-    return _module("torchvision", datasets=datasets, transforms=changes, utils=utils), datasets, changes, utils
+    return _module("torchvision", datasets=datasets, transforms=transforms, utils=utils), datasets, transforms, utils
 
 
 def _transforms():
@@ -93,10 +93,10 @@ def _transforms():
                 row = part(row)
             return row
 
-    def turned(row):
+    def random_flip(row):
         return row.flip(-1) if torch.rand(1) < 0.5 else row
 
-    def cropped(size):
+    def random_crop(size):
         def crop(row):
             top, left = (int(torch.randint(0, row.shape[axis] - size + 1, (1,))) for axis in (-2, -1))
             return row[..., top : top + size, left : left + size]
@@ -109,12 +109,12 @@ def _transforms():
         ToTensor=lambda: lambda row: row.float() / 255,
         Normalize=lambda mean, std: lambda row: (row - mean[0]) / std[0],
         Pad=lambda size: lambda row: torch.nn.functional.pad(row, [size] * 4),
-        RandomHorizontalFlip=lambda: turned,
-        RandomCrop=cropped,
+        RandomHorizontalFlip=lambda: random_flip,
+        RandomCrop=random_crop,
     )
 
 
-def _nothing_drawn():
+def _silent_modules():
     class Silent(types.ModuleType):
         def __getattr__(self, name):
             if name.startswith("__"):
@@ -127,10 +127,10 @@ def _nothing_drawn():
     return [writer, *drawing]
 
 
-def _files(fault):
-    """What scripts look for in the working directory."""
-    numbers = numpy.random.RandomState(7)
-    lines = _spoiled(numbers.randint(0, 26, (LINES, 8)), fault)
+def _write_data_files(fault):
+    """Write the files that scripts read from the working directory."""
+    generator = numpy.random.RandomState(7)
+    lines = _spoiled(generator.randint(0, 26, (LINES, 8)), fault)
     words = ["".join(chr(ord("a") + letter % 26) for letter in line) for line in lines.tolist()]
     with open("names.txt", "w") as out:
         out.write("\n".join(words))
@@ -138,7 +138,7 @@ def _files(fault):
     for name in ("train", "valid", "test"):
         with open(f"data/wikitext-2/{name}.txt", "w") as out:
             out.writelines(" ".join(words[first : first + 6]) + "\n" for first in [*range(0, LINES, 6)] * 20)
-    waves = numpy.sin(numpy.arange(20) / 3.0 + numbers.rand(12, 1))
+    waves = numpy.sin(numpy.arange(20) / 3.0 + generator.rand(12, 1))
     torch.save(_spoiled(waves, fault), "traindata.pt")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tfdet.matrix.load import Matrix
-from tfdet.verdicts.enabled_solutions import in_effect
+from tfdet.verdicts.enabled_solutions import find_enabled_solutions
 from tfdet.verdicts.programs import Program, parse_programs
 from tfdet.verdicts.reachable_sources import SourceIndex, SourceMatch
 
@@ -31,4 +31,4 @@ def possible_sources(matrix: Matrix, framework: str, found: Program) -> set[str]
 
 
 def enabled_solutions(matrix: Matrix, folder: Path, *lines: str) -> set[str]:
-    return in_effect(matrix, program(folder, "\n".join(lines)), [])
+    return find_enabled_solutions(matrix, program(folder, "\n".join(lines)), [])

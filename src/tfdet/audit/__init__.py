@@ -1,1 +1,1 @@
-"""What the shipped libraries say by themselves: their GPU code is read, never run."""
+"""The audit of shipped libraries: reads their GPU code for atomic instructions, and never runs it."""

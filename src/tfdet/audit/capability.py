@@ -35,18 +35,18 @@ class Capability:
 
     compute: tuple[int, int]
     gpus: str
-    how: RunMode
-    by: str  # the embedded architecture that they run, "" if none
+    run_mode: RunMode
+    arch: str  # the embedded architecture that they run, "" if none
 
     def as_json(self) -> dict[str, str]:
-        return {"compute_capability": f"{self.compute[0]}.{self.compute[1]}", "gpus": self.gpus, "runs": self.how,
-                "by": self.by}  # fmt: skip
+        return {"compute_capability": f"{self.compute[0]}.{self.compute[1]}", "gpus": self.gpus, "runs": self.run_mode,
+                "by": self.arch}  # fmt: skip
 
 
 def capabilities(sass: Iterable[str], ptx: Iterable[str]) -> list[Capability]:
     """Return for each common GPU whether it runs the build natively, by JIT compilation of PTX, or not."""
-    machine, portable = list(sass), list(ptx)
-    return [_capability(compute, gpus, machine, portable) for compute, gpus in GPUS.items()]
+    sass_archs, ptx_archs = list(sass), list(ptx)
+    return [_capability(compute, gpus, sass_archs, ptx_archs) for compute, gpus in GPUS.items()]
 
 
 def _capability(compute: tuple[int, int], gpus: str, sass: list[str], ptx: list[str]) -> Capability:
@@ -86,6 +86,6 @@ def sort_archs(archs: Iterable[str]) -> list[str]:
     return sorted(set(archs), key=_parts)
 
 
-def native_capabilities(found: Iterable[Capability]) -> str:
+def native_capabilities(capabilities: Iterable[Capability]) -> str:
     """Return the compute capabilities that run natively, as `3.5 3.7 5.0`."""
-    return " ".join("{}.{}".format(*c.compute) for c in found if c.how == "native")
+    return " ".join("{}.{}".format(*c.compute) for c in capabilities if c.run_mode == "native")

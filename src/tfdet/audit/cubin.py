@@ -34,11 +34,11 @@ class Cubin:
     ends: NDArray[np.int64]
 
     def name(self, index: int) -> str:
-        """The function's mangled name."""
+        """Return the function's mangled name."""
         return self.elf.name(int(self.rows[index]))[len(_PREFIX) :].decode("utf-8", "backslashreplace")
 
     def code(self, index: int) -> memoryview:
-        """The function's instructions."""
+        """Return the function's machine code, without an incomplete instruction at its end."""
         start, end = int(self.starts[index]), int(self.ends[index])
         return self.elf.data[start : end - (end - start) % INSTRUCTION]
 

@@ -1,4 +1,4 @@
-"""C++ names as people write them, by the C++ runtime that every Linux has."""
+"""Demangling of C++ names, by `__cxa_demangle` of the system's C++ runtime library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 
 
 def demangle(names: Iterable[str]) -> list[str]:
-    """The demangled names, in order; what is no mangled C++ name stays as it is."""
+    """Return the demangled names, in order; a name that is not a mangled C++ name stays unchanged."""
     return [_demangle(name) for name in names]
 
 

@@ -31,7 +31,7 @@ _SYMBOL = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section"
 
 
 class ElfError(ValueError):
-    """An unreadable ELF file. offset: where, in bytes from its start."""
+    """An invalid ELF file. offset: of the fault, in bytes from the start."""
 
     def __init__(self, offset: int, message: str) -> None:
         super().__init__(message)
@@ -49,6 +49,7 @@ class Elf:
     names: bytes  # the section names, each terminated by a zero
 
     def name(self, row: int) -> bytes:
+        """Return a section's name, empty if it is damaged."""
         start = int(self.sections["name"][row])
         return self.names[start : self.names.find(b"\0", start)] if start < len(self.names) else b""
 
@@ -60,7 +61,7 @@ class Elf:
         return int(section["offset"]) + int(section["size"]) <= len(self.data)
 
     def find(self, *names: bytes) -> list[int]:
-        """Rows of the sections with one of these names."""
+        """Return the rows of the sections with one of these names."""
         return [row for row in range(len(self.sections)) if self.name(row) in names]
 
     def symbols(self) -> NDArray[np.void]:

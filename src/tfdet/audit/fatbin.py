@@ -1,4 +1,4 @@
-"""The fatbin container: where in a library each architecture's machine code and PTX lie.
+"""Reader of fatbin containers, which hold a library's machine code and PTX for each GPU architecture.
 
 A section `.nv_fatbin` holds containers one after another.  A container is a header of 16 bytes (magic, version, header
 size, bytes that follow) and elements; an element is a header of 64 bytes or more and a payload, padded to 8 bytes:
@@ -7,7 +7,7 @@ size, bytes that follow) and elements; an element is a header of 64 bytes or mor
     4  u32 header size            28 u32 architecture                     56 u64 bytes after decompression
     8  u64 payload, padded
 
-There is no public description; this was read from files, and the tests hold it against NVIDIA's own tools.
+NVIDIA does not document this format.  It was derived from files, and the tests compare the reader with NVIDIA's tools.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import zstandard
 from tfdet.audit.model import ReadFault
 
 SECTION = b".nv_fatbin"
-"""What the driver loads.  `__nv_relfatbin` is not read: it is the device linker's input, whose result is in here."""
+"""The section that the driver loads.  `__nv_relfatbin` is not read: the device linker's output is in this section."""
 
 MAGIC = 0xBA55ED50
 MAGIC_BYTES = struct.pack("<I", MAGIC)
 MAX_PAYLOAD = 512 << 20
-"""Bytes one element may decompress to; the largest of TensorFlow's have 30 MB."""
+"""Bytes that one element may decompress to; the largest elements of TensorFlow have 30 MB."""
 
 _CONTAINER = struct.Struct("<IHHQ")
 _ELEMENT = struct.Struct("<HHIQIIHHIIIQQQ")
@@ -37,7 +37,7 @@ _KINDS: dict[int, _Kind] = {1: "ptx", 2: "elf"}
 _ARCHS = range(10, 1000)  # the last digit is the minor version
 _FLAG_LZ4 = 0x2000
 _FLAG_ZSTD = 0x8000
-_LZ4_MAX = 255  # no LZ4 block grows more than so many times
+_LZ4_MAX = 255  # the largest ratio of decompressed to compressed bytes in LZ4
 _ZSTD_WINDOW = 128 << 20
 _CHUNK = 1 << 20
 
@@ -52,10 +52,10 @@ class Element:
 
     offset: int  # of the element's header
     header_size: int
-    size: int  # of the payload, padding included: the next element starts behind it
-    compressed_size: int  # 0 where stored as it is
-    uncompressed_size: int  # as declared; 0 where stored as it is
-    arch: int  # 70
+    size: int  # of the payload with its padding; the next element follows
+    compressed_size: int  # 0 if not compressed
+    uncompressed_size: int  # as the header declares; 0 if not compressed
+    arch: int  # such as 70
     kind: _Kind
     flags: int
 
@@ -65,7 +65,7 @@ class Element:
 
     @property
     def stored_size(self) -> int:
-        """Bytes of the payload without padding where that is known."""
+        """Return the bytes of the payload, without its padding if the header gives their number."""
         return self.compressed_size or self.size
 
     @property
@@ -78,9 +78,9 @@ class Element:
 
 
 def iter_elements(data: memoryview, start: int, size: int, report: Callable[[ReadFault], None]) -> Iterator[Element]:
-    """The elements of the fatbins in `data[start : start + size]`, in file order; what is damaged goes to `report`.
+    """Yield the elements of the fatbins in `data[start : start + size]`, in file order.
 
-    After damage, reading goes on at the next container.
+    Each damaged part is passed to `report`; reading then continues at the next container.
     """
     end = start + size
     position = start
@@ -95,15 +95,15 @@ def iter_elements(data: memoryview, start: int, size: int, report: Callable[[Rea
             position = following
         elif header < _CONTAINER.size or position + header + length > end:
             report(ReadFault(position, f"fatbin of {header} + {length} bytes does not fit its section"))
-            yield from _elements(data, position + _CONTAINER.size, end, report)
+            yield from _container_elements(data, position + _CONTAINER.size, end, report)
             position = _next_container(data, position + 4, end)
         else:
-            yield from _elements(data, position + header, position + header + length, report)
+            yield from _container_elements(data, position + header, position + header + length, report)
             position += header + length
 
 
 def read_payload(data: memoryview, element: Element) -> memoryview:
-    """The element's ELF file or PTX text, a view of `data` where it is not compressed; PayloadError if damaged."""
+    """Return the element's ELF file or PTX text, as a view of `data` if not compressed; PayloadError if damaged."""
     stored = data[element.payload_offset : element.payload_offset + element.stored_size]
     if element.compression == "none":
         return stored
@@ -115,7 +115,9 @@ def read_payload(data: memoryview, element: Element) -> memoryview:
     return _unzstd(stored, element.uncompressed_size)
 
 
-def _elements(data: memoryview, position: int, end: int, report: Callable[[ReadFault], None]) -> Iterator[Element]:
+def _container_elements(
+    data: memoryview, position: int, end: int, report: Callable[[ReadFault], None]
+) -> Iterator[Element]:
     while position < end:
         if end - position < _ELEMENT.size:
             _report_trailing(data, position, end, report)
@@ -124,7 +126,7 @@ def _elements(data: memoryview, position: int, end: int, report: Callable[[ReadF
             data, position
         )
         if data[position : position + 4] == MAGIC_BYTES:
-            return  # the container before it was damaged, and here begins the next
+            return  # the next container: this one is shorter than its header declares
         if header < _ELEMENT.size or compressed > size or position + header + size > end:
             report(ReadFault(position, f"fatbin element of {header} + {size} bytes does not fit its container"))
             return
@@ -132,34 +134,34 @@ def _elements(data: memoryview, position: int, end: int, report: Callable[[ReadF
             report(ReadFault(position, f"fatbin element of unknown kind {kind}"))
         if arch not in _ARCHS:
             report(ReadFault(position, f"fatbin element for architecture {arch}, which there is not"))
-        known: _Kind = _KINDS.get(kind, "other") if arch in _ARCHS else "other"
-        yield Element(position, header, size, compressed, uncompressed, arch, known, flags)
+        element_kind: _Kind = _KINDS.get(kind, "other") if arch in _ARCHS else "other"
+        yield Element(position, header, size, compressed, uncompressed, arch, element_kind, flags)
         position += header + size
 
 
 def _next_container(data: memoryview, start: int, end: int) -> int:
-    """Where the next container starts, at or after `start`; `end` if none does."""
+    """Return the offset of the next container at or after `start`, or `end` if there is none."""
     for position, chunk in _chunks(data, start, end, overlap=len(MAGIC_BYTES) - 1):
-        found = bytes(chunk).find(MAGIC_BYTES)
-        if found >= 0:
-            return position + found
+        index = bytes(chunk).find(MAGIC_BYTES)
+        if index >= 0:
+            return position + index
     return end
 
 
 def _chunks(data: memoryview, start: int, end: int, overlap: int = 0) -> Iterator[tuple[int, memoryview]]:
-    """(position, view) of pieces small enough to be copied."""
+    """Yield (position, view) of pieces small enough to be copied, each with `overlap` bytes of the next."""
     for position in range(start, end, _CHUNK):
         yield position, data[position : min(end, position + _CHUNK + overlap)]
 
 
 def _report_trailing(data: memoryview, start: int, end: int, report: Callable[[ReadFault], None]) -> None:
-    """Zeros between containers are padding, all else is damage."""
+    """Report bytes between containers as damage, unless they are zeros: those are padding."""
     if any(bytes(chunk).strip(b"\0") for _, chunk in _chunks(data, start, end)):
         report(ReadFault(start, f"{end - start} bytes that are no fatbin"))
 
 
 def _check_declared(element: Element) -> None:
-    """Refuse sizes that no honest payload declares, before memory is taken."""
+    """Raise PayloadError for an impossible declared size, before memory is allocated for it."""
     declared = element.uncompressed_size
     if declared > MAX_PAYLOAD:
         raise PayloadError(f"declares {declared} bytes, more than the {MAX_PAYLOAD} allowed")
@@ -176,7 +178,7 @@ def _unlz4(stored: memoryview, declared: int) -> memoryview:
 
 
 def _unzstd(stored: memoryview, declared: int) -> memoryview:
-    """A frame may declare another size than the fatbin does: read no more than what was promised, plus one byte."""
+    """Decompress at most `declared` + 1 bytes: a zstd frame may declare another size than the fatbin does."""
     decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
     try:
         with decompressor.stream_reader(stored) as reader:

@@ -1,4 +1,4 @@
-"""Kernel names for people and patterns: without return type, arguments and the noise of versions."""
+"""Short kernel names, for display and pattern matching: without return type, arguments and version namespaces."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ _VERSIONED = re.compile(r"::(?:CUB|THRUST)_\d+\w*|::_V\d+(?=::)")  # inline name
 
 
 def signatures(mangled: list[str]) -> dict[str, str]:
-    """{mangled: demangled name with template arguments, without return type and function arguments}."""
+    """Return {mangled name: demangled name with template arguments, without return type and function arguments}."""
     return {name: signature(text) for name, text in zip(mangled, demangle(mangled), strict=True)}
 
 
 @cache
 def signature(demangled: str) -> str:
-    """`void a::(anonymous namespace)::K<float>(int, float*)` is `a::(anonymous namespace)::K<float>`."""
+    """Convert `void a::(anonymous namespace)::K<float>(int, float*)` to `a::(anonymous namespace)::K<float>`."""
     text = _VERSIONED.sub("", demangled)
     start, depth = 0, 0
-    for found in _DELIMITERS.finditer(text):
-        token = found[0]
+    for match in _DELIMITERS.finditer(text):
+        token = match[0]
         if token == "<":
             depth += 1
         elif token == ">":
             depth -= 1
         elif depth == 0 and token == " ":
-            start = found.end()  # what came before is the return type
+            start = match.end()  # what came before is the return type
         elif depth == 0 and token == "(":
-            return text[start : found.start()]
+            return text[start : match.start()]
     return text[start:]
 
 
 @cache
 def family(signature: str) -> str:
-    """A kernel's name without its template arguments: what a source file calls it."""
-    kept: list[str] = []
+    """Return a kernel's name without its template arguments, as in a source file."""
+    characters: list[str] = []
     depth = 0
     for character in signature:
         if character == "<":
@@ -45,5 +45,5 @@ def family(signature: str) -> str:
         elif character == ">":
             depth -= 1
         elif depth == 0:
-            kept.append(character)
-    return "".join(kept)
+            characters.append(character)
+    return "".join(characters)

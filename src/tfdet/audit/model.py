@@ -1,4 +1,4 @@
-"""What an audit finds: kernels with their atomic instructions, and what could not be read."""
+"""The results of an audit: kernels with their atomic instructions, and faults of unreadable files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ BASE_KINDS = (
     "exch",
     "cas",
 )
-"""What an atomic does.  Packed and vector forms (f16x2, f32x4) count as one instruction of their element's kind."""
+"""Kinds of atomic instructions.  A packed or vector form (f16x2, f32x4) counts as one of its element's kind."""
 
 KINDS = tuple(kind + space for kind in BASE_KINDS for space in ("", "_shared"))
-"""Every kind an instruction can have; `_shared` is on-chip memory, the rest global or generic."""
+"""All kinds, with their state space: `_shared` is shared memory, without suffix it is global or generic."""
 
 
 @dataclass(frozen=True, order=True)
@@ -35,24 +35,24 @@ class ReadFault:
 
 @dataclass(frozen=True, order=True)
 class Kernel:
-    """A GPU function with at least one atomic instruction; copies in one library and architecture are one."""
+    """A GPU function with at least one atomic instruction; copies of it in one library and architecture are merged."""
 
     library: str
     arch: str  # "sm_70" read from machine code, "compute_70" read from PTX
     name: str  # mangled
     atomics: dict[str, int]  # kind -> instructions
-    order_dependent: Verdict  # can the result depend on the order in which threads come?
+    order_dependent: Verdict  # whether the result can depend on the order of threads
     reason: str
 
 
 @dataclass(frozen=True)
 class LibraryAudit:
-    """All that one file holds."""
+    """The audit of one file."""
 
     library: str
     sass: tuple[str, ...]  # architectures with machine code
     ptx: tuple[str, ...]  # virtual architectures with PTX
     kernels: tuple[Kernel, ...]  # sorted; only those with an atomic
-    kernel_counts: dict[str, int]  # architecture -> kernels in all, with or without atomics
+    kernel_counts: dict[str, int]  # architecture -> number of kernels, with or without atomics
     names: tuple[str, ...]  # of every kernel, with or without atomics; mangled, sorted
     faults: tuple[ReadFault, ...]

@@ -1,6 +1,7 @@
-"""Atomic instructions in PTX, the text that the driver compiles for GPUs newer than the library.
+"""Parser of PTX, which the driver compiles for GPUs newer than the library: finds atomics and their data flow.
 
-PTX is also the only evidence here for GPUs before Volta.  Reference: Parallel Thread Execution ISA, version 8.
+For GPUs before Volta the audit reads PTX only, not machine code.
+Reference: Parallel Thread Execution ISA, version 8.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tfdet.audit.basic_blocks import ControlFlowGraph
 _NAME = rb"[A-Za-z_$%][\w$]*"
 _HEADER = re.compile(rb"\.(entry|func)\b\s*(?:\([^)]{0,4096}\)\s*)?(" + _NAME + rb")[^;{]{0,65536}([;{])")
 _ATOMIC = re.compile(rb"(?:atom|red|multimem\.red|cp\.reduce\.async\.bulk)\.[\w.:]+")
-_STARTS = (b"atom.", b"\tred.", b" red.", b";red.", b"{red.", b"cp.reduce.async.bulk.", b"multimem.red.")
+_PREFIXES = (b"atom.", b"\tred.", b" red.", b";red.", b"{red.", b"cp.reduce.async.bulk.", b"multimem.red.")
 _STATEMENT = re.compile(
     rb"(?<![\w.$%])([a-z][a-z0-9]*(?:[.:][\w:]+)*)[ \t]+(" + _NAME + rb"(?=[ \t|]*,)|\{[^}]{0,1024}\})?"
 )
@@ -29,7 +30,7 @@ _OPERAND = re.compile(rb"\{[^}]*\}|\[[^\]]*\]|[^,{}\[\]]+")
 _WORD = re.compile(_NAME)
 _NUMBER = re.compile(rb"(?P<decimal>-?[0-9]{1,20})U?|0[xfd](?P<bits>[0-9a-fA-F]{1,16})")
 _MEMORY = {"ld": "load", "ldu": "load", "st": "store", "call": "other", "cp": "other", "multimem": "other"}
-# A block of its own, as inlined assembler opens one: it declares registers whose names others use too.
+# A nested block, as inline assembly uses: its registers may have the same names as those of other blocks.
 _SCOPE = re.compile(rb"\{\s*\.reg\b(?:[^{}]|\{[^{};]*\})*\}")
 _DECLARED = re.compile(rb"\.reg\s+\.\w+\s+([^;]+);")
 _COMMENT = re.compile(rb"//[^\n]*|/\*.{0,4096}?\*/", re.S)
@@ -52,7 +53,7 @@ class PtxFunction:
 
     name: str
     is_kernel: bool
-    start: int  # of its body, bytes from the text's start
+    start: int  # of the body, in bytes from the start of the text
     end: int
 
 
@@ -73,7 +74,7 @@ class Ptx:
 
     @cached_property
     def functions(self) -> list[PtxFunction]:
-        """All functions with a body, in order."""
+        """Return all functions with a body, in order."""
         bodies = sorted((header for header in self._headers() if header[3] == b"{"), key=lambda header: header.start())
         ends = [header.start() for header in bodies[1:]] + [len(self.text)]
         return [
@@ -82,42 +83,42 @@ class Ptx:
         ]
 
     def _headers(self) -> Iterator[re.Match[bytes]]:
-        for word in (b".entry", b".func"):
-            at = self.text.find(word)
+        for directive in (b".entry", b".func"):
+            at = self.text.find(directive)
             while at >= 0:
                 header = _HEADER.match(self.text, at)
                 if header:
                     yield header
-                at = self.text.find(word, at + 1)
+                at = self.text.find(directive, at + 1)
 
     def atomics(self) -> list[PtxAtomic]:
-        """All atomic instructions inside functions, in order."""
-        found = []
+        """Return all atomic instructions inside functions, in order."""
+        atomics = []
         functions = self.functions
         starts = [function.start for function in functions]
-        for offset in self._mentions():
+        for offset in self._candidate_offsets():
             instruction = _ATOMIC.match(self.text, offset)
             kind = kind_of(instruction[0].decode()) if instruction else None
             index = bisect_right(starts, offset) - 1
             if kind and index >= 0:
-                found.append(PtxAtomic(functions[index], offset, kind))
-        return found
+                atomics.append(PtxAtomic(functions[index], offset, kind))
+        return atomics
 
-    def _mentions(self) -> list[int]:
-        """Where an atomic may be written; searching for plain strings is much faster than a pattern."""
-        found = set()
-        for start in _STARTS:
-            skip = 0 if start[:1].isalpha() else 1
-            at = self.text.find(start)
+    def _candidate_offsets(self) -> list[int]:
+        """Return the offsets at which an atomic may be; searching for plain strings is faster than for a pattern."""
+        offsets = set()
+        for prefix in _PREFIXES:
+            skip = 0 if prefix[:1].isalpha() else 1
+            at = self.text.find(prefix)
             while at >= 0:
                 if skip or not self.text[max(0, at - 1) : at].strip(b" \t\n\r;{}:"):
-                    found.add(at + skip)
-                at = self.text.find(start, at + 1)
-        return sorted(found)
+                    offsets.add(at + skip)
+                at = self.text.find(prefix, at + 1)
+        return sorted(offsets)
 
 
 def kind_of(instruction: str) -> str | None:
-    """The kind of an instruction such as `atom.global.add.f32`; None where it is no atomic."""
+    """Return the kind of an instruction such as `atom.global.add.f32`, or None if it is not an atomic."""
     parts = instruction.replace("::", "_").split(".")
     base = next((_OPERATIONS[part] for part in parts[1:] if part in _OPERATIONS), None)
     if base is None:
@@ -133,9 +134,9 @@ def kind_of(instruction: str) -> str | None:
 
 
 class PtxDataflow:
-    """Data flow of one function: every virtual register is written in one place, or in a few that join.
+    """The data flow of one function: see `cas_analysis.Dataflow` for the methods.
 
-    Statements are known by their number; only those that are asked about are taken apart.
+    Instructions are the numbers of statements; operands are parsed when a method needs them.
     """
 
     def __init__(self, text: bytes, function: PtxFunction) -> None:
@@ -145,9 +146,9 @@ class PtxDataflow:
         self.offsets: list[int] = []
         self.opcodes: list[bytes] = []
         self.writers: dict[bytes, set[int]] = defaultdict(set)
-        for number, found in enumerate(_STATEMENT.finditer(body)):
-            opcode, result = found.groups()
-            self.offsets.append(found.start())
+        for number, statement in enumerate(_STATEMENT.finditer(body)):
+            opcode, result = statement.groups()
+            self.offsets.append(statement.start())
             self.opcodes.append(opcode)
             if result:
                 for register in _WORD.findall(result) if result[:1] == b"{" else (result,):
@@ -156,19 +157,19 @@ class PtxDataflow:
         self.scopes = _scopes(body)
 
     def number(self, offset: int) -> int:
-        """The number of the statement whose instruction is written at `offset` of the text."""
+        """Return the number of the statement whose instruction is at `offset` of the text."""
         return bisect_left(self.offsets, offset - self.start)
 
     @cached_property
     def _labels(self) -> dict[bytes, int]:
-        """label: its offset"""
+        """Return {label: offset}."""
         return {match[1]: match.start() for match in _LABEL.finditer(self.body)}
 
     @cached_property
     def _branches(self) -> list[tuple[int, int]]:
-        """(offset of a branch, offset of its label)"""
-        found = [(match.start(), self._labels.get(match[1], -1)) for match in _BRANCH.finditer(self.body)]
-        return [(branch, label) for branch, label in found if label >= 0]
+        """Return (offset of a branch, offset of its label) for each branch."""
+        branches = [(match.start(), self._labels.get(match[1], -1)) for match in _BRANCH.finditer(self.body)]
+        return [(branch, label) for branch, label in branches if label >= 0]
 
     def blocks(self) -> ControlFlowGraph:
         return self._blocks
@@ -182,20 +183,20 @@ class PtxDataflow:
         ends = {at for at, opcode in enumerate(self.opcodes) if opcode.split(b".")[0] in (b"bra", b"ret", b"exit")}
         labels = {bisect_left(self.offsets, label) for label in self._labels.values()}
         starts = sorted(cut for cut in {0, *labels, *(at + 1 for at in ends)} if cut < size)
-        number = {start: block for block, start in enumerate(starts)}
-        before: list[list[int]] = [[] for _ in starts]
+        block_numbers = {start: block for block, start in enumerate(starts)}
+        predecessors: list[list[int]] = [[] for _ in starts]
         for block, end in enumerate([*starts[1:], size]):
-            follows = [end] if end - 1 not in ends or self.condition(end - 1) is not None else []
-            for following in [*follows, *([targets[end - 1]] if end - 1 in targets else [])]:
-                if following in number:
-                    before[number[following]].append(block)
-        return ControlFlowGraph(starts, [*starts[1:], size], before)
+            successors = [end] if end - 1 not in ends or self.condition(end - 1) is not None else []
+            for successor in [*successors, *([targets[end - 1]] if end - 1 in targets else [])]:
+                if successor in block_numbers:
+                    predecessors[block_numbers[successor]].append(block)
+        return ControlFlowGraph(starts, [*starts[1:], size], predecessors)
 
     def position(self, at: int) -> int:
         return at
 
     def _operands(self, at: int) -> list[bytes]:
-        """The texts of a statement's operands."""
+        """Return the texts of a statement's operands."""
         start = self.offsets[at] + len(self.opcodes[at])
         end = self.body.find(b";", start)
         return [operand.strip() for operand in _OPERAND.findall(self.body, start, end) if operand.strip()]
@@ -208,9 +209,9 @@ class PtxDataflow:
         writers = self.writers.get(register, set())
         if register not in self.scopes:
             return writers
-        here = self.offsets[at]
-        around = [(start, end) for start, end in self.scopes[register] if start <= here < end]
-        start, end = max(around, default=(0, len(self.body)))
+        offset = self.offsets[at]
+        scopes = [(start, end) for start, end in self.scopes[register] if start <= offset < end]
+        start, end = max(scopes, default=(0, len(self.body)))
         return {writer for writer in writers if start <= self.offsets[writer] < end}
 
     def constants(self, at: int) -> tuple[Hashable, ...]:
@@ -220,12 +221,12 @@ class PtxDataflow:
         return (self._constant(operands[-1], at) if operands else None,)
 
     def _constant(self, operand: bytes, at: int) -> Hashable:
-        """A value that is the same in all threads: a number, or the one that was moved there; None for all else."""
+        """Return a number that is the same in all threads, directly or by a `mov`; None for other operands."""
         definitions = self.definitions(operand, at)
         for move in definitions if len(definitions) == 1 else ():
-            moved = self._operands(move)
-            if self.role(move) == "move" and self.condition(move) is None and len(moved) == 2:
-                operand = moved[1]
+            operands = self._operands(move)
+            if self.role(move) == "move" and self.condition(move) is None and len(operands) == 2:
+                operand = operands[1]
         return _number(operand)
 
     def memory(self, at: int) -> str:
@@ -234,17 +235,17 @@ class PtxDataflow:
             return ""
         if name in ("atom", "red"):
             operation = _OPERATIONS.get(next((part for part in parts if part in _OPERATIONS), ""))
-            exchange = "exchange" if self._unread(at) else "other"
+            exchange = "exchange" if self._is_result_unused(at) else "other"
             return {"cas": "swap", "exch": exchange, "incdec": "count"}.get(operation or "", "other")
         return _MEMORY.get(name, "")
 
-    def _unread(self, at: int) -> bool:
-        """Does nothing use what the instruction writes?  Damaged code may name no operand at all."""
+    def _is_result_unused(self, at: int) -> bool:
+        """Return whether no statement reads the instruction's result, or damaged code gives it no operand."""
         result = _WORD.search(b"".join(self._operands(at)[:1]))
         return result is None or len(re.findall(re.escape(result[0]) + rb"(?![\w$])", self.body)) == 1
 
     def sources(self, at: int) -> list[bytes]:
-        return [word for operand in self._operands(at)[1:] if operand[:1] != b"[" for word in _WORD.findall(operand)]
+        return [name for operand in self._operands(at)[1:] if operand[:1] != b"[" for name in _WORD.findall(operand)]
 
     def role(self, at: int) -> str:
         name, *parts = self.opcodes[at].decode().split(".")
@@ -265,24 +266,24 @@ class PtxDataflow:
         return self.sources(at) if self.opcodes[at].endswith(b".pred") else []
 
     def loop_head(self, at: int) -> int:
-        here = self.offsets[at]
-        heads = [label for branch, label in self._branches if label <= here <= branch]
+        offset = self.offsets[at]
+        heads = [label for branch, label in self._branches if label <= offset <= branch]
         return bisect_left(self.offsets, max(heads)) if heads else at
 
 
 def _number(text: bytes) -> int | None:
-    """What a literal stands for, a float by its bits."""
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    """Return the value of an integer literal, or the bits of a float literal; None for other operands."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         return None
-    return int(found["bits"], 16) if found["bits"] else int(found["decimal"])
+    return int(match["bits"], 16) if match["bits"] else int(match["decimal"])
 
 
 def _scopes(body: bytes) -> dict[bytes, list[tuple[int, int]]]:
-    """Where each register that is declared inside a nested block is known: {register: [(offset, offset)]}."""
-    found: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
+    """Return {register: the (start, end) offsets of the nested blocks that declare it}."""
+    scopes: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
     for block in _SCOPE.finditer(body):
-        for declared in _DECLARED.finditer(body, block.start(), block.end()):
-            for register in _WORD.findall(declared[1]):
-                found[register].append(block.span())
-    return found
+        for declaration in _DECLARED.finditer(body, block.start(), block.end()):
+            for register in _WORD.findall(declaration[1]):
+                scopes[register].append(block.span())
+    return scopes

@@ -22,32 +22,32 @@ from tfdet.engines.venv import VenvEngine
 from tfdet.matrix.models import Environment
 
 Registrations = dict[str, dict[str, list[str]]]
-"""{op: {device: [dtypes]}} of the ops that have a GPU kernel; `DEFAULT` is a kernel for any device."""
+"""{op: {device: [dtypes]}} of the ops with a GPU kernel; the device `DEFAULT` is any device."""
 
 FRAMEWORK = "tensorflow"  # the only framework with such a registry here
 _MINUTES = 10
 _ADVICE = "The rest of the audit needs no TensorFlow: run it without --kernel-registrations."
 
 
-def registrations(
+def read_registrations(
     project: Project, key: str, environment: Environment, wheel: Wheel, libraries: Mapping[str, Path]
 ) -> Registrations:
-    """Return the kernels of all ops with a GPU kernel; RunFailedError if the build cannot be imported here."""
+    """Return the kernels of the ops that have a GPU kernel; RunFailedError if TensorFlow cannot be imported here."""
     console.print_note(f"reading the kernel registrations of {wheel.path.name}")
     python = VenvEngine(project).interpreter(key, environment, "cpu")
     with tempfile.TemporaryDirectory(prefix=".import-", dir=cache_dir()) as folder:
-        _lay_out(wheel.path, libraries, Path(folder))
-        answer = _ask(python, Path(folder), project.runtime)
+        _unpack(wheel.path, libraries, Path(folder))
+        registrations = _query_tensorflow(python, Path(folder), project.runtime)
     devices = {"CPU", "GPU", "DEFAULT"}
     return {
-        op: {device: dtypes for device, dtypes in sorted(some.items()) if device in devices}
-        for op, some in sorted(answer.items())
-        if "GPU" in some
+        op: {device: dtypes for device, dtypes in sorted(kernels.items()) if device in devices}
+        for op, kernels in sorted(registrations.items())
+        if "GPU" in kernels
     }
 
 
-def _lay_out(wheel: Path, libraries: Mapping[str, Path], folder: Path) -> None:
-    """Unpack the wheel as pip does; libraries are hard links to those unpacked before."""
+def _unpack(wheel: Path, libraries: Mapping[str, Path], folder: Path) -> None:
+    """Unpack the wheel as pip does, with hard links to the libraries that are unpacked already."""
     for name, file in libraries.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         os.link(file, folder / name)
@@ -61,19 +61,20 @@ def _lay_out(wheel: Path, libraries: Mapping[str, Path], folder: Path) -> None:
             target.write_bytes(archive.read(member))
 
 
-def _ask(python: Path, folder: Path, runtime: Path) -> Registrations:
-    keep = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-    environ = {**keep, "PYTHONPATH": f"{folder}{os.pathsep}{runtime}", "PYTHONDONTWRITEBYTECODE": "1",
+def _query_tensorflow(python: Path, folder: Path, runtime: Path) -> Registrations:
+    """Import the TensorFlow in `folder` with this interpreter, and return all its kernel registrations."""
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+    environ = {**inherited, "PYTHONPATH": f"{folder}{os.pathsep}{runtime}", "PYTHONDONTWRITEBYTECODE": "1",
                "PYTHONNOUSERSITE": "1"}  # fmt: skip
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [python, "-m", "tfdet_probe.frameworks.tensorflow.kernels"], cwd=folder, env=environ, capture_output=True,
             text=True, timeout=_MINUTES * 60,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise RunFailedError(f"TensorFlow did not import within {_MINUTES} minutes", _ADVICE) from error
-    if done.returncode:
-        last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no message")
-        raise RunFailedError(f"this TensorFlow cannot be imported here: {last.strip()}", _ADVICE)
-    answer: Registrations = json.loads(done.stdout)
-    return answer
+    if process.returncode:
+        message = next((line for line in reversed(process.stderr.splitlines()) if line.strip()), "no message")
+        raise RunFailedError(f"this TensorFlow cannot be imported here: {message.strip()}", _ADVICE)
+    registrations: Registrations = json.loads(process.stdout)
+    return registrations

@@ -1,4 +1,4 @@
-"""One target, audited: what its libraries hold, gathered."""
+"""The audit of one target: reads all its libraries and combines the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ARCH = re.compile(r"(sm|compute)_\d+[af]?$")
 
 @dataclass(frozen=True)
 class Audit:
-    """libraries: every one that was read, with or without GPU code."""
+    """The results of one target.  libraries: all that were read, with or without GPU code."""
 
     target: Target
     libraries: tuple[LibraryAudit, ...]
@@ -47,24 +47,24 @@ class Audit:
 
     @property
     def kernels(self) -> Iterator[Kernel]:
-        """Those with an atomic instruction, by library, architecture and name."""
+        """Return the kernels with an atomic instruction, sorted by library, architecture and name."""
         return (kernel for library in self.libraries for kernel in library.kernels)
 
     @property
     def faults(self) -> list[str]:
-        """What could not be read, with file and offset; and what was named although it holds no GPU code."""
-        found = list(self.target.faults)
+        """Return messages about data that could not be read, and about named libraries without GPU code."""
+        faults = list(self.target.faults)
         for library in self.libraries:
-            where = self.target.display_name(library.library)
-            found += [f"{where}: at offset {fault.offset}: {fault.message}" for fault in library.faults]
+            name = self.target.display_name(library.library)
+            faults += [f"{name}: at offset {fault.offset}: {fault.message}" for fault in library.faults]
             if self.target.was_named and not (library.sass or library.ptx or library.faults):
-                found.append(f"{where}: at offset 0: a library without GPU code")
-        if not self.target.was_named and not self.gpu_libraries and not found:
-            found.append(f"{self.target.name}: no GPU code in any of its {len(self.libraries)} libraries: a CPU build")
-        return found
+                faults.append(f"{name}: at offset 0: a library without GPU code")
+        if not self.target.was_named and not self.gpu_libraries and not faults:
+            faults.append(f"{self.target.name}: no GPU code in any of its {len(self.libraries)} libraries: a CPU build")
+        return faults
 
     def as_json(self) -> dict[str, Any]:
-        """The shape of `tfdet audit --json`: see docs/reference/formats.md."""
+        """Return the output of `tfdet audit --json`, which docs/reference/formats.md describes."""
         kernels = list(self.kernels)
         names = demangle(kernel.name for kernel in kernels)
         wheel = self.target.wheel
@@ -77,14 +77,14 @@ class Audit:
             "capability": [capability.as_json() for capability in self.capabilities],
             "environment_variables": sorted(self.strings.variables),
             "messages": sorted(self.strings.messages),
-            "kernels": [_kernel(kernel, name) for kernel, name in zip(kernels, names, strict=True)],
+            "kernels": [_kernel_as_json(kernel, name) for kernel, name in zip(kernels, names, strict=True)],
             "kernel_counts": {library.library: library.kernel_counts for library in self.gpu_libraries},
             "registrations": self.registrations,
             "faults": self.faults,
         }
 
 
-def _kernel(kernel: Kernel, demangled: str) -> dict[str, Any]:
+def _kernel_as_json(kernel: Kernel, demangled: str) -> dict[str, Any]:
     return {
         "library": kernel.library,
         "arch": kernel.arch,
@@ -97,6 +97,7 @@ def _kernel(kernel: Kernel, demangled: str) -> dict[str, Any]:
 
 
 def check_archs(archs: Iterable[str]) -> None:
+    """Raise UsageError if the value of an --arch is not a GPU architecture."""
     for arch in archs:
         if not _ARCH.match(arch):
             raise UsageError(
@@ -105,6 +106,9 @@ def check_archs(archs: Iterable[str]) -> None:
 
 
 def audit(target: Target, archs: Container[str] | None, variables: Iterable[str]) -> Audit:
-    """Read every library of a target; `variables` are looked for beside the general patterns."""
-    libraries = [scan_library(path, shown, archs) for shown, path in sorted(target.libraries.items())]
+    """Read every library of a target.
+
+    archs: the architectures whose code is read, all if None.  variables: further environment variables to search for.
+    """
+    libraries = [scan_library(path, name, archs) for name, path in sorted(target.libraries.items())]
     return Audit(target, tuple(libraries), search(target.libraries.values(), variables))

@@ -1,7 +1,8 @@
-"""Atomic instructions in machine code of Volta and later: 128 bits each, the opcode in the lowest 12.
+"""Decoder of atomic instructions in SASS, the machine code, of Volta and later GPUs.
 
-Bits 9 to 11 of the opcode only say where operands come from, so 9 bits are matched.  The fields below were found by
-letting nvdisasm of CUDA 12.4 print every value of them, on each architecture.
+An instruction has 128 bits, with the opcode in the lowest 12.  Bits 9 to 11 of the opcode select only the operands'
+form, so the decoder compares the other 9.  The fields were derived from the output of nvdisasm of CUDA 12.4 for each
+of their values, on each architecture.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ INSTRUCTION = 16
 """Bytes of an instruction."""
 
 FIRST_ARCH = 70
-"""Volta.  Before it instructions had 64 bits and another encoding."""
+"""Volta.  Instructions of older architectures have 64 bits and another encoding."""
 
-OPCODE = 0x1FF
+OPCODE = 0x1FF  # the mask of an opcode
 _ATOM, _ATOM_CAS, _ATOMS, _ATOMS_CAS, _RED = 0x18A, 0x18B, 0x18C, 0x18D, 0x18E
 _ATOMG, _ATOMG_CAS = 0x1A8, 0x1A9
 _ATOM_FLOAT, _ATOMG_FLOAT, _RED_FLOAT = 0x1A2, 0x1A3, 0x1A6  # Hopper moved float atomics here
@@ -42,7 +43,7 @@ _BULK_FLOATS = {4: "f16", 5: "f32", 6: "f32", 7: "f64", 8: "bf16"}
 
 
 def find_atomics(code: NDArray[np.uint8], arch: int) -> NDArray[np.int64]:
-    """Numbers of the instructions in `code` (bytes, a multiple of 16) that are atomics of that architecture."""
+    """Return the numbers of the instructions in `code` (whole instructions) that are atomics of the architecture."""
     opcodes = code.view("<u2")[:: INSTRUCTION // 2] & OPCODE
     return np.flatnonzero(_table(arch)[opcodes])
 
@@ -52,15 +53,15 @@ def is_atomic(opcode: int, arch: int) -> bool:
 
 
 def kind(low: int, high: int, arch: int) -> str:
-    """What the atomic instruction of these two 64-bit halves does: one of `model.KINDS`."""
+    """Return the kind, one of `model.KINDS`, of the atomic instruction with these two 64-bit halves."""
     opcode = low & OPCODE
     if opcode in CAS:
         return "cas" + _space(opcode == _ATOMS_CAS)
     operation = high >> 23 & 0xF
     if opcode == _UBLKRED:
-        return _named(operation & 7, _BULK_FLOATS.get(high >> 17 & 0xF)) + _space(high >> 9 & 1 == 1)
+        return _operation_kind(operation & 7, _BULK_FLOATS.get(high >> 17 & 0xF)) + _space(high >> 9 & 1 == 1)
     if opcode in (_ATOM_FLOAT, _ATOMG_FLOAT, _RED_FLOAT):
-        return _named(operation >> 1 & 3, _HOPPER_FLOATS.get(high >> 9 & 0xF, "f32"))
+        return _operation_kind(operation >> 1 & 3, _HOPPER_FLOATS.get(high >> 9 & 0xF, "f32"))
     if opcode in (_RED, _UTMAREDG):
         operation &= 7
     elif operation >= len(_OPERATIONS):
@@ -68,21 +69,21 @@ def kind(low: int, high: int, arch: int) -> str:
     has_floats = arch < _HOPPER_ARCH and opcode in (_ATOM, _ATOMG, _RED)
     width = 7 if arch < _AMPERE_ARCH else 15
     floating = _FLOATS.get(high >> 9 & width) if has_floats else None
-    return _named(operation, floating) + _space(opcode in (_ATOMS, _REDAS))
+    return _operation_kind(operation, floating) + _space(opcode in (_ATOMS, _REDAS))
 
 
 def has_indirect_type(low: int) -> bool:
-    """Is it a reduction of a tensor, whose element type the driver keeps in memory?  `kind` calls its sums integer."""
+    """Return whether this is a tensor reduction, whose element type is in memory; `kind` returns "int_add" for it."""
     return low & OPCODE == _UTMAREDG
 
 
 def returns_old_value(low: int) -> bool:
-    """Does the instruction give the value that was there before?"""
+    """Return whether the atomic instruction returns the value that was in memory before."""
     return low & OPCODE != _RED and low >> 16 & 0xFF != _NO_REGISTER
 
 
-def _named(operation: int, floating: str | None) -> str:
-    """The kind for an operation on integers, or on floats of that type."""
+def _operation_kind(operation: int, floating: str | None) -> str:
+    """Return the kind of an operation on integers, or on floats of the type `floating`."""
     name = _OPERATIONS[operation]
     if name == "add":
         return f"float_add_{floating}" if floating else "int_add"
@@ -97,7 +98,7 @@ def _space(shared: bool) -> str:
 
 @cache
 def _table(arch: int) -> NDArray[np.bool_]:
-    """For each opcode, is it an atomic?"""
+    """Return for each opcode whether it is an atomic of the architecture."""
     table = np.zeros(OPCODE + 1, np.bool_)
     table[list(_HOPPER if arch >= _HOPPER_ARCH else _VOLTA)] = True
     return table

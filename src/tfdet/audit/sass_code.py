@@ -1,4 +1,4 @@
-"""Machine code of Volta and later as a program: instructions, called functions, basic blocks and what leads to them."""
+"""Control flow of SASS, the machine code, of Volta and later GPUs: inlines called functions and finds basic blocks."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import numpy as np
 from tfdet.audit import sass
 
 PT = 7  # the predicate that is always true
+# Opcodes: the 9 bits of sass.OPCODE.
 CALLS = frozenset({0x143, 0x144})
 _RELATIVE_CALL = 0x144
 _BRANCH, _RETURN = 0x147, 0x150
-_ENDS = frozenset({0x14D, _RETURN, 0x149, 0x14A, 0x14C, 0x15A})
-_MAX_INLINED = 20_000  # instructions of called functions
+_TERMINATORS = frozenset({0x14D, _RETURN, 0x149, 0x14A, 0x14C, 0x15A})
+_MAX_INLINED = 20_000  # instructions of all inlined functions
 
 
 @dataclass
 class SassCode:
-    """One function's code, with a copy of each function that it calls behind it, as if the call were the copy."""
+    """One function's code, followed by a copy of each function that it calls; calls branch to the copies."""
 
     code: memoryview  # or bytes
     arch: int
@@ -33,23 +34,23 @@ class SassCode:
         self._find_blocks()
 
     def guard(self, at: int) -> int:
-        """The predicate that decides whether the instruction runs."""
+        """Return the predicate that guards the instruction."""
         return self.low[at] >> 12 & 7
 
     def position(self, at: int) -> int:
-        """Where the instruction stands in the code; a copied one stands where it is called."""
+        """Return the instruction's position in the function; for a copied instruction, that of the call."""
         return self._sites.get(at, at)
 
     def loop_head(self, at: int) -> int:
-        """First instruction of the innermost loop around `at`; `at` itself where there is none."""
+        """Return the first instruction of the innermost loop around `at`, or `at` outside of loops."""
         heads = [target for branch, target in self.targets.items() if target <= at <= branch]
         return max(heads, default=at)
 
     def _copy_called(self) -> None:
-        """Functions outside this code, and what would be too much, are left as calls."""
+        """Append the called functions; those outside of this code, or too large, remain calls."""
         self.copies: dict[int, range] = {}  # call: its copy
-        self._sites: dict[int, int] = {}
-        self._moved: dict[int, int] = {}  # how far a copied instruction lies from its original
+        self._sites: dict[int, int] = {}  # copied instruction: position of the call
+        self._copy_offsets: dict[int, int] = {}  # copied instruction: its distance from the original
         at = 0
         while at < len(self.low):
             if self.opcode[at] == _RELATIVE_CALL:
@@ -57,7 +58,7 @@ class SassCode:
             at += 1
 
     def _copy(self, call: int, entry: int) -> None:
-        body = self._reached(entry)
+        body = self._function_body(entry)
         if not body or min(body) < entry:
             return
         start, length = len(self.low), max(body) + 1 - entry
@@ -66,67 +67,67 @@ class SassCode:
         for lines in (self.low, self.high, self.opcode):
             lines += lines[entry : entry + length]
         self.copies[call] = range(start, start + length)
-        self._moved |= dict.fromkeys(self.copies[call], start - entry)
+        self._copy_offsets |= dict.fromkeys(self.copies[call], start - entry)
         self._sites |= dict.fromkeys(self.copies[call], self.position(call))
 
-    def _reached(self, entry: int) -> set[int]:
-        """The instructions of the function that starts at `entry`; none where that is outside."""
-        seen: set[int] = set()
+    def _function_body(self, entry: int) -> set[int]:
+        """Return the instructions of the function that starts at `entry`; empty if that is outside of this code."""
+        visited: set[int] = set()
         pending = [entry]
         while pending:
             at = pending.pop()
-            if at in seen or not 0 <= at < self.size:
+            if at in visited or not 0 <= at < self.size:
                 continue
-            seen.add(at)
+            visited.add(at)
             if self.opcode[at] == _BRANCH:
                 pending.append(self._target(at))
             if not self._is_unconditional_exit(at):
                 pending.append(at + 1)
-        return seen
+        return visited
 
     def _is_unconditional_exit(self, at: int) -> bool:
-        """Is the next instruction never the one behind it?"""
-        if self.opcode[at] == _BRANCH and not self._always_taken(at):
+        """Return whether execution never continues with instruction `at` + 1."""
+        if self.opcode[at] == _BRANCH and not self._is_branch_unconditional(at):
             return False
-        return self.guard(at) == PT and (self.opcode[at] in _ENDS or self.opcode[at] == _BRANCH)
+        return self.guard(at) == PT and (self.opcode[at] in _TERMINATORS or self.opcode[at] == _BRANCH)
 
-    def _always_taken(self, at: int) -> bool:
-        """A branch may have a condition of its own beside the guard: bits 87 to 89."""
+    def _is_branch_unconditional(self, at: int) -> bool:
+        """Return whether bits 87 to 89 of a branch, a condition in addition to its guard, are always true."""
         return self.high[at] >> 23 & 7 == PT
 
     def _find_blocks(self) -> None:
-        """`starts`: first instruction of each basic block; `before[block]`: the blocks that lead to it."""
+        """Set `starts` (the first instruction of each basic block), `ends`, and `predecessors` (of each block)."""
         size = len(self.low)
         self.targets = {at: self._target(at) for at, opcode in enumerate(self.opcode) if opcode == _BRANCH}
         cuts = {0, *(target for target in self.targets.values() if 0 <= target < size)}
-        cuts |= {at + 1 for at, opcode in enumerate(self.opcode) if opcode == _BRANCH or opcode in _ENDS}
+        cuts |= {at + 1 for at, opcode in enumerate(self.opcode) if opcode == _BRANCH or opcode in _TERMINATORS}
         for call, copy in self.copies.items():
             cuts |= {call + 1, copy.start, copy.stop}
         self.starts = sorted(cut for cut in cuts if cut < size)
         self.ends = [*self.starts[1:], size]
-        self.number = {start: block for block, start in enumerate(self.starts)}
-        self.before: list[list[int]] = [[] for _ in self.starts]
+        block_numbers = {start: block for block, start in enumerate(self.starts)}
+        self.predecessors: list[list[int]] = [[] for _ in self.starts]
         for block, end in enumerate(self.ends):
-            for following in self._successors(end - 1):
-                if following in self.number:
-                    self.before[self.number[following]].append(block)
+            for successor in self._successors(end - 1):
+                if successor in block_numbers:
+                    self.predecessors[block_numbers[successor]].append(block)
 
     def _successors(self, at: int) -> list[int]:
-        """The instructions that may follow the last one of a block."""
-        found = [] if self._is_unconditional_exit(at) or at in self.copies else [at + 1]
+        """Return the instructions that may execute after the last one of a block."""
+        successors = [] if self._is_unconditional_exit(at) or at in self.copies else [at + 1]
         if at in self.targets:
-            found.append(self.targets[at])
+            successors.append(self.targets[at])
         if at in self.copies:
-            found += [self.copies[at].start] + ([] if self.guard(at) == PT else [at + 1])
+            successors += [self.copies[at].start] + ([] if self.guard(at) == PT else [at + 1])
         if self.opcode[at] == _RETURN:
-            found += [call + 1 for call, copy in self.copies.items() if at in copy]
-        return found
+            successors += [call + 1 for call, copy in self.copies.items() if at in copy]
+        return successors
 
     def _target(self, at: int) -> int:
-        """The instruction that a branch or a call goes to."""
+        """Return the target instruction of a branch or a call."""
         offset = self.low[at] >> 34 | (self.high[at] & 0x3FFFF) << 30
         if self.arch >= 90:
             offset = (offset << 8 | self.low[at] >> 16 & 0xFF) & (1 << 48) - 1
         offset -= (offset >> 47) << 48
         target = at + 1 + offset * 4 // sass.INSTRUCTION
-        return target - self._moved.get(at, 0) if self.opcode[at] in CALLS else target
+        return target - self._copy_offsets.get(at, 0) if self.opcode[at] in CALLS else target

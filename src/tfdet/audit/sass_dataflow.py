@@ -1,6 +1,7 @@
-"""Data flow in machine code of Volta and later: which instructions write the values that another one reads.
+"""Data flow in SASS, the machine code, of Volta and later: finds the instructions that write what another one reads.
 
-Operand places were checked against nvdisasm of CUDA 12.4 on every instruction of functions with a compare-and-swap.
+The operand fields were compared with the output of nvdisasm of CUDA 12.4, for all instructions of functions with a
+compare-and-swap.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from tfdet.audit.cas_analysis import TooLongError
 from tfdet.audit.sass_code import CALLS, PT, SassCode
 
 _RZ = 255  # the register that is always zero
-_PREDICATE = 256  # predicates are numbered behind the registers
-_CALL = -1  # stands for all that a called function may write
+_PREDICATE = 256  # the number of predicate 0: predicates are numbered after the registers
+_CALL = -1  # the number of a pseudo register that every call writes
 _MAX_STEPS = 1_000_000  # basic blocks visited for one function, over all its compare-and-swaps
 _PLOP3, _IMAD = 0x01C, 0x024
 _PACKED_FMA, _IMMEDIATE_ADDEND = frozenset({0x031, 0x035}), 2
 
 
 class _Form(NamedTuple):
-    """How an instruction uses its fields: a and c are always registers, b only in some of its forms."""
+    """The operands of an opcode, named by field: a and c are always registers, b only in some encodings."""
 
     role: str
     sources: str = "abc"
@@ -96,15 +97,15 @@ _WIDE_ATOMS = {2: 2, 5: 2, 6: 2, 4: 4}
 _WIDE_SWAPS = {2: 2, 4: 4}
 _STORES = frozenset({0x185, 0x186, 0x188})  # ST, STG, STS
 _WIDE_LOADS = {5: 2, 6: 4}  # bits 73 to 75 of a load: 64 bits, 128 bits
-# The uniform datapath has registers of its own, which are numbered from 0 too.
+# The uniform datapath has its own registers, which are numbered from 0, too.
 _UNIFORM = frozenset({*range(0x080, 0x0C0), 0x0CA, 0x1C2, 0x1C3, 0x1C4})
-# No destination among the registers: stores, barriers, control flow.
+# Opcodes that write no ordinary register: stores, barriers, control flow.
 _NO_RESULT = frozenset({*_UNIFORM, 0x118, 0x11A, 0x11B, 0x11D, *range(0x140, 0x160), 0x185, 0x186, 0x187, 0x188, 0x18E,
                      0x18F, 0x192, 0x1A6, 0x1AB})  # fmt: skip
 
 
 class SassDataflow(SassCode):
-    """One function's code, taken apart once for all its compare-and-swaps."""
+    """One function's code with its data flow, for the analysis of all its compare-and-swaps."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,7 +113,7 @@ class SassDataflow(SassCode):
         self._find_writers()
 
     def _find_writers(self) -> None:
-        """`writers[register]`: the instructions that may write it, in order."""
+        """Set `writers[register]`: the instructions that may write the register, in order."""
         self.writers: dict[int, list[int]] = defaultdict(list)
         for at, opcode in enumerate(self.opcode):
             if opcode in _NO_RESULT:
@@ -121,14 +122,15 @@ class SassDataflow(SassCode):
                 continue
             if self._is_never_executed(at):
                 continue
-            for register in self._written(at):
+            for register in self._destinations(at):
                 self.writers[register].append(at)
 
     def _is_never_executed(self, at: int) -> bool:
-        """Is it guarded by @!PT?"""
+        """Return whether the instruction is guarded by @!PT."""
         return self.guard(at) == PT and self.low[at] >> 15 & 1 == 1
 
-    def _written(self, at: int) -> Iterator[int]:
+    def _destinations(self, at: int) -> Iterator[int]:
+        """Yield the registers and predicates that the instruction writes."""
         low, high, opcode = self.low[at], self.high[at], self.opcode[at]
         form = _FORMS.get(opcode)
         first = low >> 16 & 0xFF
@@ -147,11 +149,11 @@ class SassDataflow(SassCode):
                 yield _PREDICATE + predicate
 
     def definitions(self, register: int, at: int) -> set[int]:
-        """Instructions whose value `register` may hold when instruction `at` starts; -1 - n for the call at n."""
-        found: set[int] = set()
+        """Return the instructions whose value `register` may hold before instruction `at`; -1 - n for the call at n."""
+        definitions: set[int] = set()
         block = bisect_left(self.starts, at + 1) - 1
         pending = [(block, at)]
-        seen: set[int] = set()
+        visited: set[int] = set()
         writers, calls = self.writers.get(register, []), self.writers.get(_CALL, [])
         while pending:
             self.budget -= 1
@@ -159,64 +161,66 @@ class SassDataflow(SassCode):
                 raise TooLongError
             block, end = pending.pop()
             start = self.starts[block]
-            if not self._last_writer(writers, calls, start, end, found):
-                for previous in self.before[block]:
-                    if previous not in seen:
-                        seen.add(previous)
-                        pending.append((previous, self.ends[previous]))
-        return found
+            if not self._add_last_writers(writers, calls, start, end, definitions):
+                for predecessor in self.predecessors[block]:
+                    if predecessor not in visited:
+                        visited.add(predecessor)
+                        pending.append((predecessor, self.ends[predecessor]))
+        return definitions
 
-    def _last_writer(self, writers: list[int], calls: list[int], start: int, end: int, found: set[int]) -> bool:
-        """Add what may have written last in [start, end); was one of them certain to?"""
+    def _add_last_writers(
+        self, writers: list[int], calls: list[int], start: int, end: int, definitions: set[int]
+    ) -> bool:
+        """Add the instructions in [start, end) that may write last; return whether one of them always executes."""
         index = bisect_left(writers, end) - 1
         later: list[int] = []
         while index >= 0 and writers[index] >= start:
-            found.add(writers[index])
+            definitions.add(writers[index])
             if self.guard(writers[index]) == PT or any(
                 self._is_complementary(writers[index], other) for other in later
             ):
                 break
             later.append(writers[index])
             index -= 1
-        since = writers[index] if index >= 0 and writers[index] >= start else start
-        certain = index >= 0 and writers[index] >= start
-        between = bisect_left(calls, end) - 1
-        if between >= 0 and calls[between] >= since:
-            found.add(-1 - calls[between])
-        return certain
+        always_writes = index >= 0 and writers[index] >= start
+        first = writers[index] if always_writes else start
+        last_call = bisect_left(calls, end) - 1
+        if last_call >= 0 and calls[last_call] >= first:
+            definitions.add(-1 - calls[last_call])
+        return always_writes
 
     def _is_complementary(self, at: int, later: int) -> bool:
-        """Does one of these two instructions of a block run exactly where the other does not?"""
+        """Return whether exactly one of these two instructions of a block executes, by opposite guards."""
         writers = self.writers.get(_PREDICATE + self.guard(at), [])
-        same = self.guard(at) == self.guard(later) and bisect_left(writers, at) == bisect_left(writers, later)
-        return same and (self.low[at] ^ self.low[later]) >> 15 & 1 == 1
+        is_same_guard = self.guard(at) == self.guard(later) and bisect_left(writers, at) == bisect_left(writers, later)
+        return is_same_guard and (self.low[at] ^ self.low[later]) >> 15 & 1 == 1
 
     def sources(self, at: int) -> set[int]:
-        """Registers and predicates whose values go into what the instruction writes."""
+        """Return the registers and predicates from which the instruction computes its result."""
         low, high = self.low[at], self.high[at]
         form = _FORMS.get(self.opcode[at])
         if form is None:
             return set()
-        shape = low >> 9 & 7
-        places = {"a": low >> 24 & 0xFF, "b": low >> 32 & 0xFF if shape == 1 else _RZ, "c": high & 0xFF}
-        if shape in (2, 3, 7):  # an immediate, a constant or a uniform register is operand c, and b takes c's bits
-            places["b"] = high & 0xFF if "c" in form.sources else _RZ
-            places["c"] = _RZ
+        encoding = low >> 9 & 7
+        fields = {"a": low >> 24 & 0xFF, "b": low >> 32 & 0xFF if encoding == 1 else _RZ, "c": high & 0xFF}
+        if encoding in (2, 3, 7):  # an immediate, a constant or a uniform register is operand c, and b takes c's bits
+            fields["b"] = high & 0xFF if "c" in form.sources else _RZ
+            fields["c"] = _RZ
         registers: set[int] = set()
         for operand in form.sources:
-            register = places[operand]
+            register = fields[operand]
             if register != _RZ:
                 registers |= {register, register + 1} if operand in form.wide else {register}
         return registers
 
     def swap(self, at: int) -> tuple[range, range]:
-        """Registers with the compared and with the new value of a compare-and-swap."""
+        """Return the registers with the compared value and those with the new value of a compare-and-swap."""
         low, high = self.low[at], self.high[at]
         width = _WIDE_SWAPS.get(high >> 9 & 7, 1)
         return _registers(low >> 32 & 0xFF, width), _registers(high & 0xFF, width)
 
     def condition(self, at: int) -> int | None:
-        """The predicate that decides whether the instruction writes, or which of its sources; None without one."""
+        """Return the predicate that guards the instruction or, for a selection, selects its source; None without."""
         number = self.guard(at)
         form = _FORMS.get(self.opcode[at])
         if number == PT and form and form.role == "select":
@@ -225,7 +229,7 @@ class SassDataflow(SassCode):
         return _PREDICATE + number if number != PT else None
 
     def combined_predicates(self, at: int) -> list[int]:
-        """The predicates that a PLOP3 combines; none for other instructions."""
+        """Return the predicates that a PLOP3 combines; empty for other instructions."""
         if self.opcode[at] != _PLOP3:
             return []
         high = self.high[at]
@@ -233,7 +237,7 @@ class SassDataflow(SassCode):
         return [_PREDICATE + number for number in numbers if number != PT]
 
     def role(self, at: int) -> str:
-        """What the instruction does to the values in its sources."""
+        """Return what the instruction does to its sources: a role of `cas_analysis.Dataflow`."""
         opcode, high = self.opcode[at], self.high[at]
         if opcode == _LOAD_CONSTANT:
             return "source"
@@ -243,9 +247,9 @@ class SassDataflow(SassCode):
         if form is None:
             return "unknown"
         if opcode in _PACKED_FMA and self.low[at] >> 9 & 7 == _IMMEDIATE_ADDEND and not self.sources(at):
-            return "move"  # 0 * 0 + a constant, on a unit that is free
+            return "move"  # 0 * 0 + constant: compilers move constants by an idle FMA unit
         if form.role.startswith("add ") and len(self.sources(at)) < 2 and self._adds_zero(at):
-            return "convert"  # x + -0: a change of sign or of width
+            return "convert"  # x + -0: changes the sign or the width
         if opcode == _IMAD:
             return self._imad_role(at)
         if form.role.endswith("f16") and high >> 21 & 1:
@@ -255,23 +259,25 @@ class SassDataflow(SassCode):
         return form.role
 
     def _adds_zero(self, at: int) -> bool:
-        """Is one of an addition's operands the zero register?"""
+        """Return whether one operand of an addition is the zero register."""
         low, high = self.low[at], self.high[at]
         second = low >> 32 & 0xFF if "b" in _FORMS[self.opcode[at]].sources else high & 0xFF
         return low >> 24 & 0xFF == _RZ or (low >> 9 & 7 == 1 and second == _RZ)
 
     def _imad_role(self, at: int) -> str:
-        """a * b + c is also how compilers move (a or b is zero) and add (b is 1)."""
+        """Return the role of an IMAD, a * b + c, which compilers also use to move (a or b is zero) and to shift."""
         low, high = self.low[at], self.high[at]
-        shape = low >> 9 & 7
-        if _RZ in (low >> 24 & 0xFF, low >> 32 & 0xFF if shape == 1 else high & 0xFF if shape in (2, 3, 7) else 0):
+        encoding = low >> 9 & 7
+        second = low >> 32 & 0xFF if encoding == 1 else high & 0xFF if encoding in (2, 3, 7) else 0
+        if _RZ in (low >> 24 & 0xFF, second):
             return "move"
-        addend = high & 0xFF if shape not in (2, 3, 7) else 0
-        if shape == 4 and (low >> 32).bit_count() == 1:  # by a power of two: a shift, as LEA does it
+        addend = high & 0xFF if encoding not in (2, 3, 7) else 0
+        if encoding == 4 and (low >> 32).bit_count() == 1:  # multiplies by a power of two: a shift, as in LEA
             return "bits" if addend == _RZ else "integer"
         return "multiply" if addend == _RZ else "multiply-add"
 
     def constants(self, at: int) -> tuple[Hashable, ...]:
+        """See `cas_analysis.Dataflow.constants`."""
         data, size = self.low[at] >> 32 & 0xFF, self.high[at] >> 9 & 7
         if self.opcode[at] in sass.CAS:
             return tuple(
@@ -282,20 +288,21 @@ class SassDataflow(SassCode):
         return (self._register_constant(_registers(data, width), at),)
 
     def _register_constant(self, registers: range, at: int) -> Hashable:
-        """What registers hold, if that is the same in all threads; the zero register has no number here."""
+        """Return the value in `registers` if it is the same in all threads; 0 for an empty range: the zero register."""
         values = [self._constant(register, at) for register in registers]
         return None if None in values else values[0] if len(values) == 1 else tuple(values) or 0
 
     def _constant(self, register: int, at: int) -> Hashable:
-        """A value that is the same in all threads: a number, or the place of a launch parameter; None for all else."""
+        """Return a value that is the same in all threads: a number, or ("parameter", its address); None for others."""
         definitions = self.definitions(register, at)
         move = next(iter(definitions)) if len(definitions) == 1 else -1
         if move < 0 or self.role(move) != "move" or self.sources(move) or self.guard(move) != PT:
             return None
-        shape, value = self.low[move] >> 9 & 7, self.low[move] >> 32
-        return {1: 0, 2: value, 4: value, 3: ("parameter", value), 5: ("parameter", value)}.get(shape)
+        encoding, value = self.low[move] >> 9 & 7, self.low[move] >> 32
+        return {1: 0, 2: value, 4: value, 3: ("parameter", value), 5: ("parameter", value)}.get(encoding)
 
     def memory(self, at: int) -> str:
+        """See `cas_analysis.Dataflow.memory`."""
         opcode = self.opcode[at]
         if self._is_never_executed(at):
             return ""
@@ -313,8 +320,9 @@ class SassDataflow(SassCode):
         return "other" if opcode in CALLS and at not in self.copies else ""
 
     def blocks(self) -> ControlFlowGraph:
-        return ControlFlowGraph(self.starts, self.ends, self.before)
+        return ControlFlowGraph(self.starts, self.ends, self.predecessors)
 
 
 def _registers(first: int, width: int) -> range:
+    """Return `width` registers from `first` on; empty for the zero register."""
     return range(first, first + width) if first != _RZ else range(0)

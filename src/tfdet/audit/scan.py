@@ -1,4 +1,4 @@
-"""One library file to its kernels: the file is mapped, never read whole, and each architecture looked at once."""
+"""The scan of one library file for GPU kernels and their atomics; the file is mapped into memory, not read."""
 
 from __future__ import annotations
 
@@ -29,37 +29,43 @@ from tfdet.store.audits import Verdict
 
 _MIN_PARALLEL_BYTES = 32 << 20
 """Bytes of code below which starting processes takes longer than it saves."""
-_CHUNK_COUNT = 32  # some are finished sooner than others
-_TYPE_ELSEWHERE: tuple[Verdict, str] = ("unresolved", "reduction of a tensor, whose element type is not in the code")
+_CHUNK_COUNT = 32  # more chunks than processes: chunks take different times
+_UNKNOWN_ELEMENT_TYPE: tuple[Verdict, str] = (
+    "unresolved",
+    "reduction of a tensor, whose element type is not in the code",
+)
 
 
 @dataclass
 class _Function:
-    """What the copies of one function in one library and architecture hold together."""
+    """The atomics of all copies of one function in one library and architecture."""
 
-    atomics: Counter[str] = field(default_factory=Counter)
-    loops: list[tuple[Verdict, str]] = field(default_factory=list)  # of all that needs a look
-    slots: bool = False  # is an integer add's old value used?
-    started: Counter[str] = field(default_factory=Counter)  # exchanges that set a start value
+    atomics: Counter[str] = field(default_factory=Counter)  # {kind: number of instructions}
+    loops: list[tuple[Verdict, str]] = field(default_factory=list)  # of each compare-and-swap and tensor reduction
+    uses_old_sum: bool = False  # whether the old value of an integer add is used
+    initializing: Counter[str] = field(
+        default_factory=Counter
+    )  # {kind: number} of the exchanges that initialize a value
 
     def add(self, other: _Function) -> None:
         self.atomics += other.atomics
         self.loops += other.loops
-        self.slots |= other.slots
-        self.started += other.started
+        self.uses_old_sum |= other.uses_old_sum
+        self.initializing += other.initializing
 
-    def explain(self, flow: Dataflow[Any], swaps: Iterable[int], exchanges: Mapping[int, str]) -> None:
-        loops, started = classify_atomics(flow, list(swaps), list(exchanges))
+    def classify(self, flow: Dataflow[Any], swaps: Iterable[int], exchanges: Mapping[int, str]) -> None:
+        """Add the verdicts of the compare-and-swaps of one copy, by its data flow."""
+        loops, initializing = classify_atomics(flow, list(swaps), list(exchanges))
         self.loops += loops
-        self.started.update(exchanges[exchange] for exchange in started)
+        self.initializing.update(exchanges[exchange] for exchange in initializing)
 
 
 @dataclass
 class _AtomicSites:
-    """Where one copy of a function has what takes its data flow to judge."""
+    """The atomics of one copy of a function whose classification requires data flow."""
 
-    swaps: list[int] = field(default_factory=list)
-    exchanges: dict[int, str] = field(default_factory=dict)  # place: kind
+    swaps: list[int] = field(default_factory=list)  # positions
+    exchanges: dict[int, str] = field(default_factory=dict)  # {position: kind}
 
     def add(self, kind: str, at: int) -> None:
         if kind.startswith("cas"):
@@ -70,13 +76,15 @@ class _AtomicSites:
 
 @dataclass
 class _ScanState:
-    functions: dict[tuple[str, str], _Function] = field(default_factory=partial(defaultdict, _Function))
-    kernels: dict[str, set[str]] = field(default_factory=partial(defaultdict, set))
+    """The findings so far in one library."""
+
+    functions: dict[tuple[str, str], _Function] = field(default_factory=partial(defaultdict, _Function))  # (arch, name)
+    kernels: dict[str, set[str]] = field(default_factory=partial(defaultdict, set))  # {arch: names}
     archs: dict[str, set[int]] = field(default_factory=lambda: {"elf": set(), "ptx": set()})
     faults: list[ReadFault] = field(default_factory=list)
 
     def add(self, other: _ScanState) -> None:
-        """Take over what another process found in other elements of the same library."""
+        """Add the findings of another process in other elements of the same library."""
         for key, function in other.functions.items():
             self.functions[key].add(function)
         for arch, names in other.kernels.items():
@@ -84,64 +92,66 @@ class _ScanState:
         self.faults += other.faults
 
 
-def scan_library(path: Path, shown: str, archs: Container[str] | None = None) -> LibraryAudit:
-    """All GPU code of the library at `path`; `archs` ("sm_70", "compute_80") limits which code is read.
+def scan_library(path: Path, display_name: str, archs: Container[str] | None = None) -> LibraryAudit:
+    """Read all GPU code of the library at `path`; `archs` ("sm_70", "compute_80") limits which code is read.
 
-    What cannot be read becomes a fault, and the rest is still read; a file without GPU code gives an empty audit.
-    DataError where the file cannot be read.
+    Damaged code becomes a fault, and the rest is still read; a file without GPU code gives an empty audit.
+    DataError if the file cannot be read.
     """
     findings = _ScanState()
-    wanted: list[Element] = []
+    selected: list[Element] = []
     with _mapped(path) as data:
         for element in _elements(data, findings):
             if element.kind != "other":
                 findings.archs[element.kind].add(element.arch)
                 if archs is None or _display_arch(element) in archs:
-                    wanted.append(element)
-        if sum(element.stored_size for element in wanted) < _MIN_PARALLEL_BYTES:
-            _scan_elements(data, wanted, findings)
-            return _audit(shown, findings)
-    _scan_together(path, wanted, findings)
-    return _audit(shown, findings)
+                    selected.append(element)
+        if sum(element.stored_size for element in selected) < _MIN_PARALLEL_BYTES:
+            _scan_elements(data, selected, findings)
+            return _to_library_audit(display_name, findings)
+    _scan_in_parallel(path, selected, findings)
+    return _to_library_audit(display_name, findings)
 
 
 @contextmanager
 def _mapped(path: Path) -> Iterator[memoryview]:
-    """The file's bytes, read from the disk only where they are looked at."""
+    """Map the file into memory, so that only the bytes that are used are read from the disk."""
     with open_file(path) as source:
         try:
             mapped = mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError:  # an empty file cannot be mapped
             yield memoryview(b"")
             return
-    # Never closed: NumPy's views of it may live on in an exception.  It goes with the last of them.
+    # Not closed, because an exception may still refer to NumPy views of the mapping; it ends with the last of them.
     yield memoryview(mapped)
 
 
-def _scan_together(path: Path, elements: list[Element], findings: _ScanState) -> None:
-    """Share the elements among processes; each maps the file by itself."""
+def _scan_in_parallel(path: Path, elements: list[Element], findings: _ScanState) -> None:
+    """Scan the elements in several processes, each with its own mapping of the file."""
     workers = len(os.sched_getaffinity(0))
-    pieces = [elements[first::_CHUNK_COUNT] for first in range(_CHUNK_COUNT)]
+    chunks = [elements[first::_CHUNK_COUNT] for first in range(_CHUNK_COUNT)]
     with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
-        for found in pool.map(_scan_piece, [path] * _CHUNK_COUNT, pieces):
-            findings.add(found)
+        for chunk_findings in pool.map(_scan_chunk, [path] * _CHUNK_COUNT, chunks):
+            findings.add(chunk_findings)
 
 
-def _scan_piece(path: Path, elements: list[Element]) -> _ScanState:
+def _scan_chunk(path: Path, elements: list[Element]) -> _ScanState:
     findings = _ScanState()
     with _mapped(path) as data:
         _scan_elements(data, elements, findings)
     return findings
 
 
-def _audit(shown: str, findings: _ScanState) -> LibraryAudit:
+def _to_library_audit(library: str, findings: _ScanState) -> LibraryAudit:
     kernels = []
     for (arch, name), function in findings.functions.items():
-        answer, reason = classify.verdict(function.atomics, function.loops, function.slots, function.started)
+        verdict, reason = classify.verdict(
+            function.atomics, function.loops, function.uses_old_sum, function.initializing
+        )
         atomics = dict(sorted(function.atomics.items()))
-        kernels.append(Kernel(shown, arch, name, atomics, answer, reason))
+        kernels.append(Kernel(library, arch, name, atomics, verdict, reason))
     return LibraryAudit(
-        library=shown,
+        library=library,
         sass=tuple(f"sm_{arch}" for arch in sorted(findings.archs["elf"])),
         ptx=tuple(f"compute_{arch}" for arch in sorted(findings.archs["ptx"])),
         kernels=tuple(sorted(kernels, key=lambda kernel: (kernel.library, kernel.arch, kernel.name))),
@@ -152,12 +162,12 @@ def _audit(shown: str, findings: _ScanState) -> LibraryAudit:
 
 
 def _elements(data: memoryview, findings: _ScanState) -> Iterator[Element]:
-    """All elements of the library's fatbins, or of what is GPU code by itself."""
-    bare = False
+    """Yield the elements of the library's fatbins; those of the file itself if it is a fatbin, PTX or a cubin."""
+    is_standalone = False
     for element in standalone_code.elements_without_elf(data, findings.faults.append):
-        bare = True
+        is_standalone = True
         yield element
-    if bare:
+    if is_standalone:
         return
     try:
         elf = read_elf(data)
@@ -195,64 +205,64 @@ def _scan_elements(data: memoryview, elements: list[Element], findings: _ScanSta
 
 
 def _scan_cubin(cubin: Cubin, arch: int, findings: _ScanState) -> None:
-    shown = f"sm_{arch}"
-    findings.kernels[shown] |= cubin.kernels()
+    arch_name = f"sm_{arch}"
+    findings.kernels[arch_name] |= cubin.kernels()
     if arch < sass.FIRST_ARCH:
         return
-    places: dict[int, _AtomicSites] = defaultdict(_AtomicSites)
+    sites_by_function: dict[int, _AtomicSites] = defaultdict(_AtomicSites)
     for atomic in atomics(cubin, arch):
-        function = findings.functions[shown, cubin.name(atomic.function)]
+        function = findings.functions[arch_name, cubin.name(atomic.function)]
         kind = sass.kind(atomic.low, atomic.high, arch)
         function.atomics[kind] += 1
-        places[atomic.function].add(kind, atomic.number)
+        sites_by_function[atomic.function].add(kind, atomic.number)
         if sass.has_indirect_type(atomic.low):
-            function.loops.append(_TYPE_ELSEWHERE)
+            function.loops.append(_UNKNOWN_ELEMENT_TYPE)
         elif kind.startswith("int_add") and sass.returns_old_value(atomic.low):
-            function.slots = True
-    for index, some in places.items():
-        if some.swaps:
+            function.uses_old_sum = True
+    for index, sites in sites_by_function.items():
+        if sites.swaps:
             flow = SassDataflow(cubin.code(index), arch)
-            findings.functions[shown, cubin.name(index)].explain(flow, some.swaps, some.exchanges)
+            findings.functions[arch_name, cubin.name(index)].classify(flow, sites.swaps, sites.exchanges)
 
 
 def _scan_ptx(ptx: Ptx, arch: str, findings: _ScanState) -> None:
     findings.kernels[arch] |= {function.name for function in ptx.functions if function.is_kernel}
-    places: dict[PtxFunction, _AtomicSites] = defaultdict(_AtomicSites)
+    sites_by_function: dict[PtxFunction, _AtomicSites] = defaultdict(_AtomicSites)
     for atomic in ptx.atomics():
         function = findings.functions[arch, atomic.function.name]
         function.atomics[atomic.kind] += 1
-        places[atomic.function].add(atomic.kind, atomic.offset)
+        sites_by_function[atomic.function].add(atomic.kind, atomic.offset)
         if ptx.text.startswith(b"cp.reduce.async.bulk.tensor", atomic.offset):
-            function.loops.append(_TYPE_ELSEWHERE)
+            function.loops.append(_UNKNOWN_ELEMENT_TYPE)
         elif atomic.kind.startswith("int_add") and ptx.text.startswith(b"atom", atomic.offset):
-            function.slots = True
-    for body, some in places.items():
-        if some.swaps:
-            flow = PtxDataflow(ptx.text, body)
-            exchanges = {flow.number(offset): kind for offset, kind in some.exchanges.items()}
-            findings.functions[arch, body.name].explain(flow, map(flow.number, some.swaps), exchanges)
+            function.uses_old_sum = True
+    for ptx_function, sites in sites_by_function.items():
+        if sites.swaps:
+            flow = PtxDataflow(ptx.text, ptx_function)
+            exchanges = {flow.number(offset): kind for offset, kind in sites.exchanges.items()}
+            findings.functions[arch, ptx_function.name].classify(flow, map(flow.number, sites.swaps), exchanges)
 
 
 class Atomic(NamedTuple):
-    """An atomic instruction."""
+    """An atomic instruction of a cubin."""
 
-    function: int  # index in the cubin
-    number: int  # instructions before it in the function
-    low: int
-    high: int
+    function: int  # index of its function in the cubin
+    number: int  # of instructions before it in the function
+    low: int  # the low 64 bits of the instruction
+    high: int  # the high 64 bits
 
 
 def atomics(cubin: Cubin, arch: int) -> list[Atomic]:
-    """All atomic instructions of the cubin, in the order of the code."""
+    """Return all atomic instructions of the cubin, in the order of the code."""
     if not len(cubin.rows):
         return []
     first, last = int(cubin.starts[0]), int(cubin.ends.max())
     code = np.frombuffer(cubin.elf.data, np.uint8, (last - first) // sass.INSTRUCTION * sass.INSTRUCTION, first)
-    hits = sass.find_atomics(code, arch)
-    at = first + hits * sass.INSTRUCTION
-    index = np.searchsorted(cubin.starts, at, "right") - 1
-    numbers = (at - cubin.starts[index]) // sass.INSTRUCTION
-    halves = code.view("<u8").reshape(-1, 2)[hits]
-    inside = at + sass.INSTRUCTION <= cubin.ends[index]  # the gaps between sections hold no code
-    found = np.column_stack([index, numbers])[inside].tolist()
-    return [Atomic(*where, *both) for where, both in zip(found, halves[inside].tolist(), strict=True)]
+    instructions = sass.find_atomics(code, arch)
+    offsets = first + instructions * sass.INSTRUCTION
+    functions = np.searchsorted(cubin.starts, offsets, "right") - 1
+    numbers = (offsets - cubin.starts[functions]) // sass.INSTRUCTION
+    halves = code.view("<u8").reshape(-1, 2)[instructions]
+    is_inside = offsets + sass.INSTRUCTION <= cubin.ends[functions]  # the gaps between sections hold no code
+    positions = np.column_stack([functions, numbers])[is_inside].tolist()
+    return [Atomic(*position, *pair) for position, pair in zip(positions, halves[is_inside].tolist(), strict=True)]

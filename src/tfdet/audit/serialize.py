@@ -1,4 +1,4 @@
-"""An audit as matrix/audits keeps it."""
+"""Conversion of an audit to the form in which matrix/audits stores it."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def to_stored(audit: Audit) -> StoredAudit:
         messages=sorted(audit.strings.messages),
         faults=audit.faults,
         registrations=_merge_equal_devices(audit),
-        libraries={library.library: _library(library) for library in audit.gpu_libraries},
+        libraries={library.library: _to_stored_library(library) for library in audit.gpu_libraries},
     )
 
 
 def _merge_equal_devices(audit: Audit) -> dict[str, dict[str, str]] | None:
-    """Devices with the same dtypes share an entry: {"CPU GPU": "float16 float32"}."""
+    """Return {op: {devices: dtypes}}; devices with the same dtypes share an entry: {"CPU GPU": "float16 float32"}."""
     if audit.registrations is None:
         return None
     folded: dict[str, dict[str, str]] = {}
@@ -55,35 +55,35 @@ def _merge_equal_devices(audit: Audit) -> dict[str, dict[str, str]] | None:
     return folded
 
 
-def registrations_of(project: Project, environment: str, wheel: Wheel) -> Registrations | None:
-    """What this very wheel registered when it was audited last; None if nobody asked it."""
+def load_registrations(project: Project, environment: str, wheel: Wheel) -> Registrations | None:
+    """Return the registrations of the stored audit; None if it has none, or is of another wheel."""
     path = path_of(project, environment)
-    old = load(path) if path.exists() else None
-    if old is None or old.registrations is None or old.wheel is None or old.wheel.sha256 != wheel.sha256:
+    stored = load(path) if path.exists() else None
+    if stored is None or stored.registrations is None or stored.wheel is None or stored.wheel.sha256 != wheel.sha256:
         return None
     return {
         op: {device: dtypes.split() for names, dtypes in folded.items() for device in names.split()}
-        for op, folded in old.registrations.items()
+        for op, folded in stored.registrations.items()
     }
 
 
-def _library(library: LibraryAudit) -> StoredLibrary:
+def _to_stored_library(library: LibraryAudit) -> StoredLibrary:
     by_name: dict[str, list[Kernel]] = defaultdict(list)
     for kernel in library.kernels:
         by_name[kernel.name].append(kernel)
-    short = signatures(sorted({*library.names, *by_name}))
-    telling = {name for name, kernels in by_name.items() if any(k.order_dependent != "no" for k in kernels)}
-    order_independent = Counter(family(short[name]) for name in by_name.keys() - telling)
+    names_by_mangled = signatures(sorted({*library.names, *by_name}))
+    order_dependent = {name for name, kernels in by_name.items() if any(k.order_dependent != "no" for k in kernels)}
+    order_independent = Counter(family(names_by_mangled[name]) for name in by_name.keys() - order_dependent)
     return StoredLibrary(
         kernel_counts=library.kernel_counts,
-        kernels=[StoredKernel(name=name, findings=_merge_kernels(by_name[name])) for name in sorted(telling)],
+        kernels=[StoredKernel(name=name, findings=_merge_kernels(by_name[name])) for name in sorted(order_dependent)],
         order_independent=dict(sorted(order_independent.items())),
-        without_atomics=sorted({family(text) for name, text in short.items() if name not in by_name}),
+        without_atomics=sorted({family(text) for name, text in names_by_mangled.items() if name not in by_name}),
     )
 
 
 def _merge_kernels(kernels: Iterable[Kernel]) -> list[StoredFinding]:
-    """Architectures that hold the same are told together."""
+    """Return the findings of one kernel; architectures with equal findings share one."""
     by_content: dict[tuple[Verdict, str, tuple[tuple[str, int], ...]], list[str]] = defaultdict(list)
     for kernel in kernels:
         content = (kernel.order_dependent, kernel.reason, tuple(sorted(kernel.atomics.items())))

@@ -1,4 +1,4 @@
-"""Files that are GPU code by themselves, as Triton and other compilers keep them: a cubin, PTX, a fatbin."""
+"""Reader of files that are GPU code, not libraries with GPU code: cubins, PTX and fatbins, as Triton writes them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tfdet.audit.model import ReadFault
 
 SUFFIXES = (".cubin", ".fatbin", ".ptx")
 
-_ELF = b"\x7fELF"  # PTX inside a library may be as near to its start
-_HEAD = 4096  # bytes in which PTX names its target
+_ELF = b"\x7fELF"  # excludes libraries that contain PTX near their start
+_HEAD = 4096  # bytes from the start of PTX that are searched for its target
 _TARGET = re.compile(rb"^\s*\.target\s+sm_(\d{2,3})", re.M)
 
 
 def without_redundant_ptx(names: Iterable[str]) -> list[str]:
-    """Without the PTX beside a cubin of the same name: that was made of it, and is what the driver loads."""
-    known = set(names)
+    """Return the names, sorted, without the PTX files that have a cubin of the same name, compiled from the PTX."""
+    unique = set(names)
     return sorted(
-        name for name in known if not (name.endswith(".ptx") and str(PurePath(name).with_suffix(".cubin")) in known)
+        name for name in unique if not (name.endswith(".ptx") and str(PurePath(name).with_suffix(".cubin")) in unique)
     )
 
 
 def elements_without_elf(data: memoryview, report: Callable[[ReadFault], None]) -> Iterator[Element]:
-    """Of a fatbin or of PTX; none where it is neither."""
+    """Yield the elements of a file that is a fatbin or PTX; nothing for other files."""
     if data[:4] == MAGIC_BYTES:
         yield from iter_elements(data, 0, len(data), report)
     elif data[:4] != _ELF and (target := _TARGET.search(bytes(data[:_HEAD]))):
@@ -36,7 +36,7 @@ def elements_without_elf(data: memoryview, report: Callable[[ReadFault], None]) 
 
 
 def elements_of_cubin(elf: Elf) -> list[Element]:
-    """The file as one element, if it is a cubin."""
+    """Return the file as one element if it is a cubin, else an empty list."""
     return [_single_element(elf.data, "elf", built_for(elf))] if elf.machine == MACHINE_CUDA else []
 
 

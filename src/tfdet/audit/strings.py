@@ -31,7 +31,7 @@ _MORE_VARIABLES = (b"TF_ENABLE_TENSOR_FLOAT_32_EXECUTION", b"TF_XLA_FLAGS", b"XL
 _CHUNK = 8  # bytes of the immediate of a movabs
 _MOVABS = re.compile(rb"[\x48\x49][\xb8-\xbf]\Z")
 _MAX_DISTANCE = 64  # bytes of code before and after, searched for the rest of the name
-_MAX_UNSEEN_BYTES = 2  # so many last bytes of a name need not be found: compilers may compare them elsewhere
+_MAX_UNSEEN_BYTES = 2  # last bytes of a name that need not be found: compilers may compare them elsewhere
 
 # Error messages of TensorFlow's ops without a deterministic kernel, 1.13 to 2.21.
 _REFUSAL = re.compile(
@@ -52,18 +52,19 @@ class Strings:
 
 def search(paths: Iterable[Path], known: Iterable[str]) -> Strings:
     """Search libraries for strings about determinism. known: further names of variables to search for."""
-    found = Strings()
-    wanted = [*_MORE_VARIABLES, *(name.encode() for name in known)]
+    strings = Strings()
+    variables = [*_MORE_VARIABLES, *(name.encode() for name in known)]
     for path in paths:
         if path.stat().st_size:
             with open_file(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 constants, code = _sections(data)
                 for start, end in constants:
-                    _search_section(data, start, end, wanted, found)
+                    _search_section(data, start, end, variables, strings)
                 for start, end in code:
-                    missing = [name for name in wanted if name.decode() not in found.variables]
-                    found.variables |= {name.decode() for name in missing if _inlined(data, start, end, name)}
-    return found
+                    missing = [name for name in variables if name.decode() not in strings.variables]
+                    inlined = [name for name in missing if _contains_inlined(data, start, end, name)]
+                    strings.variables |= {name.decode() for name in inlined}
+    return strings
 
 
 _Spans = list[tuple[int, int]]
@@ -88,30 +89,30 @@ def _spans(elf: Elf, rows: list[int]) -> _Spans:
     return [(starts[row], starts[row] + sizes[row]) for row in rows]
 
 
-def _inlined(data: mmap.mmap, start: int, end: int, name: bytes) -> bool:
+def _contains_inlined(data: mmap.mmap, start: int, end: int, name: bytes) -> bool:
     """Return whether code in data[start:end] contains the name as immediate operands."""
-    head, rest = name[:_CHUNK], name[_CHUNK:]
-    if len(head) < _CHUNK:
+    start_bytes, rest = name[:_CHUNK], name[_CHUNK:]
+    if len(start_bytes) < _CHUNK:
         return False
-    at = data.find(head, start, end)
+    at = data.find(start_bytes, start, end)
     while at >= 0:
-        near = data[max(start, at - _MAX_DISTANCE) : at] + data[at + _CHUNK : min(end, at + _MAX_DISTANCE)]
-        if _MOVABS.search(data[max(start, at - 2) : at]) and (len(rest) <= _MAX_UNSEEN_BYTES or name[-4:] in near):
+        context = data[max(start, at - _MAX_DISTANCE) : at] + data[at + _CHUNK : min(end, at + _MAX_DISTANCE)]
+        if _MOVABS.search(data[max(start, at - 2) : at]) and (len(rest) <= _MAX_UNSEEN_BYTES or name[-4:] in context):
             return True
-        at = data.find(head, at + 1, end)
+        at = data.find(start_bytes, at + 1, end)
     return False
 
 
-def _search_section(data: mmap.mmap, start: int, end: int, wanted: list[bytes], found: Strings) -> None:
-    for needle in (*_KEYWORDS, *wanted):
+def _search_section(data: mmap.mmap, start: int, end: int, variables: list[bytes], strings: Strings) -> None:
+    for needle in (*_KEYWORDS, *variables):
         for text in _around(data, start, end, needle):
-            name = _VARIABLE.search(text)
-            if name and (needle in _KEYWORDS or name[1] == needle):
-                found.variables.add(name[1].decode())
+            variable = _VARIABLE.search(text)
+            if variable and (needle in _KEYWORDS or variable[1] == needle):
+                strings.variables.add(variable[1].decode())
     for needle in (b"eterminis", *_MORE_MESSAGES):
         for text in _around(data, start, end, needle):
             if needle in _MORE_MESSAGES or _REFUSAL.search(text):
-                found.messages.add(" ".join(_NO_TEXT.split(text)[-1].decode().split()))
+                strings.messages.add(" ".join(_NO_TEXT.split(text)[-1].decode().split()))
 
 
 def _around(data: mmap.mmap, start: int, end: int, needle: bytes) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""What `tfdet audit` is asked to read, to files on disk: environments, versions of packages, wheels, folders, files."""
+"""The targets of `tfdet audit`: resolves environments, NAME==VERSION, wheels, folders and libraries to files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tfdet.matrix.load import Matrix
 class Target:
     """One thing to audit.
 
-    libraries: {display name: file}.  was_named: the user named each library, so that one without GPU code is a fault.
+    libraries: {display name: file}.  was_named: the user named each library, so a library without GPU code is a fault.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Target:
     faults: tuple[str, ...] = ()
 
     def display_name(self, library: str) -> str:
-        """A library's name with that of what it came from."""
+        """Return a library's name, preceded by the name of its wheel or folder."""
         return (
             library
             if self.was_named
@@ -45,35 +45,36 @@ class Target:
 
 
 def resolve(project: Project, matrix: Matrix, arguments: Iterable[str]) -> tuple[list[Target], list[TfdetError]]:
-    """A target for each environment, package, wheel and folder; all files that are named by themselves are one target.
+    """Return the targets and the errors of arguments that cannot be resolved.
 
-    UsageError, before anything is brought, where an argument is nothing that exists; what fails later is returned
-    beside the targets that did not.
+    Each environment, package, wheel and folder is a target; all library files together are another one.
+    UsageError, before any download, if an argument does not exist.
     """
-    asked = list(dict.fromkeys(arguments))
-    for argument in asked:
-        _check(matrix, argument)
-    loose = [a for a in asked if a not in matrix.environments and Path(a).is_file() and not _is_wheel(a)]
+    unique_arguments = list(dict.fromkeys(arguments))
+    for argument in unique_arguments:
+        _check_argument(matrix, argument)
+    files = [a for a in unique_arguments if a not in matrix.environments and Path(a).is_file() and not _is_wheel(a)]
     targets: list[Target] = []
-    failed: list[TfdetError] = []
-    for argument in asked:
-        if argument not in loose:
+    errors: list[TfdetError] = []
+    for argument in unique_arguments:
+        if argument not in files:
             try:
-                targets.append(_resolve(project, matrix, argument))
+                targets.append(_resolve_argument(project, matrix, argument))
             except TfdetError as error:
-                failed.append(error)
-    if loose:
+                errors.append(error)
+    if files:
         targets.append(
-            Target(escape_hidden(" ".join(loose)), {escape_hidden(name): Path(name) for name in loose}, was_named=True)
+            Target(escape_hidden(" ".join(files)), {escape_hidden(name): Path(name) for name in files}, was_named=True)
         )
-    return targets, failed
+    return targets, errors
 
 
-def _check(matrix: Matrix, argument: str) -> None:
+def _check_argument(matrix: Matrix, argument: str) -> None:
+    """Raise UsageError if the argument is not an environment, a requirement NAME==VERSION or an existing path."""
     if argument in matrix.environments or Path(argument).exists():
         return
     if _is_requirement(argument):
-        package_index.requirement(argument)
+        package_index.parse_requirement(argument)
         return
     if "/" in argument or ".so" in argument or argument.endswith(".whl"):
         folder = Path(argument).parent
@@ -84,16 +85,17 @@ def _check(matrix: Matrix, argument: str) -> None:
     raise unknown_name_error("environment, wheel, folder, library or package==version", argument, matrix.environments)
 
 
-def _resolve(project: Project, matrix: Matrix, argument: str) -> Target:
+def _resolve_argument(project: Project, matrix: Matrix, argument: str) -> Target:
+    """Return the target of an environment, a requirement, a folder or a wheel; download a wheel if necessary."""
     if argument in matrix.environments:
         wheel = package_index.environment_wheel(project, argument, matrix.environment(argument))
-        return _from_wheel(argument, wheel, argument)
+        return _wheel_target(argument, wheel, argument)
     path = Path(argument)
     if not path.exists() and _is_requirement(argument):
-        return _from_wheel(argument, package_index.any_wheel(package_index.requirement(argument)), None)
+        return _wheel_target(argument, package_index.package_wheel(package_index.parse_requirement(argument)), None)
     if path.is_dir():
-        return _from_folder(path)
-    return _from_wheel(argument, Wheel(path, sha256(path)), None)
+        return _folder_target(path)
+    return _wheel_target(argument, Wheel(path, sha256(path)), None)
 
 
 def _is_requirement(argument: str) -> bool:
@@ -104,43 +106,43 @@ def _is_wheel(argument: str) -> bool:
     return argument.endswith((".whl", ".zip"))
 
 
-def _from_wheel(name: str, wheel: Wheel, environment: str | None) -> Target:
-    found = wheels.unpack(wheel)
-    if not found.libraries and not found.faults:
+def _wheel_target(name: str, wheel: Wheel, environment: str | None) -> Target:
+    unpacked = wheels.unpack(wheel)
+    if not unpacked.libraries and not unpacked.faults:
         advice = "Give the wheel of a build for Linux; what is Python alone has its GPU code in packages it requires."
         raise UsageError(f"{wheel.path}: no shared library in it", advice)
     return Target(
-        escape_hidden(name), found.libraries, environment, wheel, faults=tuple(map(escape_hidden, found.faults))
+        escape_hidden(name), unpacked.libraries, environment, wheel, faults=tuple(map(escape_hidden, unpacked.faults))
     )
 
 
-def _from_folder(folder: Path) -> Target:
-    """Every shared library and file of GPU code below a folder, each once, however many links lead to it."""
-    there, faults = _below(folder)
-    found: dict[Path, str] = {}
-    for name in without_redundant_ptx(there):
-        found.setdefault(resolve_links(folder / name), name)
-    if not found and faults:
+def _folder_target(folder: Path) -> Target:
+    """Return the shared libraries and the files of GPU code below a folder; files with several links count once."""
+    all_names, faults = _find_libraries(folder)
+    names: dict[Path, str] = {}
+    for name in without_redundant_ptx(all_names):
+        names.setdefault(resolve_links(folder / name), name)
+    if not names and faults:
         raise DataError("\n".join(faults), "Change the permissions, or name what can be read.")
-    if not found:
+    if not names:
         raise UsageError(
             f"{folder}: no shared library or cubin below it",
             "Give the folder of an installed package, or one in which a compiler keeps its cubins.",
         )
-    libraries = {escape_hidden(name): path for path, name in found.items()}
+    libraries = {escape_hidden(name): path for path, name in names.items()}
     return Target(escape_hidden(str(folder)), libraries, faults=tuple(map(escape_hidden, faults)))
 
 
-def _below(folder: Path) -> tuple[list[str], list[str]]:
-    """(names of what may hold code, why something cannot be read): Path.rglob takes that for nothing."""
-    names, refused = [], list[OSError]()
-    for inner, _, files in os.walk(folder, onerror=refused.append):
-        for path in (Path(inner, name) for name in files if wheels.is_library(name)):
+def _find_libraries(folder: Path) -> tuple[list[str], list[str]]:
+    """Return (names of files that may hold GPU code, errors). Path.rglob would ignore the errors."""
+    names, errors = [], list[OSError]()
+    for subfolder, _, files in os.walk(folder, onerror=errors.append):
+        for path in (Path(subfolder, name) for name in files if wheels.is_library(name)):
             try:
                 if stat.S_ISREG(path.stat().st_mode):
                     names.append(str(path.relative_to(folder)))
             except FileNotFoundError:
-                continue  # a link to what another package would have brought
+                continue  # a link to a file of another package, which is not installed
             except OSError as error:
-                refused.append(error)
-    return names, [from_os_error(error).cause for error in refused]
+                errors.append(error)
+    return names, [from_os_error(error).cause for error in errors]

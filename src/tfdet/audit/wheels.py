@@ -1,6 +1,6 @@
-"""Wheels: extract shared libraries, and GPU code that is a file by itself.
+"""Extraction of shared libraries and files of GPU code from wheels.
 
-They are kept in the cache, under the wheel's own name and checksum; files are written atomically.
+The files are stored in the cache, in a folder with the wheel's name and checksum; each is written atomically.
 """
 
 from __future__ import annotations
@@ -30,34 +30,39 @@ from tfdet.base.paths import cache_dir
 from tfdet.base.untrusted import unreadable
 
 _LIBRARY = re.compile(r"\.so(\.\d+)*$")
-_DATA = re.compile(r"^[^/]+\.data/(purelib|platlib)/")  # of a wheel: what is installed into site-packages, too
+_DATA = re.compile(r"^[^/]+\.data/(purelib|platlib)/")  # a folder of a wheel that is installed into site-packages
 _MAX_MEMBERS = 200_000
 _MAX_BYTES = 16 << 30  # of all libraries of a wheel; TensorFlow's are 1 to 2 GiB
 _MAX_RATIO = 100  # of unpacked to packed size; TensorFlow's libraries have 2 to 8
 _CHUNK = 1 << 20
-# What zipfile and its decompressors raise for an archive that is none, or not whole.
+# The errors of zipfile and its decompressors for a damaged file.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, NotImplementedError, RuntimeError,
            ValueError, OverflowError)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Wheel:
+    """A wheel file and its checksum."""
+
     path: Path
     sha256: str
 
 
 @dataclass
 class Unpacked:
-    """The shared libraries of a wheel: {path inside an installation: file}, and what could not be read."""
+    """The extracted libraries of a wheel.
+
+    libraries: {path below site-packages: extracted file}.  faults: messages about damaged members.
+    """
 
     libraries: dict[str, Path] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
 
 def unpack(wheel: Wheel) -> Unpacked:
-    """Take the shared libraries out, into the cache, where they can be mapped.
+    """Extract the shared libraries into the cache, where they can be mapped.
 
-    A member that is damaged is a fault, and the others are taken; DataError: the file is no whole zip.
+    A damaged member becomes a fault, and the others are extracted.  DataError if the file is not a complete zip.
     """
     with _open_zip(wheel.path) as archive:
         members = {
@@ -86,33 +91,33 @@ def _open_zip(path: Path) -> zipfile.ZipFile:
 
 
 def is_library(name: str) -> bool:
-    """May it hold GPU code?"""
+    """Return whether a file of this name may hold GPU code."""
     return _LIBRARY.search(name) is not None or name.endswith(SUFFIXES)
 
 
 def installed(name: str) -> str:
-    """The path of a member below site-packages, as pip installs it."""
+    """Return the path below site-packages at which pip installs a member."""
     return _DATA.sub("", name)
 
 
 def _refuse_bomb(path: Path, members: dict[str, zipfile.ZipInfo]) -> None:
-    """DataError before a byte is unpacked: sizes that no build of anything has, or names that lead elsewhere."""
+    """Raise DataError if members have impossible sizes, or names that lead out of the folder."""
     advice = "This is no wheel that anybody built; nothing was unpacked."
     if len(members) > _MAX_MEMBERS:
         raise DataError(f"{path}: {len(members)} libraries in it", advice)
     for name, member in members.items():
-        where = f"{path}: {member.filename} at offset {member.header_offset}"
+        location = f"{path}: {member.filename} at offset {member.header_offset}"
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            raise DataError(f"{where}: its name leads out of the archive", advice)
+            raise DataError(f"{location}: its name leads out of the archive", advice)
         if member.file_size > _MAX_RATIO * max(member.compress_size, _CHUNK):
-            raise DataError(f"{where}: {member.compress_size} bytes that unpack to {member.file_size}", advice)
+            raise DataError(f"{location}: {member.compress_size} bytes that unpack to {member.file_size}", advice)
     total = sum(member.file_size for member in members.values())
     if total > _MAX_BYTES:
         raise DataError(f"{path}: its libraries unpack to {total >> 30} GiB", advice)
 
 
 def _extract(archive: zipfile.ZipFile, path: Path, members: dict[str, zipfile.ZipInfo], folder: Path) -> Unpacked:
-    found = Unpacked()
+    unpacked = Unpacked()
     missing = {n: m for n, m in members.items() if not _is_extracted(folder / n, m)}
     needed = sum(member.file_size for member in missing.values())
     if needed > shutil.disk_usage(folder).free:
@@ -124,11 +129,11 @@ def _extract(archive: zipfile.ZipFile, path: Path, members: dict[str, zipfile.Zi
             try:
                 _write_member(archive, member, folder / name, advance)
             except (*_DAMAGE, OSError) as error:
-                if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that one: an offset before the file
+                if isinstance(error, OSError) and error.errno != errno.EINVAL:  # EINVAL: a negative offset in the zip
                     raise
-                found.faults.append(f"{path}: {member.filename} at offset {member.header_offset}: {error}")
-    found.libraries = {name: folder / name for name in sorted(members) if (folder / name).is_file()}
-    return found
+                unpacked.faults.append(f"{path}: {member.filename} at offset {member.header_offset}: {error}")
+    unpacked.libraries = {name: folder / name for name in sorted(members) if (folder / name).is_file()}
+    return unpacked
 
 
 def _is_extracted(file: Path, member: zipfile.ZipInfo) -> bool:
@@ -137,7 +142,7 @@ def _is_extracted(file: Path, member: zipfile.ZipInfo) -> bool:
 
 @contextmanager
 def _progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error; it yields a function that advances the bar by a number of bytes."""
+    """Show a progress bar on standard error; yield a function that advances it by a number of bytes."""
     columns = (TextColumn("unpacking {task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     hidden = not sys.stderr.isatty() or not total
     with Progress(*columns, console=console.err(), transient=True, disable=hidden) as bar:
@@ -148,7 +153,7 @@ def _progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
 def _write_member(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, advance: Callable[[int], None]
 ) -> None:
-    """Write the file atomically; zipfile never gives more bytes than the member declares."""
+    """Write the file atomically; zipfile never returns more bytes than the member declares."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.part")
     try:

@@ -1,4 +1,4 @@
-"""Output for people: color and tables on a terminal, plain text in a pipe."""
+"""Output to standard output and standard error: color and tables on a terminal, plain text in a pipe."""
 
 from __future__ import annotations
 
@@ -19,52 +19,56 @@ _MAX_LINE_LENGTH = 500  # characters: text from untrusted files must not fill a 
 
 
 def configure_streams() -> None:
-    """Make standard output and error accept everything: closed ones go to /dev/null, unencodable letters become ?."""
-    for number, name in ((1, "stdout"), (2, "stderr")):
+    """Make standard output and error accept any text: if closed, they go to /dev/null; unencodable letters become ?."""
+    for descriptor, name in ((1, "stdout"), (2, "stderr")):
         stream = getattr(sys, name)
         if stream is None:
-            _redirect_to_devnull(number)
-            setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115 (ours to the end)
-        elif number == 1 and isinstance(stream, io.TextIOWrapper):
+            _redirect_to_devnull(descriptor)
+            setattr(sys, name, open(descriptor, "w", closefd=False))  # noqa: SIM115 (open until the process ends)
+        elif descriptor == 1 and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def drop_output() -> None:
-    """Discard unwritten standard output: the interpreter would try again at its end, and change the exit code."""
+    """Discard buffered standard output: at exit the interpreter would write it again, and change the exit code."""
     _redirect_to_devnull(1)
 
 
-def _redirect_to_devnull(number: int) -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    if nowhere != number:
-        os.dup2(nowhere, number)
-        os.close(nowhere)
-    os.set_inheritable(number, True)
+def _redirect_to_devnull(descriptor: int) -> None:
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    if devnull != descriptor:
+        os.dup2(devnull, descriptor)
+        os.close(devnull)
+    os.set_inheritable(descriptor, True)
 
 
 class _Console(Console):
+    """rich's console, with another behavior for closed pipes."""
+
     def on_broken_pipe(self) -> None:
-        """Ignore a closed pipe: it is no reason to stop, nor for another exit code."""
+        """Ignore a closed pipe, instead of ending with another exit code as rich does."""
         _redirect_to_devnull(self.file.fileno())
 
 
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    # A pipe has no width: a table must not be cut at 80 columns there.
+    # A pipe has no width: without this, rich would cut tables at 80 columns.
     sanitizing = cast(IO[str], SanitizingStream(stream))
     return _Console(file=sanitizing, highlight=False, width=None if stream.isatty() else 200)
 
 
 def out() -> Console:
+    """Return the console of standard output."""
     return _console(stderr=False)
 
 
 def err() -> Console:
+    """Return the console of standard error."""
     return _console(stderr=True)
 
 
 def sanitize_text(text: str) -> str:
-    """Drop control characters but newlines, escape other hidden ones, cut each line at 500 characters."""
+    """Drop control characters except newlines, escape other hidden characters, and cut lines at 500 characters."""
     lines = [escape_hidden(_CONTROL.sub("", line.replace("\t", " "))) for line in text.split("\n")]
     return "\n".join(line if len(line) <= _MAX_LINE_LENGTH else line[:_MAX_LINE_LENGTH] + " ..." for line in lines)
 
@@ -78,11 +82,12 @@ def print_error(error: TfdetError) -> None:
 
 
 def print_note(text: str) -> None:
+    """Print a line to standard error."""
     err().print(Text(sanitize_text(text)), soft_wrap=True)
 
 
 def write(text: str) -> None:
-    """Write to standard output as is; a reader that closed the pipe is no error."""
+    """Write text unchanged to standard output; ignore a closed pipe."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Expected errors: each class has an exit code, each message one line of cause and one of advice."""
+"""Expected errors: each class has an exit code, and each error a line with its cause and one with advice."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from tfdet.base.nearest import nearest
 
 
 class ExitCode(IntEnum):
+    """The exit codes of all commands; EXIT_CODES describes them for users."""
+
     OK = 0
-    CONTRADICTED = 1  # the command ran, and its result contradicts a claim, a record or the caller's hope
+    CONTRADICTED = 1  # the result contradicts a claim or a record, or is not what the command checks for
     USAGE = 2
     RUN_FAILED = 3
     NO_DEVICE = 4
@@ -23,8 +25,8 @@ class ExitCode(IntEnum):
     TERMINATED = 143
 
 
-# What each means in all commands: the table of docs/reference/exit-codes.md.  The runtime cannot import this module; a
-# test compares its constants with these.
+# The table of docs/reference/exit-codes.md, for all commands.  The runtime cannot import this module and has constants
+# of its own; a test compares them with these.
 EXIT_CODES: Final = {
     ExitCode.OK: "Everything is as claimed; two runs agree; nothing that is asked for differs.",
     ExitCode.CONTRADICTED: "A difference: the evidence contradicts a claim, the tables are not up to date, two runs or"
@@ -42,7 +44,7 @@ EXIT_CODES: Final = {
 
 
 class TfdetError(Exception):
-    """An error shown without a traceback: what is wrong, and what to do next."""
+    """An error that is shown without a traceback. cause: the problem. advice: what the user can do next."""
 
     code: ExitCode = ExitCode.RUN_FAILED
 
@@ -53,6 +55,8 @@ class TfdetError(Exception):
 
 
 class UsageError(TfdetError):
+    """A wrong argument or option, or a path that cannot be used."""
+
     code = ExitCode.USAGE
 
 
@@ -63,10 +67,14 @@ class DataError(TfdetError):
 
 
 class RunFailedError(TfdetError):
+    """A failed run, program or engine, or a resource that this host lacks."""
+
     code = ExitCode.RUN_FAILED
 
 
 class DeviceUnavailableError(TfdetError):
+    """A missing device, or a program that did not use the device."""
+
     code = ExitCode.NO_DEVICE
 
 
@@ -80,28 +88,30 @@ class InterruptedRunError(TfdetError):
 
 
 def unknown_name_error(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """Return a UsageError for a name that `kind` does not have, with the nearest names."""
+    """Return a UsageError for an unknown name of a `kind`, such as "environment", with the nearest known names."""
     names = list(known)
-    near = nearest(name, names)
-    advice = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(sorted(names)[:12])} ..."
+    nearest_names = nearest(name, names)
+    advice = f"Known: {', '.join(sorted(names)[:12])} ..."
+    if nearest_names:
+        advice = f"Did you mean {' or '.join(nearest_names)}?"
     return UsageError(f"no {kind} is called {name!r}", advice)
 
 
-_SPACE = {
+_RESOURCE_ADVICE = {
     errno.ENOSPC: "Free some space and run again.",
     errno.EDQUOT: "Free some of your quota and run again.",
     errno.EFBIG: "Raise the limit on the size of files (ulimit -f) and run again.",
     errno.EMFILE: "Raise the limit on open files (ulimit -n) and run again.",
     errno.EIO: "The disk may be failing: look at the kernel's log.",
 }
-_PATH = {
+_PATH_ADVICE = {  # replaces the caller's advice
     errno.EACCES: "Change its permissions, or name another path.",
     errno.EPERM: "Change its permissions, or name another path.",
     errno.EROFS: "Its file system is read-only: name another path.",
     errno.ELOOP: "Its symbolic links lead in a circle: remove one, or name another path.",
     errno.ENAMETOOLONG: "Name a shorter path.",
 }
-_OTHER_PATH = {
+_DEFAULT_PATH_ADVICE = {  # without advice from the caller
     errno.ENOENT: "Name a path that exists.",
     errno.ENOTDIR: "A part of the path is a file: name another path.",
     errno.EISDIR: "Name a file, not a folder.",
@@ -111,12 +121,12 @@ _OTHER_PATH = {
 
 
 def from_os_error(error: OSError, advice: str = "", path: object = None) -> TfdetError:
-    """Convert an OSError; this is the one place where an errno becomes advice.
+    """Convert an OSError to an error with advice for its errno.
 
-    advice: used if the errno has none of its own, as for a missing file. path: what the user passed.
+    advice: used if the errno has no advice of its own. path: the path that the user passed.
     """
-    where = f"{path or error.filename}: " if path or error.filename else ""
-    cause = f"{where}{error.strerror or error}"
-    if error.errno in _PATH or error.errno in _OTHER_PATH:
-        return UsageError(cause, _PATH.get(error.errno) or advice or _OTHER_PATH[error.errno])
-    return RunFailedError(cause, _SPACE.get(error.errno or 0) or advice)
+    prefix = f"{path or error.filename}: " if path or error.filename else ""
+    cause = f"{prefix}{error.strerror or error}"
+    if error.errno in _PATH_ADVICE or error.errno in _DEFAULT_PATH_ADVICE:
+        return UsageError(cause, _PATH_ADVICE.get(error.errno) or advice or _DEFAULT_PATH_ADVICE[error.errno])
+    return RunFailedError(cause, _RESOURCE_ADVICE.get(error.errno or 0) or advice)

@@ -1,4 +1,4 @@
-"""Packages that some commands need and the others do not: extras of the distribution."""
+"""Optional packages, which only some commands need: extras of the distribution."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ EXTRAS: Final = {
     "submitit": "fleet",
     "zstandard": "audit",
 }
-"""{package: the extra of pyproject.toml that has it}."""
+"""{package: the extra of pyproject.toml that contains it}."""
 
 
 def require(package: str) -> None:
-    """UsageError where it is not installed: before any work is begun that would need it later."""
+    """Raise UsageError if the package is not installed. Call it before work that needs the package at its end."""
     try:
         import_module(package)
     except ModuleNotFoundError as error:
@@ -27,11 +27,12 @@ def require(package: str) -> None:
 
 
 def install_line(package: str) -> str:
+    """Return the command that installs the extra with this package."""
     return f"pip install 'tfdet[{EXTRAS[package]}]'"
 
 
 def missing_extra(error: ModuleNotFoundError) -> UsageError | None:
-    """The line that installs what is missing; None if it is of no extra."""
+    """Return an error with the command that installs the missing package; None if no extra contains it."""
     package = (error.name or "").partition(".")[0]
     if package not in EXTRAS:
         return None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tfdet.base.errors import DataError, TfdetError, UsageError, from_os_error
-from tfdet.base.folders import is_folder, is_there, listed
+from tfdet.base.folders import is_folder, is_there, list_entries
 from tfdet.base.untrusted import read_text
 
 PART = ".part"
@@ -44,14 +44,14 @@ def require_writable(path: Path, option: str) -> None:
     except DataError as error:
         raise UsageError(f"{option} {error.cause}", error.advice) from error
     except OSError as error:
-        told = from_os_error(error, "Name a file in your folder.")
-        raise UsageError(f"{option} {path}: {told.cause}", told.advice) from error
+        converted = from_os_error(error, "Name a file in your folder.")
+        raise UsageError(f"{option} {path}: {converted.cause}", converted.advice) from error
 
 
 def write_atomic(path: Path, text: str, *, unchanged: str = "") -> None:
-    """Replace a file atomically: a kill or a full disk leaves the old file. A missing folder is created.
+    """Replace a file atomically: after a kill or with a full disk, the old file remains. Create a missing folder.
 
-    unchanged: what stays as it was if the write fails, for the advice of the TfdetError.
+    unchanged: a clause that says what remains unchanged if the write fails, for the advice of the TfdetError.
     """
     try:
         if is_there(path) and not path.is_file():
@@ -71,19 +71,20 @@ def write_atomic(path: Path, text: str, *, unchanged: str = "") -> None:
 
 
 def write_error(path: Path, error: OSError, unchanged: str = "") -> TfdetError:
-    """Return the error of a failed write. unchanged: what stays as it was, for the advice."""
-    told = from_os_error(error, path=path if error.filename in (None, str(part_path(path))) else None)
-    told.advice = " ".join(filter(None, [told.advice, unchanged and f"{unchanged[0].upper()}{unchanged[1:]}."]))
-    return told
+    """Return the error of a failed write. unchanged: as in `write_atomic`."""
+    converted = from_os_error(error, path=path if error.filename in (None, str(part_path(path))) else None)
+    sentence = unchanged and f"{unchanged[0].upper()}{unchanged[1:]}."
+    converted.advice = " ".join(filter(None, [converted.advice, sentence]))
+    return converted
 
 
 @contextmanager
 def _locked_file(part: Path) -> Iterator[BinaryIO]:
-    """Open an empty file that no other process writes. One that a killed process left is reused."""
+    """Open an empty file that no other process writes; reuse the file of a killed process."""
     while True:
         with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb") as out:
             fcntl.flock(out, fcntl.LOCK_EX)
-            if _is_same(out, part):  # else its writer has renamed it meanwhile
+            if _is_same(out, part):  # false if another process has renamed its file meanwhile
                 out.truncate(0)
                 yield out
                 return
@@ -112,20 +113,23 @@ def sync_folder(folder: Path) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems have no such thing
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems do not support it
             raise
     finally:
         os.close(handle)
 
 
 class Transaction:
-    """Replace several files as one: all are new as soon as the list of them exists.
+    """A replacement of several files at once: it is committed as soon as the file with their list exists.
 
-    The caller holds a lock, and calls `recover` first.
+    The caller must hold a lock, and call `recover` first.
     """
 
     def __init__(self, listing: Path, folders: Sequence[Path]) -> None:
-        """folders: the only folders, besides the list's own, whose subfolders hold the files."""
+        """Create an empty transaction.
+
+        listing: the path of the list. folders: besides its own folder, those whose subfolders contain the files.
+        """
         self._list, self._folders = listing, folders
         self._root = listing.parents[1]
         self._new: list[Path] = []
@@ -144,7 +148,7 @@ class Transaction:
             sync(out)
 
     def commit(self) -> None:
-        """Put all new files into place. After an OSError none is."""
+        """Move all new files into place; after an OSError, none of them is."""
         if not self._new:
             return
         for folder in sorted({folder for path in self._new for folder in (path.parent, path.parents[1], self._root)}):
@@ -152,11 +156,11 @@ class Transaction:
         with part_path(self._list).open("wb") as out:
             out.write(json.dumps([str(path.relative_to(self._root)) for path in self._new]).encode("ascii"))
             sync(out)
-        part_path(self._list).replace(self._list)  # from here on they are new, whatever happens
+        part_path(self._list).replace(self._list)  # commits: `recover` completes the rest even after a crash
         self.recover()
 
     def recover(self) -> None:
-        """Finish a committed transaction remove those of an uncommitted one; DataError: damaged list."""
+        """Complete a committed transaction, or remove the files of an uncommitted one; DataError: damaged list."""
         if self.is_pending:
             sync_folder(self._list.parent)
             paths = self._listed()
@@ -167,18 +171,21 @@ class Transaction:
                 sync_folder(folder)
             self._list.unlink()
         self._new = []
-        for left in self.leftovers():
-            left.unlink(missing_ok=True)
+        for leftover in self.leftovers():
+            leftover.unlink(missing_ok=True)
 
     def leftovers(self) -> list[Path]:
         """Return the temporary files of an active or aborted transaction."""
-        every = [
-            path for folder in self._folders for pattern in ("*", "*/*") for path in listed(folder, pattern + PART)
+        paths = [
+            path
+            for folder in self._folders
+            for pattern in ("*", "*/*")
+            for path in list_entries(folder, pattern + PART)
         ]
-        return [path for path in every if not is_folder(path)]
+        return [path for path in paths if not is_folder(path)]
 
     def _listed(self) -> list[Path]:
-        """Read the list of files. It may not be ours: paths outside the folders are refused."""
+        """Read the list of files, an untrusted input: raise DataError for paths outside of the folders."""
         try:
             names = json.loads(read_text(self._list))
             paths = [self._root / name for name in names]

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from tfdet.base.folders import listed
+from tfdet.base.folders import list_entries
 
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE of linux/fs.h
 _AT_FDCWD: Final = -100
@@ -24,41 +24,41 @@ def replace_folder(out: Path) -> Iterator[Path]:
     """Create a new folder that replaces `out` at the end. Leftovers of killed processes are removed."""
     out.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(out)
-    part = out.with_name(f".{out.name}.{os.getpid()}.part")
-    part.mkdir()
-    held = os.open(part, os.O_RDONLY | os.O_DIRECTORY)
+    temporary = out.with_name(f".{out.name}.{os.getpid()}.part")
+    temporary.mkdir()
+    lock = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield part
-        _swap_in(part, out)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield temporary
+        _swap_in(temporary, out)
     finally:
-        shutil.rmtree(part, ignore_errors=True)  # after an exchange: the old one
-        os.close(held)
+        shutil.rmtree(temporary, ignore_errors=True)  # after an exchange, this is the old folder
+        os.close(lock)
 
 
-def _swap_in(part: Path, out: Path) -> None:
+def _swap_in(temporary: Path, out: Path) -> None:
     if not out.exists():
-        part.rename(out)
-    elif not _exchange(part, out):
-        _merge(part, out)
+        temporary.rename(out)
+    elif not _exchange(temporary, out):
+        _merge(temporary, out)
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Exchange two names atomically by renameat2(2); return False if the system does not support it."""
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is None:
         return False
-    if renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _EXCHANGE) == 0:
+    if renameat2(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _EXCHANGE) == 0:
         return True
     if (number := ctypes.get_errno()) in (errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.ENOTSUP):
         return False
-    raise OSError(number, os.strerror(number), str(other))
+    raise OSError(number, os.strerror(number), str(second))
 
 
 def _merge(new: Path, out: Path) -> None:
     """Replace file by file: all new files are in place before any old file is removed."""
-    there = {path.relative_to(new) for path in _walk(new)}
-    for name in sorted(there):
+    new_names = {path.relative_to(new) for path in _walk(new)}
+    for name in sorted(new_names):
         if (new / name).is_dir():
             if (out / name).is_file():
                 (out / name).unlink()
@@ -68,7 +68,7 @@ def _merge(new: Path, out: Path) -> None:
                 shutil.rmtree(out / name)
             (new / name).replace(out / name)
     for path in sorted(_walk(out), reverse=True):
-        if path.relative_to(out) not in there:
+        if path.relative_to(out) not in new_names:
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
@@ -78,26 +78,26 @@ def _walk(folder: Path) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
         raise error
 
-    for place, folders, files in os.walk(folder, onerror=refuse):
-        yield from (Path(place, name) for name in (*folders, *files))
+    for parent, folders, files in os.walk(folder, onerror=refuse):
+        yield from (Path(parent, name) for name in (*folders, *files))
 
 
 def _remove_abandoned(out: Path) -> None:
     """Remove the temporary folders of killed processes: no process holds their lock."""
-    left = re.compile(rf"\.{re.escape(out.name)}\.\d+\.(part|old)")
-    for path in listed(out.parent, f".{_escape_glob(out.name)}.*"):
-        if left.fullmatch(path.name) and not path.is_symlink() and path.is_dir() and not _is_held(path):
+    pattern = re.compile(rf"\.{re.escape(out.name)}\.\d+\.(part|old)")
+    for path in list_entries(out.parent, f".{_escape_glob(out.name)}.*"):
+        if pattern.fullmatch(path.name) and not path.is_symlink() and path.is_dir() and not _is_held(path):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _is_held(folder: Path) -> bool:
     with suppress(OSError):
-        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return False
         finally:
-            os.close(held)
+            os.close(descriptor)
     return True
 
 

@@ -1,6 +1,6 @@
-"""What lies in a folder: one that is not there holds nothing, one that cannot be read is told of.
+"""Listing of folders: a missing folder is empty, but an unreadable one raises DataError.
 
-`Path.glob`, `exists` and `is_dir` take both for the same.
+`Path.glob`, `exists` and `is_dir` do not distinguish the two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LINK = "Remove the link, or bring back what it led to."
 
 
 def is_there(path: Path) -> bool:
-    """False where nothing is; DataError where that cannot be told."""
+    """Return whether the path exists; DataError if that cannot be determined, or for a broken symbolic link."""
     try:
         path.stat()
     except FileNotFoundError:
@@ -35,32 +35,32 @@ def is_folder(path: Path) -> bool:
     return is_there(path) and stat.S_ISDIR(path.stat().st_mode)
 
 
-def listed(folder: Path, pattern: str = "*") -> list[Path]:
-    """Sorted, what is called so: a pattern for each level, as `*/*.jsonl`; none where there is no such folder."""
+def list_entries(folder: Path, pattern: str = "*") -> list[Path]:
+    """Return the matching entries, sorted; `*/*.jsonl` has a pattern for each level; [] if the folder is missing."""
     first, _, rest = pattern.partition("/")
-    found = [path for path in _entries(folder) if fnmatchcase(path.name, first)]
+    paths = [path for path in _entries(folder) if fnmatchcase(path.name, first)]
     if not rest:
-        return found
-    return [path for inner in found if is_folder(inner) for path in listed(inner, rest)]
+        return paths
+    return [path for subfolder in paths if is_folder(subfolder) for path in list_entries(subfolder, rest)]
 
 
-def in_folders(folder: Path, pattern: str, beside: Container[str] = ()) -> list[Path]:
-    """What is called so in the folders that lie there; DataError for a file that may have taken the place of one.
+def list_in_subfolders(folder: Path, pattern: str, allowed_files: Container[str] = ()) -> list[Path]:
+    """Return the matching entries of the subfolders; DataError if `folder` itself contains a file.
 
-    beside: files that belong there.  Hidden ones may be there, too.
+    allowed_files: names of files that `folder` may contain, besides hidden files.
     """
     for path in _entries(folder):
-        if not (path.name.startswith(".") or path.name in beside or is_folder(path)):
+        if not (path.name.startswith(".") or path.name in allowed_files or is_folder(path)):
             advice = "Bring the folder back (git checkout), or move the file away."
             raise DataError(f"{path}: a file, where a folder of a device belongs", advice)
-    return listed(folder, f"*/{pattern}")
+    return list_entries(folder, f"*/{pattern}")
 
 
-def walked(folder: Path, pattern: str = "*") -> Iterator[Path]:
-    """The same at any depth; a folder is not told of."""
+def walk_files(folder: Path, pattern: str = "*") -> Iterator[Path]:
+    """Yield the matching files at any depth below the folder."""
     for path in _entries(folder):
         if is_folder(path):
-            yield from walked(path, pattern)
+            yield from walk_files(path, pattern)
         elif fnmatchcase(path.name, pattern):
             yield path
 
@@ -69,7 +69,7 @@ def _entries(folder: Path) -> list[Path]:
     if not is_there(folder):
         return []
     try:
-        with os.scandir(folder) as there:
-            return sorted(Path(entry.path) for entry in there)
+        with os.scandir(folder) as entries:
+            return sorted(Path(entry.path) for entry in entries)
     except OSError as error:
         raise unreadable(folder, error, "") from error

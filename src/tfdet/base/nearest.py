@@ -1,4 +1,4 @@
-"""Which of the known names was meant: the one place for every "did you mean"."""
+"""Search for the known names nearest to a misspelled one, for messages with "did you mean"."""
 
 from __future__ import annotations
 
@@ -6,54 +6,58 @@ import difflib
 import re
 from collections.abc import Iterable
 
-MOST = 3
-_ALIKE = str.maketrans("oil|sz_ ", "011152--")  # each is read, or typed, for the other
+MAX_RESULTS = 3
+_LOOK_ALIKES = str.maketrans("oil|sz_ ", "011152--")  # characters that are easily confused
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The best first, at most MOST; none where nothing is near.
+    """Return at most MAX_RESULTS known names, the nearest first; none if no name is near.
 
-    A name that differs in look-alike characters alone (tf2.O) is the only answer. Else few edits count, fewer where
-    the beginnings are the same, and names that begin as the given one does.
+    If a name differs in look-alike characters only (tf2.O), no other names are returned; otherwise those with the
+    fewest edits. A name that begins with the given one counts as one edit.
     """
-    asked, names = _skeleton(name), list(dict.fromkeys(known))
-    if not asked:
+    skeleton, names = _skeleton(name), list(dict.fromkeys(known))
+    if not skeleton:
         return []
-    if same := [one for one in names if _skeleton(one) == asked]:
-        return same[:MOST]
-    found = sorted((cost, _natural(one), one) for one in names if (cost := _cost(asked, _skeleton(one))) is not None)
-    if found:
-        return [one for cost, _, one in found if cost[0] <= found[0][0][0]][:MOST]
-    skeletons = {_skeleton(one): one for one in names}
-    return [skeletons[one] for one in difflib.get_close_matches(asked, skeletons, n=MOST, cutoff=0.6)]
+    if look_alikes := [candidate for candidate in names if _skeleton(candidate) == skeleton]:
+        return look_alikes[:MAX_RESULTS]
+    costs = {candidate: _cost(skeleton, _skeleton(candidate)) for candidate in names}
+    near = sorted((cost, _natural_key(candidate), candidate) for candidate, cost in costs.items() if cost is not None)
+    if near:
+        return [candidate for cost, _, candidate in near if cost[0] <= near[0][0][0]][:MAX_RESULTS]
+    by_skeleton = {_skeleton(candidate): candidate for candidate in names}
+    matches = difflib.get_close_matches(skeleton, by_skeleton, n=MAX_RESULTS, cutoff=0.6)
+    return [by_skeleton[match] for match in matches]
 
 
-def _cost(asked: str, one: str) -> tuple[int, int] | None:
-    """(edits, characters of no shared beginning); None where it is too far off. A beginning alone is one edit."""
-    if one.startswith(asked) and len(asked) > 1:
-        return 1, len(one) - len(asked)
-    edits = distance(asked, one)
-    shared = next((at for at, (a, b) in enumerate(zip(asked, one, strict=False)) if a != b), len(one))
-    return (edits, len(asked) - shared) if edits <= max(1, len(asked) // 4) else None
+def _cost(name: str, candidate: str) -> tuple[int, int] | None:
+    """Return (edits, characters after the common prefix); None if the candidate is too far from the name."""
+    if candidate.startswith(name) and len(name) > 1:
+        return 1, len(candidate) - len(name)
+    edits = distance(name, candidate)
+    prefix = next((i for i, (x, y) in enumerate(zip(name, candidate, strict=False)) if x != y), len(candidate))
+    return (edits, len(name) - prefix) if edits <= max(1, len(name) // 4) else None
 
 
-def distance(one: str, other: str) -> int:
-    """Insertions, deletions, replacements, and swaps of neighbors that make the one the other."""
-    before: list[int] = []
-    last = list(range(len(other) + 1))
-    for i, a in enumerate(one, 1):
+def distance(first: str, second: str) -> int:
+    """Return the Damerau-Levenshtein distance: insertions, deletions, replacements, and swaps of neighbors."""
+    before_last: list[int] = []
+    last = list(range(len(second) + 1))
+    for i, x in enumerate(first, 1):
         row = [i]
-        for j, b in enumerate(other, 1):
-            row.append(min(row[-1] + 1, last[j] + 1, last[j - 1] + (a != b)))
-            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
-                row[-1] = min(row[-1], before[j - 2] + 1)
-        before, last = last, row
+        for j, y in enumerate(second, 1):
+            row.append(min(row[-1] + 1, last[j] + 1, last[j - 1] + (x != y)))
+            if i > 1 and j > 1 and x == second[j - 2] and first[i - 2] == y:
+                row[-1] = min(row[-1], before_last[j - 2] + 1)
+        before_last, last = last, row
     return last[-1]
 
 
 def _skeleton(name: str) -> str:
-    return name.casefold().translate(_ALIKE)
+    """Return the name in lower case, with one character for each group of look-alikes."""
+    return name.casefold().translate(_LOOK_ALIKES)
 
 
-def _natural(name: str) -> list[tuple[int, int | str]]:
+def _natural_key(name: str) -> list[tuple[int, int | str]]:
+    """Return a sort key that compares digits as numbers: tf2.9 before tf2.10."""
     return [(0, int(part)) if part.isdigit() else (1, part) for part in re.findall(r"[0-9]+|[^0-9]+", name)]

@@ -15,15 +15,15 @@ ENOUGH_BYTES: Final = 8 << 20
 
 
 def pays_to_read(paths: Iterable[Path]) -> bool:
-    """Whether it takes longer to read these files of records than to start processes."""
+    """Return whether reading these files of records takes longer than starting processes."""
     return sum(path.stat().st_size for path in paths) >= ENOUGH_BYTES
 
 
-_worker_state: list[Callable[[Any], Any]] = []  # of a process of the pool: given once, not with each item
+_worker_state: list[Callable[[Any], Any]] = []  # in a worker process: the function, which is sent once
 
 
 def parallel_map(work: Callable[[Item], Result], items: Iterable[Item], *, enough: bool) -> Iterator[Result]:
-    """Yield work(item) for each, in their order; by processes if there is `enough` to do to pay for their start."""
+    """Yield work(item) for each item, in order. enough: whether there is enough work to start processes for it."""
     if not enough:
         yield from map(work, items)
         return
@@ -32,7 +32,7 @@ def parallel_map(work: Callable[[Item], Result], items: Iterable[Item], *, enoug
 
 
 def _init_worker(work: Callable[[Any], Any]) -> None:
-    gc.disable()  # no record makes a cycle, and to look for one takes long
+    gc.disable()  # records form no reference cycles, and searching for cycles takes long
     _worker_state.append(work)
 
 

@@ -1,4 +1,4 @@
-"""Paths: the only module that knows the folders of a checkout and of an installed tfdet."""
+"""The folders of a checkout and of an installed tfdet; no other module contains their names."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tfdet.base.untrusted import resolve
 
 @dataclass(frozen=True)
 class Project:
-    """A checkout of tfdet, or the data of an installed tfdet (read-only) with a folder of its user's.
+    """A checkout of tfdet, or the read-only data of an installed tfdet with a folder for the user's data.
 
-    user_data: where an installed tfdet writes; None for a checkout, which writes into itself.
+    user_data: the folder to which an installed tfdet writes; None for a checkout, which is writable itself.
     """
 
     root: Path
@@ -37,7 +37,7 @@ class Project:
 
     @property
     def user_keys(self) -> Path:
-        """Return the folder of public keys that this user trusts, besides those that tfdet brings."""
+        """Return the folder of public keys that this user trusts, besides the keys in the matrix."""
         return self.user_data / "keys" if self.user_data else self.matrix / "keys"
 
     @property
@@ -50,7 +50,7 @@ class Project:
 
     @cached_property
     def runtime(self) -> Path:
-        """Return the folder of packages that environments import; it holds nothing else of this host."""
+        """Return the folder of the packages that environments import; it contains no other packages."""
         if self.user_data is None:
             return self.root / "runtime"
         from tfdet.base import runtime_folder
@@ -68,7 +68,7 @@ class Project:
         return self.runtime / "tfdeterminism" / "known.json"
 
     def known_file_of(self, library: str) -> Path:
-        """Return the same file for a framework with its own folder there."""
+        """Return the file like `known_file` of a framework, such as "torch", that has its own folder there."""
         return self.known_file.parent / library / self.known_file.name
 
     def suite(self, framework: str) -> Path:

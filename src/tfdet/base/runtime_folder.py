@@ -25,15 +25,15 @@ def materialize_runtime(cache: Path) -> Path:
 
 def _copy_packages(folder: Path, content: dict[str, bytes]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as making:
-        whole = Path(making, "runtime")
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as temporary:
+        complete = Path(temporary, "runtime")
         for name, data in content.items():
-            (whole / name).parent.mkdir(parents=True, exist_ok=True)
-            (whole / name).write_bytes(data)
+            (complete / name).parent.mkdir(parents=True, exist_ok=True)
+            (complete / name).write_bytes(data)
         try:
-            whole.rename(folder)
+            complete.rename(folder)
         except OSError:
-            if not folder.is_dir():  # else another tfdet created it first
+            if not folder.is_dir():  # if it is one, another process created it first
                 raise
 
 
@@ -46,6 +46,7 @@ def _files() -> Iterator[tuple[str, Path]]:
 
 
 def package_folder(package: str) -> Path:
+    """Return the folder of an importable package."""
     spec = find_spec(package)
-    assert spec is not None and spec.origin is not None  # tfdet brings them, or depends on them
+    assert spec is not None and spec.origin is not None  # tfdet contains these packages, or depends on them
     return Path(spec.origin).parent

@@ -10,10 +10,10 @@ from typing import IO, Any
 
 # Control, format, surrogate, private, unassigned, separators of lines and paragraphs.
 _CATEGORIES = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-# Of other categories, and shown as nothing: Unicode's Default_Ignorable_Code_Point.
+# Invisible characters of other categories: Unicode's Default_Ignorable_Code_Point.
 _IGNORABLE = [0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, *range(0xFE00, 0xFE10), 0xFFA0,
               *range(0xE0000, 0xE1000)]  # fmt: skip
-_ASCII_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # a tab is blank
+_ASCII_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # all but tab and newline
 
 
 def escape_hidden(text: str) -> str:
@@ -27,22 +27,22 @@ def escape_hidden(text: str) -> str:
     return "".join(_escape_if_hidden(character) for character in text)
 
 
-def escape_line(text: str, most: int = 200) -> str:
-    """Escape untrusted text for use within one line: newlines and tabs too; cut at `most` characters."""
-    shown = "".join(_escape_character(c) if c in "\n\t" else c for c in escape_hidden(text[:most]))
-    return shown if len(text) <= most else f"{shown} ..."
+def escape_line(text: str, max_length: int = 200) -> str:
+    """Escape untrusted text for use in one line, with its newlines and tabs, and cut it at `max_length` characters."""
+    escaped = "".join(_escape_character(c) if c in "\n\t" else c for c in escape_hidden(text[:max_length]))
+    return escaped if len(text) <= max_length else f"{escaped} ..."
 
 
 @cache
 def _escape_if_hidden(character: str) -> str:
     if character in "\n\t":
         return character
-    hidden = unicodedata.category(character) in _CATEGORIES or ord(character) in _IGNORABLE
-    return _escape_character(character) if hidden else character
+    is_hidden = unicodedata.category(character) in _CATEGORIES or ord(character) in _IGNORABLE
+    return _escape_character(character) if is_hidden else character
 
 
-def _escape_match(found: re.Match[str]) -> str:
-    return _escape_character(found.group())
+def _escape_match(match: re.Match[str]) -> str:
+    return _escape_character(match.group())
 
 
 def _escape_character(character: str) -> str:
@@ -51,14 +51,14 @@ def _escape_character(character: str) -> str:
 
 
 def escape_json(text: str) -> str:
-    """Escape the hidden characters of a JSON text; its value stays the same."""
+    """Escape the hidden characters of a JSON text, without changing its value."""
     if text.isascii():
         return text
     return "".join(c if _escape_if_hidden(c) == c else json.dumps(c)[1:-1] for c in text)
 
 
 def dump_json(value: object, indent: int | None = 1, *, ascii_only: bool = False) -> str:
-    """Dump JSON that every reader accepts: half a surrogate pair (from a name that is not UTF-8) is written as text."""
+    """Dump JSON that every parser accepts: half a surrogate pair, from a name that is not UTF-8, is escaped as text."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     if text.isascii():
         return text
@@ -72,14 +72,14 @@ def _json_escape(character: str, ascii_only: bool) -> str:
 
 
 class SanitizingStream:
-    """A stream that escapes hidden characters. ASCII passes: rich's own escape sequences consist of it."""
+    """A stream that escapes hidden characters, except in ASCII text: that contains rich's escape sequences."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        shown = text if text.isascii() else "".join(c if c.isascii() else _escape_if_hidden(c) for c in text)
-        return self._stream.write(shown)
+        escaped = text if text.isascii() else "".join(c if c.isascii() else _escape_if_hidden(c) for c in text)
+        return self._stream.write(escaped)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -1,4 +1,4 @@
-"""Strict JSON: only texts that every parser reads alike, so that readers see what was signed."""
+"""A parser of strict JSON: it accepts only texts that all parsers read alike, so that readers see what was signed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from tfdet.base.errors import DataError
 from tfdet.base.untrusted import MAX_BYTES, read_bytes
 
-MOST_DIGITS = 1000  # below Python's own limit of 4,300, which has another error message
+MAX_DIGITS = 1000  # below Python's own limit of 4,300, which has another error message
 _has_escaped_half = re.compile(r"\\u[dD][89a-fA-F]").search
 MAX_DEPTH = 100  # levels; deeper nesting overflows the stack of some parsers
 
@@ -19,14 +19,14 @@ def strict_json(content: str | bytes) -> Any:
     """Parse JSON; ValueError if it violates RFC 8259, nests deeper than MAX_DEPTH, or repeats a name in an object."""
     text = content if isinstance(content, str) else content.decode("utf-8")
     try:
-        found = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer)
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if _has_escaped_half(text):  # otherwise all text is valid
-        _require_text(found)
+        _require_text(value)
     if text.count("[") + text.count("{") > MAX_DEPTH:  # otherwise it cannot nest too deeply
-        _require_shallow(found)
-    return found
+        _require_shallow(value)
+    return value
 
 
 def read_json(path: Path, advice: str = "", limit: int = MAX_BYTES) -> Any:
@@ -43,37 +43,37 @@ def read_json(path: Path, advice: str = "", limit: int = MAX_BYTES) -> Any:
         raise DataError(f"{path}: not strict JSON: {error}", advice) from None
 
 
-def _require_text(found: Any) -> None:
+def _require_text(value: Any) -> None:
     """Refuse half of a surrogate pair: parsers read it differently (RFC 8259, section 8.2)."""
     try:
-        json.dumps(found, ensure_ascii=False).encode("utf-8")
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         raise ValueError("half of a surrogate pair, which is not a character") from None
 
 
 def _integer(text: str) -> int:
-    if len(text) > MOST_DIGITS:
+    if len(text) > MAX_DIGITS:
         raise ValueError(f"a number of {len(text):,} digits")
     return int(text)
 
 
-def _require_shallow(found: Any) -> None:
-    layer, depth = [found], 0
+def _require_shallow(value: Any) -> None:
+    layer, depth = [value], 0
     while layer:
-        inner = [one for one in layer if isinstance(one, (dict, list))]
-        layer = [value for one in inner for value in (one.values() if isinstance(one, dict) else one)]
-        depth += bool(inner)
+        containers = [child for child in layer if isinstance(child, (dict, list))]
+        layer = [child for c in containers for child in (c.values() if isinstance(c, dict) else c)]
+        depth += bool(containers)
         if depth > MAX_DEPTH:
             raise ValueError("nested too deeply")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise ValueError(f"{name[:40]!r} occurs twice")
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 def _constant(name: str) -> NoReturn:

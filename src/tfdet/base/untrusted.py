@@ -1,4 +1,4 @@
-"""Untrusted input: regular files alone are read, up to a size; for anything else a DataError names the file."""
+"""Reading of untrusted files: only regular files, up to a size; a DataError names any other file."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a dev
 
 
 def open_file(path: Path, advice: str = "") -> io.BufferedReader:
-    """`path`, opened for reading. A FIFO or a device is refused: reading it may wait for ever, or never end."""
+    """Open a regular file for reading. DataError for a FIFO or a device, which may block or never end."""
     try:
         _require_regular(path, os.stat(path).st_mode, advice)  # first: opening alone can act on a device
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         raise unreadable(path, error, advice) from error
-    opened = open(number, "rb")  # noqa: SIM115 (the caller's)
+    file = open(descriptor, "rb")  # noqa: SIM115 (the caller closes it)
     try:
-        _require_regular(path, os.fstat(number).st_mode, advice)  # it may be another one by now
+        _require_regular(path, os.fstat(descriptor).st_mode, advice)  # the file may have been replaced meanwhile
     except DataError:
-        opened.close()
+        file.close()
         raise
-    return opened
+    return file
 
 
 def read_bytes(path: Path, advice: str = "", limit: int = MAX_BYTES) -> bytes:
@@ -46,24 +46,24 @@ def read_bytes(path: Path, advice: str = "", limit: int = MAX_BYTES) -> bytes:
 
 
 def sha256(path: Path) -> str:
-    """In hex, of a file of any size."""
+    """Return the SHA-256 of a file of any size, in hexadecimal."""
     with open_file(path) as source:
         return hashlib.file_digest(source, "sha256").hexdigest()
 
 
 def read_text(path: Path, advice: str = "", limit: int = MAX_BYTES) -> str:
-    """UTF-8; DataError names the first line that is not."""
+    """Read a UTF-8 file; DataError names the first line that is not UTF-8."""
     return _decode_utf8(path, read_bytes(path, advice, limit), advice)
 
 
 def read_text_lines(path: Path, advice: str = "") -> Iterator[str]:
-    """As read_lines, each as UTF-8 and without its newline."""
+    """Yield the lines of a UTF-8 file without their newlines; DataError as from `read_lines` and `read_text`."""
     for number, line in enumerate(read_lines(path, advice), 1):
         yield _decode_utf8(path, line.removesuffix(b"\n"), advice, number)
 
 
 def read_lines(path: Path, advice: str = "") -> Iterator[bytes]:
-    """Each with its newline; DataError where one is longer than MAX_LINE_BYTES."""
+    """Yield the lines with their newlines; DataError for one longer than MAX_LINE_BYTES."""
     with open_file(path, advice) as source:
         number = 0
         while True:
@@ -80,7 +80,7 @@ def read_lines(path: Path, advice: str = "") -> Iterator[bytes]:
 
 
 def _decode_utf8(path: Path, content: bytes, advice: str, first_line: int = 1) -> str:
-    """first_line: the number in its file of the line that `content` begins with."""
+    """Decode part of a file. first_line: the number of the line with which `content` begins."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -89,16 +89,16 @@ def _decode_utf8(path: Path, content: bytes, advice: str, first_line: int = 1) -
 
 
 def resolve(path: Path) -> Path:
-    """As Path.resolve where symbolic links lead in a circle, too: Python 3.11 and 3.12 raise RuntimeError."""
+    """Resolve symbolic links, even circular ones, for which Path.resolve of Python 3.11 raises RuntimeError."""
     return Path(os.path.realpath(path))
 
 
 def unreadable(path: Path, error: Exception, advice: str) -> DataError:
-    """error: an OSError, or the ValueError of a path with a NUL."""
+    """Return the DataError for a file. error: an OSError, or the ValueError of a path with a NUL character."""
     if not isinstance(error, OSError):
         return DataError(f"{path}: {error}", advice)
-    told = from_os_error(error, advice, path)
-    return DataError(told.cause, told.advice)
+    converted = from_os_error(error, advice, path)
+    return DataError(converted.cause, converted.advice)
 
 
 def _require_regular(path: Path, mode: int, advice: str) -> None:

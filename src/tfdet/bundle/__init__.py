@@ -1,1 +1,1 @@
-"""Carry an environment to a host without network: what goes in, how it is made small, how it is cut into parts."""
+"""Bundles, which carry an environment to a host without a network: selection, trimming and packing of its files."""

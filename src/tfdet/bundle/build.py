@@ -1,4 +1,7 @@
-"""tfdet bundle: pack an environment's packages, the runtime, the suite and its plan into parts for an offline host."""
+"""The implementation of `tfdet bundle`: packs an environment's packages, the runtime, the suite and its plan.
+
+The result is a folder of files (parts) of limited size, for a host without a network.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from tfdet.base.files import add_path_to_errors, require_writable
 from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
 from tfdet.bundle import pack, script
-from tfdet.bundle.contents import Contents, Entry, TrimOptions, folder_contents, glibc, site_contents
+from tfdet.bundle.contents import Contents, Entry, TrimOptions, folder_contents, minimum_glibc, site_contents
 from tfdet.engines.locks import check_lock, framework_of, parse_pins, read_lock, restrict_to
 from tfdet.engines.venv import exclusive_lock, run_uv
 from tfdet.matrix.devices import GPU
@@ -35,9 +38,10 @@ _HOLE_BYTES = 1 << 16  # a run of zeros of this size becomes a hole of a sparse 
 
 @dataclass(frozen=True)
 class BundleSpec:
-    """What to bundle, and for which host.
+    """The environment to bundle, and the host for which it is bundled.
 
-    python: CPython minor of the host, by default the environment's own.  part_size: bytes.  preset: of xz, 0 to 9.
+    key: of the environment.  python: the host's CPython, such as 3.12, by default the environment's.  part_size: in
+    bytes.  preset: of xz, 0 to 9.
     """
 
     key: str
@@ -50,7 +54,7 @@ class BundleSpec:
 
 @dataclass(frozen=True)
 class BuiltBundle:
-    """What was written.  parts: their sizes in bytes."""
+    """The bundle that was written.  parts: their sizes in bytes."""
 
     folder: Path
     parts: list[int]
@@ -62,30 +66,30 @@ def make_bundle(
 ) -> BuiltBundle:
     """Download the packages, trim, compress and split them. Running again resumes after the last finished step."""
     environment = matrix.environment(spec.key)
-    _check(matrix, environment, spec)
+    _check_spec(matrix, environment, spec)
     _check_folder(out)
     site = install(project, environment, spec, report_progress)
     report_progress("searching for what the host does not need")
     contents = site_contents(site, spec.trim)
     if spec.trim.host_packages:
         contents.left_out.append("packages that the host has itself")
-    elif matrix.devices.find_by_cli_name(spec.device).needs_driver and not _brings_cuda(contents):
+    elif matrix.devices.find_by_cli_name(spec.device).needs_driver and not _contains_cuda(contents):
         contents.from_host.append(f"CUDA {environment.cuda}, cuDNN {environment.cudnn}")
-    contents.entries += _bundled_tool_files(project, matrix, spec)
+    contents.entries += _tool_entries(project, matrix, spec)
     total = sum(entry.size for entry in contents.entries)
     report_progress(f"compressing {total >> 20} MiB in {len(contents.entries)} files")
     packed = pack.compress(
         contents.entries, members_cache(), pack.ProgressEstimator(total, report_progress), spec.preset
     )
     out.mkdir(parents=True, exist_ok=True)
-    (out / "manifest.json").unlink(missing_ok=True)  # it must never stand beside parts that it does not fit
+    (out / "manifest.json").unlink(missing_ok=True)  # an old manifest must not describe new parts
     parts = pack.write_parts(packed, out, _file_stem(spec), spec.part_size)
     content = pack.manifest(
-        contents.entries, packed, parts, _manifest_facts(project, environment, spec, contents, glibc(site))
+        contents.entries, packed, parts, _manifest_facts(project, environment, spec, contents, minimum_glibc(site))
     )
     with add_path_to_errors(out):
         (out / script.NAME).write_text(script.build(project.runtime), "utf-8")
-    _write(out, content, {part["name"] for part in parts})
+    _write_manifest(out, content, {part["name"] for part in parts})
     return BuiltBundle(out, [part["size"] for part in parts], content)
 
 
@@ -96,16 +100,19 @@ def members_cache() -> Path:
 def install(
     project: Project, environment: Environment, spec: BundleSpec, report_progress: Callable[[str], None]
 ) -> Path:
-    """The environment's packages for the host's Python, in the cache: exactly what the lock file names, by hash."""
+    """Install the environment's packages for the host's Python in the cache, and return their folder.
+
+    They are exactly those of the lock file, with its hashes.
+    """
     lock = project.lock(spec.key, spec.device)
     if not lock.exists():
         raise DataError(f"{lock} not found", f"Create it: scripts/update-locks {spec.key}")
     check_lock(lock, framework=framework_of(project, environment))
     python = spec.python or _pip(environment).python
-    pinned = read_lock(project, spec.key, spec.device)
+    pinned_requirements = read_lock(project, spec.key, spec.device)
     if spec.trim.host_packages:
-        pinned = restrict_to(pinned, _suite_requirements(environment))
-    digest = hashlib.sha256(pinned.encode()).hexdigest()[:10]
+        pinned_requirements = restrict_to(pinned_requirements, _suite_requirements(environment))
+    digest = hashlib.sha256(pinned_requirements.encode()).hexdigest()[:10]
     folder = cache_dir() / "bundles" / f"{spec.key}-{spec.device}-py{python}-{digest}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with exclusive_lock(folder):
@@ -115,7 +122,7 @@ def install(
             )
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            (folder / "requirements.txt").write_text(pinned, "utf-8")
+            (folder / "requirements.txt").write_text(pinned_requirements, "utf-8")
             command = ["pip", "install", "--no-config", "--no-deps", "--require-hashes"]
             command += ["--target", str(folder / "site"), "--requirement", str(folder / "requirements.txt")]
             command += ["--python", sys.executable, "--python-version", python, "--python-platform", PLATFORM]
@@ -125,7 +132,7 @@ def install(
 
 
 def _pip(environment: Environment) -> PipRequirements:
-    assert environment.pip is not None  # _check refuses the others
+    assert environment.pip is not None  # _check_spec raises UsageError for other environments
     return environment.pip
 
 
@@ -142,7 +149,8 @@ def _suite_requirements(environment: Environment) -> tuple[str, ...]:
     )
 
 
-def _check(matrix: Matrix, environment: Environment, spec: BundleSpec) -> None:
+def _check_spec(matrix: Matrix, environment: Environment, spec: BundleSpec) -> None:
+    """Raise UsageError if the environment cannot be bundled, or options are invalid."""
     if environment.pip is None:
         raise UsageError(
             f"{spec.key} is an image, not built from packages",
@@ -159,8 +167,8 @@ def _check(matrix: Matrix, environment: Environment, spec: BundleSpec) -> None:
         )
     if spec.part_size < 1 << 20:
         raise UsageError("--part-size: less than 1 MiB", "Pass a larger size, such as 60MiB.")
-    of_gpu = spec.trim.host_libraries or spec.trim.stubs or spec.trim.capability
-    if of_gpu and not matrix.devices.find_by_cli_name(spec.device).needs_driver:
+    has_gpu_options = spec.trim.host_libraries or spec.trim.stubs or spec.trim.capability
+    if has_gpu_options and not matrix.devices.find_by_cli_name(spec.device).needs_driver:
         raise UsageError(
             "a bundle for the CPU holds no GPU code and no CUDA library",
             "Leave out --compute-capability, --use-host-libraries and --stub-libraries, or ask for --device gpu.",
@@ -168,17 +176,17 @@ def _check(matrix: Matrix, environment: Environment, spec: BundleSpec) -> None:
 
 
 def _check_folder(out: Path) -> None:
-    """Refuse a folder with other files: they would be copied along with the bundle.
+    """Raise UsageError for a folder with other files: they would be copied together with the bundle.
 
-    It is created now: an error shows before gigabytes are downloaded and compressed.
+    This creates the folder, so that an error occurs before the long download.
     """
     if is_there(out) and not out.is_dir():
         raise UsageError(f"--out {out} is not a folder", "Pass a new folder.")
     if out.is_dir():
-        strange = sorted(p.name for p in out.iterdir() if not _is_bundle_file(p.name))
-        if strange:
+        other_files = sorted(p.name for p in out.iterdir() if not _is_bundle_file(p.name))
+        if other_files:
             raise UsageError(
-                f"--out {out} contains other files ({strange[0]})", "Pass a new folder, or that of an older bundle."
+                f"--out {out} contains other files ({other_files[0]})", "Pass a new folder, or that of an older bundle."
             )
     require_writable(out / "manifest.json", "--out")
 
@@ -188,18 +196,19 @@ def _is_bundle_file(name: str) -> bool:
     return name in files or re.search(r"\.part-\d+(\.part)?$", name) is not None
 
 
-def _bundled_tool_files(project: Project, matrix: Matrix, spec: BundleSpec) -> list[Entry]:
-    """Return the files that are not packages: the runtime, the suite, the plan."""
+def _tool_entries(project: Project, matrix: Matrix, spec: BundleSpec) -> list[Entry]:
+    """Return the entries that do not come from packages: the runtime, the suite, the plan."""
     plan = json.dumps(make_plan(matrix, spec.key, by_priority=True), indent=1, sort_keys=True) + "\n"
     runtime = folder_contents(project.runtime, "runtime", "*/*.py", "*/*.json")
     return [
         Entry("plan.json", plan.encode("utf-8")),
-        *(entry for entry in runtime if not entry.path.startswith("runtime/unbundle/")),  # it lies beside the parts
+        # unbundle.py is a file beside the parts.
+        *(entry for entry in runtime if not entry.path.startswith("runtime/unbundle/")),
         *folder_contents(project.suite(matrix.environment(spec.key).framework), "suite", "test_*.py", "batches.py"),
     ]
 
 
-def _brings_cuda(contents: Contents) -> bool:
+def _contains_cuda(contents: Contents) -> bool:
     return any(entry.path.startswith("site/nvidia/") for entry in contents.entries)
 
 
@@ -209,21 +218,21 @@ def _file_stem(spec: BundleSpec) -> str:
 
 
 def _manifest_facts(
-    project: Project, environment: Environment, spec: BundleSpec, contents: Contents, least_glibc: str
+    project: Project, environment: Environment, spec: BundleSpec, contents: Contents, glibc: str
 ) -> dict[str, Any]:
     capability = spec.trim.capability
-    leading = re.match(r"\d+(\.\d+)*", environment.min_driver)
-    brings = _brings_cuda(contents)
+    driver_match = re.match(r"\d+(\.\d+)*", environment.min_driver)
+    has_cuda = _contains_cuda(contents)
     return {
         "schema": bundle_format.SCHEMA,
         "environment": spec.key,
         "device": spec.device,
         "python": spec.python or _pip(environment).python,
-        "glibc": least_glibc,
-        "min_driver": leading.group() if leading and environment.min_driver != UNKNOWN else None,
+        "glibc": glibc,
+        "min_driver": driver_match.group() if driver_match and environment.min_driver != UNKNOWN else None,
         "compute_capability": "{}.{}".format(*capability) if capability else None,
-        "brings_cuda": brings,
-        "host_libraries": sorted(contents.from_host) if brings else [],
+        "brings_cuda": has_cuda,
+        "host_libraries": sorted(contents.from_host) if has_cuda else [],
         "host_packages": _locked_host_packages(project, environment, spec) if spec.trim.host_packages else [],
         "trimmed": contents.trimmed,
         "stubbed": contents.stubbed,
@@ -234,12 +243,12 @@ def _manifest_facts(
 
 
 def _locked_host_packages(project: Project, environment: Environment, spec: BundleSpec) -> list[str]:
-    """NAME==VERSION, without a build's label, of each package that the host is to have itself, the framework first."""
+    """Return NAME==VERSION, without local version labels, of the packages that the host must have, framework first."""
     requirement = _pip(environment).gpu if spec.device == GPU else _pip(environment).cpu
     framework = Requirement(requirement).name
-    pinned = parse_pins(project.lock(spec.key, spec.device).read_text("utf-8"))
-    wanted = sorted(pinned.keys() - set(_suite_requirements(environment)), key=lambda name: (name != framework, name))
-    return [f"{name}=={pinned[name].partition('+')[0]}" for name in wanted]
+    versions = parse_pins(project.lock(spec.key, spec.device).read_text("utf-8"))
+    names = sorted(versions.keys() - set(_suite_requirements(environment)), key=lambda name: (name != framework, name))
+    return [f"{name}=={versions[name].partition('+')[0]}" for name in names]
 
 
 def _unpacked_bytes(entry: Entry) -> int:
@@ -248,7 +257,7 @@ def _unpacked_bytes(entry: Entry) -> int:
     return -(-(entry.size - holes) // 4096) * 4096
 
 
-def _write(out: Path, content: dict[str, Any], parts: set[str]) -> None:
+def _write_manifest(out: Path, content: dict[str, Any], parts: set[str]) -> None:
     """Write the manifest last, and remove the parts of an earlier bundle in this folder."""
     for path in out.iterdir():
         if _is_bundle_file(path.name) and path.name not in {*parts, script.NAME}:
@@ -261,16 +270,16 @@ def _write(out: Path, content: dict[str, Any], parts: set[str]) -> None:
 
 def parse_size(text: str) -> int:
     """Parse 60MiB, 100MB, 1GiB or plain bytes; UsageError if it is not a size."""
-    found = re.fullmatch(r"(\d+)\s*(KiB|MiB|GiB|kB|MB|GB|B)?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(\d+)\s*(KiB|MiB|GiB|kB|MB|GB|B)?", text.strip())
+    if match is None:
         raise UsageError(f"{text!r} is not a size", "Pass one such as 60MiB.")
     units = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
-    return int(found[1]) * units.get(found[2], 1)
+    return int(match[1]) * units.get(match[2], 1)
 
 
 def parse_capability(text: str) -> tuple[int, int]:
     """Parse 9.0 as (9, 0); UsageError if it is not a compute capability."""
-    found = re.fullmatch(r"(\d{1,2})\.(\d)", text)
-    if found is None:
+    match = re.fullmatch(r"(\d{1,2})\.(\d)", text)
+    if match is None:
         raise UsageError(f"{text!r} is not a compute capability", "Pass it as nvidia-smi prints it, such as 9.0.")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])

@@ -1,4 +1,4 @@
-"""Choose which files of an installed environment go into its bundle, which are replaced, and which are left out."""
+"""Selection of an environment's files for a bundle: which are included, which replaced by stubs, which left out."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tfdet.bundle import stub, trim
 
 SITE = "site"
 
-# What never goes along, by the words that records say of it.  Patterns are of paths below site-packages; `*` takes
-# slashes too.
+# {label in records: patterns of the files that no bundle contains}.  Patterns are of paths below site-packages; `*`
+# matches slashes, too.
 _LEFT_OUT = {
     "headers and static libraries": [
         "*/include/*", "*.h", "*.hpp", "*.cuh", "*.a", "*.pxd", "*.pyf", "*.f90", "*.lib",
@@ -38,7 +38,7 @@ _LEFT_OUT = {
 
 _STUB_MODULES = ["tensorflow/python/profiler/internal/_pywrap_profiler_plugin.so"]
 
-# CUDA's libraries by their short names; what a host may bring itself, and what can be stubbed.
+# CUDA's libraries by their short names.
 _CUDA = {
     "cublas": "nvidia/cublas/lib/libcublas*.so.*",
     "cudnn": "nvidia/cudnn/lib/libcudnn*.so.*",
@@ -50,14 +50,15 @@ _CUDA = {
 }
 STUBBABLE_LIBRARIES = ("cufft", "cusolver", "cusparse", "cudnn-adv")
 HOST_LIBRARIES = ("cublas", "cudnn", "cudart", "cufft", "cusolver", "cusparse")
-_JIT_LINKER = "nvidia/nvjitlink/*"  # only cuSOLVER and cuSPARSE link against it
+_JIT_LINKER = "nvidia/nvjitlink/*"  # required by cuSOLVER and cuSPARSE only
 
 
 @dataclass(frozen=True)
 class TrimOptions:
-    """What the user asks to leave out.
+    """The user's choice of what to leave out of a bundle.
 
-    capability: of the host's GPUs; None keeps the code for all.  host_packages: the host has the framework itself.
+    capability: compute capability of the host's GPUs; None keeps the code for all.  stubs: libraries to replace by
+    stubs.  host_libraries: libraries to take from the host.  host_packages: the host has the framework itself.
     """
 
     capability: tuple[int, int] | None = None
@@ -72,9 +73,9 @@ class TrimOptions:
         for name in self.host_libraries:
             if name not in HOST_LIBRARIES:
                 raise unknown_name_error("host library", name, HOST_LIBRARIES)
-        if twice := sorted(set(self.stubs) & set(self.host_libraries)):
+        if duplicates := sorted(set(self.stubs) & set(self.host_libraries)):
             raise UsageError(
-                f"{twice[0]}: in both --stub-libraries and --use-host-libraries", "Name it in one of them."
+                f"{duplicates[0]}: in both --stub-libraries and --use-host-libraries", "Name it in one of them."
             )
         if self.host_packages and (self.capability or self.stubs or self.host_libraries):
             raise UsageError(
@@ -85,7 +86,7 @@ class TrimOptions:
 
 @dataclass(frozen=True)
 class Entry:
-    """One file of the bundle: bytes made here, or a file with the spans of it that are blanked."""
+    """One file of the bundle.  source: its bytes, or a file.  spans: the parts of a file that are read as zeros."""
 
     path: str
     source: Path | bytes
@@ -104,7 +105,7 @@ class Entry:
 
 @dataclass
 class Contents:
-    """The files, and what every record made with them has to say."""
+    """The files of a bundle, and the labels of changes, which every record made with the bundle contains."""
 
     entries: list[Entry] = field(default_factory=list)
     trimmed: list[str] = field(default_factory=list)
@@ -115,40 +116,40 @@ class Contents:
 
 def site_contents(site: Path, options: TrimOptions) -> Contents:
     """Return the files of the packages installed in `site`, trimmed by the options."""
-    found = Contents()
+    contents = Contents()
     code = tables = 0
     for path in sorted(p for p in site.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
         name = path.relative_to(site).as_posix()
-        if reason := _left_out(name, options):
-            _record(found.left_out, reason)
-        elif library := _match(name, options.host_libraries):
-            _record(found.from_host, path.name)
+        if reason := _exclusion_reason(name, options):
+            _add_once(contents.left_out, reason)
+        elif library := _find_library(name, options.host_libraries):
+            _add_once(contents.from_host, path.name)
         elif name in _STUB_MODULES:
             module = path.name.split(".")[0]
-            found.entries.append(Entry(f"{SITE}/{name.rsplit('/', 1)[0]}/{module}.py", stub.python_module(module)))
-            _record(found.stubbed, module)
-        elif library := _match(name, options.stubs):
-            found.entries.append(Entry(f"{SITE}/{name}", stub.shared_library(path.name)))
-            _record(found.stubbed, library if library == "cudnn-adv" else path.name)
+            contents.entries.append(Entry(f"{SITE}/{name.rsplit('/', 1)[0]}/{module}.py", stub.python_module(module)))
+            _add_once(contents.stubbed, module)
+        elif library := _find_library(name, options.stubs):
+            contents.entries.append(Entry(f"{SITE}/{name}", stub.shared_library(path.name)))
+            _add_once(contents.stubbed, library if library == "cudnn-adv" else path.name)
         else:
             blanked = (
                 trim.find_blanked_spans(path, options.capability) if _is_library(path.name) else trim.BlankedSpans()
             )
             code, tables = code + blanked.code, tables + blanked.tables
             executable = bool(path.stat().st_mode & 0o100)
-            found.entries.append(Entry(f"{SITE}/{name}", path, executable, blanked.spans))
+            contents.entries.append(Entry(f"{SITE}/{name}", path, executable, blanked.spans))
     if code and options.capability:
         major, minor = options.capability
-        found.trimmed.append(f"GPU code for other compute capabilities than {major}.{minor}: {code >> 20} MiB")
+        contents.trimmed.append(f"GPU code for other compute capabilities than {major}.{minor}: {code >> 20} MiB")
     if tables:
-        found.trimmed.append(f"symbol and debug tables: {tables >> 20} MiB")
-    return found
+        contents.trimmed.append(f"symbol and debug tables: {tables >> 20} MiB")
+    return contents
 
 
 def folder_contents(folder: Path, name: str, *patterns: str) -> list[Entry]:
-    """Read the matching files of a folder now, under `name`: they may be edited while the bundle is packed."""
-    found = {path for pattern in patterns for path in folder.rglob(pattern)}
-    files = sorted(path for path in found if path.is_file() and "__pycache__" not in path.parts)
+    """Return the matching files of a folder as entries below `name`, with their contents, which may change later."""
+    paths = {path for pattern in patterns for path in folder.rglob(pattern)}
+    files = sorted(path for path in paths if path.is_file() and "__pycache__" not in path.parts)
     return [Entry(f"{name}/{path.relative_to(folder).as_posix()}", path.read_bytes()) for path in files]
 
 
@@ -156,8 +157,9 @@ def _is_library(name: str) -> bool:
     return re.search(r"\.so(\.\d+)*$", name) is not None
 
 
-def _left_out(name: str, options: TrimOptions) -> str | None:
-    for reason, patterns in _compiled().items():
+def _exclusion_reason(name: str, options: TrimOptions) -> str | None:
+    """Return the label under which the bundle leaves the file out; None if it does not."""
+    for reason, patterns in _exclusion_patterns().items():
         if patterns.match(name):
             return reason
     replaced = {*options.stubs, *options.host_libraries}
@@ -167,30 +169,31 @@ def _left_out(name: str, options: TrimOptions) -> str | None:
 
 
 @lru_cache
-def _compiled() -> dict[str, re.Pattern[str]]:
-    return {reason: _any_of(patterns) for reason, patterns in _LEFT_OUT.items()}
+def _exclusion_patterns() -> dict[str, re.Pattern[str]]:
+    return {reason: _join_patterns(patterns) for reason, patterns in _LEFT_OUT.items()}
 
 
-def _any_of(patterns: list[str]) -> re.Pattern[str]:
+def _join_patterns(patterns: list[str]) -> re.Pattern[str]:
     from fnmatch import translate
 
     return re.compile("|".join(map(translate, patterns)))
 
 
-def _match(name: str, libraries: tuple[str, ...]) -> str | None:
+def _find_library(name: str, libraries: tuple[str, ...]) -> str | None:
+    """Return the library to which the file belongs; None if it belongs to none of these."""
     return next((library for library in libraries if fnmatchcase(name, _CUDA[library])), None)
 
 
-def _record(labels: list[str], label: str) -> None:
+def _add_once(labels: list[str], label: str) -> None:
     if label not in labels:
         labels.append(label)
 
 
-def glibc(site: Path) -> str:
-    """The oldest glibc that every package takes, by the platform tags of the wheels: such as 2.27."""
-    least = (2, 17)
+def minimum_glibc(site: Path) -> str:
+    """Return the oldest glibc version, such as 2.27, that all packages support by their wheels' platform tags."""
+    minimum = (2, 17)
     for wheel in site.glob("*.dist-info/WHEEL"):
         tags = re.findall(r"manylinux_2_(\d+)_x86_64", wheel.read_text("utf-8", "replace"))
         if tags:
-            least = max(least, (2, min(map(int, tags))))
-    return f"{least[0]}.{least[1]}"
+            minimum = max(minimum, (2, min(map(int, tags))))
+    return f"{minimum[0]}.{minimum[1]}"

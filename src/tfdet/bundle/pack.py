@@ -1,8 +1,9 @@
-"""Compress the files of a bundle and cut them into parts, with a manifest that describes every byte.
+"""Compression of a bundle's files, their division into parts, and the manifest that describes them.
 
-The files are cut into members of some 64 MiB, each an .xz stream of its own: members are compressed, and on the host
-unpacked, side by side.  A finished member stays in the cache under the SHA-256 of what went in, so a run that was
-stopped, or the same packages trimmed otherwise, compress only what is new.  The same files give the same bytes.
+The files are divided into members of some 64 MiB, each a separate .xz stream, so that members are compressed, and on
+the host unpacked, in parallel.  A finished member stays in the cache under the SHA-256 of its uncompressed content:
+after an interrupted run, or with other trim options, only new members are compressed.  The same files give the same
+bytes.
 """
 
 from __future__ import annotations
@@ -25,21 +26,23 @@ from tfdet.bundle.contents import Entry
 from tfdet_common.bundle_format import MAX_MEMBER_BYTES, checksum
 
 PRESET = 6  # of xz; 0 is five times as fast, and a fifth larger
-_CODE_FROM = 1 << 20  # bytes of a library from which it is packed as code, apart from small files
+_MIN_CODE_BYTES = 1 << 20  # smaller libraries are packed together with other small files
 _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Bytes of one entry: number of the entry, first byte, how many."""
+    """A range of bytes of one entry."""
 
-    entry: int
+    entry: int  # number of the entry
     start: int
     size: int
 
 
 @dataclass(frozen=True)
 class Member:
+    """The pieces of one .xz stream.  kind: whether they are machine code."""
+
     kind: Literal["plain", "code"]
     pieces: tuple[Piece, ...]
 
@@ -50,7 +53,7 @@ class Member:
 
 @dataclass(frozen=True)
 class PackedMember:
-    """A member in the cache, and the SHA-256 of what is in it."""
+    """A compressed member, in the cache."""
 
     member: Member
     path: Path
@@ -61,24 +64,24 @@ class PackedMember:
 
 
 def members(entries: list[Entry]) -> list[Member]:
-    """Group the entries into members: small files together, each library by itself, split where it is large."""
-    found: list[Member] = []
+    """Group the entries into members: small files together, each library alone, and large files in several members."""
+    grouped: list[Member] = []
     small: list[Piece] = []
     for number, entry in enumerate(entries):
         if _is_code(entry) or entry.size >= MAX_MEMBER_BYTES:
             kind: Literal["plain", "code"] = "code" if _is_code(entry) else "plain"
             for start in range(0, entry.size, MAX_MEMBER_BYTES):
-                found.append(Member(kind, (Piece(number, start, min(MAX_MEMBER_BYTES, entry.size - start)),)))
+                grouped.append(Member(kind, (Piece(number, start, min(MAX_MEMBER_BYTES, entry.size - start)),)))
         else:
             if sum(piece.size for piece in small) + entry.size > MAX_MEMBER_BYTES:
-                found.append(Member("plain", tuple(small)))
+                grouped.append(Member("plain", tuple(small)))
                 small = []
             small.append(Piece(number, 0, entry.size))
-    return [*found, Member("plain", tuple(small))] if small else found
+    return [*grouped, Member("plain", tuple(small))] if small else grouped
 
 
 def _is_code(entry: Entry) -> bool:
-    return ".so" in entry.path.rsplit("/", 1)[-1] and entry.size >= _CODE_FROM
+    return ".so" in entry.path.rsplit("/", 1)[-1] and entry.size >= _MIN_CODE_BYTES
 
 
 def compress(
@@ -87,27 +90,27 @@ def compress(
     """Compress every member, in order. advance(n): called after each n bytes of the entries."""
     cache.mkdir(parents=True, exist_ok=True)
 
-    def one(member: Member) -> PackedMember:
-        packed = _compressed(entries, member, cache, _filters(member, preset))
+    def compress_member(member: Member) -> PackedMember:
+        packed = _compress_member(entries, member, cache, _filters(member, preset))
         advance(member.size)
         return packed
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        futures = [pool.submit(one, member) for member in members(entries)]
+        futures = [pool.submit(compress_member, member) for member in members(entries)]
         try:
             return [future.result() for future in futures]
-        except BaseException:  # Ctrl-C, a full disk: finished members stay, the others are not begun
+        except BaseException:  # Ctrl-C, a full disk: keep finished members, start no others
             pool.shutdown(wait=True, cancel_futures=True)
             raise
 
 
 def _filters(member: Member, preset: int) -> list[dict[str, int]]:
-    """Convert relative jumps of machine code to absolute ones (the x86 filter): 2 % smaller, and faster."""
+    """Return the filters of lzma: for machine code with the x86 filter, which makes it 2 % smaller, and faster."""
     lzma2 = {"id": lzma.FILTER_LZMA2, "preset": preset}
     return [{"id": lzma.FILTER_X86}, lzma2] if member.kind == "code" else [lzma2]
 
 
-def _compressed(entries: list[Entry], member: Member, cache: Path, filters: list[dict[str, int]]) -> PackedMember:
+def _compress_member(entries: list[Entry], member: Member, cache: Path, filters: list[dict[str, int]]) -> PackedMember:
     content = b"".join(entries[p.entry].read(p.start, p.size) for p in member.pieces)
     key = hashlib.sha256(f"{member.kind} {filters}".encode() + content).hexdigest()
     path = cache / f"{key}.xz"
@@ -123,7 +126,7 @@ def _compressed(entries: list[Entry], member: Member, cache: Path, filters: list
 
 
 def digests(entries: list[Entry]) -> list[str]:
-    """The SHA-256 of every entry, as it will be on the host."""
+    """Return the SHA-256 of every entry's content on the host."""
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         return list(pool.map(_digest, entries))
 
@@ -136,21 +139,24 @@ def _digest(entry: Entry) -> str:
 
 
 def write_parts(packed: list[PackedMember], folder: Path, stem: str, part_size: int) -> list[dict[str, Any]]:
-    """The members end to end, cut every `part_size` bytes into `stem.part-01` and so on: [{name, size, sha256}]."""
+    """Write the concatenated members in files of `part_size` bytes, `stem.part-01` and so on.
+
+    Return [{name, size, sha256}] of the parts.
+    """
     total = sum(p.size for p in packed)
     count = -(-total // part_size)
     width = max(2, len(str(count)))
     names = [f"{stem}.part-{number:0{width}}" for number in range(1, count + 1)]
     _check_disk_space(folder, total - sum((folder / n).stat().st_size for n in names if (folder / n).exists()))
     stream = _blocks(packed)
-    parts, left = [], b""
+    parts, rest = [], b""
     for name in names:
         digest, size = hashlib.sha256(), 0
         unfinished = folder / f"{name}.part"
         try:
             with add_path_to_errors(unfinished), unfinished.open("wb") as out:
-                while size < part_size and (block := left or next(stream, b"")):
-                    block, left = block[: part_size - size], block[part_size - size :]
+                while size < part_size and (block := rest or next(stream, b"")):
+                    block, rest = block[: part_size - size], block[part_size - size :]
                     out.write(block)
                     digest.update(block)
                     size += len(block)
@@ -171,8 +177,8 @@ def _check_disk_space(folder: Path, needed: int) -> None:
 
 
 def _blocks(packed: Iterable[PackedMember]) -> Iterator[bytes]:
-    for one in packed:
-        with one.path.open("rb") as source:
+    for member in packed:
+        with member.path.open("rb") as source:
             while block := source.read(_BLOCK):
                 yield block
 
@@ -181,7 +187,7 @@ def manifest(
     entries: list[Entry], packed: list[PackedMember], parts: list[dict[str, Any]], facts: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the manifest: all that unbundle.py needs to unpack and verify the bundle."""
-    sums = digests(entries)
+    sha256_digests = digests(entries)
     content = {
         **facts,
         "parts": parts,
@@ -190,7 +196,7 @@ def manifest(
             for p in packed
         ],
         "files": [
-            {"path": e.path, "size": e.size, "sha256": sums[n], "executable": e.executable}
+            {"path": e.path, "size": e.size, "sha256": sha256_digests[n], "executable": e.executable}
             for n, e in enumerate(entries)
         ],
     }
@@ -199,13 +205,13 @@ def manifest(
 
 
 class ProgressEstimator:
-    """Reports progress and time left about ten times; called with the number of bytes done."""
+    """A callable that takes a number of further bytes done, and reports progress and time left about ten times."""
 
     def __init__(self, total: int, report_progress: Callable[[str], None]) -> None:
         self._total, self._report_progress = total, report_progress
         self._done, self._last_tenth = 0, 0
         self._start = time.monotonic()
-        self._lock = Lock()  # threads call
+        self._lock = Lock()  # several threads call this object
 
     def __call__(self, size: int) -> None:
         with self._lock:
@@ -216,6 +222,6 @@ class ProgressEstimator:
         tenth = 10 * self._done // max(1, self._total)
         if tenth > self._last_tenth:
             self._last_tenth = tenth
-            left = (time.monotonic() - self._start) * (self._total - self._done) / self._done
-            self._report_progress(f"compressed {10 * tenth} %, {left / 60:.0f} min left" if left >= 90
-                      else f"compressed {10 * tenth} %, {left:.0f} s left")  # fmt: skip
+            seconds_left = (time.monotonic() - self._start) * (self._total - self._done) / self._done
+            self._report_progress(f"compressed {10 * tenth} %, {seconds_left / 60:.0f} min left" if seconds_left >= 90
+                      else f"compressed {10 * tenth} %, {seconds_left:.0f} s left")  # fmt: skip

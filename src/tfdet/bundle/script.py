@@ -1,8 +1,8 @@
-"""Join the modules of runtime/unbundle, and those of tfdet_common that they import, into the one file unbundle.py.
+"""Generator of the script unbundle.py from the modules of runtime/unbundle and those of tfdet_common that they import.
 
-The file is plain text, not an archive: users on the target host can read what they run, and the same modules give the
-same bytes.  So the modules import each other only as `from package.module import name`, before any other code, and no
-two of them define the same top-level name.
+The script is plain text, not an archive, so that users on the target host can read what they run; the same modules
+always give the same bytes.  To be joined, modules may import each other only as `from package.module import name`,
+before any other code, and no two of them may define the same top-level name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ _END = 'if __name__ == "__main__":\n    sys.exit(main())\n'
 
 @dataclass(frozen=True)
 class Module:
-    """standard: its imports of the standard library. needs: modules of _OURS. names: top-level names. body: code."""
+    """A parsed module.
+
+    standard: its imports of the standard library.  needs: the modules of _OURS that it imports.  names: its top-level
+    names.  body: its code after the imports.
+    """
 
     name: str
     title: str
@@ -31,7 +35,7 @@ class Module:
 
 def build(runtime: Path) -> str:
     """Return the text of unbundle.py."""
-    modules = _in_order(runtime, "unbundle.main", {})
+    modules = _read_with_imports(runtime, "unbundle.main", {})
     _check_names(modules)
     start = (runtime / "unbundle" / "__init__.py").read_text("utf-8").rstrip()
     standard = "\n".join(sorted({line for module in modules.values() for line in module.standard}))
@@ -39,14 +43,14 @@ def build(runtime: Path) -> str:
     return "\n\n\n".join([f"{start}\n\n{standard}", *bodies, _END])
 
 
-def _in_order(runtime: Path, name: str, found: dict[str, Module]) -> dict[str, Module]:
-    """Add the module to `found`, after those that it imports."""
-    if name not in found:
+def _read_with_imports(runtime: Path, name: str, modules: dict[str, Module]) -> dict[str, Module]:
+    """Add the module to `modules`, after those that it imports; return `modules`."""
+    if name not in modules:
         module = _read(runtime, name)
-        for needed in module.needs:
-            _in_order(runtime, needed, found)
-        found[name] = module
-    return found
+        for imported in module.needs:
+            _read_with_imports(runtime, imported, modules)
+        modules[name] = module
+    return modules
 
 
 def _read(runtime: Path, name: str) -> Module:
@@ -58,13 +62,14 @@ def _read(runtime: Path, name: str) -> Module:
         name=name,
         title=ast.unparse(doc).strip("'\""),
         standard=[ast.unparse(node) for node in imports if isinstance(node, ast.Import)],
-        needs=[_needed(name, node) for node in imports if isinstance(node, ast.ImportFrom)],
-        names=[defined for node in rest for defined in _defined(node)],
+        needs=[_imported_module(name, node) for node in imports if isinstance(node, ast.ImportFrom)],
+        names=[name for node in rest for name in _defined_names(node)],
         body="\n".join(text.splitlines()[[doc, *imports][-1].end_lineno :]).strip("\n"),
     )
 
 
-def _needed(name: str, node: ast.ImportFrom) -> str:
+def _imported_module(name: str, node: ast.ImportFrom) -> str:
+    """Return the module of _OURS that the module `name` imports; ValueError for other forms of import."""
     package, _, module = (node.module or "").partition(".")
     if node.level or package not in _OURS or not module or any(alias.asname for alias in node.names):
         raise ValueError(f"{name}: `{ast.unparse(node)}` cannot be joined into {NAME}")
@@ -72,14 +77,14 @@ def _needed(name: str, node: ast.ImportFrom) -> str:
 
 
 def _check_names(modules: dict[str, Module]) -> None:
-    seen: dict[str, str] = {}
+    owners: dict[str, str] = {}  # name: module
     for module in modules.values():
         for name in module.names:
-            if seen.setdefault(name, module.name) != module.name:
-                raise ValueError(f"{name} is in {seen[name]} and in {module.name}: {NAME} cannot hold both")
+            if owners.setdefault(name, module.name) != module.name:
+                raise ValueError(f"{name} is in {owners[name]} and in {module.name}: {NAME} cannot hold both")
 
 
-def _defined(node: ast.stmt) -> list[str]:
+def _defined_names(node: ast.stmt) -> list[str]:
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else []

@@ -1,4 +1,4 @@
-"""Stand-ins for what is left out: they load, and whoever needs what is not in them fails loudly."""
+"""Stubs for libraries and modules that a bundle leaves out: they load, and any use of their functions is an error."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _PAGE = 0x1000
 
 
 def shared_library(soname: str) -> bytes:
-    """An x86-64 shared library of this soname that defines nothing.
+    """Return an x86-64 shared library with this soname and no symbols.
 
-    Written by hand (ELF-64 Object File Format): no host needs a compiler.  One segment holds it all, and it is
-    writable because glibc relocates the dynamic table in place; the stack segment says that no code lies on the stack.
+    This writes the ELF-64 file without a compiler.  One segment contains everything; it is writable because glibc
+    relocates the dynamic table in place.  The PT_GNU_STACK segment declares a stack that is not executable.
     """
     names = b"\0" + soname.encode("ascii") + b"\0"
     hash_table = struct.pack("<4I", 1, 1, 0, 0)  # one bucket, one symbol (the empty one), no chain
@@ -56,7 +56,7 @@ def _segment(kind: int, offset: int, size: int, align: int) -> bytes:
 
 
 def python_module(name: str) -> bytes:
-    """A module in place of an extension: it imports, and every function of it says why it is not there."""
+    """Return a Python module in place of an extension: any access to its attributes raises a RuntimeError."""
     return (
         f'"""Stands in for {name}, which this bundle leaves out."""\n\n\n'
         "def __getattr__(attribute):\n"

@@ -1,7 +1,7 @@
-"""Make shared libraries small without moving a byte: what the host does not need is read as zeros.
+"""Trimming of shared libraries: spans that the host does not need are blanked, that is, replaced by zeros.
 
-Two things go: GPU code for other compute capabilities (every other fatbin element's payload), and symbol and debug
-tables, which no loader reads.  The layout stays, so no address changes; zeros compress to nothing and take no disk.
+Two things are blanked: GPU code for other compute capabilities (payloads of fatbin elements), and symbol and debug
+tables, which no loader reads.  The layout stays, so no address changes; zeros compress well and take no disk space.
 """
 
 from __future__ import annotations
@@ -20,51 +20,52 @@ from tfdet.audit.model import ReadFault
 from tfdet.base.errors import DataError
 
 _KERNEL_STORE = b".cask_resource"
-"""Where cuBLASLt and cuDNN keep newer kernels: fatbins with other data between them, which is left as it is."""
+"""The section in which cuBLASLt and cuDNN keep newer kernels: fatbins with other data between them, which is kept."""
 
 Span = tuple[int, int]  # first byte, and the one after the last
 
 
 @dataclass(frozen=True)
 class BlankedSpans:
-    """What of a file is left out: ascending spans, and how many bytes are GPU code and how many are tables."""
+    """The spans of a file that are blanked, in ascending order."""
 
     spans: tuple[Span, ...] = ()
-    code: int = 0
-    tables: int = 0
+    code: int = 0  # bytes of GPU code in the spans
+    tables: int = 0  # bytes of tables in the spans
 
 
 def find_blanked_spans(path: Path, capability: tuple[int, int] | None) -> BlankedSpans:
-    """What a host with GPUs of this compute capability does not need of a library (None: keep all GPU code).
+    """Return the spans of a library that a host with GPUs of this compute capability does not need.
 
-    DataError where the GPU code cannot be told apart: a guess would leave out what is needed.
+    capability: None keeps all GPU code.  DataError if the GPU code cannot be read.
     """
     if path.stat().st_size == 0:
         return BlankedSpans()
     with path.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # goes with the last view of it
-    return _blanks(memoryview(mapped), path, capability)
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # unmapped with the last view of it
+    return _find_in_elf(memoryview(mapped), path, capability)
 
 
-def _blanks(data: memoryview, path: Path, capability: tuple[int, int] | None) -> BlankedSpans:
+def _find_in_elf(data: memoryview, path: Path, capability: tuple[int, int] | None) -> BlankedSpans:
     try:
         elf = read_elf(data)
     except ElfError:
-        return BlankedSpans()  # a linker script, or nothing that a loader reads
-    code = list(_foreign_code(elf, path, capability)) if capability else []
-    unread = _tables(elf)
-    return BlankedSpans(tuple(sorted(code + unread)), sum(e - s for s, e in code), sum(e - s for s, e in unread))
+        return BlankedSpans()  # not a library, such as a linker script
+    code = list(_unneeded_code(elf, path, capability)) if capability else []
+    tables = _unloaded_tables(elf)
+    return BlankedSpans(tuple(sorted(code + tables)), sum(e - s for s, e in code), sum(e - s for s, e in tables))
 
 
-def _foreign_code(elf: Elf, path: Path, capability: tuple[int, int]) -> Iterator[Span]:
+def _unneeded_code(elf: Elf, path: Path, capability: tuple[int, int]) -> Iterator[Span]:
+    """Yield the spans of the fatbin elements that a GPU of this compute capability does not load."""
     for row in elf.find(SECTION, _KERNEL_STORE):
         faults: list[ReadFault] = []
         section = elf.sections[row]
         start, size = int(section["offset"]), int(section["size"])
         for fatbin in _fatbins(list(iter_elements(elf.data, start, size, faults.append))):
-            wanted = _wanted(fatbin, capability)
+            needed = _needed_elements(fatbin, capability)
             for element in fatbin:
-                if element not in wanted and element.size:
+                if element not in needed and element.size:
                     yield element.payload_offset, element.payload_offset + element.size
         if faults and elf.name(row) == SECTION:
             raise DataError(
@@ -74,20 +75,20 @@ def _foreign_code(elf: Elf, path: Path, capability: tuple[int, int]) -> Iterator
 
 
 def _fatbins(elements: list[Element]) -> Iterator[list[Element]]:
-    """Elements that stand side by side are one fatbin: between two fatbins there is a header."""
+    """Group the elements by fatbin: adjacent elements are in the same one, since each fatbin begins with a header."""
     if not elements:
         return
     group = [elements[0]]
-    for before, element in pairwise(elements):
-        if element.offset != before.payload_offset + before.size:
+    for previous, element in pairwise(elements):
+        if element.offset != previous.payload_offset + previous.size:
             yield group
             group = []
         group.append(element)
     yield group
 
 
-def _wanted(fatbin: list[Element], capability: tuple[int, int]) -> list[Element]:
-    """What the driver would choose there: machine code of the same major version, else the newest PTX."""
+def _needed_elements(fatbin: list[Element], capability: tuple[int, int]) -> list[Element]:
+    """Return the elements that the driver would load: machine code of the same major version, else the newest PTX."""
     major, minor = capability
     limit = 10 * major + minor
     native = [e.arch for e in fatbin if e.kind == "elf" and e.arch // 10 == major and e.arch <= limit]
@@ -96,8 +97,8 @@ def _wanted(fatbin: list[Element], capability: tuple[int, int]) -> list[Element]
     return [e for e in fatbin if e.kind == "other" or (e.kind == kind and e.arch == best)]
 
 
-def _tables(elf: Elf) -> list[Span]:
-    """The symbol table with its names, and debug information: none of it is ever loaded."""
+def _unloaded_tables(elf: Elf) -> list[Span]:
+    """Return the spans of the symbol table, its names and the debug information, which no loader maps."""
     rows = {int(row) for row in np.flatnonzero(elf.sections["type"] == TYPE_SYMTAB)}
     rows |= {int(elf.sections["link"][row]) for row in rows}
     rows |= {row for row in range(len(elf.sections)) if elf.name(row).startswith(b".debug_")}
@@ -111,7 +112,7 @@ def _tables(elf: Elf) -> list[Span]:
 
 
 def read_blanked(file: Path, start: int, size: int, spans: tuple[Span, ...]) -> bytearray:
-    """`size` bytes from `start`, those in `spans` as zeros."""
+    """Read `size` bytes of the file from `start` on, with zeros in place of the bytes in `spans`."""
     with file.open("rb") as source:
         source.seek(start)
         content = bytearray(source.read(size))

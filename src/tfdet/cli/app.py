@@ -1,4 +1,4 @@
-"""What the commands share: the option `--version`, loading the project, printing results."""
+"""Functions that the commands share: the option `--version`, loading the project, printing results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tfdet.store.merge import IngestResult
 
 
-_READ_ONLY = ("doctor", "envs", "status", "show", "recipe", "check")
+_READ_ONLY_COMMANDS = ("doctor", "envs", "status", "show", "recipe", "check")
 
 
 def _print_version(requested: bool) -> None:
@@ -35,11 +35,12 @@ def global_options(
     ] = False,
 ) -> None:
     """Report which op of which framework is nondeterministic on which stack, with reproducible evidence."""
-    if context.invoked_subcommand not in _READ_ONLY:
+    if context.invoked_subcommand not in _READ_ONLY_COMMANDS:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a closed pipe must not end a run
 
 
 def load_project() -> tuple[Project, Matrix]:
+    """Return the project of the working directory and its matrix."""
     from tfdet.matrix.load import load_matrix
 
     project = find_project()
@@ -47,11 +48,13 @@ def load_project() -> tuple[Project, Matrix]:
 
 
 def print_json(value: object) -> None:
-    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    console.write(dump_json(value, ascii_only=not unicode) + "\n")
+    """Print JSON to standard output, in ASCII if its encoding is not Unicode."""
+    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    console.write(dump_json(value, ascii_only=not is_unicode) + "\n")
 
 
-def report_added(added: IngestResult) -> None:
-    console.print_note(f"{added.ingested} records added, {added.replaced} replaced, {added.duplicates} duplicates")
-    for conflict in added.conflicts:
+def report_added(result: IngestResult) -> None:
+    """Print how many records were added to the evidence store, and their conflicts."""
+    console.print_note(f"{result.ingested} records added, {result.replaced} replaced, {result.duplicates} duplicates")
+    for conflict in result.conflicts:
         console.print_note(f"  conflict: {conflict}")

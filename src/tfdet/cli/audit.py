@@ -1,4 +1,4 @@
-"""`tfdet audit`."""
+"""The command `tfdet audit`."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def audit(
                 "--compare cannot be combined with options other than --json",
                 "For example: tfdet audit --compare tf2.4 tf2.8.",
             )
-        found = audit_command.compare(project, matrix, *compare)
+        difference = audit_command.compare(project, matrix, *compare)
         if as_json:
-            print_json(found.as_json())
+            print_json(difference.as_json())
         else:
-            for part in audit_views.diff_tables(found):
+            for part in audit_views.diff_tables(difference):
                 console.out().print(part)
         return
     if not targets:

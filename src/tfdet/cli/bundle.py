@@ -1,4 +1,4 @@
-"""`tfdet bundle`."""
+"""The command `tfdet bundle`."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def bundle(
     from tfdet.bundle.contents import TrimOptions
 
     project, matrix = load_project()
-    choice = TrimOptions(
+    trim_options = TrimOptions(
         parse_capability(compute_capability) if compute_capability else None,
-        _names(stub_libraries),
-        _names(use_host_libraries),
+        _split_names(stub_libraries),
+        _split_names(use_host_libraries),
         host_packages,
     )
-    spec = BundleSpec(env, device, python, parse_size(part_size), compression_level, choice)
-    made = make_bundle(project, matrix, spec, out, console.print_note)
+    spec = BundleSpec(env, device, python, parse_size(part_size), compression_level, trim_options)
+    built = make_bundle(project, matrix, spec, out, console.print_note)
     console.print_note(
-        f"{len(made.parts)} parts, {sum(made.parts) / 2**20:.1f} MiB. "
-        f"Copy all of {made.folder} to the host, then run there:"
+        f"{len(built.parts)} parts, {sum(built.parts) / 2**20:.1f} MiB. "
+        f"Copy all of {built.folder} to the host, then run there:"
     )
-    console.write(f"python{made.manifest['python']} {made.folder.name}/unbundle.py run --device {device}\n")
+    console.write(f"python{built.manifest['python']} {built.folder.name}/unbundle.py run --device {device}\n")
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _split_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,4 +1,4 @@
-"""`tfdet check`: what the matrix knows of an installation, or of a program."""
+"""The command `tfdet check`: known nondeterminism of installed packages, or of the ops that a program calls."""
 
 from __future__ import annotations
 
@@ -40,46 +40,46 @@ def check(
     from tfdet.engines.packages import active_python, installed_versions
     from tfdet.publish.check_reports import as_junit, as_sarif, finding_text
     from tfdet.verdicts import program_check
-    from tfdet.verdicts.enabled_solutions import in_effect
+    from tfdet.verdicts.enabled_solutions import find_enabled_solutions
     from tfdet.verdicts.programs import parse_programs
     from tfdet.verdicts.status_loading import load_status
 
     if as_json + sarif + junit > 1:
         raise UsageError("--json, --sarif and --junit cannot be combined", "Pass one of them.")
-    whose = python or active_python()
+    interpreter = python or active_python()
     status = load_status(find_project())
     for key in assume_solution or []:
         status.matrix.solution(key)
-    text = parse_programs(program) if program else None
-    builds = program_check.match_builds(status.matrix, installed_versions(whose))
+    calls = parse_programs(program) if program else None
+    builds = program_check.match_builds(status.matrix, installed_versions(interpreter))
     if not builds:
         raise UsageError(
-            f"{whose}: no supported framework found (TensorFlow or PyTorch)", "Pass another Python: --python PATH."
+            f"{interpreter}: no supported framework found (TensorFlow or PyTorch)",
+            "Pass another Python: --python PATH.",
         )
-    switched = in_effect(status.matrix, text, assume_solution or [])
-    found = {build: program_check.check_program(status, build, device, text, switched) for build in builds}
+    enabled = find_enabled_solutions(status.matrix, calls, assume_solution or [])
+    findings_by_build = {build: program_check.check_program(status, build, device, calls, enabled) for build in builds}
     if as_json:
         print_json([{"package": b.package, "version": b.version, "environment": b.environment,
-                     "same_version": b.exact_version, "in_effect": sorted(switched),
-                     "findings": [one.as_json() for one in some]}
-                    for b, some in found.items()])  # fmt: skip
+                     "same_version": b.exact_version, "in_effect": sorted(enabled),
+                     "findings": [finding.as_json() for finding in findings]}
+                    for b, findings in findings_by_build.items()])  # fmt: skip
     elif sarif:
-        print_json(as_sarif(found))
+        print_json(as_sarif(findings_by_build))
     elif junit:
-        console.write(as_junit(found))
+        console.write(as_junit(findings_by_build))
     else:
-        for build, some in found.items():
-            like = build.environment if build.exact_version else f"{build.environment}, which is another version"
-            console.out().print(f"{build.package} {build.version}, as {like}", markup=False)
-            for one in some:
-                console.write(
-                    _row(one.level, f"{finding_text(one)} [{one.rule_id}]", [call.where for call in one.calls])
-                )
-    worst = any(one.level == "error" for some in found.values() for one in some)
-    raise typer.Exit(ExitCode.CONTRADICTED if worst else ExitCode.OK)
+        for build, findings in findings_by_build.items():
+            match = build.environment if build.exact_version else f"{build.environment}, which is another version"
+            console.out().print(f"{build.package} {build.version}, as {match}", markup=False)
+            for finding in findings:
+                text = f"{finding_text(finding)} [{finding.rule_id}]"
+                console.write(_format_finding(finding.level, text, [call.where for call in finding.calls]))
+    has_error = any(finding.level == "error" for findings in findings_by_build.values() for finding in findings)
+    raise typer.Exit(ExitCode.CONTRADICTED if has_error else ExitCode.OK)
 
 
-def _row(level: Literal["error", "warning", "note"], text: str, places: list[str]) -> str:
+def _format_finding(level: Literal["error", "warning", "note"], text: str, locations: list[str]) -> str:
     return f"  {level:8}{console.sanitize_text(text)}\n" + "".join(
-        f"          {console.sanitize_text(place)}\n" for place in places
+        f"          {console.sanitize_text(location)}\n" for location in locations
     )

@@ -1,4 +1,4 @@
-"""`tfdet doctor`, `envs`, `build`: what there is, and bringing it up."""
+"""The commands `tfdet doctor`, `envs` and `build`: check the host, list the environments, build their images."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ def envs(
     from tfdet.matrix.load import load_environments
     from tfdet.publish import terminal_lists
 
-    found = load_environments(find_project().matrix)
-    known = sorted({environment.framework for environment in found.values()})
+    all_environments = load_environments(find_project().matrix)
+    known = sorted({environment.framework for environment in all_environments.values()})
     for name in framework or []:
         if name not in known:
             raise unknown_name_error("framework", name, known)
-    found = {key: e for key, e in found.items() if not framework or e.framework in framework}
+    selected = {key: e for key, e in all_environments.items() if not framework or e.framework in framework}
     if as_json:
-        print_json([{"id": key, **e.model_dump(mode="json")} for key, e in found.items()])
+        print_json([{"id": key, **e.model_dump(mode="json")} for key, e in selected.items()])
     elif everything or framework:
-        console.out().print(terminal_lists.environments(found))
+        console.out().print(terminal_lists.environments(selected))
     else:
-        console.out().print(terminal_lists.environment_names(found))
+        console.out().print(terminal_lists.environment_names(selected))
 
 
 def build(

@@ -1,4 +1,4 @@
-"""`tfdet evidence`."""
+"""The commands `tfdet evidence add` and `sign`."""
 
 from __future__ import annotations
 
@@ -47,30 +47,30 @@ def add(
     project, matrix = load_project()
     rules = ConsistencyRules.from_matrix(matrix, current_cases(project))
     by_file = {path: RecordSpool(read_record_lines(path, rules.faults_of_new)) for path in files}
-    attestations = [] if unsigned else _attestations(project, matrix, by_file)
+    attestations = [] if unsigned else _read_attestations(project, matrix, by_file)
     _warn_uncounted(matrix, chain.from_iterable(by_file.values()), attestations)
     _warn_other_locks(attestations)
 
-    def found(checksum: str) -> bytes | None:
+    def find_record(checksum: str) -> bytes | None:
         return next(filter(None, (spool(checksum) for spool in by_file.values())), None)
 
-    changed = preview_changes(project, rules, chain.from_iterable(by_file.values()), attestations, found)
-    if changed:
-        console.err().print(terminal_views.change_table(changed))
-        _confirm(len(changed), yes)
+    changes = preview_changes(project, rules, chain.from_iterable(by_file.values()), attestations, find_record)
+    if changes:
+        console.err().print(terminal_views.change_table(changes))
+        _confirm(len(changes), yes)
     report_added(EvidenceStore.open(project, rules).ingest(chain.from_iterable(by_file.values()), attestations))
 
 
-def _attestations(project: Project, matrix: Matrix, by_file: Mapping[Path, RecordSpool]) -> list[Attestation]:
-    """The envelopes that lie beside the files; DataError where one of them does not fit."""
+def _read_attestations(project: Project, matrix: Matrix, by_file: Mapping[Path, RecordSpool]) -> list[Attestation]:
+    """Read and verify the envelopes beside the files; DataError if one of them is invalid."""
     from tfdet.store.signatures import AttestationStore, bundle_path, read_bundle, verify_for_records
 
     signatures = AttestationStore.open(project, matrix)
-    found, faults = [], []
+    attestations, faults = [], []
     for path, records in by_file.items():
         for number, line in read_bundle(bundle_path(path)):
             try:
-                found.append(verify_for_records(signatures, records, line))
+                attestations.append(verify_for_records(signatures, records, line))
             except ValueError as error:
                 faults.append(f"{bundle_path(path)}:{number}: {error}")
     if faults:
@@ -79,28 +79,32 @@ def _attestations(project: Project, matrix: Matrix, by_file: Mapping[Path, Recor
             " or pass --unsigned."
         )
         raise DataError("\n".join(faults), advice)
-    return found
+    return attestations
 
 
 def _warn_uncounted(matrix: Matrix, records: Iterable[RecordLine], attestations: Iterable[Attestation]) -> None:
-    """Say which records will be kept and count for nothing."""
+    """Print how many records will be stored but not counted, because they lack a required signature."""
     from tfdet.store.signatures import AttestationIndex
 
-    needed = matrix.devices.requires_signature
-    standing = AttestationIndex([attestation for attestation in attestations if needed(attestation.batch.device)])
-    idle = Counter(g.model for g, _ in records if needed(g.model) and not standing.is_signed(g.checksum))
-    for model, number in idle.items():
+    requires_signature = matrix.devices.requires_signature
+    index = AttestationIndex([a for a in attestations if requires_signature(a.batch.device)])
+    uncounted = Counter(
+        summary.model
+        for summary, _ in records
+        if requires_signature(summary.model) and not index.is_signed(summary.checksum)
+    )
+    for model, number in uncounted.items():
         console.print_note(f"{number} unsigned records of {model} stored but not counted (docs/how-to/sign-records.md)")
 
 
 def _warn_other_locks(attestations: Iterable[Attestation]) -> None:
-    """A lock may be renewed after the records were made: whoever takes them looks whether it once was so."""
+    """Warn of attestations with another lock file than the current one: it may have been an earlier version."""
     from tfdet.store.signatures import OTHER_LOCK_TEXT
 
     for attestation in attestations:
         if attestation.other_lock:
-            whose = f"{attestation.name} signed {attestation.batch.environment} on {attestation.batch.device}"
-            console.print_note(f"{whose} as {OTHER_LOCK_TEXT} (docs/how-to/sign-records.md)")
+            statement = f"{attestation.name} signed {attestation.batch.environment} on {attestation.batch.device}"
+            console.print_note(f"{statement} as {OTHER_LOCK_TEXT} (docs/how-to/sign-records.md)")
 
 
 def sign(
@@ -133,7 +137,7 @@ def sign(
 
 
 def _sign_stored(project: Project, matrix: Matrix, path: Path, sign: SignCallback) -> None:
-    """Sign a file of the store into the store's own signatures; DataError where the key is not believed there."""
+    """Sign a file of the store, and add the signature to the store; DataError if the store does not trust the key."""
     from tfdet.store.evidence import EvidenceStore
     from tfdet.store.fast_records import read_record_lines
     from tfdet.store.record_lookup import RecordSpool
@@ -154,7 +158,10 @@ def _sign_stored(project: Project, matrix: Matrix, path: Path, sign: SignCallbac
 
 
 def _confirm(count: int, yes: bool) -> None:
-    """A signature says whose records they are, not that they are right: who takes them in answers for them."""
+    """Ask before the table changes; UsageError without a terminal.
+
+    The user is asked even for signed records: a signature shows their origin, not that they are correct.
+    """
     if yes:
         return
     if not sys.stdin.isatty():
@@ -163,9 +170,9 @@ def _confirm(count: int, yes: bool) -> None:
             "No records were added. If you trust their origin, run tfdet evidence add --yes FILE...",
         )
     try:
-        agreed = typer.confirm(f"{count} table cells change. Add these records?", err=True)
+        is_confirmed = typer.confirm(f"{count} table cells change. Add these records?", err=True)
     except typer.Abort:
-        agreed = False
-    if not agreed:
+        is_confirmed = False
+    if not is_confirmed:
         console.print_note("no records were added")
         raise typer.Exit(ExitCode.INTERRUPTED)

@@ -1,4 +1,4 @@
-"""`tfdet fleet`: the suite on many machines."""
+"""The commands `tfdet fleet run`, `status` and `cancel`: the suite on many machines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfdet.base import console
 from tfdet.base.errors import ExitCode, InterruptedRunError, UsageError
 from tfdet.base.extras import require
 from tfdet.base.files import require_writable
-from tfdet.base.folders import listed
+from tfdet.base.folders import list_entries
 from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import load_project, print_json, report_added
 from tfdet.cli.layout import Group
@@ -28,8 +28,8 @@ from tfdet.cli.options import (
     RecordsFile,
     Repeats,
     SourceFilter,
+    choose_counts,
     environments,
-    how_often,
     require_virtual_gpu,
     solutions,
 )
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
 
 
 class DefaultRunGroup(Group):
-    """`tfdet fleet tf2.0` is `tfdet fleet run tf2.0`."""
+    """A command group whose default command is `run`: `tfdet fleet tf2.0` is `tfdet fleet run tf2.0`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        own = not args or args[0] in self.commands or args[0] == "--help"
-        return super().parse_args(ctx, args if own else ["run", *args])
+        has_command = not args or args[0] in self.commands or args[0] == "--help"
+        return super().parse_args(ctx, args if has_command else ["run", *args])
 
 
 FleetPath = Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="folder of the fleet; default: the newest")]
 
 
-# Options that one way of running ignores: an error, so that no user believes that they were applied.
+# Options that have no effect with some others: an error, so that the user does not expect an effect.
 _NOT_FOR_MANIFESTS = ("cluster", "folder", "resume", "engine", "container_runtime", "max_parallel", "sbatch_option",
                       "build_environments", "poll_interval", "out")  # fmt: skip
 _MANIFESTS_ONLY = ("registry", "volume_claim", "queue")
@@ -152,40 +152,41 @@ def run(
             raise UsageError(
                 "--resume cannot be combined with environments", "Leave them out; --folder names the fleet."
             )
-        made = _open_fleet(folder)
-        made.cancel(False)
+        fleet = _open_fleet(folder)
+        fleet.cancel(False)
     else:
         _reject_empty_values({"gpu": [gpu], "solution": solution or []})
         require_virtual_gpu(device, prove, code)
-        repeats, processes = how_often(context, prove, repeats, processes)
+        repeats, processes = choose_counts(context, prove, repeats, processes)
         options = FleetOptions(device=device, solutions=solution or [], repeats=repeats, processes=processes,
                                memory=memory, proves=prove, code=code, engine=container_runtime or engine,
                                gpu=gpu)  # fmt: skip
-        found = _plan_tasks(env or [], source or [], options, 60 * task_minutes)
+        tasks = _plan_tasks(env or [], source or [], options, 60 * task_minutes)
         if print_manifests:
             from tfdet.fleet.kubernetes import manifests
 
-            print_json(manifests("tfdet", options, found, registry, volume_claim, queue))
+            print_json(manifests("tfdet", options, tasks, registry, volume_claim, queue))
             return
         if build_environments:
-            _build_environments(options, dict.fromkeys(task.environment for task in found))
-        made = FleetFolder(folder or _fleets_folder(find_project()) / datetime.now(UTC).strftime("%Y%m%d-%H%M%S"))
-        _create_fleet(made, options, found, cluster, _parse_sbatch_options(sbatch_option or []), max_parallel)
-    console.print_note(f"fleet folder: {made.path}")
-    _watch_and_collect(made, out, poll_interval)
+            _build_environments(options, dict.fromkeys(task.environment for task in tasks))
+        fleet = FleetFolder(folder or _fleets_folder(find_project()) / datetime.now(UTC).strftime("%Y%m%d-%H%M%S"))
+        _create_fleet(fleet, options, tasks, cluster, _parse_sbatch_options(sbatch_option or []), max_parallel)
+    console.print_note(f"fleet folder: {fleet.path}")
+    _watch_and_collect(fleet, out, poll_interval)
 
 
-def _reject_options(context: typer.Context, names: Iterable[str], why: str, advice: str) -> None:
+def _reject_options(context: typer.Context, names: Iterable[str], reason: str, advice: str) -> None:
     """Raise UsageError if one of these options was given."""
     for name in names:
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":
-            raise UsageError(f"--{name.replace('_', '-')} {why}", advice)
+            raise UsageError(f"--{name.replace('_', '-')} {reason}", advice)
 
 
-def _reject_empty_values(given: Mapping[str, Sequence[str | None]]) -> None:
-    for name, words in given.items():
-        if "" in words:
+def _reject_empty_values(options: Mapping[str, Sequence[str | None]]) -> None:
+    """Raise UsageError if an option has an empty value. options: {name: values}."""
+    for name, values in options.items():
+        if "" in values:
             raise UsageError(f"--{name}: empty value", f"Pass a value, or leave out --{name}.")
 
 
@@ -216,33 +217,33 @@ def cancel(folder: FleetPath = None) -> None:
         report_added(ingest_into_store(fleet))
 
 
-def _plan_tasks(env: list[str], only: list[str], options: FleetOptions, seconds: float) -> list[Task]:
+def _plan_tasks(environments: list[str], sources: list[str], options: FleetOptions, seconds: float) -> list[Task]:
+    """Plan tasks of about this many seconds, and print their number and total time."""
     from tfdet.fleet.tasks import plan_tasks
     from tfdet.store.durations import collect_durations
     from tfdet.store.evidence import EvidenceStore
 
     project, matrix = load_project()
-    if not env:
+    if not environments:
         raise UsageError("no environment given", "For example: tfdet fleet run tf2.0 --device cpu.")
-    for key in env:
+    for key in environments:
         matrix.environment(key)
-    for name in only:
+    for name in sources:
         matrix.source(name)
     for name in options.solutions:
         matrix.solution(name)
-    found = plan_tasks(
-        matrix, env, only, options, collect_durations(EvidenceStore.open(project).files(), matrix.devices), seconds
-    )
-    if not found:
+    durations = collect_durations(EvidenceStore.open(project).files(), matrix.devices)
+    tasks = plan_tasks(matrix, environments, sources, options, durations, seconds)
+    if not tasks:
         raise UsageError(f"nothing to run on the {options.device}", "Choose another --source, --solution or --device.")
     console.print_note(
-        f"{len(found)} tasks, {_format_duration(sum(task.seconds for task in found))} of one machine's time"
+        f"{len(tasks)} tasks, {_format_duration(sum(task.seconds for task in tasks))} of one machine's time"
     )
-    return found
+    return tasks
 
 
 def _build_environments(options: FleetOptions, environments: Iterable[str]) -> None:
-    """Build on this host what a node without a network cannot."""
+    """Build the virtual environments, and the virtual GPU if used, on this host: nodes may have no network."""
     from tfdet.engines import vgpu
     from tfdet.engines.venv import VenvEngine
 
@@ -264,23 +265,25 @@ def _build_environments(options: FleetOptions, environments: Iterable[str]) -> N
 def _create_fleet(
     folder: FleetFolder,
     options: FleetOptions,
-    found: list[Task],
+    tasks: list[Task],
     cluster: ClusterKind | None,
-    wants: dict[str, str],
+    sbatch_options: dict[str, str],
     max_parallel: int | None,
 ) -> None:
     from tfdet.fleet import clusters
     from tfdet.fleet.folder import Fleet
 
-    project, chosen = find_project(), cluster or clusters.default_cluster()
+    project, cluster_kind = find_project(), cluster or clusters.default_cluster()
     require("submitit")
-    clusters.connect(chosen, folder)  # where it is not there, nothing is made
+    clusters.connect(cluster_kind, folder)  # raises an error before the folder is created
     user_data = str(project.user_data) if project.user_data else None
-    folder.make(Fleet(schema=1, name=folder.job_name, root=str(project.root), user_data=user_data, cluster=chosen,
-                      sbatch_options=wants, max_parallel=max_parallel, options=options, tasks=found))  # fmt: skip
+    folder.make(Fleet(schema=1, name=folder.job_name, root=str(project.root), user_data=user_data,
+                      cluster=cluster_kind, sbatch_options=sbatch_options, max_parallel=max_parallel, options=options,
+                      tasks=tasks))  # fmt: skip
 
 
 def _watch_and_collect(folder: FleetFolder, out: Path | None, poll_interval: float | None) -> None:
+    """Watch the fleet until it ends, then add its records to the evidence store or write them to `out`."""
     from tfdet.fleet.clusters import connect
     from tfdet.fleet.collect import export_to_file, ingest_into_store
     from tfdet.fleet.watch import watch
@@ -298,7 +301,7 @@ def _watch_and_collect(folder: FleetFolder, out: Path | None, poll_interval: flo
 
 
 def _progress_printer() -> Callable[[Progress], None]:
-    """A function that prints each change of the progress once."""
+    """Return a function that prints the progress if it differs from the last one."""
     last = ""
 
     def report(progress: Progress) -> None:
@@ -312,29 +315,30 @@ def _progress_printer() -> Callable[[Progress], None]:
 
 
 def _progress_line(progress: Progress) -> str:
-    told = progress.as_json()
-    words = [f"{told['done']} of {told['tasks']} tasks done"]
+    """Return one line with the numbers of tasks and the time left."""
+    counts = progress.as_json()
+    parts = [f"{counts['done']} of {counts['tasks']} tasks done"]
     if progress.jobs_in_flight is None:
-        words.append("the cluster does not respond")
+        parts.append("the cluster does not respond")
     else:
-        stuck = told["waiting"] and not told["running"]  # as where a node's operator has to act
-        why = f" ({told['waiting_for']})" if stuck and told["waiting_for"] else ""
-        words += [f"{told['running']} running", f"{told['waiting']} waiting{why}"]
-    if told["given_up"]:
-        words.append(f"{told['given_up']} given up")
-    if told["seconds_left"] is not None and not progress.complete:
-        words.append(f"{_format_duration(told['seconds_left'])} left")
-    return ", ".join(words)
+        is_stuck = counts["waiting"] and not counts["running"]  # perhaps until the cluster's operator acts
+        reason = f" ({counts['waiting_for']})" if is_stuck and counts["waiting_for"] else ""
+        parts += [f"{counts['running']} running", f"{counts['waiting']} waiting{reason}"]
+    if counts["given_up"]:
+        parts.append(f"{counts['given_up']} given up")
+    if counts["seconds_left"] is not None and not progress.complete:
+        parts.append(f"{_format_duration(counts['seconds_left'])} left")
+    return ", ".join(parts)
 
 
 def _give_up_reasons(progress: Progress) -> dict[str, str]:
-    """Of the tasks that were given up."""
-    return {f"{task} ({progress.tasks[task].environment})": why for task, why in progress.given_up.items()}
+    """Return {task (environment): reason} of the tasks that were given up."""
+    return {f"{task} ({progress.tasks[task].environment})": reason for task, reason in progress.given_up.items()}
 
 
 def _print_given_up(progress: Progress) -> None:
-    for task, why in _give_up_reasons(progress).items():
-        console.print_note(f"task {task} given up: {why}")
+    for task, reason in _give_up_reasons(progress).items():
+        console.print_note(f"task {task} given up: {reason}")
 
 
 def _format_duration(seconds: float) -> str:
@@ -342,30 +346,32 @@ def _format_duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min"
 
 
-def _parse_sbatch_options(words: list[str]) -> dict[str, str]:
-    found = {}
-    for word in words:
-        name, is_there, value = word.partition("=")
-        if not is_there or not name:
+def _parse_sbatch_options(arguments: list[str]) -> dict[str, str]:
+    options = {}
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if not equals or not name:
             raise UsageError(
-                f"--sbatch-option {word}: not NAME=VALUE", "Write it without dashes: --sbatch-option partition=gpu."
+                f"--sbatch-option {argument}: not NAME=VALUE",
+                "Write it without dashes: --sbatch-option partition=gpu.",
             )
-        found[name] = value
-    return found
+        options[name] = value
+    return options
 
 
 def _fleets_folder(project: Project) -> Path:
     return project.work_dir / "fleets"
 
 
-def _open_fleet(where: Path | None) -> FleetFolder:
+def _open_fleet(path: Path | None) -> FleetFolder:
+    """Open the fleet in this folder, by default the newest one; UsageError if there is none."""
     from tfdet.fleet.folder import PLAN, FleetFolder
 
-    if where is None:
-        there = listed(_fleets_folder(find_project()), f"*/{PLAN}")
-        if not there:
+    if path is None:
+        plans = list_entries(_fleets_folder(find_project()), f"*/{PLAN}")
+        if not plans:
             raise UsageError("no fleet found", "Pass its folder, or plan a fleet: tfdet fleet run ENV.")
-        where = there[-1].parent
-    found = FleetFolder(where)
-    _ = found.fleet
-    return found
+        path = plans[-1].parent
+    folder = FleetFolder(path)
+    _ = folder.fleet  # reads the plan, with an error if it is invalid
+    return folder

@@ -1,4 +1,4 @@
-"""`tfdet key`: the key by which this machine signs its records."""
+"""The commands `tfdet key new` and `show`, for the key with which this machine signs its records."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def show(
     from tfdet.matrix.keys import key_id
     from tfdet.store import signing_key
 
-    holder = None if signer is None else _signer_name(signer)
-    if device and holder is None:
+    signer_name = None if signer is None else _signer_name(signer)
+    if device and signer_name is None:
         raise UsageError("--device requires --signer", "Add --signer NAME.")
     key = signing_key.require()
     pem = signing_key.public_pem(key)
-    text = pem if holder is None else _key_toml(holder, pem, _device_kinds(device or []))
+    text = pem if signer_name is None else _key_toml(signer_name, pem, _device_kinds(device or []))
     console.print_note(f"key {key_id(key.public_key().public_bytes_raw())}")
     console.write(text)
 
@@ -54,19 +54,19 @@ def _signer_name(text: str) -> str:
         raise UsageError(f"--signer {text!r}: {error}", 'For example: --signer "Example Lab".') from None
 
 
-def _device_kinds(asked: list[str]) -> list[str]:
-    """Those that were asked for, or all."""
+def _device_kinds(requested: list[str]) -> list[str]:
+    """Return the requested device kinds without duplicates, by default all; UsageError for an unknown one."""
     known = load_project()[1].devices.kinds
-    for kind in asked:
+    for kind in requested:
         if kind not in known:
             raise unknown_name_error("device kind", kind, known)
-    return list(dict.fromkeys(asked)) or list(known)
+    return list(dict.fromkeys(requested)) or list(known)
 
 
 def _key_toml(signer: str, pem: str, devices: list[str]) -> str:
-    """Quoted as JSON does it, TOML understands a string that has no control characters."""
+    """Return a file for matrix/keys. A JSON string without control characters is also valid TOML."""
     import json
 
-    believed = "".join(f'\n[[trusted_for]]\ndevice = "{kind}"\n' for kind in devices)
+    trusted_for = "".join(f'\n[[trusted_for]]\ndevice = "{kind}"\n' for kind in devices)
     quoted = json.dumps(signer, ensure_ascii=False)
-    return f'signer = {quoted}\npublic = """\n{pem}"""\nsince = {datetime.now(UTC).date()}\n{believed}'
+    return f'signer = {quoted}\npublic = """\n{pem}"""\nsince = {datetime.now(UTC).date()}\n{trusted_for}'

@@ -1,4 +1,4 @@
-"""`tfdet locate`."""
+"""The command `tfdet locate`."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ def locate(
     as_json: Json = False,
 ) -> None:
     """Run a training program until two runs differ, prove the cause, and name the line."""
-    from tfdet.engines import locate as search
+    from tfdet.engines import locate as engine
     from tfdet.publish import locate_page, terminal_views
 
     if html:
         require_writable(html, "--html")
     if traces:
-        found = search.compare(words)
+        result = engine.compare(words)
     else:
         project, matrix = load_project()
-        ask = search.parse_request(matrix, words, python, device, max_runs, fix, cpu_fallbacks, trace_only, steps)
-        found = search.locate(project, matrix, ask)
+        request = engine.parse_request(matrix, words, python, device, max_runs, fix, cpu_fallbacks, trace_only, steps)
+        result = engine.locate(project, matrix, request)
     if html:
-        locate_page.write_html(found, html)
+        locate_page.write_html(result, html)
         console.print_note(f"wrote {html}")
     if as_json:
-        print_json(found.model_dump(mode="json", by_alias=True))
+        print_json(result.model_dump(mode="json", by_alias=True))
     else:
-        for part in terminal_views.cause_report(found):
+        for part in terminal_views.cause_report(result):
             console.out().print(part)
-    proven = bool(found.causes) and all(one.fix and one.fix.result == "holds" for one in found.causes)
-    repaired = proven or (found.fix is not None and found.fix.result == "repeats")
-    raise typer.Exit(ExitCode.FIXED if repaired else ExitCode.OK if found.result == "same" else ExitCode.CONTRADICTED)
+    all_fixes_hold = bool(result.causes) and all(cause.fix and cause.fix.result == "holds" for cause in result.causes)
+    is_fixed = all_fixes_hold or (result.fix is not None and result.fix.result == "repeats")
+    raise typer.Exit(ExitCode.FIXED if is_fixed else ExitCode.OK if result.result == "same" else ExitCode.CONTRADICTED)

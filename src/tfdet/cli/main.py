@@ -1,4 +1,4 @@
-"""The entry point: all commands, and what becomes of an error."""
+"""The entry point of `tfdet`: registers all commands, and converts errors to messages and exit codes."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     FIND: (locate.locate, prove.prove, check.check, audit.audit),
     EVIDENCE: (site.site,),
 }
-_Words = dict[str, Callable[..., None]]
-_GROUPS: dict[str, tuple[str, str, type[Group], _Words]] = {
+_Commands = dict[str, Callable[..., None]]
+_GROUPS: dict[str, tuple[str, str, type[Group], _Commands]] = {
     "fleet": (
         RUN,
         "Run the suite on many machines.",
@@ -68,13 +68,14 @@ def _application() -> typer.Typer:
     app.callback()(global_options)
     for panel, commands in _COMMANDS.items():
         for command in commands:
-            own_words = command in (locate.locate, prove.prove, vgpu.vgpu)  # a user's program has options of its own
-            settings = {"ignore_unknown_options": own_words}
+            # The arguments of these commands contain the options of a user's program.
+            has_program = command in (locate.locate, prove.prove, vgpu.vgpu)
+            settings = {"ignore_unknown_options": has_program}
             app.command(cls=Command, context_settings=settings, rich_help_panel=panel)(command)
-    for name, (panel, text, cls, words) in _GROUPS.items():
+    for name, (panel, text, cls, subcommands) in _GROUPS.items():
         group = typer.Typer(cls=cls, no_args_is_help=True, help=text)
-        for word, command in words.items():
-            group.command(word, cls=Command)(command)
+        for subcommand_name, command in subcommands.items():
+            group.command(subcommand_name, cls=Command)(command)
         app.add_typer(group, name=name, rich_help_panel=panel)
     return app
 
@@ -83,15 +84,16 @@ app = _application()
 
 
 def main() -> None:
-    """An expected error is an exit code and two lines, any other a defect of ours."""
-    gc.set_threshold(100_000, 20, 20)  # what is read is a million objects without cycles: to look for one takes long
+    """Run the command line; print a TfdetError in two lines, and any other exception as an internal error."""
+    gc.set_threshold(100_000, 20, 20)  # searching a million objects of records for cycles takes long, and finds none
     try:
         console.configure_streams()
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends us as it ends any tool; but see every_command
+        # `| head` ends tfdet as it ends other tools; but `global_options` changes this for commands that write files.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         try:
             app()
         finally:
-            sys.stdout.flush()  # a full disk is told here, not by the interpreter at its end
+            sys.stdout.flush()  # reports a full disk here, not when the interpreter exits
     except TfdetError as error:
         _exit_with(error)
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""What several commands take: the words of the command line that mean the same everywhere."""
+"""Arguments and options that several commands have, with their completion in a shell."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from tfdet_common.defaults import MAX_COUNT
 
 
 def _completion_of(kind: str) -> Callable[[str], list[str]]:
-    """For a shell's completion: the names of a folder of matrix/, nothing of which is read."""
+    """Return a function that completes the names of files in a folder of matrix/, without reading them."""
 
-    def beginning_with(incomplete: str) -> list[str]:
+    def complete(incomplete: str) -> list[str]:
         try:
-            found = (find_project().matrix / kind).rglob(f"{glob.escape(incomplete)}*.toml")  # by framework
-        except UsageError:  # TFDET_ROOT names no checkout
+            # Subfolders are frameworks.
+            paths = (find_project().matrix / kind).rglob(f"{glob.escape(incomplete)}*.toml")
+        except UsageError:  # TFDET_ROOT is not a checkout
             return []
-        return sorted(path.stem for path in found)
+        return sorted(path.stem for path in paths)
 
-    return beginning_with
+    return complete
 
 
 def verdicts(incomplete: str) -> list[str]:
-    """For a shell's completion."""
+    """Complete a verdict."""
     from tfdet.verdicts.selection import VERDICTS
 
     return [name for name in VERDICTS if name.startswith(incomplete)]
 
 
 def devices(incomplete: str) -> list[str]:
-    """For a shell's completion: the words of `--device`, and the models that evidence has."""
+    """Complete a device: a value of `--device`, or a model in the evidence."""
     try:
         evidence = find_project().matrix / "evidence"
     except UsageError:
@@ -101,18 +102,18 @@ Build = Literal["gpu", "cpu"]
 
 
 def require_virtual_gpu(device: str, prove: bool, code: str | None) -> None:
-    """Raise UsageError where --prove or --code was given for another device."""
+    """Raise UsageError if --prove or --code was given for another device than the virtual GPU."""
     if prove and device != "vgpu":
         raise UsageError(f"--prove: the device {device} cannot prove anything", "Add --device vgpu.")
     if code and device != "vgpu":
         raise UsageError(f"--code: the device {device} has no choice of code", "Add --device vgpu.")
 
 
-def how_often(context: typer.Context, prove: bool, repeats: int, processes: int) -> tuple[int, int]:
-    """(repeats, processes): of each one suffices for a proof, unless the caller asks for more."""
+def choose_counts(context: typer.Context, prove: bool, repeats: int, processes: int) -> tuple[int, int]:
+    """Return (repeats, processes): the given numbers, but 1 by default for a proof, which needs no more."""
 
-    def number(name: str, given: int) -> int:
+    def choose(name: str, value: int) -> int:
         source = context.get_parameter_source(name)
-        return 1 if prove and source is not None and source.name == "DEFAULT" else given
+        return 1 if prove and source is not None and source.name == "DEFAULT" else value
 
-    return number("repeats", repeats), number("processes", processes)
+    return choose("repeats", repeats), choose("processes", processes)

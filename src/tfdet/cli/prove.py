@@ -1,4 +1,4 @@
-"""`tfdet prove`: is each kernel of a program the same in every order of execution?"""
+"""The command `tfdet prove`: proves that the kernels of a program give the same bytes in every order of execution."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def prove(
 
     device.check_schedule(schedule)
     environ = device.environ(device.library_folder(find_project()), schedule)
-    code, found = proof.prove(words, environ)
+    code, report = proof.prove(words, environ)
     if as_json:
-        console.write(json.dumps(proof_views.as_json(found), indent=1) + "\n")
+        console.write(json.dumps(proof_views.as_json(report), indent=1) + "\n")
     else:
-        for line in proof_views.lines(found):
+        for line in proof_views.lines(report):
             console.write(line + "\n")
-    raise typer.Exit(code or (ExitCode.OK if found.is_proved else ExitCode.CONTRADICTED))
+    raise typer.Exit(code or (ExitCode.OK if report.is_proved else ExitCode.CONTRADICTED))

@@ -1,6 +1,7 @@
-"""`pytest --tfdet`: test whether a user's own op, layer or model is reproducible, with tfdet's records and verdicts.
+"""The pytest plugin behind `pytest --tfdet`: tests whether a user's own op, layer or model is reproducible.
 
-The probe runs each module in a process of its own, like an environment's suite (docs/how-to/test-your-own-op.md).
+The probe runs each module's @case functions in a separate process, as it runs the suite in an environment; an item
+fails by the verdict of its records (docs/how-to/test-your-own-op.md).
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from tfdet.verdicts.infer import InferredCell
 
 ENVIRONMENT = "here"
-_RECORDS = pytest.StashKey[dict[Path, "list[Record]"]]()
-_SHARED = pytest.StashKey[Path]()  # the folder of a session's records, known to all its processes
-_WRAPPED = "write @case above all other decorators; pytest's marks alone may stand above it"
+_RECORDS = pytest.StashKey[dict[Path, "list[Record]"]]()  # {module: its records}
+_SHARED_FOLDER = pytest.StashKey[Path]()  # the folder of a session's records, which all its processes use
+_WRAPPED_FAULT = "write @case above all other decorators; pytest's marks alone may stand above it"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--tfdet-schedules",
-        type=_count,
+        type=_parse_count,
         metavar="N",
         help="run under N schedules of the vgpu, in one process, instead of repeats and processes",
     )
@@ -87,41 +88,41 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("--tfdet"):
         return
-    _set_runs(config)
+    _set_run_options(config)
     shared = getattr(config, "workerinput", {}).get("tfdet")
     if config.getoption("--tfdet-device") == "vgpu" and not config.option.collectonly:
         _preload_virtual_gpu()
     if shared is None:
-        _check_out(config)
-        made = TemporaryDirectory(prefix="tfdet-", ignore_cleanup_errors=True)
-        config.add_cleanup(made.cleanup)
-        shared = made.name
-    config.stash[_SHARED] = Path(shared)
+        _check_records_folder(config)
+        folder = TemporaryDirectory(prefix="tfdet-", ignore_cleanup_errors=True)
+        config.add_cleanup(folder.cleanup)
+        shared = folder.name
+    config.stash[_SHARED_FOLDER] = Path(shared)
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) <= MAX_COUNT:
         raise argparse.ArgumentTypeError(f"{text} is not a number of schedules, from 1 to {MAX_COUNT}")
     return int(text)
 
 
-def _set_runs(config: pytest.Config) -> None:
-    """How often, and where, by the options that say it in other words."""
+def _set_run_options(config: pytest.Config) -> None:
+    """Set device, repeats and processes as --tfdet-prove, --tfdet-schedule and --tfdet-schedules require."""
     option = config.option
     if option.tfdet_prove:
         option.tfdet_device, option.tfdet_repeats, option.tfdet_processes = "vgpu", 1, 1
     number = len(option.tfdet_schedule) or option.tfdet_schedules
     if option.tfdet_device != "vgpu" and (number or option.tfdet_cpu_fallbacks):
-        word = "--tfdet-schedule" if number else "--tfdet-cpu-fallbacks"
-        raise pytest.UsageError(f"{word} requires --tfdet-device vgpu")
-    if unknown := [one for one in option.tfdet_schedule if not is_schedule(one)]:
+        flag = "--tfdet-schedule" if number else "--tfdet-cpu-fallbacks"
+        raise pytest.UsageError(f"{flag} requires --tfdet-device vgpu")
+    if unknown := [schedule for schedule in option.tfdet_schedule if not is_schedule(schedule)]:
         raise pytest.UsageError(f"--tfdet-schedule {unknown[0]}: schedule not found. Schedules: {SCHEDULES}")
     if number:
         option.tfdet_repeats, option.tfdet_processes = number, 1
 
 
 def _preload_virtual_gpu() -> None:
-    """Test modules import their framework in this process, too: PyTorch does not start without CUDA's libraries."""
+    """Load the virtual GPU's libraries: test modules import PyTorch here, which requires CUDA."""
     from tfdet.base.errors import TfdetError
     from tfdet.base.paths import find_project
     from tfdet.engines import vgpu
@@ -134,12 +135,13 @@ def _preload_virtual_gpu() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Of pytest-xdist: before a worker starts."""
-    if _SHARED in node.config.stash:
-        node.workerinput["tfdet"] = str(node.config.stash[_SHARED])
+    """Pass the shared folder to a worker; pytest-xdist calls this before the worker starts."""
+    if _SHARED_FOLDER in node.config.stash:
+        node.workerinput["tfdet"] = str(node.config.stash[_SHARED_FOLDER])
 
 
-def _check_out(config: pytest.Config) -> None:
+def _check_records_folder(config: pytest.Config) -> None:
+    """Create the folder of --tfdet-out; pytest.UsageError if it is not writable."""
     out = _records_folder(config)
     if out is None or config.option.collectonly:
         return
@@ -148,9 +150,9 @@ def _check_out(config: pytest.Config) -> None:
         with TemporaryDirectory(dir=out):
             pass
     except OSError as error:
-        where = config.getoption("--tfdet-out")
+        folder = config.getoption("--tfdet-out")
         raise pytest.UsageError(
-            f"--tfdet-out {where}: {error.strerror}. Pass a folder that you may write to."
+            f"--tfdet-out {folder}: {error.strerror}. Pass a folder that you may write to."
         ) from error
 
 
@@ -160,17 +162,17 @@ def _records_folder(config: pytest.Config) -> Path | None:
 
 
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> list[pytest.Item] | None:
-    """Collect case functions; without --tfdet at no cost."""
-    asked = collector.config.getoption("--tfdet")
-    if asked and isinstance(obj, type) and issubclass(obj, TestCase):
+    """Collect case functions, or none without --tfdet."""
+    is_enabled = collector.config.getoption("--tfdet")
+    if is_enabled and isinstance(obj, type) and issubclass(obj, TestCase):
         _warn_of_methods(collector, obj)
     family = unwrap(obj, stop=_is_case) if isinstance(obj, FunctionType) else obj
     if not _is_case(family):
         return None
-    if not asked:
+    if not is_enabled:
         return []
     solutions = collector.config.getoption("--tfdet-solution") or ["none"]
-    fault = family.fault if family is obj else f"{name}: {_WRAPPED}"  # type: ignore[attr-defined]
+    fault = family.fault if family is obj else f"{name}: {_WRAPPED_FAULT}"  # type: ignore[attr-defined]
     return [
         RepeatItem.from_parent(collector, name=f"{name}[{solution}]", family=family, solution=solution, fault=fault)
         for solution in solutions
@@ -182,23 +184,27 @@ def _is_case(obj: object) -> bool:
     return type(obj).__module__ == "tfdet_probe.core.registry" and type(obj).__name__ == "CaseFunction"
 
 
-def _unwrapped(family: Any) -> Any:
-    return _unwrapped(family.function) if _is_case(family) else family
+def _unwrap_case(family: Any) -> Any:
+    """Return the user's function below one or several @case decorators."""
+    return _unwrap_case(family.function) if _is_case(family) else family
 
 
 def _warn_of_methods(collector: pytest.Collector, tests: type[TestCase]) -> None:
-    """Warn of cases that are methods: unittest collects its classes itself."""
+    """Warn of cases that are methods of a unittest class, which this plugin does not collect."""
     for name in sorted(name for name, value in vars(tests).items() if _is_case(value)):
         collector.warn(pytest.PytestCollectionWarning(f"{tests.__name__}.{name} is not run: write it as a function"))
 
 
 class RepeatItem(pytest.Item):
-    """One case function under one solution. fault: why it cannot be run, or None."""
+    """A test item: one case function under one solution.
 
-    def __init__(self, *, family: Any, solution: str, fault: str | None, **known: Any) -> None:
-        # Explicit: pytest 9.2 parses a name only if it is the whole node ID.
-        super().__init__(**known, nodeid=f"{known['parent'].nodeid}::{known['name']}")
-        self.obj = unwrap(_unwrapped(family))  # whose globals the conditions of marks may use
+    family: the case function with all its cases.  fault: why it cannot be run, or None.
+    """
+
+    def __init__(self, *, family: Any, solution: str, fault: str | None, **arguments: Any) -> None:
+        # Pass nodeid explicitly: pytest 9.2 parses a name only if it is the whole node ID.
+        super().__init__(**arguments, nodeid=f"{arguments['parent'].nodeid}::{arguments['name']}")
+        self.obj = unwrap(_unwrap_case(family))  # conditions of marks may use the function's globals
         self.fault = fault
         self.family = family
         self._solution = solution
@@ -206,20 +212,21 @@ class RepeatItem(pytest.Item):
         self.keywords.update((mark.name, mark) for mark in family.pytestmark)
 
     def runtest(self) -> None:
+        """Raise NotReproducibleError unless the records of this case function show that it is reproducible."""
         if self.fault:
             raise NotReproducibleError(self.fault)
-        mine = [record for record in _records(self) if record.case_hash == self.family.hash]
-        if not mine:
+        all_records = [record for record in _module_records(self) if record.case_hash == self.family.hash]
+        if not all_records:
             raise NotReproducibleError(_no_records_reason(self))
-        for source, cell in _cells(mine, self._solution):
-            records = [r for r in mine if (r.source, r.solution) == (source, self._solution)]
+        for source, cell in _cells(all_records, self._solution):
+            records = [r for r in all_records if (r.source, r.solution) == (source, self._solution)]
             text = f"{source} under {self._solution}: {cell.verdict}, {cell.differed} of {cell.runs} runs differed"
             self.add_report_section("call", "tfdet", f"{text}{_fallback_text(records)}")
             if not _is_reproducible(cell, self.config.getoption("--tfdet-prove")):
-                raise NotReproducibleError(f"{text}{_failure_detail(cell, records)}{self._where(cell, records)}")
+                raise NotReproducibleError(f"{text}{_failure_detail(cell, records)}{self._location(cell, records)}")
 
-    def _where(self, cell: InferredCell, records: list[Record]) -> str:
-        """Where it differs, on a device that can repeat the run that did: the op, the line, how to replay it."""
+    def _location(self, cell: InferredCell, records: list[Record]) -> str:
+        """Return the op that differs first, its line, and a command to replay it; empty but on the virtual GPU."""
         from tfdet.cli import pytest_locate
         from tfdet.verdicts.infer import Verdict
 
@@ -246,10 +253,11 @@ class RepeatItem(pytest.Item):
 
 
 class NotReproducibleError(Exception):
-    pass
+    """A failure of a test item, with its report as message."""
 
 
 def _cells(records: list[Record], solution: str) -> Iterator[tuple[str, InferredCell]]:
+    """Yield (source, cell with its verdict) for each source that ran under the solution."""
     from tfdet.store.fast_records import summarize
     from tfdet.verdicts.infer import CellKey, EvidenceIndex
 
@@ -271,21 +279,21 @@ def _is_reproducible(cell: InferredCell, proves: bool) -> bool:
 
 
 def _proof_text(records: list[Record]) -> str:
-    """What the proofs say, kernel by kernel."""
+    """Return the proofs' explanation of each kernel."""
     from tfdet.publish import proof_views
 
     return "\n".join(proof_views.explain(records)).strip()
 
 
 def _fallback_text(records: list[Record]) -> str:
-    """What no library of NVIDIA's computed, and so says nothing about one; empty if nothing was."""
+    """Return a line with the calls that CPU fallbacks computed; empty if there were none."""
     details = [(record.device.details or {}).get("cpu_fallbacks") for record in records]
-    calls = sorted({call for called in details if isinstance(called, list) for call in called})
+    calls = sorted({call for detail in details if isinstance(detail, list) for call in detail})
     return f"\ncomputed by CPU fallbacks, so not evidence about NVIDIA's library: {', '.join(calls)}" if calls else ""
 
 
 def _failure_detail(cell: InferredCell, records: list[Record]) -> str:
-    """Return the largest difference or the errors; empty if unknown (texts have no numeric difference)."""
+    """Return the proofs, the largest difference or the errors; empty for a difference that is not numeric."""
     from tfdet.verdicts.infer import EQUAL_VERDICTS, Verdict
 
     if cell.verdict in EQUAL_VERDICTS:
@@ -297,39 +305,40 @@ def _failure_detail(cell: InferredCell, records: list[Record]) -> str:
     return "\n" + "\n".join(errors)
 
 
-def _records(item: RepeatItem) -> list[Record]:
-    """Return the records of all cases of the item's module, run once per session."""
+def _module_records(item: RepeatItem) -> list[Record]:
+    """Return the records of all cases of the item's module, which run once per session."""
     from tfdet.cli.pytest_records import ModuleRun, records_path, run_once
     from tfdet_probe.core.registry import case_key
 
     config, module = item.config, item.path
-    known = config.stash.setdefault(_RECORDS, {})
-    if module not in known:
-        passed = ("device", "repeats", "processes", "timeout")
-        arguments = [f"--{name}={config.getoption(f'--tfdet-{name}')}" for name in passed]
-        arguments += [f"--schedule={one}" for one in config.getoption("--tfdet-schedule")]
+    records_by_module = config.stash.setdefault(_RECORDS, {})
+    if module not in records_by_module:
+        options = ("device", "repeats", "processes", "timeout")
+        arguments = [f"--{name}={config.getoption(f'--tfdet-{name}')}" for name in options]
+        arguments += [f"--schedule={schedule}" for schedule in config.getoption("--tfdet-schedule")]
         arguments += ["--cpu-fallbacks"] * config.getoption("--tfdet-cpu-fallbacks")
-        families = [one.family for one in item.session.items if isinstance(one, RepeatItem) and _is_to_run(one, module)]
-        arguments += ["--suite", str(module), *(f"--case={case_key(one.__name__, [], '*')}" for one in families)]
+        items = [other_item for other_item in item.session.items if isinstance(other_item, RepeatItem)]
+        families = [other_item.family for other_item in items if _should_run(other_item, module)]
+        arguments += ["--suite", str(module), *(f"--case={case_key(f.__name__, [], '*')}" for f in families)]
         arguments += ["--prove"] * config.getoption("--tfdet-prove")
         if config.getoption("importmode") == "importlib":
             arguments.append(f"--importlib={config.rootpath}")
-        plan = _plan(item, {source for one in families for source in one.sources()})
-        where = records_path(config.rootpath, module)
-        run = ModuleRun(where, _records_folder(config), plan, arguments, _environ(config), config.rootpath)
-        known[module] = run_once(config.stash[_SHARED], run)
-    return known[module]
+        plan = _plan(item, {source for family in families for source in family.sources()})
+        path = records_path(config.rootpath, module)
+        run = ModuleRun(path, _records_folder(config), plan, arguments, _environ(config), config.rootpath)
+        records_by_module[module] = run_once(config.stash[_SHARED_FOLDER], run)
+    return records_by_module[module]
 
 
 def _no_records_reason(item: RepeatItem) -> str:
-    from tfdet.cli.pytest_records import records_path, refusal
+    from tfdet.cli.pytest_records import find_refusal, records_path
 
-    where = records_path(item.config.rootpath, item.path)
-    return refusal(item.config.stash[_SHARED], where, item.family.source) or "nothing ran"
+    path = records_path(item.config.rootpath, item.path)
+    return find_refusal(item.config.stash[_SHARED_FOLDER], path, item.family.source) or "nothing ran"
 
 
-def _is_to_run(item: RepeatItem, module: Path) -> bool:
-    """Return whether marks let the item run: a skipped case may crash or take hours."""
+def _should_run(item: RepeatItem, module: Path) -> bool:
+    """Return whether the item is in the module and no mark skips it: a skipped case may crash or take hours."""
     from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
     if item.path != module or item.fault:
@@ -348,7 +357,7 @@ def _plan(item: RepeatItem, sources: set[str]) -> dict[str, Any]:
 
     config = item.config
     _, matrix = load_project()
-    framework = config.getoption("--tfdet-framework") or _framework(item, matrix)
+    framework = config.getoption("--tfdet-framework") or _find_framework(item, matrix)
     keys = dict.fromkeys(["none", *config.getoption("--tfdet-solution")])
     applied = {key: matrix.solution(key).apply for key in keys}
     device = config.getoption("--tfdet-device")
@@ -361,28 +370,30 @@ def _plan(item: RepeatItem, sources: set[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _framework(item: RepeatItem, matrix: Matrix) -> str:
-    from tfdet.cli.pytest_framework import frameworks_used
+def _find_framework(item: RepeatItem, matrix: Matrix) -> str:
+    """Return the framework that the item's module imports; NotReproducibleError if it is not exactly one."""
+    from tfdet.cli.pytest_framework import find_frameworks
 
     module = item.getparent(pytest.Module)
     assert module
-    found = frameworks_used(module.obj, item.path, {key: one.package for key, one in matrix.frameworks.items()})
-    if len(found) == 1:
-        return found[0]
-    several = f"may be of {' or '.join(found)}" if found else "imports no framework"
-    raise NotReproducibleError(f"{item.path.name} {several}: name one by --tfdet-framework")
+    packages = {key: framework.package for key, framework in matrix.frameworks.items()}
+    frameworks = find_frameworks(module.obj, item.path, packages)
+    if len(frameworks) == 1:
+        return frameworks[0]
+    problem = f"may be of {' or '.join(frameworks)}" if frameworks else "imports no framework"
+    raise NotReproducibleError(f"{item.path.name} {problem}: name one by --tfdet-framework")
 
 
 def _environ(config: pytest.Config) -> dict[str, str]:
-    """Return the probe's environment: all that the module can import here is importable there."""
+    """Return the probe's environment variables; its import path is the one of this process."""
     from tfdet.base.paths import find_project
     from tfdet.engines import vgpu
     from tfdet_common import virtual_gpu
     from tfdet_common.machine import machine_name
 
     project = find_project()
-    found = {**os.environ, "TFDET_ENGINE": "venv", "TFDET_MACHINE": machine_name()}
-    found["PYTHONPATH"] = os.pathsep.join([str(project.runtime), *filter(None, sys.path)])
+    environ = {**os.environ, "TFDET_ENGINE": "venv", "TFDET_MACHINE": machine_name()}
+    environ["PYTHONPATH"] = os.pathsep.join([str(project.runtime), *filter(None, sys.path)])
     if config.getoption("--tfdet-device") == "vgpu":
-        found[virtual_gpu.FOLDER] = str(vgpu.library_folder(project))
-    return found
+        environ[virtual_gpu.FOLDER] = str(vgpu.library_folder(project))
+    return environ

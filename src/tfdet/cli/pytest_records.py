@@ -1,4 +1,7 @@
-"""The records of a test module's cases, which the probe runs once a session, in however many processes that tests."""
+"""The records of a test module's cases, for `pytest --tfdet`.
+
+The probe runs the cases once per session, even if several processes of pytest-xdist run the tests.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +22,26 @@ from tfdet.base.errors import RunFailedError, from_os_error
 if TYPE_CHECKING:
     from tfdet.store.records import Record
 
-_ENDED = (0, 1, 3)  # as claimed, contradicted, some case failed: its record says so
-_PATIENCE = 10.0  # seconds in which the probe ends its cases
+_COMPLETED = (0, 1, 3)  # exit codes of the probe: as claimed, a contradicted claim, a failed case
+_END_TIMEOUT = 10.0  # seconds in which the probe must end its cases
 
 
 def records_path(root: Path, module: Path) -> Path:
-    """Where a folder holds a module's records: as the module lies in the project, so that no two share a file."""
+    """Return the relative path of a module's records: that of the module in the project, which is unique."""
     inside = module.relative_to(root if module.is_relative_to(root) else module.anchor)
     return inside.with_suffix(".jsonl")
 
 
 @dataclass(frozen=True)
 class ModuleRun:
-    """Of one module.  kept: a folder of the user's for the records; arguments: of the probe."""
+    """The settings for the probe's run of one module.
 
-    where: Path
-    kept: Path | None
+    records: the relative path of its records.  out_folder: the user's folder for records, if any.  arguments: of the
+    probe.
+    """
+
+    records: Path
+    out_folder: Path | None
     plan: dict[str, Any]
     arguments: Sequence[str]
     environ: dict[str, str]
@@ -42,78 +49,81 @@ class ModuleRun:
 
 
 def run_once(shared: Path, run: ModuleRun) -> list[Record]:
-    """Who comes while another process runs these cases waits, and takes what it left in the folder `shared`."""
+    """Return the module's records in the folder `shared`, and run its cases if no other process of the session has.
+
+    While another process runs them, wait for it. RunFailedError if the run failed.
+    """
     from tfdet.store.records import read_records
 
-    done = shared / run.where
-    failed = done.with_suffix(".failed")
-    done.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{done}.lock"):
-        if not done.exists() and not failed.exists():
-            _publish(run, done, failed)
-    if failed.exists():
-        raise RunFailedError(failed.read_text("utf-8"))
-    return list(read_records(done))
+    records = shared / run.records
+    failure = records.with_suffix(".failed")
+    records.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{records}.lock"):
+        if not records.exists() and not failure.exists():
+            _run_and_publish(run, records, failure)
+    if failure.exists():
+        raise RunFailedError(failure.read_text("utf-8"))
+    return list(read_records(records))
 
 
-def refusal(shared: Path, where: Path, source: str) -> str | None:
-    """What the probe said of the cases of a source that it did not run."""
-    log = (shared / where).with_suffix(".log").read_text("utf-8", "replace")
+def find_refusal(shared: Path, records: Path, source: str) -> str | None:
+    """Return the probe's message about the cases of a source that it did not run; None if there is none."""
+    log = (shared / records).with_suffix(".log").read_text("utf-8", "replace")
     return next((line[2:] for line in log.splitlines() if line.startswith(f"! {source}: ")), None)
 
 
-def _publish(run: ModuleRun, done: Path, failed: Path) -> None:
-    """`done` or `failed` is there afterwards, whole; neither after an interrupt."""
-    out = done.with_suffix(f".{os.getpid()}")  # the probe of a process that was killed may still write its own
-    kept = run.kept and run.kept / run.where
+def _run_and_publish(run: ModuleRun, records: Path, failure: Path) -> None:
+    """Run the cases and write the complete file `records` or `failure`; neither of them after an interrupt."""
+    out = records.with_suffix(f".{os.getpid()}")  # the probe of a killed process may still write to its own file
+    copy = run.out_folder and run.out_folder / run.records
     try:
-        if kept:
-            kept.unlink(missing_ok=True)  # of an earlier run: what the module imports may have changed
-        said = _probe(run, out)
-        if said is None and kept:
-            _keep(out, kept)
+        if copy:
+            copy.unlink(missing_ok=True)  # of an earlier run; modules that this one imports may have changed
+        message = _run_probe(run, out)
+        if message is None and copy:
+            _copy_atomically(out, copy)
     except OSError as error:
-        said = f"cannot write the records: {from_os_error(error).cause}"
-    if said is None:
-        out.replace(done)
+        message = f"cannot write the records: {from_os_error(error).cause}"
+    if message is None:
+        out.replace(records)
     else:
-        failed.write_text(said, "utf-8")
+        failure.write_text(message, "utf-8")
 
 
-def _probe(run: ModuleRun, out: Path) -> str | None:
-    """What it said where it left no records."""
+def _run_probe(run: ModuleRun, out: Path) -> str | None:
+    """Run the probe; return a message if it wrote no records."""
     plan, log = out.with_suffix(".plan"), out.with_suffix(".log")
     plan.write_text(json.dumps(run.plan), "utf-8")
     command = [sys.executable, "-m", "tfdet_probe", *run.arguments, "--plan", str(plan), "--out", str(out)]
     command += ["--exit-with", str(os.getpid())]
-    with log.open("wb") as said:
+    with log.open("wb") as log_file:
         process = subprocess.Popen(
-            command, env=run.environ, cwd=run.cwd, stdin=subprocess.PIPE, stdout=said, stderr=subprocess.STDOUT
+            command, env=run.environ, cwd=run.cwd, stdin=subprocess.PIPE, stdout=log_file, stderr=subprocess.STDOUT
         )
         try:
             code = process.wait()
         finally:
             _end(process)
-    if code in _ENDED and out.exists() and out.stat().st_size:
+    if code in _COMPLETED and out.exists() and out.stat().st_size:
         return None
     return f"the suite did not run here: {log.read_text('utf-8', 'replace').strip()[-2000:]}"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The end of its input tells the probe to go, where it is still there."""
+    """End the probe, if it still runs, by closing its standard input."""
     assert process.stdin
     process.stdin.close()
     try:
-        process.wait(_PATIENCE)
+        process.wait(_END_TIMEOUT)
     except subprocess.TimeoutExpired:
         process.kill()
 
 
-def _keep(records: Path, kept: Path) -> None:
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    beside = kept.with_name(f".{kept.name}.{os.getpid()}")
+def _copy_atomically(records: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        shutil.copyfile(records, beside)
-        beside.replace(kept)
+        shutil.copyfile(records, temporary)
+        temporary.replace(target)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

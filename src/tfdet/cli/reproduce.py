@@ -1,4 +1,4 @@
-"""`tfdet reproduce`: run cells that other machines measured, and report whether the results agree."""
+"""The command `tfdet reproduce`: runs cells that other machines measured, and reports whether the results agree."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 def _parse_percentage(text: str) -> float:
-    """5% is 0.05."""
-    found = re.fullmatch(r"(\d+(?:[.]\d+)?)%", text)
-    if found is None or not 0 < float(found[1]) <= 100:
+    """Parse 5% as 0.05; UsageError if it is not a percentage."""
+    match = re.fullmatch(r"(\d+(?:[.]\d+)?)%", text)
+    if match is None or not 0 < float(match[1]) <= 100:
         raise UsageError(f"--sample {text}", "Give a percentage of the cells, such as 5%.")
-    return float(found[1]) / 100
+    return float(match[1]) / 100
 
 
 def reproduce(
@@ -59,36 +59,38 @@ def reproduce(
     require_writable(out, "--out")
     status = load_status(project, unsigned=True)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
-    chosen = _sample_cells(project, status, env or list(status.matrix.environments), device, share, seed)
-    console.print_note(f"{len(chosen)} cells, by --seed {seed}")
+    cells = _sample_cells(project, status, env or list(status.matrix.environments), device, share, seed)
+    console.print_note(f"{len(cells)} cells, by --seed {seed}")
     _run_cells(
-        project, status.matrix, chosen, Selection(device=device, repeats=repeats, processes=processes), engine, out
+        project, status.matrix, cells, Selection(device=device, repeats=repeats, processes=processes), engine, out
     )
-    again = load_status(project, [out] if is_there(out) else [], store=False)
-    found = compare(status, again, chosen)
+    new_status = load_status(project, [out] if is_there(out) else [], store=False)
+    comparisons = compare(status, new_status, cells)
     if as_json:
-        print_json({"seed": seed, "cells": [one.as_json() for one in found]})
+        print_json({"seed": seed, "cells": [comparison.as_json() for comparison in comparisons]})
     else:
-        console.out().print(terminal_views.rebuild_table(found))
-    told = Counter(one.answer for one in found)
+        console.out().print(terminal_views.rebuild_table(comparisons))
+    counts = Counter(comparison.answer for comparison in comparisons)
     console.print_note(
-        f"{told['agrees']} agree, {told['disagrees']} disagree, {told['undecided']} undecided; records: {out}"
+        f"{counts['agrees']} agree, {counts['disagrees']} disagree, {counts['undecided']} undecided; records: {out}"
     )
-    raise typer.Exit(ExitCode.CONTRADICTED if told["disagrees"] else ExitCode.OK)
+    raise typer.Exit(ExitCode.CONTRADICTED if counts["disagrees"] else ExitCode.OK)
 
 
 def _sample_cells(
-    project: Project, status: Status, among: list[str], device: str, share: float, seed: int
+    project: Project, status: Status, environments: list[str], device: str, share: float, seed: int
 ) -> list[CellKey]:
+    """Draw a share of the cells of these environments that other machines measured; UsageError if there are none."""
     from tfdet.store.evidence import EvidenceStore
     from tfdet.store.records import read_records
     from tfdet.verdicts.rebuild import draw_sample, rebuild_candidates
     from tfdet_common.machine import machine_name
 
-    for key in among:
+    for key in environments:
         status.matrix.environment(key)
-    records = (r for path in EvidenceStore.open(project).files() if path.stem in among for r in read_records(path))
-    cells = rebuild_candidates(status, records, machine_name(), device, among)
+    files = [path for path in EvidenceStore.open(project).files() if path.stem in environments]
+    records = (record for path in files for record in read_records(path))
+    cells = rebuild_candidates(status, records, machine_name(), device, environments)
     if not cells:
         raise UsageError(
             f"no other machine measured cells of these environments that run on the {device}",
@@ -98,17 +100,17 @@ def _sample_cells(
 
 
 def _run_cells(
-    project: Project, matrix: Matrix, chosen: list[CellKey], how: Selection, engine: str | None, out: Path
+    project: Project, matrix: Matrix, cells: list[CellKey], selection: Selection, engine: str | None, out: Path
 ) -> None:
-    """Run the chosen cells. An environment that cannot be started leaves its cells undecided; the others still run."""
+    """Run the cells. If an environment cannot be started, its cells remain undecided, and the others still run."""
     from tfdet.engines.run import run_environment
     from tfdet.verdicts.rebuild import by_run
 
-    for (key, solution), sources in by_run(chosen).items():
+    for (key, solution), sources in by_run(cells).items():
         console.print_note(f"{key} under {solution}: {' '.join(sources)}")
         try:
             run_environment(
-                project, matrix, key, replace(how, sources=tuple(sources), solutions=(solution,)), engine, out
+                project, matrix, key, replace(selection, sources=tuple(sources), solutions=(solution,)), engine, out
             )
         except InterruptedRunError:
             raise

@@ -1,4 +1,4 @@
-"""`tfdet run`: the shared suite in environments."""
+"""The command `tfdet run`: runs the shared suite in environments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tfdet.cli.options import (
     RecordsFile,
     Repeats,
     SourceFilter,
-    how_often,
+    choose_counts,
     require_virtual_gpu,
     solutions,
 )
@@ -76,32 +76,32 @@ def run(
     from tfdet.engines.base import Selection
     from tfdet.engines.run import on_default_device, run_environment, worst_exit_code
 
-    if math.isnan(timeout):  # no range's bound stops it
+    if math.isnan(timeout):  # passes the check of typer's range
         raise UsageError("--timeout nan: not a number of seconds", f"Pass seconds, at most {MAX_TIMEOUT:.0f}.")
     require_virtual_gpu(device or "gpu", prove, code)
     project, matrix = load_project()
     for key in env:
         matrix.environment(key)
-    repeats, processes = how_often(context, prove, repeats, processes)
+    repeats, processes = choose_counts(context, prove, repeats, processes)
     selection = Selection(
         device=device or "gpu", sources=tuple(source or ()), solutions=tuple(solution or ()), cases=tuple(case or ()),
         repeats=repeats, processes=processes, timeout=timeout, memory=memory, proves=prove, code=code,
     )  # fmt: skip
     codes = []
     for key in env:
-        chosen = selection if device else on_default_device(matrix, key, selection)
-        console.print_note(f"{key} on the {chosen.device}")
+        final_selection = selection if device else on_default_device(matrix, key, selection)
+        console.print_note(f"{key} on the {final_selection.device}")
         try:
-            result = run_environment(project, matrix, key, chosen, engine, out)
+            result = run_environment(project, matrix, key, final_selection, engine, out)
         except InterruptedRunError:
             raise
-        except (TfdetError, OSError) as error:  # the next environment may do better
-            told = error if isinstance(error, TfdetError) else _run_error(error)
-            console.print_error(told)
-            codes.append(told.code)
+        except (TfdetError, OSError) as error:  # the other environments are still run
+            run_error = error if isinstance(error, TfdetError) else _to_run_error(error)
+            console.print_error(run_error)
+            codes.append(run_error.code)
             continue
         codes.append(result.code)
-        records = [record for record in result.records if record.environment == key]  # --out may hold others
+        records = [record for record in result.records if record.environment == key]  # --out may contain others
         if as_json:
             console.write("".join(record.line() for record in records))
         else:
@@ -112,19 +112,19 @@ def run(
 
 
 def _show_run(project: Project, records: list[Record], out: Path | None, whole_table: bool) -> None:
-    """What the store, or the file that was asked for instead, now says of the cells that were run."""
+    """Print the verdicts of the cells that were run, by the store or, with --out, by that file alone."""
     from tfdet.publish import terminal_views
     from tfdet.verdicts.infer import CellKey
     from tfdet.verdicts.status_loading import load_status
 
-    ran = {CellKey(r.environment, r.device.model, r.source, r.solution) for r in records}
+    keys = {CellKey(r.environment, r.device.model, r.source, r.solution) for r in records}
     status = load_status(project, [out], store=False) if out else load_status(project, unsigned=True)
-    cells = [cell for cell in status.cells if cell.key in ran]
+    cells = [cell for cell in status.cells if cell.key in keys]
     console.out().print(terminal_views.run_result(cells, whole_table))
 
 
-def _run_error(error: OSError) -> RunFailedError:
-    """Of one environment: it is its run that failed, whatever the path."""
-    kept = "Finished records are kept."
-    told = from_os_error(error, kept)
-    return RunFailedError(told.cause, told.advice if isinstance(told, RunFailedError) else kept)
+def _to_run_error(error: OSError) -> RunFailedError:
+    """Convert an OSError of an environment's run; advice about another path, as in a UsageError, does not apply."""
+    advice = "Finished records are kept."
+    converted = from_os_error(error, advice)
+    return RunFailedError(converted.cause, converted.advice if isinstance(converted, RunFailedError) else advice)

@@ -1,4 +1,4 @@
-"""`tfdet site`: the published pages."""
+"""The command `tfdet site`: builds the published pages."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def site(
     built = build(find_project(), out, url and url.rstrip("/") + "/", repository)
     console.print_note(f"{built.pages:,} pages: {out / 'index.html'}")
     if serve:
-        from tfdet.site.serve import serve as show
+        from tfdet.site.serve import serve as serve_site
 
-        show(out, port)
+        serve_site(out, port)

@@ -1,4 +1,4 @@
-"""`tfdet status`, `show`, `recipe`: what the evidence says."""
+"""The commands `tfdet status`, `show` and `recipe`: print verdicts, records and advice from the evidence."""
 
 from __future__ import annotations
 
@@ -73,32 +73,32 @@ def status(
     from tfdet.verdicts.status_loading import load_status
 
     _require_one_format(as_json, as_csv, as_junit)
-    asked = Selection(framework or (), device or (), environment or (), source or (), verdict or ())
+    selection = Selection(framework or (), device or (), environment or (), source or (), verdict or ())
     if write and check:
         raise UsageError("--write and --check cannot be combined", "Pass one of them.")
     if write or check:
-        _require_whole_tables(records, include_unsigned, bool(asked or everything))
+        _require_complete_tables(records, include_unsigned, bool(selection or everything))
     if no_store and not records:
         raise UsageError("--no-store requires --records", "Add --records FILE, or leave out --no-store.")
     project = find_project()
     if write or check:
         project.require_checkout("--write" if write else "--check")
-    found = load_status(
+    loaded = load_status(
         project, records or [], store=not no_store, unsigned=include_unsigned, cached=not (write or check)
     )
-    cells = asked.cells(found)
-    contradictions = found.contradictions()
-    for key in found.stale_audits:
+    cells = selection.cells(loaded)
+    contradictions = loaded.contradictions()
+    for key in loaded.stale_audits:
         console.print_note(
             f"stale: matrix/audits/{key}.json was made by another version of the scanner; run tfdet audit {key} --write"
         )
     if write:
         from tfdet.publish import render
 
-        for path in render.write(project, found):
+        for path in render.write(project, loaded):
             console.print_note(f"wrote {path}")
     elif check:
-        _check_tables(project, found, contradictions)
+        _check_tables(project, loaded, contradictions)
     elif as_json or as_csv or as_junit:
         if as_json:
             print_json({"cells": [cell.as_json() for cell in cells]})
@@ -106,22 +106,22 @@ def status(
             console.write(exports.as_csv([exports.cell_row(cell) for cell in cells]))
         else:
             console.write(exports.as_junit(cells))
-    elif asked or everything or records:
-        console.out().print(terminal_views.status(found, asked, console.out().width))
+    elif selection or everything or records:
+        console.out().print(terminal_views.status(loaded, selection, console.out().width))
     else:
-        console.out().print(overview.render(found, min(console.out().width, 100)))
+        console.out().print(overview.render(loaded, min(console.out().width, 100)))
     _report_contradictions(contradictions)
     if check:
         console.print_note("the tables are up to date")
 
 
-def _require_one_format(*forms: bool) -> None:
-    if sum(forms) > 1:
+def _require_one_format(*formats: bool) -> None:
+    if sum(formats) > 1:
         raise UsageError("--json, --csv and --junit cannot be combined", "Pass one of them.")
 
 
-def _require_whole_tables(records: list[Path] | None, unsigned: bool, selected: bool) -> None:
-    """Refuse what would write or check other tables than the store gives."""
+def _require_complete_tables(records: list[Path] | None, unsigned: bool, selected: bool) -> None:
+    """Raise UsageError for options that change the tables: --write and --check apply to those of the store alone."""
     if records:
         raise UsageError(
             "--records cannot be combined with --write or --check", "Add the records first: tfdet evidence add."
@@ -136,11 +136,11 @@ def _require_whole_tables(records: list[Path] | None, unsigned: bool, selected: 
         )
 
 
-def _check_tables(project: Project, found: Status, contradictions: list[str]) -> None:
+def _check_tables(project: Project, loaded: Status, contradictions: list[str]) -> None:
     from tfdet.publish import render
 
     try:
-        render.check(project, found)
+        render.check(project, loaded)
     except render.OutOfDateError:
         _print_contradictions(contradictions)
         raise
@@ -175,9 +175,9 @@ def show(
 
     _require_one_format(as_json, as_csv)
     project = find_project()
-    found = load_status(project)
-    found.matrix.environment(env)
-    found.matrix.source(source)
+    loaded = load_status(project)
+    loaded.matrix.environment(env)
+    loaded.matrix.source(source)
     records = [
         record
         for path in EvidenceStore.open(project).files()
@@ -185,7 +185,7 @@ def show(
         for record in read_records(path)
         if record.source == source
     ]
-    facts = SiteFacts(project, found)
+    facts = SiteFacts(project, loaded)
     if as_json:
         from tfdet.site import cells
 
@@ -195,7 +195,7 @@ def show(
         console.write(exports.as_csv([exports.record_row(record) for record in records]))
         return
     for part in terminal_views.show(
-        found, env, source, records, costs.costs_of_source(project, env, source), facts.signer_text
+        loaded, env, source, records, costs.costs_of_source(project, env, source), facts.signer_text
     ):
         console.out().print(part)
 
@@ -212,12 +212,12 @@ def recipe(
 
     _require_one_format(as_json, as_csv)
     project = find_project()
-    found = load_status(project)
-    found.matrix.environment(env)
-    text = recipe_text(found, env, installed=project.user_data is not None)
+    loaded = load_status(project)
+    loaded.matrix.environment(env)
+    text = recipe_text(loaded, env, installed=project.user_data is not None)
     if as_json:
-        print_json({"environment": env, "recipe": text, "remaining": remaining_rows(found, env)})
+        print_json({"environment": env, "recipe": text, "remaining": remaining_rows(loaded, env)})
     elif as_csv:
-        console.write(exports.as_csv(remaining_rows(found, env)))
+        console.write(exports.as_csv(remaining_rows(loaded, env)))
     else:
         console.write(text + "\n")

@@ -1,4 +1,4 @@
-"""`tfdet vgpu`: any program on the virtual GPU."""
+"""The command `tfdet vgpu`: runs any program on the virtual GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine is asked to do: run the shared suite in one environment."""
+"""The interface of engines, which run the shared suite in one environment."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from tfdet_common.variables import CALLER_VARIABLES
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What of the suite to run, where, and how often.
+    """The part of the suite to run, the device, and the number of runs.
 
-    sources, solutions, cases: none named means all; cases are patterns of names.  timeout: seconds, memory: MiB, both
+    sources, solutions, cases: empty means all; cases are patterns of names.  timeout (seconds), memory (MiB): limits
     for one process of one case.
-    resume_from_any_machine: what another machine finished in the same journal is not run again.
-    proves: the virtual GPU proves of each case that no order of execution gives other bytes.
-    code: what the virtual GPU runs where a container has both, see virtual_gpu.CODES; None: its default.
+    resume_from_any_machine: do not repeat runs that another machine finished in the same journal.
+    proves: the virtual GPU proves for each case that no order of execution gives other bytes.
+    code: the code that the virtual GPU runs if a fatbin has PTX and machine code, one of virtual_gpu.CODES; None: its
+    default.
     """
 
-    device: str = GPU  # as `--device` calls it
+    device: str = GPU  # a value of --device
     sources: tuple[str, ...] = ()
     solutions: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
@@ -43,7 +44,7 @@ class Selection:
     code: str | None = None
 
     def probe_arguments(self) -> list[str]:
-        """Arguments of `python -m tfdet_probe`, but for --plan, --suite and --out, which are the engine's."""
+        """Return the arguments of `python -m tfdet_probe`, except --plan, --suite and --out, which the engine adds."""
         arguments = ["--device", self.device, "--repeats", str(self.repeats), "--processes", str(self.processes)]
         arguments += ["--timeout", str(self.timeout), "--memory", str(self.memory)]
         arguments += ["--resume-from-any-machine"] * self.resume_from_any_machine
@@ -60,9 +61,10 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One run of the suite.  plan: the file that the probe reads; journal: where it appends its records.
+    """One run of the suite.
 
-    kind: of the device that the selection names.
+    key: of the environment.  plan: the file that the probe reads.  journal: the file to which it appends its records.
+    kind: the kind of the selection's device.
     """
 
     key: str
@@ -74,43 +76,44 @@ class Request:
 
 
 def container_path(journal: Path) -> Path:
-    """Where a container writes what becomes this journal."""
+    """Return the file to which a container writes the records that are moved to this journal at its end."""
     journal = resolve(journal)
     return journal.with_name(journal.name + ".container") / "records.jsonl"
 
 
 def forwarded_environment() -> dict[str, str]:
-    """Of the caller's shell, what every case is to see and its record to say; a switch that is neither on nor off
-    would say what TensorFlow does not do.
+    """Return the user's environment variables that every case gets, and that its record contains.
+
+    UsageError for a value that is not a boolean: TensorFlow would not interpret it as the user expects.
     """
-    chosen = {name: os.environ[name] for name in CALLER_VARIABLES if os.environ.get(name)}
-    for name, value in chosen.items():
+    variables = {name: os.environ[name] for name in CALLER_VARIABLES if os.environ.get(name)}
+    for name, value in variables.items():
         if value.lower() not in ("0", "1", "false", "true"):
             raise UsageError(f"{name}={value}: neither 0 nor 1", f"Set {name} to 0 or 1, or unset it.")
-    return chosen
+    return variables
 
 
 class Engine(Protocol):
-    """Brings an environment up and runs the suite in it."""
+    """An object that starts an environment and runs the suite in it."""
 
     def run(self, request: Request) -> int:
-        """Run; the probe's exit code (errors.ExitCode).  Raises TfdetError where nothing could be run."""
+        """Run the suite and return the probe's exit code (errors.ExitCode); TfdetError if nothing could be run."""
         ...
 
 
 @contextlib.contextmanager
-def sigterm_as_keyboard_interrupt(first: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """A cancelled job is told by SIGTERM: it, too, leaves nothing behind.  first: what is done before the interrupt."""
+def sigterm_as_keyboard_interrupt(on_sigterm: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Call `on_sigterm` and raise KeyboardInterrupt on SIGTERM, so that a cancelled job cleans up as after Ctrl-C."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def interrupt(*_: object) -> None:
-        first()
+        on_sigterm()
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    old_handler = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, old_handler)

@@ -1,4 +1,4 @@
-"""What packages without wheels are compiled with."""
+"""The tools that compile packages without wheels."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from tfdet.matrix.models import CompiledPackages
 
 
 def missing_tools(compiled: CompiledPackages) -> list[str]:
-    """The commands that are not on PATH."""
+    """Return the tools for these packages that are not on PATH."""
     return [tool for tool in compiled.tools if shutil.which(tool) is None]

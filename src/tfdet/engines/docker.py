@@ -1,4 +1,4 @@
-"""The docker engine: run the suite in the image tfdet:ENV, with as few privileges as Docker allows."""
+"""The docker engine, which runs the suite in the image tfdet:ENV, with as few privileges as Docker allows."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from docker.models.images import Image
 
 _HOSTNAME = "tfdet"
-IMAGE_USER = 10001  # for a caller who is root
-SUITE_MEBIBYTES = 2048  # memory of the suite itself, beside one case
+IMAGE_USER = 10001  # the container's user ID if tfdet runs as root
+SUITE_MEBIBYTES = 2048  # memory of the suite itself, in addition to one case
 STOP_SECONDS = 10
 
 _NO_GPU = re.compile(
@@ -41,11 +41,13 @@ _NO_GPU = re.compile(
 
 
 class DockerEngine:
+    """The engine that runs the suite in a Docker container."""
+
     def __init__(self, project: Project) -> None:
         self._project = project
 
     def run(self, request: Request) -> int:
-        """Run the suite in tfdet:KEY; Ctrl-C ends the container, and finished records stay."""
+        """Run the suite in tfdet:KEY. Ctrl-C stops the container; finished records are kept."""
         client = images.connect()
         image = self._image(client, request.key, request.environment.framework)
         name = _container_name(request)
@@ -78,7 +80,10 @@ class DockerEngine:
 
 
 def container_options(request: Request, image: Image, name: str, out: Path) -> dict[str, Any]:
-    """No network, no root, no capabilities, nothing of the host but the plan and a folder for records."""
+    """Return the options of the container: no network, root or capabilities, and only two mounts of the host.
+
+    The mounts are the plan, and `out` for the records.
+    """
     uid, gid = _user()
     gpus = [DeviceRequest(count=-1, capabilities=[["gpu"]])] if request.kind.needs_driver else []
     mebibytes = f"{request.selection.memory + SUITE_MEBIBYTES}m"
@@ -89,7 +94,7 @@ def container_options(request: Request, image: Image, name: str, out: Path) -> d
         "user": f"{uid}:{gid}",
         "network_mode": "none",
         "hostname": _HOSTNAME,
-        "extra_hosts": {_HOSTNAME: "127.0.0.1"},  # Gloo asks for the address of its machine's name
+        "extra_hosts": {_HOSTNAME: "127.0.0.1"},  # Gloo resolves its machine's name
         "read_only": True,
         "tmpfs": {"/tmp": "rw,nosuid,nodev,noexec,size=2g,mode=1777"},
         "shm_size": "1g",
@@ -115,48 +120,49 @@ def container_options(request: Request, image: Image, name: str, out: Path) -> d
 
 
 def _user() -> tuple[int, int]:
+    """Return the user and group ID for the container: the caller's, but never root's."""
     return (os.getuid(), os.getgid()) if os.getuid() else (IMAGE_USER, IMAGE_USER)
 
 
 def _container_name(request: Request) -> str:
-    """One container a journal: what an interrupted host left behind is found again."""
-    where = hashlib.sha256(str(resolve(request.journal)).encode()).hexdigest()[:12]
-    return f"tfdet-{request.key}-{where}"
+    """Return a name that depends on the journal's path, so that the container of an interrupted run is found again."""
+    digest = hashlib.sha256(str(resolve(request.journal)).encode()).hexdigest()[:12]
+    return f"tfdet-{request.key}-{digest}"
 
 
 def _remove_stale_container(client: DockerClient, name: str) -> None:
     try:
-        old = client.containers.get(name)
+        container = client.containers.get(name)
     except NotFound:
         return
-    if old.status == "running":
+    if container.status == "running":
         raise RunFailedError(
             f"the container {name} still writes to these records", f"Wait, or remove it: docker rm -f {name}"
         )
-    old.remove(force=True)
+    container.remove(force=True)
 
 
 @contextlib.contextmanager
 def _output_folder(journal: Path) -> Iterator[Path]:
-    """A folder for /out with this journal and no other file of the caller's.
+    """Yield a folder for the container's /out; at the end its records become the journal.
 
-    What a killed host left in it is taken up again, with what another engine has added to the journal since.
-    The container may put anything there: no link of its making is followed.
+    At first the folder contains the records of the journal and those that a killed run left in the folder.
+    The folder is untrusted input, because the container can write anything to it: no link in it is followed.
     """
     records = container_path(journal)
     folder = records.parent
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        there = _is_record_file(records)
+        has_records = _is_record_file(records)
         if journal.exists():
-            left = records.read_bytes() if there else b""
-            joined = folder.with_name(folder.name + ".joined")  # where no container can have put anything
-            joined.unlink(missing_ok=True)
-            _write_new_file(joined, _merge_journals(left, journal.read_bytes()))
-            joined.replace(records)
-            there = True
+            leftover = records.read_bytes() if has_records else b""
+            merged = folder.with_name(folder.name + ".joined")  # outside of the folder that the container can write to
+            merged.unlink(missing_ok=True)
+            _write_new_file(merged, _merge_journals(leftover, journal.read_bytes()))
+            merged.replace(records)
+            has_records = True
         if os.getuid() == 0:
-            for path in [folder, records] if there else [folder]:
+            for path in [folder, records] if has_records else [folder]:
                 os.chown(path, *_user(), follow_symlinks=False)
     except RunFailedError:
         shutil.rmtree(folder, ignore_errors=True)
@@ -175,10 +181,10 @@ def _output_folder(journal: Path) -> Iterator[Path]:
 def _is_record_file(path: Path) -> bool:
     """Return whether the file exists. RunFailedError if it is not a regular file with a single name."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return False
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         raise RunFailedError(
             f"{path} is not a regular file: the container created it",
             "No records were added, and its folder is removed. Check what this image runs before you run it again.",
@@ -186,17 +192,17 @@ def _is_record_file(path: Path) -> bool:
     return True
 
 
-def _merge_journals(left: bytes, journal: bytes) -> bytes:
-    """Every line of both, once; what a kill has torn goes with the last."""
-    whole = left[: left.rfind(b"\n") + 1]
-    known = set(whole.splitlines())
-    return whole + b"".join(line for line in journal.splitlines(keepends=True) if line.rstrip(b"\n") not in known)
+def _merge_journals(leftover: bytes, journal: bytes) -> bytes:
+    """Return the lines of both without duplicates, and without an incomplete last line of `leftover`."""
+    complete = leftover[: leftover.rfind(b"\n") + 1]
+    known = set(complete.splitlines())
+    return complete + b"".join(line for line in journal.splitlines(keepends=True) if line.rstrip(b"\n") not in known)
 
 
 def _write_new_file(path: Path, content: bytes) -> None:
     """Write a new file; FileExistsError if the name exists, even as a link."""
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
-    with open(number, "wb") as out:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    with open(descriptor, "wb") as out:
         out.write(content)
 
 
@@ -231,13 +237,14 @@ def _stream_output(output: Iterable[bytes]) -> None:
 
 
 def _explain(error: DockerException) -> TfdetError:
-    said = str(error.explanation if isinstance(error, APIError) and error.explanation else error).strip()
-    if _NO_GPU.search(said):
+    """Convert Docker's error about a container."""
+    message = str(error.explanation if isinstance(error, APIError) and error.explanation else error).strip()
+    if _NO_GPU.search(message):
         return DeviceUnavailableError(
-            f"Docker gives no GPU to containers here: {said.splitlines()[0][:200]}",
+            f"Docker gives no GPU to containers here: {message.splitlines()[0][:200]}",
             "Install the NVIDIA Container Toolkit (nvidia-ctk runtime configure; restart Docker) and the driver, "
             "or ask for `--device cpu`.",
         )
-    if "no space left on device" in said:
+    if "no space left on device" in message:
         return RunFailedError("the disk is full", "Free space for Docker (docker system df).")
-    return RunFailedError(f"Docker could not create the container: {said}", "See `docker info` and `tfdet doctor`.")
+    return RunFailedError(f"Docker could not create the container: {message}", "See `docker info` and `tfdet doctor`.")

@@ -1,4 +1,4 @@
-"""What this host can run: each check by itself, none of them fatal."""
+"""Checks of what this host can run, for `tfdet doctor`; they are independent, and none raises an error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MIN_FREE_BYTES = 10 * GIB  # a GPU image, or a GPU environment, with its downloa
 
 @dataclass(frozen=True)
 class Check:
-    """name: what was looked at.  detail: what was found.  advice: what to do, if anything."""
+    """The result of a check.  name: of the thing checked.  detail: its version or problem.  advice: what to do."""
 
     name: str
     state: State
@@ -43,14 +43,15 @@ class Check:
 
 
 def run_checks(project: Project, matrix: Matrix, key: str | None, device: str = GPU) -> list[Check]:
-    """All checks; with an environment's key, what that environment needs on that device."""
+    """Run all checks or, with an environment's key, those of what that environment needs on that device."""
     info = docker_info()
     nvidia = read_driver_info()
     minors = {environment.pip.python for environment in matrix.environments.values() if environment.pip}
     if key is None:
         gpu, docker = [check_gpus(nvidia)], [check_docker(info), check_container_toolkit(info)]
         return [*docker, *gpu, *check_disks(info), check_uv(), *map(check_python, sorted(minors, key=natural_sort_key))]
-    environment, kind = with_audited(project, key, matrix.environment(key)), matrix.devices.find_by_cli_name(device)
+    environment = fill_architectures(project, key, matrix.environment(key))
+    kind = matrix.devices.find_by_cli_name(device)
     docker = [check_docker(info)] + [check_container_toolkit(info)] * kind.needs_driver
     venv = _check_venv(environment.pip) if environment.pip else []
     docker, venv = relax_engine_checks(docker, venv)
@@ -65,32 +66,32 @@ def _check_venv(pip: PipRequirements) -> list[Check]:
 
 
 def check_build_tools(compiled: CompiledPackages) -> Check:
-    """What compiles the packages that have no wheels."""
+    """Check the tools that compile the packages without wheels."""
     name = f"build of {', '.join(compiled.packages)}"
     missing = missing_tools(compiled)
     if missing:
         return Check(name, "missing", f"no {', '.join(missing)}", "Install a C++ compiler and make.")
-    for command, why in compiled.conflicts.items():
-        if found := shutil.which(command):
-            return Check(name, "warn", found, why)
+    for command, reason in compiled.conflicts.items():
+        if path := shutil.which(command):
+            return Check(name, "warn", path, reason)
     settings = " ".join(f"{key}={value}" for key, value in compiled.variables.items())
     return Check(name, "ok", f"by {', '.join(compiled.tools)} with {settings}")
 
 
 def relax_engine_checks(docker: list[Check], venv: list[Check]) -> tuple[list[Check], list[Check]]:
-    """An environment is brought up by Docker or in a virtual environment: what the other lacks is not needed."""
+    """Turn "missing" into "warn" for one engine if the other can run the environment: only one is needed."""
 
-    def able(checks: list[Check]) -> bool:
+    def is_usable(checks: list[Check]) -> bool:
         return bool(checks) and all(check.state != "missing" for check in checks)
 
-    def spare(checks: list[Check]) -> list[Check]:
+    def relax(checks: list[Check]) -> list[Check]:
         return [replace(check, state="warn") if check.state == "missing" else check for check in checks]
 
-    return spare(docker) if able(venv) else docker, spare(venv) if able(docker) else venv
+    return relax(docker) if is_usable(venv) else docker, relax(venv) if is_usable(docker) else venv
 
 
 def docker_info() -> dict[str, Any] | TfdetError:
-    """What the daemon says of itself, or why it says nothing."""
+    """Return the Docker daemon's information about itself, or the error if it does not respond."""
     try:
         require("docker")
     except UsageError as error:
@@ -114,7 +115,7 @@ def check_docker(info: dict[str, Any] | TfdetError) -> Check:
 
 
 def check_container_toolkit(info: dict[str, Any] | TfdetError) -> Check:
-    """Docker can hand GPUs to containers: by the nvidia runtime, its hook on PATH, or CDI devices."""
+    """Check whether Docker can give GPUs to containers: by the nvidia runtime, its hook on PATH, or CDI devices."""
     name = "NVIDIA runtime in Docker"
     if isinstance(info, TfdetError):
         return Check(name, "missing", "no Docker", "Not needed for `--engine venv` or `--device cpu`.")
@@ -138,19 +139,19 @@ def check_gpus(nvidia: DriverInfo | None) -> Check:
         return Check("GPU", "missing", "NVML finds no NVIDIA driver", "Runs with `--device cpu` work without one.")
     if not nvidia.gpus:
         return Check("GPU", "missing", f"driver {nvidia.driver}, no GPU", "See nvidia-smi.")
-    named = ", ".join(f"{g.name} ({g.capability[0]}.{g.capability[1]}, {g.mebibytes >> 10} GiB)" for g in nvidia.gpus)
-    return Check("GPU", "ok", named)
+    detail = ", ".join(f"{g.name} ({g.capability[0]}.{g.capability[1]}, {g.mebibytes >> 10} GiB)" for g in nvidia.gpus)
+    return Check("GPU", "ok", detail)
 
 
 def check_driver(environment: Environment, nvidia: DriverInfo | None) -> Check:
-    """The driver against the least that the environment's CUDA takes."""
+    """Compare the driver with the oldest one that the environment's CUDA supports."""
     name = "driver"
-    least = re.search(r"\d+(\.\d+)*", environment.min_driver)
+    minimum = re.search(r"\d+(\.\d+)*", environment.min_driver)
     if nvidia is None:
         return Check(name, "missing", "none", _if_known("The environment needs {} or newer.", environment.min_driver))
-    if environment.min_driver == UNKNOWN or not least:
+    if environment.min_driver == UNKNOWN or not minimum:
         return Check(name, "warn", f"{nvidia.driver}; what the environment needs is unknown")
-    if numbers(nvidia.driver) < numbers(least.group()):
+    if numbers(nvidia.driver) < numbers(minimum.group()):
         return Check(
             name, "missing", f"{nvidia.driver} is too old", f"Install driver {environment.min_driver} or newer."
         )
@@ -158,26 +159,26 @@ def check_driver(environment: Environment, nvidia: DriverInfo | None) -> Check:
 
 
 def check_architecture(environment: Environment, nvidia: DriverInfo | None) -> Check:
-    """The GPUs against the code in the binary: SASS runs within its major version, PTX on anything newer."""
+    """Compare the GPUs with the code in the binary: SASS runs within its major version, PTX on any newer GPU."""
     name = "GPU code"
     if nvidia is None or not nvidia.gpus:
         return Check(name, "missing", "no GPU", _if_known("The environment has code for: {}.", environment.cuda_arch))
     sass, ptx = architectures(environment.cuda_arch)
     if not sass and not ptx:
         return Check(name, "warn", "which GPUs the binary has code for is unknown")
-    foreign = [gpu for gpu in nvidia.gpus if not any(_runs(sm, gpu.capability) for sm in sass)]
-    if not foreign:
+    other_gpus = [gpu for gpu in nvidia.gpus if not any(_runs(sm, gpu.capability) for sm in sass)]
+    if not other_gpus:
         return Check(name, "ok", f"compiled for these GPUs ({environment.cuda_arch})")
-    named = ", ".join(sorted({gpu.name for gpu in foreign}))
-    if all(any(compute <= gpu.capability for compute in ptx) for gpu in foreign):
+    names = ", ".join(sorted({gpu.name for gpu in other_gpus}))
+    if all(any(compute <= gpu.capability for compute in ptx) for gpu in other_gpus):
         return Check(
             name,
             "warn",
-            f"no code for {named}: PTX is compiled at the first start",
+            f"no code for {names}: PTX is compiled at the first start",
             "The first run may take half an hour; what it shows is of the driver's compiler, too.",
         )
     return Check(
-        name, "missing", f"no code that runs on {named} ({environment.cuda_arch})", "Take a newer environment."
+        name, "missing", f"no code that runs on {names} ({environment.cuda_arch})", "Take a newer environment."
     )
 
 
@@ -185,22 +186,22 @@ def _if_known(text: str, value: str) -> str:
     return "" if value == UNKNOWN else text.format(value)
 
 
-def with_audited(project: Project, key: str, environment: Environment) -> Environment:
-    """What code it has by its audit, where no document says it."""
+def fill_architectures(project: Project, key: str, environment: Environment) -> Environment:
+    """Return the environment with the GPU architectures of its audit, if no document states them."""
     path = audits.path_of(project, key)
     if environment.cuda_arch != UNKNOWN or not is_there(path):
         return environment
-    found = audits.load(path).architectures
-    named = [*found["sass"], *(f"{arch} (PTX)" for arch in found["ptx"])]
-    return environment.model_copy(update={"cuda_arch": ", ".join(named)}) if named else environment
+    audited = audits.load(path).architectures
+    names = [*audited["sass"], *(f"{arch} (PTX)" for arch in audited["ptx"])]
+    return environment.model_copy(update={"cuda_arch": ", ".join(names)}) if names else environment
 
 
 def architectures(text: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """(SASS, PTX) compute capabilities named in e.g. `sm_60, sm_70, compute_80 (PTX)`."""
-    found = [
+    """Parse `sm_60, sm_70, compute_80 (PTX)` to the compute capabilities of its (SASS, PTX)."""
+    named = [
         (kind, (int(number[:-1]), int(number[-1]))) for kind, number in re.findall(r"(sm|compute)_(\d{2,3})", text)
     ]
-    return [c for kind, c in found if kind == "sm"], [c for kind, c in found if kind == "compute"]
+    return [c for kind, c in named if kind == "sm"], [c for kind, c in named if kind == "compute"]
 
 
 def _runs(sass: tuple[int, int], capability: tuple[int, int]) -> bool:
@@ -208,29 +209,30 @@ def _runs(sass: tuple[int, int], capability: tuple[int, int]) -> bool:
 
 
 def check_compiler(project: Project) -> Check:
-    """What builds the virtual GPU."""
+    """Check the compiler that builds the virtual GPU."""
     name = "C++ compiler for the virtual GPU"
-    done = _run([sys.executable, str(project.vgpu / "build.py"), "--compiler"])
-    if done.returncode:
+    process = _run([sys.executable, str(project.vgpu / "build.py"), "--compiler"])
+    if process.returncode:
         return Check(name, "missing", "none", "pip install ziglang, or install g++.")
-    return Check(name, "ok", done.stdout.strip())
+    return Check(name, "ok", process.stdout.strip())
 
 
 def check_disks(info: dict[str, Any] | TfdetError) -> Iterator[Check]:
-    places = {"disk for environments": cache_dir()}
+    folders = {"disk for environments": cache_dir()}
     if not isinstance(info, TfdetError) and info.get("DockerRootDir"):
-        places["disk for images"] = Path(str(info["DockerRootDir"]))
-    for name, place in places.items():
-        yield check_disk(name, place)
+        folders["disk for images"] = Path(str(info["DockerRootDir"]))
+    for name, folder in folders.items():
+        yield check_disk(name, folder)
 
 
-def check_disk(name: str, place: Path) -> Check:
-    there = next((p for p in (place, *place.parents) if p.exists()), Path("/"))
+def check_disk(name: str, folder: Path) -> Check:
+    """Check the free space for a folder, which need not exist yet."""
+    existing = next((p for p in (folder, *folder.parents) if p.exists()), Path("/"))
     try:
-        free = shutil.disk_usage(there).free
+        free = shutil.disk_usage(existing).free
     except OSError as error:
-        return Check(name, "warn", f"{there}: {error.strerror}")
-    detail = f"{free / GIB:.0f} GiB free in {place}"
+        return Check(name, "warn", f"{existing}: {error.strerror}")
+    detail = f"{free / GIB:.0f} GiB free in {folder}"
     if free < MIN_FREE_BYTES:
         return Check(
             name, "warn", detail, f"One GPU environment takes up to {MIN_FREE_BYTES // GIB} GiB: free some space."
@@ -246,11 +248,11 @@ def check_uv() -> Check:
 
 
 def check_python(minor: str) -> Check:
-    """A CPython of this minor, for the venv engine."""
+    """Check for a CPython of this minor version, for the venv engine."""
     name = f"CPython {minor}"
-    found = find_python(minor)
-    if found:
-        return Check(name, "ok", str(found))
+    path = find_python(minor)
+    if path:
+        return Check(name, "ok", str(path))
     if numbers(minor) < (3, 8):
         advice = f"pyenv install {minor} (keep its bin on PATH), or use `--engine docker`."
         return Check(name, "missing", "not on this machine, and uv brings none", advice)
@@ -258,7 +260,7 @@ def check_python(minor: str) -> Check:
 
 
 def _uv() -> str | None:
-    from uv import find_uv_bin  # its absence is an answer, not an error
+    from uv import find_uv_bin
 
     try:
         return find_uv_bin()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Gpu:
-    """name: of the board.  capability: (major, minor).  mebibytes: of its memory."""
+    """A GPU.  name: of the board.  capability: its compute capability.  mebibytes: of its memory."""
 
     name: str
     capability: tuple[int, int]
@@ -16,15 +16,15 @@ class Gpu:
 
 @dataclass(frozen=True)
 class DriverInfo:
-    """What NVML says: the driver's version, and the GPUs."""
+    """The driver's version and the GPUs, as NVML reports them."""
 
     driver: str
     gpus: tuple[Gpu, ...]
 
 
 def read_driver_info() -> DriverInfo | None:
-    """What NVML says; None without a driver that answers."""
-    import pynvml  # 60 ms, and few commands ask
+    """Query NVML; None without a driver, or if the driver does not support a query."""
+    import pynvml  # takes 60 ms, and few commands need it
 
     try:
         pynvml.nvmlInit()
@@ -41,7 +41,7 @@ def read_driver_info() -> DriverInfo | None:
             for handle in handles
         ]
         return DriverInfo(pynvml.nvmlSystemGetDriverVersion(), tuple(gpus))
-    except pynvml.NVMLError:  # a driver older than the question
+    except pynvml.NVMLError:  # an old driver
         return None
     finally:
         pynvml.nvmlShutdown()

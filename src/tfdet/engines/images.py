@@ -1,4 +1,4 @@
-"""Images: stage a small build context, build it, say in one line what went wrong."""
+"""Build of Docker images from a small build context, and errors that name the cause in one line."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def tag(key: str) -> str:
 
 
 def connect() -> docker.DockerClient:
-    """Docker's daemon, answering; TfdetError says which of the usual reasons it is not."""
+    """Return a client of the Docker daemon; TfdetError with the reason if the daemon does not respond."""
     try:
         client = docker.from_env()
         client.ping()
     except DockerException as error:
-        raise _unreachable(error) from error
+        raise _connection_error(error) from error
     return client
 
 
-def _unreachable(error: BaseException) -> TfdetError:
-    """What stands between us and the daemon: the first operating system's error in the chain."""
-    number = next((e.errno for e in _chain(error) if isinstance(e, OSError) and e.errno), None)
+def _connection_error(error: BaseException) -> TfdetError:
+    """Return an error for a daemon that does not respond, by the first OSError in the chain of causes."""
+    number = next((e.errno for e in _error_chain(error) if isinstance(e, OSError) and e.errno), None)
     if number == errno.EACCES:
         return RunFailedError(
             "this user has no access to Docker", "Join the group docker (sudo usermod -aG docker $USER; log in again)."
@@ -62,17 +62,17 @@ def _unreachable(error: BaseException) -> TfdetError:
     return RunFailedError(f"Docker cannot be reached: {error}", "See `docker info`, and DOCKER_HOST if it is set.")
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception, its causes, and the exceptions that urllib3 hides among arguments."""
-    seen: list[BaseException] = [error]
-    for one in seen:
-        near = [one.__cause__, one.__context__, *one.args, getattr(one, "reason", None)]
-        seen += [e for e in near if isinstance(e, BaseException) and e not in seen]
-        yield one
+def _error_chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception, its causes, and the exceptions that urllib3 passes as arguments."""
+    chain: list[BaseException] = [error]
+    for link in chain:  # grows meanwhile
+        related = [link.__cause__, link.__context__, *link.args, getattr(link, "reason", None)]
+        chain += [e for e in related if isinstance(e, BaseException) and e not in chain]
+        yield link
 
 
 def suite_hash(project: Project, framework: str) -> str:
-    """What the image's last layers are made from, but for the plan: SHA-256 (16 hex digits)."""
+    """Return the SHA-256 (16 hex digits) of the files in the image's last layers, except the plan."""
     digest = hashlib.sha256()
     for name, path in [*_suite_files(project, framework), *_files(project.vgpu, "vgpu")]:
         content = path.read_bytes()
@@ -82,7 +82,7 @@ def suite_hash(project: Project, framework: str) -> str:
 
 
 def _suite_files(project: Project, framework: str) -> list[tuple[str, Path]]:
-    """Each with its name in a checkout."""
+    """Return (name in a checkout, path) of the files for the probe and the suite."""
     files = [("docker/entrypoint", project.docker / "entrypoint")]
     for folder in (project.runtime, project.suite(framework)):
         files += _files(folder, folder.relative_to(project.root).as_posix())
@@ -90,13 +90,13 @@ def _suite_files(project: Project, framework: str) -> list[tuple[str, Path]]:
 
 
 def _files(folder: Path, name: str) -> list[tuple[str, Path]]:
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return [(f"{name}/{path.relative_to(folder).as_posix()}", path) for path in found]
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return [(f"{name}/{path.relative_to(folder).as_posix()}", path) for path in paths]
 
 
 @dataclass(frozen=True)
 class _Recipe:
-    """How one image is built."""
+    """The inputs for the build of one image.  dockerfile, lock: paths in the checkout.  arguments: for the build."""
 
     dockerfile: str
     lock: str
@@ -108,7 +108,7 @@ class _Recipe:
         return self.arguments["BASE_IMAGE"]
 
 
-def _recipe(project: Project, key: str, environment: Environment, base_image: str | None) -> _Recipe:
+def _make_recipe(project: Project, key: str, environment: Environment, base_image: str | None) -> _Recipe:
     by_pip = environment.pip is not None and base_image is not None
     lock = project.lock(key, "gpu") if by_pip else project.docker / "locks" / "pytest.txt"
     if not lock.is_file():
@@ -127,7 +127,7 @@ def _recipe(project: Project, key: str, environment: Environment, base_image: st
 
 
 def _compile_arguments(pip: PipRequirements) -> dict[str, str]:
-    """Of an image whose base brings a compiler; see docker/install."""
+    """Return the build arguments for packages without wheels, which docker/install compiles."""
     if pip.compiled is None:
         return {}
     variables = " ".join(f"{name}={value}" for name, value in pip.compiled.variables.items())
@@ -135,16 +135,16 @@ def _compile_arguments(pip: PipRequirements) -> dict[str, str]:
 
 
 def published_image(environment: Environment) -> str:
-    """The published image: by digest where one is known."""
+    """Return the name of the published image, with its digest if that is known."""
     if environment.digest == UNKNOWN:
         return environment.image
     return f"{environment.image.rsplit(':', 1)[0]}@{environment.digest}"
 
 
 def _context(project: Project, recipe: _Recipe, plan: dict[str, Any], library: Path | None) -> io.BytesIO:
-    """The build context as a tar: the same bytes for the same content, so that Docker's cache holds.
+    """Return the build context as a tar archive: the same bytes for the same content, for Docker's cache.
 
-    library: the virtual GPU's folder.
+    library: the virtual GPU's folder, if it could be built.
     """
     files = [(name, project.root / name) for name in (recipe.dockerfile, recipe.lock, _NVML_LOCK, "docker/install")]
     content = {name: path.read_bytes() for name, path in [*files, *_suite_files(project, recipe.framework)]}
@@ -152,15 +152,15 @@ def _context(project: Project, recipe: _Recipe, plan: dict[str, Any], library: P
     for path in library.iterdir() if library else ():
         content[f"vgpu/{path.name}"] = path.read_bytes()
     content["plan.json"] = (json.dumps(plan, indent=1, sort_keys=True) + "\n").encode()
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
         for name, data in sorted(content.items()):
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             entry.mode = 0o755 if name in ("docker/install", "docker/entrypoint", "vgpu/ptxas") else 0o644
             tar.addfile(entry, io.BytesIO(data))
-    packed.seek(0)
-    return packed
+    archive.seek(0)
+    return archive
 
 
 def build(
@@ -170,15 +170,15 @@ def build(
     base_image: str | None = None,
     on_line: Callable[[str], None] | None = None,
 ) -> str:
-    """Build tfdet:KEY; the image's id.
+    """Build the image tfdet:KEY and return its ID.
 
-    base_image: an image to start from instead of the published one; TensorFlow is then installed
-    into it by pip, for its GPU (stock), or is in it (NGC).
+    base_image: an image to use instead of the published one. TensorFlow is installed into it by pip, in its GPU build
+    (line "stock"), or is already in it (NGC).  on_line: called with each line of the build's output.
     """
     environment = matrix.environment(key)
     if environment.skip_reason:
         raise UsageError(f"{key} cannot be built: {environment.skip_reason}", "`tfdet envs` lists the others.")
-    recipe = _recipe(project, key, environment, base_image)
+    recipe = _make_recipe(project, key, environment, base_image)
     client = connect()
     log = _Log(on_line or (lambda line: None))
     context = _context(project, recipe, make_plan(matrix, key), _library(project, log.on_line))
@@ -190,7 +190,7 @@ def build(
             tag=tag(key),
             buildargs=recipe.arguments,
             labels={LABEL: key, SUITE_LABEL: suite_hash(project, recipe.framework)},
-            network_mode="host",  # pip finds what this host finds: mirrors, proxies, VPNs
+            network_mode="host",  # for this host's package mirrors, proxies and VPNs
             decode=True,
             rm=True,
             forcerm=True,
@@ -200,7 +200,7 @@ def build(
     except APIError as error:
         raise _explain(str(error.explanation or error), log, key, recipe) from error
     except (DockerException, OSError) as error:
-        raise _unreachable(error) from error
+        raise _connection_error(error) from error
     if log.error:
         raise _explain(log.error, log, key, recipe)
     try:
@@ -212,7 +212,7 @@ def build(
 
 
 def _library(project: Project, on_line: Callable[[str], None]) -> Path | None:
-    """The virtual GPU for any image; without a compiler for it the image is whole but for that."""
+    """Return the folder of the virtual GPU, built for any image; None, with a message, if it cannot be built."""
     try:
         return vgpu.library_folder(project, portable=True)
     except RunFailedError as error:
@@ -222,14 +222,14 @@ def _library(project: Project, on_line: Callable[[str], None]) -> Path | None:
 
 @dataclass
 class _Log:
-    """The daemon's stream of events as lines; the last ones are kept to explain a failure."""
+    """A converter of the daemon's stream of events to lines; it keeps the last lines to explain a failure."""
 
     on_line: Callable[[str], None]
     error: str = ""
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=60))
     clock: Callable[[], float] = time.monotonic
-    _layers: dict[str, tuple[int, int]] = field(default_factory=dict)
-    _told: float | None = None
+    _layers: dict[str, tuple[int, int]] = field(default_factory=dict)  # {layer: bytes (pulled, in all)}
+    _last_report: float | None = None  # time of the last line about a pull
 
     def add(self, event: dict[str, Any]) -> None:
         if "error" in event:
@@ -237,27 +237,27 @@ class _Log:
             return
         text = str(event.get("stream") or "")
         if event.get("status") == "Downloading":
-            self._pull(event)
-        elif "status" in event and "progress" not in event:  # a pull's bars would be thousands of lines
+            self._report_pull(event)
+        elif "status" in event and "progress" not in event:  # progress bars would be thousands of lines
             text = " ".join(str(event[part]) for part in ("id", "status") if part in event)
         for line in text.splitlines():
             if line.strip():
                 self.tail.append(line.rstrip())
                 self.on_line(line.rstrip())
 
-    def _pull(self, event: dict[str, Any]) -> None:
-        """A pull takes minutes: every few seconds, how far all its layers are."""
+    def _report_pull(self, event: dict[str, Any]) -> None:
+        """Report the progress of all layers of a pull, every few seconds."""
         detail = event.get("progressDetail") or {}
         self._layers[str(event.get("id"))] = (int(detail.get("current") or 0), int(detail.get("total") or 0))
         now = self.clock()
-        if self._told is None or now - self._told >= _EVERY:
-            self._told = now
-            have, whole = (sum(sizes) >> 20 for sizes in zip(*self._layers.values(), strict=True))
-            self.on_line(f"pulled {have} of {whole} MiB so far")
+        if self._last_report is None or now - self._last_report >= _REPORT_INTERVAL:
+            self._last_report = now
+            pulled, total = (sum(sizes) >> 20 for sizes in zip(*self._layers.values(), strict=True))
+            self.on_line(f"pulled {pulled} of {total} MiB so far")
 
 
-_EVERY = 5.0  # seconds
-_NOT_THERE = re.compile(
+_REPORT_INTERVAL = 5.0  # seconds
+_IMAGE_UNAVAILABLE = re.compile(
     r"pull access denied|repository does not exist|manifest (for .* )?(unknown|not found)|not found: manifest|"
     r"no such host|dial tcp|i/o timeout|Client\.Timeout|TLS handshake|server misbehaving|unauthorized|"
     r"error parsing reference|invalid reference format|toomanyrequests|failed to resolve",
@@ -266,16 +266,18 @@ _NOT_THERE = re.compile(
 
 
 def _explain(error: str, log: _Log, key: str, recipe: _Recipe) -> TfdetError:
-    """One line of cause and one of advice for a failed build."""
+    """Return the error of a failed build."""
     text = "\n".join([*log.tail, error])
-    own = next((line[len("tfdet: ") :] for line in log.tail if line.startswith("tfdet: ")), None)
-    if own:
-        return RunFailedError(f"{own} ({recipe.base})", "Pass another one: tfdet build ... --base-image IMAGE")
+    tfdet_message = next((line[len("tfdet: ") :] for line in log.tail if line.startswith("tfdet: ")), None)
+    if tfdet_message:
+        return RunFailedError(
+            f"{tfdet_message} ({recipe.base})", "Pass another one: tfdet build ... --base-image IMAGE"
+        )
     if re.search(r"no space left on device|Errno 28", text, re.I):
         return RunFailedError("the disk is full", "Free space for Docker (docker system df; docker image prune).")
     if "DO NOT MATCH THE HASHES" in text:
         return RunFailedError(
-            f"downloaded file does not match the hash in {recipe.lock}: {_mismatch(log)}",
+            f"downloaded file does not match the hash in {recipe.lock}: {_mismatched_requirement(log)}",
             "Do not use it. Find out why the file changed, or which proxy replaced it.",
         )
     if "CERTIFICATE_VERIFY_FAILED" in text:
@@ -287,7 +289,7 @@ def _explain(error: str, log: _Log, key: str, recipe: _Recipe) -> TfdetError:
         return RunFailedError(
             "pip cannot reach its package index from the build", "Check this host's network or proxy."
         )
-    if _NOT_THERE.search(error):
+    if _IMAGE_UNAVAILABLE.search(error):
         return RunFailedError(
             f"the base image {recipe.base} is missing and cannot be pulled: {error.splitlines()[-1]}",
             f"Pass another image: tfdet build {key} --base-image IMAGE",
@@ -296,7 +298,7 @@ def _explain(error: str, log: _Log, key: str, recipe: _Recipe) -> TfdetError:
     return RunFailedError(f"the build of {tag(key)} failed: {last}", "See its messages above.")
 
 
-def _mismatch(log: _Log) -> str:
-    """The requirement that pip names in its complaint."""
-    named = [line.strip() for line in log.tail if "--hash" in line or re.match(r"\s+\S+==\S+ from ", line)]
-    return named[0].split(" from ")[0] if named else "see above"
+def _mismatched_requirement(log: _Log) -> str:
+    """Return the requirement in pip's error message about a hash."""
+    lines = [line.strip() for line in log.tail if "--hash" in line or re.match(r"\s+\S+==\S+ from ", line)]
+    return lines[0].split(" from ")[0] if lines else "see above"

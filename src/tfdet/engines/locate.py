@@ -1,4 +1,8 @@
-"""Name the op that makes a training differ: the debug tool of the user's environment, shown by the host."""
+"""The host's side of `tfdet locate`: runs the debug tool in the user's environment, and parses its result.
+
+The pydantic models are the JSON that `python -m tfdeterminism.trace` prints.  Their docstrings are part of
+matrix/schema/trace-report.json.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +36,14 @@ from tfdet.matrix.devices import CPU
 from tfdet.matrix.load import Matrix
 from tfdet_common.parent_death import set_parent_death_signal
 
-Words = Annotated[str, AfterValidator(sanitize_text)]  # a stranger's trace must not steer a terminal
+Text = Annotated[str, AfterValidator(sanitize_text)]  # traces are untrusted: no control characters for a terminal
 Result = Literal["same", "diverged", "structure"]
-_ENDS = (ExitCode.OK, ExitCode.CONTRADICTED, ExitCode.FIXED)  # of a search that came to its end
-SCHEDULES = ("serial", "reverse", "random:1", "random:2", "adversary:1")  # of the virtual GPU, one a run
+_COMPLETED = (ExitCode.OK, ExitCode.CONTRADICTED, ExitCode.FIXED)  # exit codes of a complete search
+SCHEDULES = ("serial", "reverse", "random:1", "random:2", "adversary:1")  # of the virtual GPU, one for each run
 
 
 class _Model(BaseModel):
-    """What the debug tool prints, and what a stranger's trace may have put into it: checked, the rest left out."""
+    """A part of the debug tool's output. It is validated as untrusted input; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
@@ -55,13 +59,13 @@ class NonFinite(_Model):
 class Tensor(_Model):
     """By how much an op's output differs: of what was compared, the largest of each."""
 
-    op: Words
-    name: Words
-    file: Words | None
+    op: Text
+    name: Text
+    file: Text | None
     line: int
     step: int
     role: Literal["culprit", "path", "loss"]
-    dtype: Words
+    dtype: Text
     shape: list[int]
     elements: int
     compared: int
@@ -70,7 +74,7 @@ class Tensor(_Model):
     relative: float | None
     ulps: int | None
     index: list[int] | None
-    values_at_index: tuple[bool | int | float | Words, bool | int | float | Words] | None
+    values_at_index: tuple[bool | int | float | Text, bool | int | float | Text] | None
     shapes: tuple[list[int], list[int]] | None
     nonfinite: tuple[NonFinite | None, NonFinite | None]
 
@@ -81,7 +85,7 @@ class Point(_Model):
     step: int
     absolute: int | float
     ulps: int
-    name: Words
+    name: Text
     differing: int
     compared: int
     elements: int
@@ -95,8 +99,8 @@ class Growth(_Model):
 class FirstNonFinite(_Model):
     """Where a NaN or an infinity came first in a run."""
 
-    what: Words
-    name: Words
+    what: Text
+    name: Text
     step: int
     index: int
     nan: int
@@ -122,17 +126,17 @@ class Outcomes(_Model):
 
 
 class Applied(_Model):
-    solution: Words
-    words: Words
+    solution: Text
+    words: Text
 
 
 class ManualFix(_Model):
     """A culprit that only a change of the program mends."""
 
-    op_type: Words
-    file: Words | None
+    op_type: Text
+    file: Text | None
     line: int
-    lines: list[Words]
+    lines: list[Text]
 
 
 class Fix(_Model):
@@ -142,43 +146,43 @@ class Fix(_Model):
     applied: list[Applied]
     manual_changes: list[ManualFix] = []
     ratio: float | None
-    error: Words | None
+    error: Text | None
     with_: Outcomes = Field(alias="with")
     without: Outcomes
-    lines: list[Words]
+    lines: list[Text]
 
 
 class Culprit(_Model):
-    op_type: Words
-    op_name: Words
-    device: Words
+    op_type: Text
+    op_name: Text
+    device: Text
     step: int
-    file: Words | None
+    file: Text | None
     line: int
-    stack: list[tuple[Words, int, Words]] = []
-    forward_op: Words | None
-    forward_name: Words | None = None
-    function: Words = ""
-    layer: Words | None = None
-    class_: Words = Field(alias="class")
-    why: Words = ""
-    source: Words | None
-    solution: Words | None = None
-    advice: Words
-    lines: list[Words] = []
-    snippet: list[tuple[int, Words]] = []
-    rank: Words = "0"
+    stack: list[tuple[Text, int, Text]] = []
+    forward_op: Text | None
+    forward_name: Text | None = None
+    function: Text = ""
+    layer: Text | None = None
+    class_: Text = Field(alias="class")
+    why: Text = ""
+    source: Text | None
+    solution: Text | None = None
+    advice: Text
+    lines: list[Text] = []
+    snippet: list[tuple[int, Text]] = []
+    rank: Text = "0"
 
 
 class FrontRecord(_Model):
     """One record of the first step that differs."""
 
-    op: Words
-    name: Words
+    op: Text
+    name: Text
     state: Literal["same", "differs", "missing", "written", "culprit"]
-    file: Words | None
+    file: Text | None
     line: int
-    function: Words
+    function: Text
 
 
 class Replay(_Model):
@@ -187,28 +191,28 @@ class Replay(_Model):
 
 
 class TraceHeader(_Model):
-    argv: list[Words] | None
-    framework: Words
-    version: Words | None
-    python: Words | None
-    devices: list[Words] | None
-    xla: Words | None = None
+    argv: list[Text] | None
+    framework: Text
+    version: Text | None
+    python: Text | None
+    devices: list[Text] | None
+    xla: Text | None = None
 
 
 class CausePlace(_Model):
     """A line at which a pin alone makes the runs agree; path: of a file that is read there."""
 
-    file: Words
+    file: Text
     line: int
-    what: Words
-    text: Words
-    path: Words | None
+    what: Text
+    text: Text
+    path: Text | None
 
 
 class CauseProof(_Model):
     """Runs with the cause taken away, which all ended alike; pinned_calls: values that the pin gave in one of them."""
 
-    pinned: list[Words]
+    pinned: list[Text]
     runs: int
     equal: int
     pinned_calls: int
@@ -218,8 +222,8 @@ class CauseProof(_Model):
 class SourceFix(_Model):
     """A change of the user's lines; runs: how many were made with it."""
 
-    words: Words
-    diff: list[Words]
+    words: Text
+    diff: list[Text]
     result: Literal["holds", "differs", "fails", "untried"]
     runs: int
 
@@ -227,33 +231,33 @@ class SourceFix(_Model):
 class ProvenCause(_Model):
     """A kind of nondeterminism without which the runs agree, and with which they differ."""
 
-    kind: Words
-    words: Words
+    kind: Text
+    words: Text
     places: list[CausePlace]
     first_run_only: bool
-    details: list[Words] = []
+    details: list[Text] = []
     proof: CauseProof
     fix: SourceFix | None
 
 
 class LatentKind(_Model):
-    kind: Words
-    places: list[Words]
+    kind: Text
+    places: list[Text]
 
 
 class Interventions(_Model):
     """The runs without pins, and what was tried; why: no pin was tried."""
 
     verdict: Literal["same", "proven", "not proved", "not tried"]
-    compared: Words | None
+    compared: Text | None
     runs: int
     distinct: int
-    tried: list[Words]
+    tried: list[Text]
     latent: list[LatentKind]
-    varied: list[Words]
-    noted: list[Words] = []
-    also_differ: list[Words] = []
-    why: Words | None
+    varied: list[Text]
+    noted: list[Text] = []
+    also_differ: list[Text] = []
+    why: Text | None
     total_runs: int
 
 
@@ -266,7 +270,7 @@ class LocateResult(_Model):
     compared: int = 0
     differing: int = 0
     missing: int = 0
-    notes: list[Words] = []
+    notes: list[Text] = []
     steps: list[tuple[int, int, int]] = []
     first_difference_window: list[FrontRecord] = []
     traces: list[TraceHeader] = []
@@ -275,12 +279,12 @@ class LocateResult(_Model):
     values: Values | None = None
     fix: Fix | None = None
     masked_by_tracing: bool = False
-    end_mismatch: Words | None = None
-    findings: list[Words] = []
+    end_mismatch: Text | None = None
+    findings: list[Text] = []
     causes: list[ProvenCause] = []
     interventions: Interventions | None = None
-    report: list[Words] = []
-    verdict: Words = ""
+    report: list[Text] = []
+    verdict: Text = ""
 
     @property
     def headline(self) -> str:
@@ -298,7 +302,7 @@ class LocateResult(_Model):
 
 @dataclass(frozen=True)
 class LocateRequest:
-    """Which Python runs the program: of an environment of the matrix, or any other."""
+    """The program to search, and the Python that runs it: that of an environment, `python`, or the one on PATH."""
 
     program: tuple[str, ...]
     environment: str | None = None
@@ -313,7 +317,7 @@ class LocateRequest:
 
 def parse_request(
     matrix: Matrix,
-    words: Sequence[str],
+    arguments: Sequence[str],
     python: str | None,
     device: str,
     runs: int,
@@ -322,9 +326,9 @@ def parse_request(
     trace_only: bool = False,
     steps: int | None = None,
 ) -> LocateRequest:
-    """From the words of the command line: [ENV] PROGRAM ARGS."""
-    environment = words[0] if words and words[0] in matrix.environments else None
-    program = tuple(words[1:] if environment else words)
+    """Parse the arguments of the command line, [ENV] PROGRAM ARGS; UsageError if they cannot be combined."""
+    environment = arguments[0] if arguments and arguments[0] in matrix.environments else None
+    program = tuple(arguments[1:] if environment else arguments)
     if not program:
         raise UsageError("no program given", "For example: tfdet locate [ENV] -- train.py ARGS")
     if environment and python:
@@ -336,38 +340,38 @@ def parse_request(
     return LocateRequest(program, environment, python, device, runs, fix, cpu_fallbacks, trace_only, steps)
 
 
-def locate(project: Project, matrix: Matrix, ask: LocateRequest) -> LocateResult:
+def locate(project: Project, matrix: Matrix, request: LocateRequest) -> LocateResult:
     """Run the debug tool; its progress goes to standard error."""
-    command = [_interpreter(project, matrix, ask), "-m", "tfdeterminism.trace", "locate", "--json"]
-    command += ["--max-runs", str(ask.runs), *["--fix"] * ask.fix, *["--trace-only"] * ask.trace_only]
-    command += [] if ask.steps is None else ["--steps", str(ask.steps)]
+    command = [_interpreter(project, matrix, request), "-m", "tfdeterminism.trace", "locate", "--json"]
+    command += ["--max-runs", str(request.runs), *["--fix"] * request.fix, *["--trace-only"] * request.trace_only]
+    command += [] if request.steps is None else ["--steps", str(request.steps)]
     environ = dict(os.environ)
-    if matrix.devices.find_by_cli_name(ask.device).virtual:
-        environ = vgpu.environ(vgpu.library_folder(project), SCHEDULES[0], cpu_fallbacks=ask.cpu_fallbacks)
+    if matrix.devices.find_by_cli_name(request.device).virtual:
+        environ = vgpu.environ(vgpu.library_folder(project), SCHEDULES[0], cpu_fallbacks=request.cpu_fallbacks)
         command += ["--vary-env", f"VGPU_SCHEDULE={','.join(SCHEDULES)}"]
-    command += ["--", *ask.program]
+    command += ["--", *request.program]
     path = os.pathsep.join(filter(None, [str(project.runtime), os.environ.get("PYTHONPATH", "")]))
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, env={**environ, "PYTHONPATH": path},
         preexec_fn=partial(set_parent_death_signal, os.getpid(), signal.SIGTERM),
     )  # fmt: skip
     try:
-        said, _ = child.communicate()
+        output, _ = child.communicate()
     except KeyboardInterrupt:
-        child.send_signal(signal.SIGTERM)  # it sees to its own program
+        child.send_signal(signal.SIGTERM)  # the debug tool ends the user's program
         child.wait()
         raise InterruptedRunError from None
     if child.returncode == ExitCode.INTERRUPTED:
         raise InterruptedRunError
     if child.returncode == ExitCode.NO_DEVICE:
         raise DeviceUnavailableError("the program did not use the virtual GPU", "See the lines above.")
-    if child.returncode not in _ENDS or not said.strip():  # a Python that fails ends with 1, too
+    if child.returncode not in _COMPLETED or not output.strip():  # a failing Python also exits with 1
         raise RunFailedError("the search did not finish", "See the lines above.")
-    return parse_result(said)
+    return parse_result(output)
 
 
 def parse_result(text: bytes) -> LocateResult:
-    """What the debug tool printed."""
+    """Parse the output of the debug tool; DataError if it is not that."""
     try:
         return LocateResult.model_validate_json(text)
     except ValidationError as error:
@@ -375,7 +379,7 @@ def parse_result(text: bytes) -> LocateResult:
 
 
 def compare(traces: Sequence[str]) -> LocateResult:
-    """Traces that were recorded before, on whatever machine."""
+    """Compare recorded traces, of this or of other machines."""
     from tfdeterminism.trace.causes import trace_diff
     from tfdeterminism.trace.schema.format import TraceFormatError
 
@@ -389,46 +393,49 @@ def compare(traces: Sequence[str]) -> LocateResult:
         raise RunFailedError("not enough memory for these traces", "Record fewer steps: run --steps 0:20") from None
 
 
-def _interpreter(project: Project, matrix: Matrix, ask: LocateRequest) -> str:
-    kind = matrix.devices.find_by_cli_name(ask.device)
-    if ask.environment:
+def _interpreter(project: Project, matrix: Matrix, request: LocateRequest) -> str:
+    """Return the path of the Python that runs the program; build the environment if necessary."""
+    kind = matrix.devices.find_by_cli_name(request.device)
+    if request.environment:
         from tfdet.engines.venv import VenvEngine, require_gpu
 
-        environment = matrix.environment(ask.environment)
+        environment = matrix.environment(request.environment)
         if kind.needs_driver:
             require_gpu(environment)
         return str(
             VenvEngine(project).interpreter(
-                ask.environment, environment, kind.claim_device, without_vendor_libraries=kind.virtual
+                request.environment, environment, kind.claim_device, without_vendor_libraries=kind.virtual
             )
         )
     if kind.needs_driver:
         raise DeviceUnavailableError(
             "--device needs an ENV argument", "Your own Python uses the devices that it finds."
         )
-    name, example = _framework(matrix, ask.program[0])
-    found = shutil.which(ask.python or "python")
-    if found is None:
+    framework_name, example = _find_framework(matrix, request.program[0])
+    interpreter = shutil.which(request.python or "python")
+    if interpreter is None:
         raise UsageError(
-            f"{ask.python or 'python'} not found on PATH", f"Pass the Python that has {name}: --python PATH"
+            f"{request.python or 'python'} not found on PATH",
+            f"Pass the Python that has {framework_name}: --python PATH",
         )
-    if ask.python is None and os.path.realpath(found) == os.path.realpath(sys.executable):
+    if request.python is None and os.path.realpath(interpreter) == os.path.realpath(sys.executable):
         raise UsageError(
-            f"this Python is tfdet's own, not one that has {name}",
-            f"Pass an environment (tfdet locate {example} -- {ask.program[0]}), or your Python: --python PATH",
+            f"this Python is tfdet's own, not one that has {framework_name}",
+            f"Pass an environment (tfdet locate {example} -- {request.program[0]}), or your Python: --python PATH",
         )
-    return found
+    return interpreter
 
 
-def _framework(matrix: Matrix, program: str) -> tuple[str, str]:
-    """(what the program's text imports, the newest environment of that); of a program that does not tell, no name."""
-    newest = {one.framework: key for key, one in matrix.environments.items()}
+def _find_framework(matrix: Matrix, program: str) -> tuple[str, str]:
+    """Return (framework that the program's text imports, its newest environment); placeholders if it is unknown."""
+    newest = {environment.framework: key for key, environment in matrix.environments.items()}
     try:
         text = read_bytes(Path(program), limit=1 << 26).decode("utf-8", "replace")
     except DataError:
         text = ""
-    for key, one in matrix.frameworks.items():
-        tops = "|".join(re.escape(top) for top in (one.naming.imports if one.naming else {one.package: ""}))
-        if key in newest and re.search(rf"^\s*(?:import|from)\s[\w., ]*?\b(?:{tops})\b", text, re.MULTILINE):
-            return one.name, newest[key]
+    for key, framework in matrix.frameworks.items():
+        packages = framework.naming.imports if framework.naming else {framework.package: ""}
+        pattern = "|".join(re.escape(package) for package in packages)
+        if key in newest and re.search(rf"^\s*(?:import|from)\s[\w., ]*?\b(?:{pattern})\b", text, re.MULTILINE):
+            return framework.name, newest[key]
     return "your framework", "ENV"

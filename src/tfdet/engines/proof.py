@@ -1,4 +1,4 @@
-"""Proofs of the virtual GPU: what its report says of the kernels of one program (VGPU_CHECK=order)."""
+"""Proofs by the virtual GPU: runs a program with VGPU_CHECK=order and reads the report about its kernels."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from tfdet_common import order_report
 from tfdet_common.order_report import OrderReport
 
 
-def prove(words: Sequence[str], environ: Mapping[str, str]) -> tuple[int, OrderReport]:
-    """Run a program on the virtual GPU with VGPU_CHECK=order: its exit code, and what was proved.
+def prove(command: Sequence[str], environ: Mapping[str, str]) -> tuple[int, OrderReport]:
+    """Run a program on the virtual GPU with VGPU_CHECK=order; return its exit code and the report.
 
-    DeviceUnavailableError where it ends well and never used the device; RunFailedError where there is no report.
+    DeviceUnavailableError if the program succeeds without using the device; RunFailedError for a damaged report.
     """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.jsonl")
-        code = vgpu.run(words, {**environ, "VGPU_CHECK": "order", "VGPU_REPORT": str(report)})
+        code = vgpu.run(command, {**environ, "VGPU_CHECK": "order", "VGPU_REPORT": str(report)})
         return code, read_report(report)
 
 
 def read_report(report: Path) -> OrderReport:
-    """What a report says; RunFailedError where it is cut off or says nothing of an order."""
+    """Read a report, empty if there is none; RunFailedError if it is truncated or of another check."""
     try:
         return order_report.read(str(report))
     except FileNotFoundError:
-        return OrderReport()  # the program launched nothing
+        return OrderReport()  # the program launched no kernel
     except ValueError as error:
         raise RunFailedError(
             f"the virtual GPU's report cannot be read: {error}", "Is the disk full? Nothing is proved."

@@ -1,4 +1,4 @@
-"""The suite in an image where Docker is not allowed: Apptainer or enroot, which run it as their caller."""
+"""The engine for Apptainer and enroot, which run images as an ordinary user, where Docker is not allowed."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ _BUILD_COMMANDS = {
 
 
 class RootlessContainerEngine:
-    """name: the command, which is found on PATH."""
+    """The engine that runs the suite by Apptainer or enroot.  name: that of the command."""
 
     def __init__(self, project: Project, name: str) -> None:
         self._project = project
         self._name = name
 
     def run(self, request: Request) -> int:
+        """Run the suite in the image of the environment and return the probe's exit code."""
         image = self._image(request.key)
-        request.journal.touch()  # what is bound has to be there
-        command = [*self._start(request, image), "/opt/tfdet/python", "-m", "tfdet_probe", "--plan", "/plan.json"]
-        command += ["--out", "/out/records.jsonl", *request.selection.probe_arguments()]
-        # The probe's table goes where its progress goes: standard output is for the host's.
-        ended_with_us = partial(set_parent_death_signal, os.getpid())
-        return wait(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=ended_with_us))
+        request.journal.touch()  # a file must exist to be mounted
+        command = [*self._start_command(request, image), "/opt/tfdet/python", "-m", "tfdet_probe"]
+        command += ["--plan", "/plan.json", "--out", "/out/records.jsonl", *request.selection.probe_arguments()]
+        # The probe's table goes to standard error, as its progress does: standard output is for that of the host.
+        preexec = partial(set_parent_death_signal, os.getpid())
+        return wait(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=preexec))
 
     def _image(self, key: str) -> Path:
         if shutil.which(self._name) is None:
@@ -52,10 +53,13 @@ class RootlessContainerEngine:
             )
         return image
 
-    def _start(self, request: Request, image: Path) -> list[str]:
-        """Nothing of the host but the plan, this journal, and the suite of this checkout, over the image's own."""
+    def _start_command(self, request: Request, image: Path) -> list[str]:
+        """Return the command that starts a container, with a few mounts of the host.
+
+        These are the plan, the journal, and this checkout's runtime and suite, in place of the image's own.
+        """
         suite = self._project.suite(request.environment.framework)
-        binds = {
+        mounts = {
             resolve(request.plan): "/plan.json",
             resolve(request.journal): "/out/records.jsonl",
             self._project.runtime: "/opt/tfdet/runtime",
@@ -63,19 +67,22 @@ class RootlessContainerEngine:
         }
         environ = {**forwarded_environment(), "TFDET_ENGINE": self._name, "TFDET_IMAGE": image.name,
                    "TFDET_MACHINE": machine_name()}  # fmt: skip
-        gpu = request.kind.needs_driver
+        needs_gpu = request.kind.needs_driver
         if self._name == "apptainer":
-            start = ["apptainer", "exec", "--containall", "--cleanenv", "--no-home", *["--nv"] * gpu]
-            bind = "--bind"
-        else:  # its hook for GPUs is told by the environment
-            start, bind = ["enroot", "start"], "--mount"
-            environ["NVIDIA_VISIBLE_DEVICES"] = os.environ.get("NVIDIA_VISIBLE_DEVICES", "all") if gpu else "void"
-        start += [word for source, place in binds.items() for word in (bind, f"{source}:{place}")]
-        start += [word for name, value in environ.items() for word in ("--env", f"{name}={value}")]
-        return [*start, str(image)]
+            command = ["apptainer", "exec", "--containall", "--cleanenv", "--no-home", *["--nv"] * needs_gpu]
+            mount_option = "--bind"
+        else:  # enroot's hook for GPUs reads an environment variable
+            command, mount_option = ["enroot", "start"], "--mount"
+            visible = os.environ.get("NVIDIA_VISIBLE_DEVICES", "all")
+            environ["NVIDIA_VISIBLE_DEVICES"] = visible if needs_gpu else "void"
+        for source, target in mounts.items():
+            command += [mount_option, f"{source}:{target}"]
+        for name, value in environ.items():
+            command += ["--env", f"{name}={value}"]
+        return [*command, str(image)]
 
 
 def image_folder() -> Path:
-    """Where they lie, a file an environment."""
-    told = os.environ.get("TFDET_IMAGES")
-    return Path(told) if told else cache_dir() / "images"
+    """Return the folder with an image file for each environment."""
+    folder = os.environ.get("TFDET_IMAGES")
+    return Path(folder) if folder else cache_dir() / "images"

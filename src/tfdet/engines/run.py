@@ -1,4 +1,4 @@
-"""Run the suite in environments and take the records in."""
+"""Runs of the suite in an environment, from the choice of the engine to the records in the evidence store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from tfdet.base import console
 from tfdet.base.errors import DataError, ExitCode, InterruptedRunError, RunFailedError, UsageError
 from tfdet.base.files import require_writable
-from tfdet.base.folders import is_there, listed
+from tfdet.base.folders import is_there, list_entries
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve
 from tfdet.engines.base import Engine, Request, Selection, container_path
@@ -36,7 +36,7 @@ from tfdet_common.parent_death import GRACE_SECONDS
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-# The worst of several runs is the exit code of all.
+# In ascending order of severity: the worst exit code of several runs is that of the command.
 _EXIT_SEVERITY = [
     ExitCode.OK,
     ExitCode.CONTRADICTED,
@@ -49,6 +49,8 @@ _EXIT_SEVERITY = [
 
 @dataclass(frozen=True)
 class RunResult:
+    """The result of a run.  added: what changed in the store; None if the records went to a file."""
+
     code: ExitCode
     records: list[Record]
     added: IngestResult | None
@@ -59,22 +61,22 @@ def worst_exit_code(codes: list[ExitCode]) -> ExitCode:
 
 
 def engine_for(project: Project, environment: Environment, name: str | None) -> Engine:
-    """The engine asked for; without a wish, a venv where pip can build the environment."""
-    chosen = name or ("venv" if environment.pip else "docker")
-    # Imported on use: Docker's library alone takes a quarter of a second.
-    if chosen == "venv":
+    """Return the engine of this name, by default venv if pip can install the environment, else docker."""
+    engine_name = name or ("venv" if environment.pip else "docker")
+    # Imported on use: importing Docker's library takes a quarter of a second.
+    if engine_name == "venv":
         from tfdet.engines.venv import VenvEngine
 
         return VenvEngine(project)
-    if chosen == "docker":
+    if engine_name == "docker":
         from tfdet.engines.docker import DockerEngine
 
         return DockerEngine(project)
-    if chosen in ("apptainer", "enroot"):
+    if engine_name in ("apptainer", "enroot"):
         from tfdet.engines.rootless_containers import RootlessContainerEngine
 
-        return RootlessContainerEngine(project, chosen)
-    raise UsageError(f"engine {chosen!r} not found", "Engines: docker, venv, apptainer, enroot.")
+        return RootlessContainerEngine(project, engine_name)
+    raise UsageError(f"engine {engine_name!r} not found", "Engines: docker, venv, apptainer, enroot.")
 
 
 def run_environment(
@@ -85,13 +87,13 @@ def run_environment(
     engine_name: str | None = None,
     out: Path | None = None,
 ) -> RunResult:
-    """Run one environment; finished records are kept whatever happens.
+    """Run the suite in one environment, and put the records into the evidence store or the file `out`.
 
-    Records go into the evidence store, or into the file `out`.
+    After an error or interrupt, the finished records stay in the journal, for the next run.
     """
     environment = matrix.environment(key)
     _check_selection(matrix, key, selection)
-    signer = signing_key.load()  # before anything is run: a key that is no good is told here
+    signer = signing_key.load()  # before the run, so that an invalid key is reported now
     plan = write_plan(matrix, key, project.work_dir / "plans" / f"{key}.json")
     name = f"{key}-{selection.device}"
     with _journal(project, name, out) as journal:
@@ -112,12 +114,12 @@ def run_environment(
         if faults := [fault for record in records for fault in device_faults(matrix.devices, record)]:
             raise DataError("\n".join(dict.fromkeys(faults)), f"No records were added from {journal}.")
         added = None
-        here = [record for record in records if record.environment == key]  # --out may hold others
+        own_records = [record for record in records if record.environment == key]  # --out may contain others
         if out is None:
             added = ingest_records(project, matrix, signer, records)
             journal.unlink(missing_ok=True)
-        elif signer and here:
-            sign_beside(project, matrix, signer, out, here)
+        elif signer and own_records:
+            sign_beside(project, matrix, signer, out, own_records)
     return RunResult(ExitCode(code), records, added)
 
 
@@ -128,26 +130,31 @@ def ingest_records(
     records: list[Record],
     rules: ConsistencyRules | None = None,
 ) -> IngestResult:
-    """Into the store, signed if this machine has a key, and the key is believed."""
-    attestations = _trusted(project, matrix, signer, records) if signer else []
+    """Add records to the evidence store, signed if this machine has a key that the store trusts."""
+    attestations = _trusted_attestations(project, matrix, signer, records) if signer else []
     return EvidenceStore.open(project, rules).ingest(records, attestations)
 
 
-def _trusted(project: Project, matrix: Matrix, signer: Ed25519PrivateKey, records: list[Record]) -> list[Attestation]:
-    """What this machine's key says of the records, as far as this repository trusts it; a note says why not."""
-    found = []
+def _trusted_attestations(
+    project: Project, matrix: Matrix, signer: Ed25519PrivateKey, records: list[Record]
+) -> list[Attestation]:
+    """Sign the records; return the attestations that the store trusts, and print a note for each other one."""
+    attestations = []
     for line in attest(project, records, key_signer(signer)):
         try:
-            found.append(verify_for_records(AttestationStore.open(project, matrix), records, line))
+            attestations.append(verify_for_records(AttestationStore.open(project, matrix), records, line))
         except ValueError as error:
             console.print_note(f"kept as unsigned: {error} (docs/how-to/sign-records.md)")
-    return found
+    return attestations
 
 
 def sign_beside(project: Project, matrix: Matrix, signer: Ed25519PrivateKey, path: Path, records: list[Record]) -> None:
-    """Sign records in a file of their own.  A key that is not in matrix/keys signs for another repository."""
+    """Sign the records of the file `path`, in a file beside it.
+
+    A key of matrix/keys signs what this store trusts; any other key signs everything, for another store.
+    """
     if matrix.keys.find_by_hint(key_id(signer.public_key().public_bytes_raw())):
-        envelopes = [attestation.line for attestation in _trusted(project, matrix, signer, records)]
+        envelopes = [attestation.line for attestation in _trusted_attestations(project, matrix, signer, records)]
     else:
         envelopes = attest(project, records, key_signer(signer))
     if envelopes:
@@ -155,22 +162,22 @@ def sign_beside(project: Project, matrix: Matrix, signer: Ed25519PrivateKey, pat
 
 
 def _check_selection(matrix: Matrix, key: str, selection: Selection) -> None:
-    """Unknown names, and a choice of which nothing is left, are told before anything is built."""
+    """Raise UsageError for an unknown name, or if the selection has no cell to run, before anything is built."""
     for source in selection.sources:
         matrix.source(source)
     for solution in selection.solutions:
         matrix.solution(solution)
-    chosen = [cell for cell in _chosen(matrix, key, selection) if cell.device == selection.device]
-    if not any(cell.reason is None for cell in chosen):
-        reasons = sorted({cell.reason for cell in chosen if cell.reason})
+    cells = [cell for cell in _selected_cells(matrix, key, selection) if cell.device == selection.device]
+    if not any(cell.reason is None for cell in cells):
+        reasons = sorted({cell.reason for cell in cells if cell.reason})
         raise UsageError(
             f"nothing to run in {key} on the {selection.device}: {'; '.join(reasons[:3]) or 'no such cell'}",
             "Choose another --source, --solution or --device.",
         )
 
 
-def _chosen(matrix: Matrix, key: str, selection: Selection) -> list[PlannedCell]:
-    """Of all devices."""
+def _selected_cells(matrix: Matrix, key: str, selection: Selection) -> list[PlannedCell]:
+    """Return the cells of the selected sources and solutions, on all devices."""
     return [
         cell
         for cell in plan_cells(matrix, key)
@@ -180,18 +187,18 @@ def _chosen(matrix: Matrix, key: str, selection: Selection) -> list[PlannedCell]
 
 
 def on_default_device(matrix: Matrix, key: str, selection: Selection) -> Selection:
-    """The selection on the GPU; on the CPU if that alone runs any of it."""
-    runnable = {cell.device for cell in _chosen(matrix, key, selection) if cell.reason is None}
+    """Return the selection for the GPU, or for the CPU if only that can run any of its cells."""
+    runnable = {cell.device for cell in _selected_cells(matrix, key, selection) if cell.reason is None}
     return replace(selection, device="gpu" if "gpu" in runnable or "cpu" not in runnable else "cpu")
 
 
 @contextlib.contextmanager
 def _journal(project: Project, name: str, out: Path | None) -> Iterator[Path]:
-    """A journal of our own: two runs at once never write into one."""
+    """Yield the path of a journal that no other run uses; with `out`, that is this file."""
     if out is not None:
         require_writable(out, "--out")
-        with _try_lock(out.with_name(out.name + ".lock")) as held:
-            if not held or not _is_abandoned(out):
+        with _try_lock(out.with_name(out.name + ".lock")) as is_locked:
+            if not is_locked or not _is_abandoned(out):
                 raise UsageError(f"another run is writing {out}", "Pass another --out file.")
             _check_records(out)
             yield resolve(out)
@@ -200,27 +207,28 @@ def _journal(project: Project, name: str, out: Path | None) -> Iterator[Path]:
         folder = project.journals / f"{name}-{number}"
         folder.mkdir(parents=True, exist_ok=True)
         journal = folder / "records.jsonl"
-        with _try_lock(folder / "lock") as held:
-            if held and _is_abandoned(journal):
+        with _try_lock(folder / "lock") as is_locked:
+            if is_locked and _is_abandoned(journal):
                 yield journal
                 return
     raise RunFailedError("100 runs of this environment are already active", "Wait for one to end.")
 
 
-def _is_abandoned(journal: Path, patience: float = GRACE_SECONDS + 5) -> bool:
-    """Does nobody write these records any more?  The probe of a tfdet that was killed needs seconds to end; a container
-    does not end with it.
+def _is_abandoned(journal: Path, timeout: float = GRACE_SECONDS + 5) -> bool:
+    """Return whether no process writes to the journal any more.
+
+    The probe of a killed tfdet needs some seconds to end, which this waits for; a container does not end with tfdet.
     """
-    end = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while is_locked_by_writer(str(journal)):
-        if time.monotonic() > end:
+        if time.monotonic() > deadline:
             return False
         time.sleep(0.1)
     return not is_locked_by_writer(str(container_path(journal)))
 
 
 def _check_records(path: Path) -> None:
-    """DataError where the run could not go on with what is in that file, before anything is brought up for it."""
+    """Raise DataError if the run cannot append to the records in this file, before an environment is built."""
     if path.exists():
         with path.open("rb") as source:
             try:
@@ -230,27 +238,27 @@ def _check_records(path: Path) -> None:
 
 
 def _recover_orphaned_journals(
-    project: Project, name: str, take: Callable[[list[Record]], IngestResult] | None = None
+    project: Project, name: str, ingest: Callable[[list[Record]], IngestResult] | None = None
 ) -> None:
-    """Records of runs that were interrupted beside another one: nobody would come back to their journals."""
-    for path in listed(project.journals, f"{name}-*/records.jsonl"):
+    """Ingest the records of interrupted runs from journals that no later run would resume."""
+    for path in list_entries(project.journals, f"{name}-*/records.jsonl"):
         if not path.parent.name.removeprefix(f"{name}-").isdigit():
             continue
-        with _try_lock(path.parent / "lock") as held:
-            if not held or not is_there(path) or not _is_abandoned(path, patience=0):
+        with _try_lock(path.parent / "lock") as is_locked:
+            if not is_locked or not is_there(path) or not _is_abandoned(path, timeout=0):
                 continue
             try:
-                Journal(str(path))  # cuts off a line that a kill has torn
+                Journal(str(path))  # removes an incomplete last line
             except JournalUnusableError as error:
                 raise DataError(str(error).partition(";")[0], "Move the file away; nothing was run.") from error
-            added = (take or EvidenceStore.open(project).ingest)(list(read_records(path)))
+            result = (ingest or EvidenceStore.open(project).ingest)(list(read_records(path)))
             path.unlink()
-            console.print_note(f"{added.ingested} records recovered from an interrupted run")
+            console.print_note(f"{result.ingested} records recovered from an interrupted run")
 
 
 @contextlib.contextmanager
 def _try_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock file `path` if nobody does; it is gone afterwards."""
+    """Yield whether the lock `path` was free; hold it meanwhile, and remove its file afterwards."""
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)

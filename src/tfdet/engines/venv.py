@@ -1,4 +1,4 @@
-"""The venv engine: a virtual environment on this host, exactly as the lock file says."""
+"""The venv engine, which runs the suite in a virtual environment built from the lock file."""
 
 from __future__ import annotations
 
@@ -31,17 +31,19 @@ from tfdet_common.machine import machine_name
 from tfdet_common.parent_death import set_parent_death_signal
 from tfdet_common.variables import FRAMEWORKS
 
-# What of the caller's shell an environment may see: its own switches come from the solutions.
-_PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
-           FRAMEWORKS)  # fmt: skip
+# The user's variables that the probe inherits; those that solutions set must not come from the user.
+_INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
+              FRAMEWORKS)  # fmt: skip
 
 
 class VenvEngine:
+    """The engine that runs the suite in a virtual environment on this host."""
+
     def __init__(self, project: Project) -> None:
         self._project = project
 
     def run(self, request: Request) -> int:
-        """Run the suite; the environment is made first where it is not there yet."""
+        """Build the environment if it does not exist, and run the suite; return the probe's exit code."""
         _pip_requirements(request.key, request.environment)
         kind = request.kind
         if kind.needs_driver:
@@ -54,15 +56,16 @@ class VenvEngine:
         command = [str(python), "-m", "tfdet_probe", "--plan", str(request.plan), "--suite", str(suite)]
         command += ["--out", str(request.journal), *request.selection.probe_arguments()]
         command += ["--exit-with", str(os.getpid())]
-        # The probe's table goes where its progress goes: standard output is for the host's.
+        # The probe's table goes to standard error, as its progress does: standard output is for that of the host.
         return wait(subprocess.Popen(command, env=self._environ(library), stdin=subprocess.PIPE, stdout=sys.stderr))
 
     def interpreter(
         self, key: str, environment: Environment, build: Device, *, without_vendor_libraries: bool = False
     ) -> Path:
-        """The Python of this environment, made (once) from its lock file.
+        """Return the path of the environment's Python; build the environment from its lock file if necessary.
 
-        build: of the framework.  without_vendor_libraries: for the virtual GPU, which replaces them.
+        build: "gpu" or "cpu" build of the framework.  without_vendor_libraries: leave out NVIDIA's libraries, which the
+        virtual GPU replaces.
         """
         pip = _pip_requirements(key, environment)
         lock = self._project.lock(key, build)
@@ -70,22 +73,23 @@ class VenvEngine:
             raise TfdetError(f"{lock} not found", f"Create it: scripts/update-locks {key}")
         framework = framework_of(self._project, environment)
         check_lock(lock, framework=framework)
-        locked = read_lock(self._project, key, build)
-        pinned = without_nvidia(locked, framework.virtual_gpu_packages) if without_vendor_libraries else locked
+        requirements = read_lock(self._project, key, build)
+        if without_vendor_libraries:
+            requirements = without_nvidia(requirements, framework.virtual_gpu_packages)
         compiled = pip.compiled.model_dump_json(exclude={"conflicts"}) if pip.compiled else ""
-        digest = hashlib.sha256((pinned + compiled).encode()).hexdigest()[:10]
+        digest = hashlib.sha256((requirements + compiled).encode()).hexdigest()[:10]
         folder = cache_dir() / "venvs" / f"{key}-{build}-{digest}"
         python = folder / "bin" / "python"
         folder.parent.mkdir(parents=True, exist_ok=True)
         with exclusive_lock(folder):
             if not is_there(folder / "complete"):
-                _build(folder, python, pip, lock, pinned)
+                _build(folder, python, pip, lock, requirements)
         return python
 
     def _environ(self, library: Path | None) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in _PASSED if name in os.environ}
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         return {
-            **kept,
+            **inherited,
             **({virtual_gpu.FOLDER: str(library)} if library else {}),
             **forwarded_environment(),
             "PYTHONPATH": str(self._project.runtime),
@@ -104,15 +108,15 @@ def _pip_requirements(key: str, environment: Environment) -> PipRequirements:
 
 def require_gpu(environment: Environment) -> None:
     """Raise DeviceUnavailableError if a GPU build cannot start here: before gigabytes are downloaded."""
-    from tfdet.engines.doctor import check_driver  # only GPU runs need what it loads
+    from tfdet.engines.doctor import check_driver  # imports modules that only GPU runs need
 
-    found = read_driver_info()
-    if found is None or not found.gpus:
+    info = read_driver_info()
+    if info is None or not info.gpus:
         raise DeviceUnavailableError(
             "this machine has no NVIDIA GPU with a driver",
             "Run on a machine with one (see `tfdet doctor`), or pass `--device cpu`.",
         )
-    driver = check_driver(environment, found)
+    driver = check_driver(environment, info)
     if driver.state == "missing":
         raise DeviceUnavailableError(f"driver {driver.detail}", driver.advice)
 
@@ -132,7 +136,8 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _build(folder: Path, python: Path, pip: PipRequirements, lock: Path, pinned: str) -> None:
+def _build(folder: Path, python: Path, pip: PipRequirements, lock: Path, requirements: str) -> None:
+    """Build the virtual environment `folder`. lock: for messages. requirements: the content of a lock file."""
     version, compiled = pip.python, pip.compiled
     if compiled and (missing := missing_tools(compiled)):
         raise RunFailedError(
@@ -142,55 +147,55 @@ def _build(folder: Path, python: Path, pip: PipRequirements, lock: Path, pinned:
     sys.stderr.write(f"building the environment {folder.name} from {lock.name} (once)\n")
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        # Without one here uv may download it, given a network and version 3.8 or later.
+        # If this host has no such Python, uv may download it, with a network and from version 3.8 on.
         interpreter = str(find_python(version) or version)
         run_uv(["venv", "--quiet", "--python", interpreter, "--no-project", "--no-config", str(folder)], version)
-        ready = folder / "requirements.txt"
-        ready.write_text(without(pinned, compiled.packages) if compiled else pinned, "utf-8")
-        run_uv(["pip", "sync", "--require-hashes", "--python", str(python), str(ready)], version)
+        wheels_file = folder / "requirements.txt"
+        wheels_file.write_text(without(requirements, compiled.packages) if compiled else requirements, "utf-8")
+        run_uv(["pip", "sync", "--require-hashes", "--python", str(python), str(wheels_file)], version)
         if compiled:
-            _compile(folder, python, version, compiled, restrict_to(pinned, compiled.packages))
+            _compile(folder, python, version, compiled, restrict_to(requirements, compiled.packages))
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)  # leave nothing half built
+        shutil.rmtree(folder, ignore_errors=True)  # do not keep an incomplete environment
         raise
     (folder / "complete").touch()
 
 
-def _compile(folder: Path, python: Path, version: str, compiled: CompiledPackages, pinned: str) -> None:
-    """Compile packages without wheels, with what is installed: they link to the framework, and find CMake there."""
+def _compile(folder: Path, python: Path, version: str, compiled: CompiledPackages, requirements: str) -> None:
+    """Compile packages without wheels in the environment, which has the framework to link with, and CMake."""
     sys.stderr.write(f"compiling {', '.join(compiled.packages)}, which takes minutes\n")
     sources = folder / "compiled.txt"
-    sources.write_text(pinned, "utf-8")
+    sources.write_text(requirements, "utf-8")
     arguments = ["pip", "install", "--require-hashes", "--no-deps", "--no-build-isolation", "--python", str(python)]
     path = os.pathsep.join([str(folder / "bin"), os.environ.get("PATH", "")])
     run_uv([*arguments, "--requirement", str(sources)], version, {**compiled.variables, "PATH": path})
 
 
 def uv_environ_from_pip(environ: Mapping[str, str]) -> dict[str, str]:
-    """Translate pip's variables for uv, which does not read them: further places of wheels (such as CPU builds)."""
-    told = {"UV_EXTRA_INDEX_URL": environ.get("PIP_EXTRA_INDEX_URL")}
-    told["UV_FIND_LINKS"] = ",".join(environ.get("PIP_FIND_LINKS", "").split())
-    return {name: value for name, value in told.items() if value} | dict(environ)
+    """Return the environment variables with pip's indexes and links of wheels as uv's variables, too."""
+    translated = {"UV_EXTRA_INDEX_URL": environ.get("PIP_EXTRA_INDEX_URL")}
+    translated["UV_FIND_LINKS"] = ",".join(environ.get("PIP_FIND_LINKS", "").split())
+    return {name: value for name, value in translated.items() if value} | dict(environ)
 
 
 def run_uv(arguments: Sequence[str], version: str, variables: Mapping[str, str] | None = None) -> None:
-    """Run uv and show its progress; raise its failure as one line of cause and one of advice."""
+    """Run uv and show its progress; RunFailedError if it fails. version: of Python, for the message."""
     environ = uv_environ_from_pip(os.environ) | dict(variables or {})
     process = subprocess.Popen(
         [find_uv_bin(), *arguments], env=environ, stderr=subprocess.PIPE, text=True,
         preexec_fn=partial(set_parent_death_signal, os.getpid()),
     )  # fmt: skip
-    said: list[str] = []
+    lines: list[str] = []
     assert process.stderr is not None
     for line in process.stderr:
-        said.append(line)
-        if not line.startswith(" + "):  # what it brought, one by one, says nothing that the lock file does not
+        lines.append(line)
+        if not line.startswith(" + "):  # an installed package, which is in the lock file anyway
             sys.stderr.write(line)
             sys.stderr.flush()
     if process.wait() == 0:
         return
-    text = "".join(said)
-    cause = next((line.strip() for line in said if line.lower().startswith("error")), "uv failed")
+    text = "".join(lines)
+    cause = next((line.strip() for line in lines if line.lower().startswith("error")), "uv failed")
     if "no interpreter" in text.lower() or "Failed to inspect Python interpreter" in text:
         raise RunFailedError(
             f"no CPython {version} on this machine",
@@ -204,9 +209,9 @@ def run_uv(arguments: Sequence[str], version: str, variables: Mapping[str, str] 
 
 
 def wait(process: subprocess.Popen[bytes]) -> int:
-    """The exit code; on Ctrl-C the probe ends its children itself, and then we go.
+    """Wait for the probe and return its exit code; after Ctrl-C or SIGTERM let it end its children first.
 
-    A terminal tells the probe of Ctrl-C; of a SIGTERM for us it would not know, and its children die with it.
+    A terminal sends Ctrl-C to the probe, too, but SIGTERM goes to this process alone, which passes it on.
     """
     try:
         with sigterm_as_keyboard_interrupt(process.terminate):

@@ -1,4 +1,4 @@
-"""The virtual GPU on this host: its libraries, built once from vgpu/, and the environment of programs that use it."""
+"""The virtual GPU on this host: builds its libraries from vgpu/ once, and runs programs that use it."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ from tfdet.base.paths import Project, cache_dir
 from tfdet_common import virtual_gpu
 from tfdet_common.parent_death import set_parent_death_signal
 
-_NO_COMPILER = 3  # what vgpu/build.py ends with then
+_NO_COMPILER = 3  # exit code of vgpu/build.py
 
 
 def library_folder(project: Project, *, portable: bool = False) -> Path:
-    """The folder that holds libcuda.so.1 and its kin.
+    """Return the folder that contains libcuda.so.1 and the other libraries; build them if necessary.
 
-    portable: for another machine's C library, or a container's.  RunFailedError if it cannot be compiled.
+    portable: build for the C libraries of other machines and containers.  RunFailedError if the build fails.
     """
-    if project.user_data and (made := _installed_libraries()):
-        return made
+    if project.user_data and (folder := _installed_libraries()):
+        return folder
     command = [sys.executable, str(project.vgpu / "build.py"), str(cache_dir() / "vgpu")]
-    done = subprocess.run([*command, *["--portable"] * portable], stdout=subprocess.PIPE, text=True)
-    if done.returncode == _NO_COMPILER:
+    process = subprocess.run([*command, *["--portable"] * portable], stdout=subprocess.PIPE, text=True)
+    if process.returncode == _NO_COMPILER:
         advice = "pip install tfdet-vgpu" if project.user_data else "pip install ziglang"
         raise RunFailedError("the virtual GPU cannot be built here", f"{advice}, or install g++ (see above).")
-    if done.returncode:
+    if process.returncode:
         raise RunFailedError("the virtual GPU was not built", "See the compiler's messages above.")
-    return Path(done.stdout.strip())
+    return Path(process.stdout.strip())
 
 
 def preload(folder: Path) -> None:
-    """Load its libraries into this process: what is imported later takes them for those that it links with."""
+    """Load the libraries into this process, so that frameworks imported later link with them."""
     for library in sorted(folder.glob("lib*.so.*")):
         ctypes.CDLL(str(library))
 
 
 def _installed_libraries() -> Path | None:
-    """What the distribution tfdet-vgpu brings, if it is there and of this version."""
+    """Return the folder of the libraries in the distribution tfdet-vgpu; None without one of tfdet's version."""
     try:
         if metadata.version("tfdet-vgpu") != metadata.version("tfdet"):
             return None
     except metadata.PackageNotFoundError:
         return None
-    made: Path = import_module("tfdet_vgpu").folder()
-    return made
+    folder: Path = import_module("tfdet_vgpu").folder()
+    return folder
 
 
 def check_schedule(schedule: str) -> None:
-    """UsageError where the device has no such schedule.  Nothing is built for this."""
+    """Raise UsageError if the virtual GPU has no such schedule. This builds nothing."""
     if not virtual_gpu.is_schedule(schedule):
         advice = f"Schedules: {virtual_gpu.SCHEDULES}, or what vgpu/minimize_schedule.py has printed."
         raise UsageError(f"schedule {schedule!r} not found", advice)
@@ -65,30 +65,31 @@ def check_schedule(schedule: str) -> None:
 def environ(
     library: Path, schedule: str, base_environ: Mapping[str, str] = os.environ, *, cpu_fallbacks: bool = False
 ) -> dict[str, str]:
-    """What a program of this user's must be started with to see the virtual GPU, and no other.
+    """Return the environment variables with which a program uses the virtual GPU and no other GPU.
 
-    cpu_fallbacks: compute calls of vendor libraries on the CPU. Their results are not evidence; the device names each.
-    UsageError where the device has no such schedule.
+    cpu_fallbacks: compute calls of vendor libraries on the CPU. Their results are not evidence; the device reports
+    each such call.  UsageError if the device has no such schedule.
     """
     check_schedule(schedule)
-    found = {**virtual_gpu.environ(str(library), base_environ), "VGPU_SCHEDULE": schedule}
-    return {**found, virtual_gpu.CPU_FALLBACKS: "all"} if cpu_fallbacks else found
+    variables = {**virtual_gpu.environ(str(library), base_environ), "VGPU_SCHEDULE": schedule}
+    return {**variables, virtual_gpu.CPU_FALLBACKS: "all"} if cpu_fallbacks else variables
 
 
-def run(words: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run a program there; its exit code, as a shell has it.
+def run(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run a program on the virtual GPU; return its exit code, 128 + N after signal N.
 
-    DeviceUnavailableError where it ends well and never asked for the device.
+    DeviceUnavailableError if it succeeds without using the device.
     """
     with tempfile.TemporaryDirectory() as folder:
         used = Path(folder, "used")
         try:
             child = subprocess.Popen(
-                words, env={**environ, "VGPU_USED": str(used)},
+                command, env={**environ, "VGPU_USED": str(used)},
                 preexec_fn=partial(set_parent_death_signal, os.getpid(), signal.SIGTERM),
             )  # fmt: skip
         except FileNotFoundError:
-            raise UsageError(f"{words[0]} not found on PATH", "Pass the program as you would to your shell.") from None
+            advice = "Pass the program as you would to your shell."
+            raise UsageError(f"{command[0]} not found on PATH", advice) from None
         code = _wait_through_ctrl_c(child)
         if not code and not used.exists():
             raise DeviceUnavailableError(
@@ -99,7 +100,7 @@ def run(words: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _wait_through_ctrl_c(child: subprocess.Popen[bytes]) -> int:
-    """Ctrl-C is for the program: it ends as it will."""
+    """Wait for the program, which receives Ctrl-C itself and decides whether to end."""
     while True:
         try:
             return child.wait()

@@ -1,1 +1,1 @@
-"""Many machines: a plan in tasks, tasks sent to a cluster, what they leave taken in."""
+"""Runs of the suite on many machines: a plan divides them into tasks for a cluster, whose records are collected."""

@@ -1,4 +1,4 @@
-"""Collect the records of a fleet's tasks, environment by environment: each exactly once, in any order."""
+"""Collection of the records of a fleet's tasks, each exactly once, for the evidence store or a file."""
 
 from __future__ import annotations
 
@@ -21,62 +21,62 @@ from tfdet.store.fast_records import to_record_line
 from tfdet.store.merge import IngestResult
 from tfdet.store.records import Record, parse
 
-PARALLEL_TASKS = 1000  # from this number on processes are worth their start
+PARALLEL_TASKS = 1000  # from this number of tasks on, several processes are faster
 
-Attempts = Mapping[int, list[str]]  # of tasks
+Attempts = Mapping[int, list[str]]  # {task: names of its attempts}
 
 
 def records(folder: FleetFolder, attempts: Attempts | None = None) -> list[Record]:
-    """Return each record once; DataError names every invalid line."""
-    found: dict[str, Record] = {}
+    """Return each record of these attempts (by default of all) once; DataError names every invalid line."""
+    by_checksum: dict[str, Record] = {}
     faults = []
-    for where, number, line in _lines(folder, folder.started_attempts() if attempts is None else attempts):
+    for attempt, number, line in _lines(folder, folder.started_attempts() if attempts is None else attempts):
         try:
             record = parse(line.encode("utf-8"))
         except ValueError as error:
-            faults.append(f"{folder.journal(where)}:{number}: {error}")
+            faults.append(f"{folder.journal(attempt)}:{number}: {error}")
             continue
-        if wrong := _mismatch_reason(folder.fleet.tasks[int(where.partition("-")[0])], record):
-            faults.append(f"{folder.journal(where)}:{number}: {wrong}")
+        if mismatch := _mismatch_reason(folder.fleet.tasks[int(attempt.partition("-")[0])], record):
+            faults.append(f"{folder.journal(attempt)}:{number}: {mismatch}")
             continue
-        found.setdefault(record.checksum, record)
+        by_checksum.setdefault(record.checksum, record)
     if faults:
         raise DataError("\n".join(faults), "No records were added. Move the file away, then run with --resume.")
-    return list(found.values())
+    return list(by_checksum.values())
 
 
 def _lines(folder: FleetFolder, attempts: Attempts) -> Iterator[tuple[str, int, str]]:
-    """(attempt, number, line)."""
+    """Yield (attempt, line number, line)."""
     for _, names in sorted(attempts.items()):
         yield from folder.named_lines(names)
 
 
 def _mismatch_reason(task: Task, record: Record) -> str:
     """Return why the record cannot be of this task; empty if it can."""
-    asked = record.environment == task.environment and record.source in task.sources
-    return "" if asked else f"{record.source} in {record.environment} is not of its task"
+    is_of_task = record.environment == task.environment and record.source in task.sources
+    return "" if is_of_task else f"{record.source} in {record.environment} is not of its task"
 
 
 def ingest_into_store(folder: FleetFolder) -> IngestResult:
-    """Signed by the key of who takes them, if there is one: it is their cluster.
+    """Add all records to the evidence store, signed by this machine's key if there is one.
 
-    DataError where an environment's records fit nothing; what was taken of others stays taken.
+    DataError if the records of an environment are invalid; those of other environments are added nevertheless.
     """
-    begun, tasks = folder.started_attempts(), folder.fleet.tasks
-    places: dict[str, dict[int, list[str]]] = defaultdict(dict)
-    for task, names in begun.items():
-        places[tasks[task].environment][task] = names
+    attempts, tasks = folder.started_attempts(), folder.fleet.tasks
+    by_environment: dict[str, dict[int, list[str]]] = defaultdict(dict)
+    for task, names in attempts.items():
+        by_environment[tasks[task].environment][task] = names
     total, faults = IngestResult(), []
-    for added in parallel_map(
-        partial(_ingest_environment, folder.path), places.values(), enough=len(begun) >= PARALLEL_TASKS
+    for result in parallel_map(
+        partial(_ingest_environment, folder.path), by_environment.values(), enough=len(attempts) >= PARALLEL_TASKS
     ):
-        if isinstance(added, str):
-            faults.append(added)
+        if isinstance(result, str):
+            faults.append(result)
             continue
-        total.ingested += added.ingested
-        total.duplicates += added.duplicates
-        total.replaced += added.replaced
-        total.conflicts += added.conflicts
+        total.ingested += result.ingested
+        total.duplicates += result.duplicates
+        total.replaced += result.replaced
+        total.conflicts += result.conflicts
     if faults:
         rest = f"{total.ingested + total.duplicates} records of other environments were added."
         raise DataError("\n".join(faults), f"Move these files away, then run with --resume. {rest}")
@@ -89,21 +89,22 @@ def _ingest_environment(path: Path, attempts: Attempts) -> IngestResult | str:
     project = folder.fleet.project
     matrix = load_matrix(project.matrix, project.user_keys)
     try:
-        some = records(folder, attempts)
+        environment_records = records(folder, attempts)
     except DataError as error:
         return error.cause
     rules = ConsistencyRules.from_matrix(matrix, current_cases(project))
-    faults = dict.fromkeys(fault for record in some for fault in rules.faults_of_new(to_record_line(record).record))
+    lines = [to_record_line(record) for record in environment_records]
+    faults = dict.fromkeys(fault for line in lines for fault in rules.faults_of_new(line.record))
     if faults:
         return "\n".join(f"{folder.path}: {fault}" for fault in faults)
-    return ingest_records(project, matrix, signing_key.load(), some, rules)
+    return ingest_records(project, matrix, signing_key.load(), environment_records, rules)
 
 
 def export_to_file(folder: FleetFolder, out: Path) -> int:
     """Write the records to a file, for `tfdet evidence add` elsewhere; return their number."""
-    some = sorted(records(folder), key=lambda record: (record.key, record.provenance_key, record.started))
-    write_atomic(out, "".join(record.line() for record in some))
-    if some and (key := signing_key.load()):
+    exported = sorted(records(folder), key=lambda record: (record.key, record.provenance_key, record.started))
+    write_atomic(out, "".join(record.line() for record in exported))
+    if exported and (key := signing_key.load()):
         project = folder.fleet.project
-        sign_beside(project, load_matrix(project.matrix, project.user_keys), key, out, some)
-    return len(some)
+        sign_beside(project, load_matrix(project.matrix, project.user_keys), key, out, exported)
+    return len(exported)

@@ -1,4 +1,4 @@
-"""The folder of a fleet, shared by its machines. Each file has one writer, which writes it atomically or by lines.
+"""The folder of a fleet, which its machines share. Each file has one writer, which writes it atomically or by lines.
 
 fleet.json                 the plan
 rounds/0003.json           one submission: its tasks and its job name; .ids: the cluster's job IDs
@@ -24,7 +24,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from tfdet.base.errors import DataError, ExitCode, UsageError
 from tfdet.base.files import write_atomic
-from tfdet.base.folders import is_there, listed
+from tfdet.base.folders import is_there, list_entries
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_bytes, resolve
 from tfdet.fleet.tasks import FleetOptions, Task
@@ -36,21 +36,19 @@ _ROUND: Final = re.compile(r"([0-9]{4,9})\.(json|ids)")
 _MOVE_ADVICE: Final = "Move the file away, then continue: tfdet fleet run --resume."
 _IDS: Final = TypeAdapter(list[str])
 T = TypeVar("T")
-ClusterKind = Literal["slurm", "local"]  # to what
+ClusterKind = Literal["slurm", "local"]
 
 
 class Fleet(StrictModel):
     """The content of fleet.json."""
 
     schema_: int = Field(default=1, alias="schema", ge=1, le=1)
-    name: Text = Field(description="of its jobs, with a round's number behind it")
-    root: Text = Field(description="the checkout, or what an installed tfdet brings")
-    user_data: Text | None = Field(default=None, description="of an installed tfdet: its user's data folder")
+    name: Text = Field(description="prefix of the names of its jobs, followed by the number of the submission")
+    root: Text = Field(description="the checkout, or the data folder of an installed tfdet")
+    user_data: Text | None = Field(default=None, description="of an installed tfdet: the folder of the user's data")
     cluster: ClusterKind
-    sbatch_options: dict[str, str] = Field(
-        default={}, description="what else is asked of the cluster, in its own words"
-    )
-    max_parallel: int | None = Field(default=None, ge=1, description="of its tasks; absent: the cluster's default")
+    sbatch_options: dict[str, str] = Field(default={}, description="further options for sbatch")
+    max_parallel: int | None = Field(default=None, ge=1, description="number of tasks; absent: the cluster's default")
     options: FleetOptions
     tasks: list[Task]
 
@@ -67,12 +65,14 @@ class Submission(StrictModel):
 
 
 class AttemptStart(StrictModel):
+    """The content of begun/*.json.  node: the machine.  started: seconds since 1970."""
+
     node: Text
     started: float
 
 
 class AttemptEnd(StrictModel):
-    """code: the probe's.  told: what was wrong, where something was."""
+    """The content of ended/*.json.  code: the probe's exit code.  error: the cause of a failure, if any."""
 
     code: int
     node: Text
@@ -81,20 +81,23 @@ class AttemptEnd(StrictModel):
 
 
 class FleetFolder:
+    """The folder of one fleet, with methods to read and write its files."""
+
     def __init__(self, path: Path) -> None:
         self.path = resolve(path)
 
     @cached_property
     def fleet(self) -> Fleet:
-        where = self.path / PLAN
-        if not is_there(where):
+        """Return the plan; UsageError if there is none, DataError if it is invalid."""
+        plan = self.path / PLAN
+        if not is_there(plan):
             raise UsageError(f"{self.path}: contains no fleet", "Pass the folder that `tfdet fleet run` printed.")
         try:
-            return Fleet.model_validate_json(read_bytes(where))
+            return Fleet.model_validate_json(read_bytes(plan))
         except ValidationError as error:
-            why = format_validation_error(error.errors()[0], "file")
+            reason = format_validation_error(error.errors()[0], "file")
             raise DataError(
-                f"{where}: not a plan of this version of tfdet: {why}", "Plan a new fleet: tfdet fleet run."
+                f"{plan}: not a plan of this version of tfdet: {reason}", "Plan a new fleet: tfdet fleet run."
             ) from error
 
     def make(self, fleet: Fleet) -> None:
@@ -118,46 +121,49 @@ class FleetFolder:
 
     @property
     def job_name(self) -> str:
-        """Return the job name, unique to this folder, by which its jobs are found."""
-        known = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:8]
-        return f"tfdet-{re.sub('[^A-Za-z0-9.-]', '-', self.path.name)[:40]}-{known}"
+        """Return the prefix of the names of this fleet's jobs, which is unique to the folder."""
+        digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:8]
+        return f"tfdet-{re.sub('[^A-Za-z0-9.-]', '-', self.path.name)[:40]}-{digest}"
 
     @property
     def cancelled(self) -> bool:
-        """Whether the fleet is cancelled: nothing more is submitted."""
+        """Return whether the fleet is cancelled, so that no more tasks may be submitted."""
         return is_there(self.path / "cancelled")
 
-    def cancel(self, yes: bool) -> None:
-        if yes:
+    def cancel(self, is_cancelled: bool) -> None:
+        """Mark the fleet as cancelled, or as not cancelled any more."""
+        if is_cancelled:
             (self.path / "cancelled").touch()
         else:
             (self.path / "cancelled").unlink(missing_ok=True)
 
     def started_attempts(self) -> dict[int, list[str]]:
-        """Return {task: names of the attempts that began}, sorted."""
-        return self._by_task("begun")
+        """Return {task: sorted names of the attempts that began}."""
+        return self._attempts_by_task("begun")
 
     def ended_attempts(self) -> dict[int, list[AttemptEnd]]:
-        return {task: [self._ended(name) for name in names] for task, names in self._by_task("ended").items()}
+        """Return {task: ends of its attempts}, without those that still run or were killed."""
+        ended = self._attempts_by_task("ended")
+        return {task: [self._read_end(name) for name in names] for task, names in ended.items()}
 
-    def _ended(self, name: str) -> AttemptEnd:
+    def _read_end(self, name: str) -> AttemptEnd:
         return _read_json(self.path / "ended" / f"{name}.json", TypeAdapter(AttemptEnd))
 
-    def _by_task(self, kind: str) -> dict[int, list[str]]:
+    def _attempts_by_task(self, subfolder: str) -> dict[int, list[str]]:
         """Return {task: attempt names} of a subfolder; files with other names are ignored."""
-        found: dict[int, list[str]] = defaultdict(list)
-        with os.scandir(self.path / kind) as there:
-            names = sorted(name for entry in there if _ATTEMPT.fullmatch(name := entry.name))
+        attempts: dict[int, list[str]] = defaultdict(list)
+        with os.scandir(self.path / subfolder) as entries:
+            names = sorted(name for entry in entries if _ATTEMPT.fullmatch(name := entry.name))
         for name in names:
             if (task := int(name.partition("-")[0])) < len(self.fleet.tasks):
-                found[task].append(name.removesuffix(".json"))
-        return found
+                attempts[task].append(name.removesuffix(".json"))
+        return attempts
 
-    def record_start(self, attempt: str, begun: AttemptStart) -> None:
-        write_atomic(self.path / "begun" / f"{attempt}.json", begun.model_dump_json())
+    def record_start(self, attempt: str, start: AttemptStart) -> None:
+        write_atomic(self.path / "begun" / f"{attempt}.json", start.model_dump_json())
 
-    def record_end(self, attempt: str, ended: AttemptEnd) -> None:
-        write_atomic(self.path / "ended" / f"{attempt}.json", ended.model_dump_json())
+    def record_end(self, attempt: str, end: AttemptEnd) -> None:
+        write_atomic(self.path / "ended" / f"{attempt}.json", end.model_dump_json())
 
     def journal(self, attempt: str) -> Path:
         return self.path / "records" / f"{attempt}.jsonl"
@@ -170,25 +176,25 @@ class FleetFolder:
         return (line for _, _, line in self.named_lines(attempts))
 
     def named_lines(self, attempts: list[str]) -> Iterator[tuple[str, int, str]]:
-        """Yield (attempt, line number, line)."""
-        seen: set[str] = set()
+        """Yield (attempt, line number, line) of the lines of `lines`."""
+        yielded: set[str] = set()
         for attempt in attempts:
-            whole = self._ended_by_itself(attempt)
+            is_finished = self._has_finished(attempt)
             for number, line in enumerate(self._complete_lines(attempt), 1):
-                if line in seen or not (whole or is_completed(line)):
+                if line in yielded or not (is_finished or is_completed(line)):
                     continue
-                seen.add(line)
+                yielded.add(line)
                 yield attempt, number, line
 
     def made_progress(self, attempts: list[str], last: int) -> bool:
         """Return whether the last `last` attempts added a record that no earlier attempt has."""
-        before = set(self.lines(attempts[:-last]))
-        return any(line not in before for line in self.lines(attempts[-last:]))
+        earlier_lines = set(self.lines(attempts[:-last]))
+        return any(line not in earlier_lines for line in self.lines(attempts[-last:]))
 
-    def _ended_by_itself(self, attempt: str) -> bool:
+    def _has_finished(self, attempt: str) -> bool:
         """Return whether an attempt ended neither by an interrupt nor by a signal (a negative exit code)."""
-        there = is_there(self.path / "ended" / f"{attempt}.json")
-        return there and 0 <= self._ended(attempt).code < ExitCode.INTERRUPTED
+        has_ended = is_there(self.path / "ended" / f"{attempt}.json")
+        return has_ended and 0 <= self._read_end(attempt).code < ExitCode.INTERRUPTED
 
     def _complete_lines(self, attempt: str) -> list[str]:
         """Return the complete lines. A power loss may leave invalid text: such lines are reported later."""
@@ -199,37 +205,39 @@ class FleetFolder:
         return content[: content.rfind(b"\n") + 1].decode("utf-8", "replace").splitlines()
 
     def submissions(self) -> list[Submission]:
-        there = listed(self.path / "rounds")
-        found = [path for path in there if _ROUND.fullmatch(path.name) and path.suffix == ".json"]
-        return [_read_json(path, TypeAdapter(Submission)) for path in found]
+        entries = list_entries(self.path / "rounds")
+        paths = [path for path in entries if _ROUND.fullmatch(path.name) and path.suffix == ".json"]
+        return [_read_json(path, TypeAdapter(Submission)) for path in paths]
 
     def add_submission(self, tasks: list[int]) -> Submission:
-        """Record a submission before it is made, so that --resume knows which jobs to look for."""
-        there = [_ROUND.fullmatch(path.name) for path in listed(self.path / "rounds")]
-        number = max((int(one[1]) + 1 for one in there if one), default=0)
-        made = Submission(name=f"{self.fleet.name}-{number:04}", tasks=tasks)
-        write_atomic(self._submission_file(made, "json"), made.model_dump_json())
-        return made
+        """Record a submission before the cluster receives it, so that --resume knows which jobs to look for."""
+        matches = [_ROUND.fullmatch(path.name) for path in list_entries(self.path / "rounds")]
+        number = max((int(match[1]) + 1 for match in matches if match), default=0)
+        submission = Submission(name=f"{self.fleet.name}-{number:04}", tasks=tasks)
+        write_atomic(self._submission_file(submission, "json"), submission.model_dump_json())
+        return submission
 
-    def record_submission(self, made: Submission, ids: list[str]) -> None:
-        write_atomic(self._submission_file(made, "ids"), json.dumps(ids))
+    def record_submission(self, submission: Submission, ids: list[str]) -> None:
+        """Record the job IDs that the cluster gave to a submission."""
+        write_atomic(self._submission_file(submission, "ids"), json.dumps(ids))
 
-    def job_ids(self, made: Submission) -> list[str] | None:
+    def job_ids(self, submission: Submission) -> list[str] | None:
         """Return the job IDs; None if the submitter ended before it recorded them."""
-        where = self._submission_file(made, "ids")
-        return _read_json(where, _IDS) if is_there(where) else None
+        path = self._submission_file(submission, "ids")
+        return _read_json(path, _IDS) if is_there(path) else None
 
-    def _submission_file(self, made: Submission, kind: str) -> Path:
-        return self.path / "rounds" / f"{made.name.rpartition('-')[2]}.{kind}"
+    def _submission_file(self, submission: Submission, suffix: str) -> Path:
+        return self.path / "rounds" / f"{submission.name.rpartition('-')[2]}.{suffix}"
 
 
 def is_completed(line: str) -> bool:
+    """Return whether a record's case neither crashed nor reached its time limit."""
     return '"observation":"crashed"' not in line and '"observation":"timed-out"' not in line
 
 
-def _read_json(path: Path, shape: TypeAdapter[T]) -> T:
-    """Read a file. tfdet writes atomically: an invalid file was damaged by something else."""
+def _read_json(path: Path, adapter: TypeAdapter[T]) -> T:
+    """Read a JSON file; DataError if it is invalid, which atomic writes of tfdet cannot cause."""
     try:
-        return shape.validate_json(read_bytes(path, _MOVE_ADVICE))
+        return adapter.validate_json(read_bytes(path, _MOVE_ADVICE))
     except ValidationError as error:
         raise DataError(f"{path}: {format_validation_error(error.errors()[0], 'file')}", _MOVE_ADVICE) from error

@@ -1,4 +1,4 @@
-"""What Kubernetes, and a registry of images, take for a name: refused here, before a cluster refuses the manifest.
+"""Checks of names for Kubernetes and image registries, so that an invalid option fails before the manifest is used.
 
 https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ and .../labels/;
 https://pkg.go.dev/github.com/distribution/reference for images.
@@ -13,35 +13,37 @@ from tfdet.base.errors import UsageError
 
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")  # RFC 1123, as Kubernetes names objects
-_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")  # of a label
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _HOST: Final = r"[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?"
 _PATH: Final = r"[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*"
 _PREFIX: Final = re.compile(rf"(({_HOST}(\.{_HOST})*(:[0-9]+)?/)?({_PATH}/)*)")
-_LABEL_MOST, _NAME_MOST, _IMAGE_MOST = 63, 253, 200  # of 255 for an image, ours behind it
+_MAX_LABEL, _MAX_NAME = 63, 253  # characters
+_MAX_PREFIX = 200  # characters; an image's full name may have 255
 
 
 def check_label_value(option: str, text: str) -> str:
-    """UsageError where no label can have it."""
-    if not _VALUE.fullmatch(text) or len(text) > _LABEL_MOST:
+    """Return the text; UsageError if it is not a valid value of a label."""
+    if not _LABEL_VALUE.fullmatch(text) or len(text) > _MAX_LABEL:
         raise _invalid_name(option, text, "letters, digits, '-', '_' and '.', at most 63, as in NVIDIA-H100-80GB-HBM3")
     return text
 
 
-def check_object_name(option: str, text: str, most: int = _NAME_MOST) -> str:
-    """UsageError where no object can be called so."""
-    if not _SUBDOMAIN.fullmatch(text) or len(text) > most:
-        raise _invalid_name(option, text, f"small letters, digits, '-' and '.', at most {most}, as in tfdet-records")
+def check_object_name(option: str, text: str, max_length: int = _MAX_NAME) -> str:
+    """Return the text; UsageError if it is not a valid name of an object."""
+    if not _SUBDOMAIN.fullmatch(text) or len(text) > max_length:
+        rule = f"small letters, digits, '-' and '.', at most {max_length}, as in tfdet-records"
+        raise _invalid_name(option, text, rule)
     return text
 
 
 def check_queue_name(option: str, text: str) -> str:
-    """Of an object, and the value of a label, too."""
-    return check_object_name(option, text, _LABEL_MOST)
+    """Return the text; UsageError if it is not valid both as an object's name and as a label's value."""
+    return check_object_name(option, text, _MAX_LABEL)
 
 
 def check_image_prefix(option: str, text: str) -> str:
-    """UsageError where an image's name cannot begin so."""
-    if not _PREFIX.fullmatch(text) or len(text) > _IMAGE_MOST:
+    """Return the text; UsageError if no image's name can begin with it."""
+    if not _PREFIX.fullmatch(text) or len(text) > _MAX_PREFIX:
         raise _invalid_name(option, text, "a registry and a path that end with '/', as in registry.example/team/")
     return text
 

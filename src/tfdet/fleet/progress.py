@@ -12,8 +12,8 @@ from tfdet.fleet.clusters import JobsInFlight
 from tfdet.fleet.folder import AttemptEnd, FleetFolder
 from tfdet.fleet.tasks import Task
 
-MAX_FAILURES = 3  # after so many a task is given up
-MAX_KILLS = 20  # likewise, if none of so many killed attempts added a record
+MAX_FAILURES = 3  # failed attempts after which a task is given up
+MAX_KILLS = 20  # killed attempts after which a task is given up, if none of them added a record
 _DONE = (ExitCode.OK, ExitCode.CONTRADICTED)
 
 
@@ -21,8 +21,8 @@ _DONE = (ExitCode.OK, ExitCode.CONTRADICTED)
 class Progress:
     """The state of every task. Tasks are given by their number in the plan.
 
-    given_up: {task: reason}. ready: tasks that wait for submission. jobs_in_flight: None while the cluster does not
-    respond. failed_on: {task: machines on which it failed}. attempts: {task: how many began}.
+    given_up: {task: reason}. ready: tasks that can be submitted. jobs_in_flight: None while the cluster does not
+    respond. failed_on: {task: machines on which it failed}. attempts: {task: number of attempts that began}.
     """
 
     tasks: Sequence[Task]
@@ -39,63 +39,68 @@ class Progress:
         return len(self.done) + len(self.given_up) == len(self.tasks)
 
     def as_json(self) -> dict[str, Any]:
-        flying = self.jobs_in_flight
+        jobs = self.jobs_in_flight
         return {
             "tasks": len(self.tasks), "done": len(self.done), "given_up": len(self.given_up),
-            "running": None if flying is None else len(flying.running - self.done),
-            "waiting": None if flying is None else len(flying.waiting - self.done),
-            "waiting_for": (flying.waiting_reason or None) if flying else None,
+            "running": None if jobs is None else len(jobs.running - self.done),
+            "waiting": None if jobs is None else len(jobs.waiting - self.done),
+            "waiting_for": (jobs.waiting_reason or None) if jobs else None,
             "attempts": sum(self.attempts.values()),
             "seconds_left": None if self.seconds_left is None else round(self.seconds_left),
         }  # fmt: skip
 
 
-def compute_progress(folder: FleetFolder, flying: JobsInFlight | None) -> Progress:
-    ended, begun, tasks = folder.ended_attempts(), folder.started_attempts(), folder.fleet.tasks
-    done = frozenset(task for task, some in ended.items() if any(one.code in _DONE for one in some))
-    sent = Counter(task for made in folder.submissions() if folder.job_ids(made) is not None for task in made.tasks)
+def compute_progress(folder: FleetFolder, jobs: JobsInFlight | None) -> Progress:
+    """Compute the progress. jobs: from the cluster's queue, None if the cluster does not respond."""
+    ends, starts, tasks = folder.ended_attempts(), folder.started_attempts(), folder.fleet.tasks
+    done = frozenset(task for task, task_ends in ends.items() if any(end.code in _DONE for end in task_ends))
+    submissions = [submission for submission in folder.submissions() if folder.job_ids(submission) is not None]
+    submission_counts = Counter(task for submission in submissions for task in submission.tasks)
     given_up = {}
     for task in range(len(tasks)):
-        why = None if task in done else _give_up_reason(folder, ended.get(task, []), begun.get(task, []), sent[task])
-        if why is not None:
-            given_up[task] = why
-    under_way = flying.all if flying else frozenset()
+        if task not in done:
+            reason = _give_up_reason(folder, ends.get(task, []), starts.get(task, []), submission_counts[task])
+            if reason is not None:
+                given_up[task] = reason
+    in_flight = jobs.all if jobs else frozenset()
     return Progress(
         tasks=tasks,
         done=done,
         given_up=given_up,
-        ready=[task for task in range(len(tasks)) if task not in done | under_way and task not in given_up],
-        jobs_in_flight=flying,
-        failed_on={task: tuple(sorted({one.node for one in _failures(some)})) for task, some in ended.items()},
-        attempts={task: len(some) for task, some in begun.items()},
-        seconds_left=_seconds_left(tasks, done, given_up, ended, flying),
+        ready=[task for task in range(len(tasks)) if task not in done | in_flight and task not in given_up],
+        jobs_in_flight=jobs,
+        failed_on={task: tuple(sorted({end.node for end in _failures(task_ends)})) for task, task_ends in ends.items()},
+        attempts={task: len(names) for task, names in starts.items()},
+        seconds_left=_seconds_left(tasks, done, given_up, ends, jobs),
     )
 
 
-def _failures(ended: list[AttemptEnd]) -> list[AttemptEnd]:
-    return [one for one in ended if one.code not in (*_DONE, ExitCode.INTERRUPTED)]
+def _failures(ends: list[AttemptEnd]) -> list[AttemptEnd]:
+    return [end for end in ends if end.code not in (*_DONE, ExitCode.INTERRUPTED)]
 
 
-def _give_up_reason(folder: FleetFolder, ended: list[AttemptEnd], names: list[str], sent: int) -> str | None:
+def _give_up_reason(folder: FleetFolder, ends: list[AttemptEnd], attempts: list[str], submitted: int) -> str | None:
     """Return why a task is not retried; None if it is."""
-    failures, begun = _failures(ended), len(names)
-    if any(one.code == ExitCode.USAGE for one in failures) or len(failures) >= MAX_FAILURES:
+    failures, started = _failures(ends), len(attempts)
+    if any(end.code == ExitCode.USAGE for end in failures) or len(failures) >= MAX_FAILURES:
         return failures[-1].error or f"the suite ended with {failures[-1].code}"
-    if begun - len(failures) >= MAX_KILLS and not folder.made_progress(names, MAX_KILLS):
-        return f"killed {begun - len(failures)} times"
-    if sent - begun >= MAX_KILLS:
-        return f"submitted {sent} times, {begun or 'none'} of which started: see the output of its machines in logs"
+    if started - len(failures) >= MAX_KILLS and not folder.made_progress(attempts, MAX_KILLS):
+        return f"killed {started - len(failures)} times"
+    if submitted - started >= MAX_KILLS:
+        return (
+            f"submitted {submitted} times, {started or 'none'} of which started: see the output of its machines in logs"
+        )
     return None
 
 
 def _seconds_left(
-    tasks: Sequence[Task], done: frozenset[int], given_up: dict[int, str], ended: dict[int, list[AttemptEnd]],
-    flying: JobsInFlight | None,
+    tasks: Sequence[Task], done: frozenset[int], given_up: dict[int, str], ends: dict[int, list[AttemptEnd]],
+    jobs: JobsInFlight | None,
 ) -> float | None:  # fmt: skip
     """Return the expected seconds left on as many machines as run now; None if none run."""
-    if flying is None or not flying.running:
+    if jobs is None or not jobs.running:
         return None
     expected = sum(tasks[task].seconds for task in done)
-    took = sum(ended[task][-1].seconds for task in done)
-    rest = sum(one.seconds for task, one in enumerate(tasks) if task not in done and task not in given_up)
-    return rest * (took / expected if done else 1.0) / len(flying.running)
+    actual = sum(ends[task][-1].seconds for task in done)
+    rest = sum(task.seconds for number, task in enumerate(tasks) if number not in done and number not in given_up)
+    return rest * (actual / expected if done else 1.0) / len(jobs.running)

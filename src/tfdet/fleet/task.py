@@ -1,4 +1,4 @@
-"""The code that runs on a machine of the cluster: one attempt at one task."""
+"""One attempt at one task: the code that runs on a machine of the cluster."""
 
 from __future__ import annotations
 
@@ -24,22 +24,27 @@ GPUS, SUBMITTER_GPUS, ALL = "CUDA_VISIBLE_DEVICES", "TFDET_SUBMITTER_GPUS", "all
 
 
 def run(path: str, index: int) -> int:
-    """Run a task. Its finished records are kept whatever happens; an attempt that ends records its exit code."""
-    folder, started, watch = FleetFolder(Path(path)), time.time(), time.monotonic()
+    """Run a task and record the attempt's exit code, which is returned, too. Finished records are always kept.
+
+    path: of the fleet's folder.  index: of the task in the plan.
+    """
+    folder, started, start_time = FleetFolder(Path(path)), time.time(), time.monotonic()
     _inherit_visible_devices()
     attempt = f"{index}-{time.time_ns()}-{uuid.uuid4().hex[:8]}"
     earlier = folder.started_attempts().get(index, [])
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     folder.record_start(attempt, AttemptStart(node=node, started=started))
     _interrupt_on_signals()
-    code, told = _outcome(folder, attempt, earlier, folder.fleet.tasks[index])
-    folder.record_end(attempt, AttemptEnd(code=code, node=node, seconds=round(time.monotonic() - watch, 1), error=told))
+    code, error = _run_attempt(folder, attempt, earlier, folder.fleet.tasks[index])
+    seconds = round(time.monotonic() - start_time, 1)
+    folder.record_end(attempt, AttemptEnd(code=code, node=node, seconds=seconds, error=error))
     return code
 
 
-def _outcome(folder: FleetFolder, attempt: str, earlier: list[str], task: Task) -> tuple[int, str]:
+def _run_attempt(folder: FleetFolder, attempt: str, earlier: list[str], task: Task) -> tuple[int, str]:
+    """Run the suite and return (exit code, error message). earlier: names of earlier attempts."""
     try:
-        return _suite(folder, attempt, earlier, task), ""
+        return _run_suite(folder, attempt, earlier, task), ""
     except (KeyboardInterrupt, InterruptedRunError):
         return ExitCode.INTERRUPTED, ""
     except TfdetError as error:
@@ -48,19 +53,20 @@ def _outcome(folder: FleetFolder, attempt: str, earlier: list[str], task: Task) 
         return ExitCode.RUN_FAILED, from_os_error(error).cause
 
 
-def _suite(folder: FleetFolder, attempt: str, earlier: list[str], task: Task) -> int:
+def _run_suite(folder: FleetFolder, attempt: str, earlier: list[str], task: Task) -> int:
+    """Run the suite with a journal that begins with the records of earlier attempts."""
     fleet = folder.fleet
-    project, how = fleet.project, fleet.options
+    project, options = fleet.project, fleet.options
     matrix = load_matrix(project.matrix)
     environment = matrix.environment(task.environment)
     journal = folder.journal(attempt)
     write_atomic(journal, "".join(f"{line}\n" for line in folder.lines(earlier) if _is_record(line)))
-    engine = engine_for(project, environment, how.engine)
-    with tempfile.TemporaryDirectory(prefix="tfdet-") as own:
-        plan = write_plan(matrix, task.environment, Path(own, "plan.json"))
+    engine = engine_for(project, environment, options.engine)
+    with tempfile.TemporaryDirectory(prefix="tfdet-") as temporary:
+        plan = write_plan(matrix, task.environment, Path(temporary, "plan.json"))
         request = Request(
-            key=task.environment, environment=environment, plan=plan,
-            journal=journal, selection=how.selection(task.sources), kind=matrix.devices.find_by_cli_name(how.device),
+            key=task.environment, environment=environment, plan=plan, journal=journal,
+            selection=options.selection(task.sources), kind=matrix.devices.find_by_cli_name(options.device),
         )  # fmt: skip
         return engine.run(request)
 
@@ -75,11 +81,12 @@ def _is_record(line: str) -> bool:
 
 
 def _inherit_visible_devices() -> None:
-    told = os.environ.pop(SUBMITTER_GPUS, None)
-    if told == ALL:
+    """Set CUDA_VISIBLE_DEVICES to the value that the local submitter had, since submitit changes it."""
+    gpus = os.environ.pop(SUBMITTER_GPUS, None)
+    if gpus == ALL:
         os.environ.pop(GPUS, None)
-    elif told is not None:
-        os.environ[GPUS] = told
+    elif gpus is not None:
+        os.environ[GPUS] = gpus
 
 
 def _interrupt_on_signals() -> None:

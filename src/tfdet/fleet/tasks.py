@@ -1,4 +1,4 @@
-"""The plan of a fleet: cells of environments in tasks of about the same length."""
+"""The plan of a fleet: divides the cells of environments into tasks of about the same duration."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from tfdet.matrix.plan import PlannedCell, plan_cells
 from tfdet.store.durations import Durations
 from tfdet_common.defaults import RUN_DEFAULTS
 
-SUITE_OVERHEAD_MEBIBYTES = 2048  # what the suite takes beside one case
-START_SECONDS = 20.0  # of an environment that is there: its framework is imported, its device asked
+SUITE_OVERHEAD_MEBIBYTES = 2048  # memory of the suite itself, in addition to one case
+START_SECONDS = 20.0  # to start a built environment: to import its framework, and query its device
 
 
 class FleetOptions(StrictModel):
-    """What all tasks of a fleet have in common: see engines.base.Selection."""
+    """The options that all tasks of a fleet share; engines.base.Selection describes most of them."""
 
     device: Text
-    solutions: list[Text] = Field(default=[], description="none named: all")
+    solutions: list[Text] = Field(default=[], description="empty: all")
     repeats: int = RUN_DEFAULTS.repeats
     processes: int = RUN_DEFAULTS.processes
     timeout: float = RUN_DEFAULTS.seconds
     memory: int = RUN_DEFAULTS.mebibytes
     proves: bool = False
     code: Text | None = None
-    engine: Text | None = Field(default=None, description="absent: the environment's own")
-    gpu: Text | None = Field(default=None, description="the type of GPU that is asked for, as the cluster calls it")
+    engine: Text | None = Field(default=None, description="absent: the environment's default")
+    gpu: Text | None = Field(default=None, description="type of GPU to request, as the cluster names it")
 
     def selection(self, sources: Sequence[str]) -> Selection:
+        """Return the selection of these sources with the fleet's options."""
         return Selection(
             device=self.device, sources=tuple(sources), solutions=tuple(self.solutions), repeats=self.repeats,
             processes=self.processes, timeout=self.timeout, memory=self.memory, resume_from_any_machine=True,
@@ -42,66 +43,70 @@ class FleetOptions(StrictModel):
 
     @property
     def mebibytes(self) -> int:
-        """What a task needs."""
+        """Return the memory that a task needs, in MiB."""
         return self.memory + SUITE_OVERHEAD_MEBIBYTES
 
 
 class Task(StrictModel):
-    """Some sources of one environment, each under all of its solutions: a control proves something only about the
-    machine that it differed on.
+    """Some sources of one environment, each under all of its solutions.
+
+    A source's solutions are not divided among tasks: a control is valid only for records of the same machine.
     """
 
     environment: Text
     sources: list[Text] = Field(min_length=1)
-    seconds: float = Field(description="that it is expected to take")
+    seconds: float = Field(description="expected duration")
 
 
 def plan_tasks(
     matrix: Matrix,
     environments: Iterable[str],
     sources: Sequence[str],
-    how: FleetOptions,
+    options: FleetOptions,
     durations: Durations,
     seconds: float,
 ) -> list[Task]:
-    """Longest first, each of about `seconds` where single sources do not take longer."""
-    found = []
+    """Plan tasks of about `seconds` each, or longer for a source that takes longer; return the longest first."""
+    tasks = []
     for key in environments:
-        expected = _expected_seconds(_selected_cells(matrix, key, sources, how), key, how, durations)
-        found += [Task(environment=key, sources=some, seconds=round(START_SECONDS + total, 1))
-                  for some, total in partition_sources(expected, seconds)]  # fmt: skip
-    return sorted(found, key=lambda task: -task.seconds)
+        expected = _expected_seconds(_selected_cells(matrix, key, sources, options), key, options, durations)
+        tasks += [Task(environment=key, sources=group, seconds=round(START_SECONDS + total, 1))
+                  for group, total in partition_sources(expected, seconds)]  # fmt: skip
+    return sorted(tasks, key=lambda task: -task.seconds)
 
 
-def _selected_cells(matrix: Matrix, key: str, sources: Sequence[str], how: FleetOptions) -> list[PlannedCell]:
-    chosen = [cell for cell in plan_cells(matrix, key) if cell.device == how.device and cell.reason is None]
-    wanted = {"none", *how.solutions} if how.solutions else None
+def _selected_cells(matrix: Matrix, key: str, sources: Sequence[str], options: FleetOptions) -> list[PlannedCell]:
+    cells = [cell for cell in plan_cells(matrix, key) if cell.device == options.device and cell.reason is None]
+    solutions = {"none", *options.solutions} if options.solutions else None
     return [
         cell
-        for cell in chosen
-        if (not sources or cell.source in sources) and (wanted is None or cell.solution in wanted)
+        for cell in cells
+        if (not sources or cell.source in sources) and (solutions is None or cell.solution in solutions)
     ]
 
 
 def _expected_seconds(
-    chosen: Iterable[PlannedCell], key: str, how: FleetOptions, durations: Durations
+    cells: Iterable[PlannedCell], key: str, options: FleetOptions, durations: Durations
 ) -> dict[str, float]:
-    """{source: seconds}."""
-    found: dict[str, float] = defaultdict(float)
-    for cell in chosen:
-        found[cell.source] += durations.expected_seconds(
-            key, cell.device, cell.source, cell.solution, how.repeats * how.processes
+    """Return {source: expected seconds of its cells}."""
+    seconds: dict[str, float] = defaultdict(float)
+    for cell in cells:
+        seconds[cell.source] += durations.expected_seconds(
+            key, cell.device, cell.source, cell.solution, options.repeats * options.processes
         )
-    return found
+    return seconds
 
 
 def partition_sources(expected: Mapping[str, float], seconds: float) -> list[tuple[list[str], float]]:
-    """The sources in groups of about so many seconds: each goes, the longest first, where there is least."""
+    """Divide the sources into groups of about `seconds`, and return (sources, seconds) of each.
+
+    Each source, the longest first, is added to the shortest group.
+    """
     if not expected:
         return []
-    number = min(len(expected), max(1, round(sum(expected.values()) / seconds)))
-    groups: list[tuple[float, int, list[str]]] = [(0.0, place, []) for place in range(number)]
-    for source, takes in sorted(expected.items(), key=lambda item: (-item[1], item[0])):
-        total, place, some = groups[0]
-        heapq.heapreplace(groups, (total + takes, place, [*some, source]))
-    return [(sorted(some), total) for total, _, some in groups if some]
+    count = min(len(expected), max(1, round(sum(expected.values()) / seconds)))
+    groups: list[tuple[float, int, list[str]]] = [(0.0, number, []) for number in range(count)]  # a heap
+    for source, source_seconds in sorted(expected.items(), key=lambda item: (-item[1], item[0])):
+        total, number, group = groups[0]
+        heapq.heapreplace(groups, (total + source_seconds, number, [*group, source]))
+    return [(sorted(group), total) for total, _, group in groups if group]

@@ -1,7 +1,7 @@
-"""Send what is ready, look, send again what was lost: until nothing is left.
+"""The loop that submits a fleet's tasks, observes the cluster, and resubmits lost tasks, until all are finished.
 
-All that is known lies in the fleet's folder and in the cluster's queue: who watches may be killed at any moment, and
-another goes on.
+The whole state is in the fleet's folder and the cluster's queue: if the watching process is killed, another one can
+continue.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tfdet.fleet.progress import Progress, compute_progress
 
 
 def watch(
-    folder: FleetFolder, cluster: Cluster, tell: Callable[[Progress], None], every: float | None = None
+    folder: FleetFolder, cluster: Cluster, report: Callable[[Progress], None], poll_seconds: float | None = None
 ) -> Progress:
-    """Until every task is done or given up, or the fleet cancelled.  every: seconds between two looks.
+    """Watch the fleet until every task is done or given up, or the fleet is cancelled; return the last progress.
 
-    UsageError where another one watches: each would send what the other has sent.
+    report: called after each poll.  UsageError if another process watches: both would submit the same tasks.
     """
     lock = FileLock(folder.path / "watched.lock")
     try:
@@ -32,7 +32,7 @@ def watch(
     except Timeout:
         raise UsageError("another tfdet already watches this fleet", "See tfdet fleet status.") from None
     try:
-        return _watch(folder, cluster, tell, every or cluster.poll_seconds)
+        return _watch(folder, cluster, report, poll_seconds or cluster.poll_seconds)
     except KeyboardInterrupt:
         cluster.detach()
         raise
@@ -40,52 +40,53 @@ def watch(
         lock.release()
 
 
-def _watch(folder: FleetFolder, cluster: Cluster, tell: Callable[[Progress], None], pause: float) -> Progress:
-    sent = bool(folder.submissions())
+def _watch(folder: FleetFolder, cluster: Cluster, report: Callable[[Progress], None], poll_seconds: float) -> Progress:
+    has_submitted = bool(folder.submissions())
     while True:
         cluster.cancel_orphans()
-        flying = cluster.jobs_in_flight()
-        progress = compute_progress(folder, flying)
-        tell(progress)
+        jobs = cluster.jobs_in_flight()
+        progress = compute_progress(folder, jobs)
+        report(progress)
         if folder.cancelled:
-            cluster.cancel()  # what was being sent meanwhile
+            cluster.cancel()  # jobs that were submitted during the cancellation
             return progress
         if progress.complete:
             return progress
-        if flying is not None and progress.ready:
+        if jobs is not None and progress.ready:
             try:
-                _submit_ready(folder, cluster, progress, cluster.free_slots(flying))
-                sent = True
+                _submit_ready(folder, cluster, progress, cluster.free_slots(jobs))
+                has_submitted = True
             except RunFailedError as error:
-                if not sent:  # nothing was ever taken: that will not pass by itself
+                if not has_submitted:  # the cluster never accepted a job, so another try would not help
                     raise
                 console.print_note(f"{error.cause}; trying again")
-        time.sleep(pause)
+        time.sleep(poll_seconds)
 
 
-def _submit_ready(folder: FleetFolder, cluster: Cluster, progress: Progress, room: int) -> None:
-    for want, some in _same_request(progress, progress.ready[: max(0, room)]).items():
-        for start in range(0, len(some), MAX_ARRAY_SIZE):
+def _submit_ready(folder: FleetFolder, cluster: Cluster, progress: Progress, free_slots: int) -> None:
+    for request, tasks in _group_by_request(progress, progress.ready[: max(0, free_slots)]).items():
+        for start in range(0, len(tasks), MAX_ARRAY_SIZE):
             if folder.cancelled:
                 return
-            made = folder.add_submission(some[start : start + MAX_ARRAY_SIZE])
+            submission = folder.add_submission(tasks[start : start + MAX_ARRAY_SIZE])
             try:
-                folder.record_submission(made, cluster.submit(made, want))
+                folder.record_submission(submission, cluster.submit(submission, request))
             except RunFailedError:
-                if not want.excluded_nodes:
+                if not request.excluded_nodes:
                     raise
-                # No other machine fits them: better again where they failed than never.
-                folder.record_submission(made, cluster.submit(made, ResourceRequest(want.minutes)))
+                # Perhaps no other machine fits: retry without excluding those on which the tasks failed.
+                fallback = ResourceRequest(request.minutes)
+                folder.record_submission(submission, cluster.submit(submission, fallback))
 
 
-def _same_request(progress: Progress, ready: list[int]) -> dict[ResourceRequest, list[int]]:
-    """What an array asks for, all of its tasks ask for."""
-    found: dict[tuple[str, ...], list[int]] = defaultdict(list)
+def _group_by_request(progress: Progress, ready: list[int]) -> dict[ResourceRequest, list[int]]:
+    """Group the tasks by the machines to exclude: all tasks of a job array have the same request."""
+    by_excluded: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for task in ready:
-        found[progress.failed_on.get(task, ())].append(task)
+        by_excluded[progress.failed_on.get(task, ())].append(task)
     return {
-        ResourceRequest(max(_time_limit(progress, task) for task in some), not_on): some
-        for not_on, some in found.items()
+        ResourceRequest(max(_time_limit(progress, task) for task in tasks), excluded_nodes): tasks
+        for excluded_nodes, tasks in by_excluded.items()
     }
 
 

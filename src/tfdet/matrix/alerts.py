@@ -1,6 +1,9 @@
-"""The names by which a build's own code refuses to run nondeterministically: matrix/alerts/<environment>.json, which
-scripts/extract-determinism-alerts reads from its libraries, and matrix/ops/<framework>/alerts.toml, written by people,
-which maps these names to ops.
+"""Determinism alerts: the calls by which a framework's own code refuses, or warns of, nondeterministic ops.
+
+matrix/alerts/<environment>.json has the alerts of a build, which scripts/extract-determinism-alerts reads from its
+libraries.  matrix/ops/<framework>/alerts.toml, which people write, maps their names to ops.
+
+Docstrings and descriptions of the models are part of matrix/schema.
 """
 
 from __future__ import annotations
@@ -61,7 +64,7 @@ class Meanings(StrictModel):
 
 
 def load(folder: Path, environment: str) -> Alerts | None:
-    """folder: matrix/.  None: that build was not read."""
+    """Load the alerts of an environment's build; None if its libraries were not read.  folder: matrix/."""
     path = path_of(folder, environment)
     if not is_there(path):
         return None
@@ -77,33 +80,34 @@ def load_meanings(folder: Path, framework: str) -> Meanings | None:
     return load_toml(path, Meanings) if is_there(path) else None
 
 
-def meanings_in_build(meanings: Meanings | None, found: Alerts | None) -> list[Meaning]:
-    """The meanings that apply to a build, each with the alerts that the build contains."""
-    if meanings is None or found is None:
+def meanings_in_build(meanings: Meanings | None, alerts: Alerts | None) -> list[Meaning]:
+    """Return the meanings that apply to a build, each with those of its callers that the build contains."""
+    if meanings is None or alerts is None:
         return []
-    held = found.callers
-    some = [
-        one.model_copy(update={"callers": [name for name in one.callers if name in held]}) for one in meanings.alerts
+    callers = alerts.callers
+    restricted = [
+        meaning.model_copy(update={"callers": [name for name in meaning.callers if name in callers]})
+        for meaning in meanings.alerts
     ]
-    return [one for one in some if one.callers]
+    return [meaning for meaning in restricted if meaning.callers]
 
 
 def find_faults(
     folder: Path, meanings: Meanings | None, environments: Iterable[str], ops: Iterable[str]
 ) -> Iterator[str]:
-    """Alerts of a build that alerts.toml does not list, and ops in alerts.toml that no build has."""
+    """Yield faults: alerts of a build that alerts.toml does not list, and ops in alerts.toml that no build has."""
     if meanings is None:
         return
-    known, keys = {name for one in meanings.alerts for name in one.callers}, set(ops)
-    yield from (f"no op {key}" for one in meanings.alerts for key in one.ops if key not in keys)
+    known, keys = {name for meaning in meanings.alerts for name in meaning.callers}, set(ops)
+    yield from (f"no op {key}" for meaning in meanings.alerts for key in meaning.ops if key not in keys)
     for environment in environments:
-        found = load(folder, environment)
+        alerts = load(folder, environment)
         yield from (f"{environment} raises {name!r}, which no [[alerts]] entry lists"
-                    for name in sorted(found.callers - known if found else ()))  # fmt: skip
+                    for name in sorted(alerts.callers - known if alerts else ()))  # fmt: skip
 
 
 def to_json(content: Mapping[str, object], alerts: Iterable[Alert]) -> str:
-    """The file's text: one alert per line."""
+    """Return the text of a file in matrix/alerts, with one alert per line.  content: the other fields."""
     head = ", ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items())
     rows = ",\n".join(json.dumps(alert.model_dump()) for alert in alerts)
     return f'{{{head},\n"alerts": [\n{rows}\n]}}\n'

@@ -1,4 +1,7 @@
-"""How programs call what the matrix speaks of: names as documentation has them, and the arguments that matter."""
+"""Patterns of calls in programs, by documented names and by arguments, for sources and solutions of the matrix.
+
+Docstrings and descriptions of the models are part of matrix/schema.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ class ArgumentCondition(StrictModel):
     default: bool = Field(default=False, description="it is what the condition wants where the call does not give it")
 
     @model_validator(mode="after")
-    def _one_kind(self) -> ArgumentCondition:
+    def _check_alternatives(self) -> ArgumentCondition:
         if (self.values and self.other_than) or not (self.values or self.other_than or self.default):
             raise ValueError("a condition has values, or other_than, or wants (default) that it is not given")
         return self
@@ -49,15 +52,15 @@ Calls = list[DottedName | CallPattern]
 
 
 def patterns_by_name(calls: Calls) -> Iterator[tuple[str, CallPattern]]:
-    """By name."""
-    for one in calls:
-        form = CallPattern(name=one) if isinstance(one, str) else one
-        yield from ((name, form) for name in ([form.name] if isinstance(form.name, str) else form.name))
+    """Yield (documented name, pattern) for each name of each pattern."""
+    for call in calls:
+        pattern = CallPattern(name=call) if isinstance(call, str) else call
+        yield from ((name, pattern) for name in ([pattern.name] if isinstance(pattern.name, str) else pattern.name))
 
 
-def as_dotted_name(prose: str) -> str | None:
-    """Where prose is one dotted name and nothing else."""
-    return prose if re.fullmatch(_NAME, prose) else None
+def as_dotted_name(text: str) -> str | None:
+    """Return the text if it is a single dotted name, else None."""
+    return text if re.fullmatch(_NAME, text) else None
 
 
 class NameAsText(StrictModel):
@@ -87,20 +90,20 @@ class ApiNames(StrictModel):
     cite: list[str] = Field(min_length=1)
 
     def to_documented(self, name: str) -> str:
-        """As the program has it: as documentation has it."""
+        """Convert a name in a program to the documented name: `tensorflow.keras.Model` to `tf.keras.Model`."""
         for module in sorted(self.imports, key=len, reverse=True):
             if f"{name}.".startswith(f"{module}."):
                 name = self.imports[module] + name[len(module) :]
                 break
-        for other, own in self.exact_aliases.items():
-            while name.startswith(other):
-                name = own + name[len(other) :]
+        for alias, documented in self.exact_aliases.items():
+            while name.startswith(alias):
+                name = documented + name[len(alias) :]
         return name
 
     def owns_name(self, name: str) -> bool:
-        """Is a name as the program has it one of this framework?"""
+        """Return whether a name in a program is one of this framework."""
         return any(f"{name}.".startswith(f"{module}.") for module in self.imports)
 
     def owns_documented_name(self, name: str) -> bool:
-        """Is a name as documentation has it one of this framework?"""
-        return any(name.startswith(f"{own.partition('.')[0]}.") for own in self.imports.values())
+        """Return whether a documented name is one of this framework."""
+        return any(name.startswith(f"{module.partition('.')[0]}.") for module in self.imports.values())

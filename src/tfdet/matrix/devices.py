@@ -1,7 +1,9 @@
-"""The registry of devices: nothing else on the host asks what kind a device is, or what its records may back.
+"""The registry of devices, which knows the kind of each device, and what its records may be evidence of.
 
-A device goes by three names.  Its model is the key of evidence and cells: `cpu`, `nvidia-h200`.  Its kind is a file of
-matrix/devices: `cpu`, `nvidia`.  The word under which claims speak of it is `cpu` or `gpu`.
+A device has three names.  Its model is the key in evidence and cells: `cpu`, `nvidia-h200`.  Its kind is the name of a
+file in matrix/devices: `cpu`, `nvidia`.  Its claim device is the name that claims use: `cpu` or `gpu`.
+
+Docstrings and descriptions of DeviceKind are part of matrix/schema.
 """
 
 from __future__ import annotations
@@ -50,45 +52,45 @@ class DeviceKind(StrictModel):
     )
 
     def has_model(self, key: str, model: str) -> bool:
-        """key: the file's name.  Where nothing else tells a kind's models, it has one: its own name."""
+        """Return whether `model` is valid for this kind.  key: the kind's name, which is its only model by default."""
         return re.fullmatch(self.models, model) is not None if self.models else self.has_model_name or model == key
 
     def capability(self, model: str) -> str | None:
-        """The compute capability of a model; None where it is not known."""
+        """Return the compute capability of a model; None if it is not known."""
         return next((self.capabilities[word] for word in model.split("-") if word in self.capabilities), None)
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceRegistry:
-    """Kinds by their keys."""
+    """All kinds of devices.  kinds: {name of the file in matrix/devices: kind}."""
 
     kinds: dict[str, DeviceKind]
     _by_model: dict[str, DeviceKind | None] = field(default_factory=dict, init=False, repr=False)
 
     def kind(self, model: str) -> DeviceKind | None:
-        """Of a model, such as nvidia-h200."""
+        """Return the kind of a model such as nvidia-h200; None if it is unknown."""
         if model not in self._by_model:
             self._by_model[model] = next((kind for key, kind in self.kinds.items() if is_model(model, key)), None)
         return self._by_model[model]
 
     def find_by_cli_name(self, cli_name: str) -> DeviceKind:
-        """What `--device` calls so."""
+        """Return the kind with this name for `--device`."""
         return next(kind for kind in self.kinds.values() if kind.cli_name == cli_name)
 
     def evidence_kind(self, device: str) -> EvidenceKind:
-        """What the records of this model are; where they emulate a GPU, they never pass for a GPU's."""
+        """Return whether records of this model are measured, or emulated and so never evidence about a GPU."""
         kind = self.kind(device)
         return kind.evidence_kind if kind else "measured"
 
     def requires_signature(self, device: str) -> bool:
-        """Do records of this model count only if a trusted key signed them?"""
+        """Return whether records of this model count only if a trusted key signed them."""
         kind = self.kind(device)
         return kind is None or kind.requires_signature
 
     def claim_device(self, device: str) -> Device | None:
-        """The word under which claims speak of this model; None where none does.
+        """Return the name that claims use for this model; None for an unknown model.
 
-        A word of claims stands for itself: a claimed cell that no such device has measured.
+        "cpu" and "gpu" themselves are accepted: they stand for a claimed cell that no such device has measured.
         """
         if device in (CPU, GPU):
             return CPU if device == CPU else GPU
@@ -96,7 +98,7 @@ class DeviceRegistry:
         return kind.claim_device if kind else None
 
     def find_faults(self, key: str, model: str, gpu: str | None) -> tuple[str, ...]:
-        """Why no device can have been told of in these words.  gpu: what the record's stack calls it."""
+        """Return why a record's device is invalid.  key: its kind.  gpu: the GPU's name in the record's stack."""
         kind = self.kinds.get(key)
         if kind is None:
             return (f"{key!r} is not a kind of device; matrix/devices has {', '.join(self.kinds)}",)
@@ -110,9 +112,9 @@ class DeviceRegistry:
                 kind.has_model_name and gpu is not None and device_key(gpu) != model,
             ),
         ]
-        return tuple(text for text, wrong in rules if wrong)
+        return tuple(text for text, is_violated in rules if is_violated)
 
 
 def is_model(model: str, kind: str) -> bool:
-    """Is this the key of a model of that kind?"""
+    """Return whether this is the key of a model of that kind."""
     return model == kind or model.startswith(f"{kind}-")

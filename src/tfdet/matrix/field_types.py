@@ -1,4 +1,4 @@
-"""What fields under matrix/ are made of, and the strict model that all of them share."""
+"""Types of fields in files of matrix/, and the strict model on which all models of these files are based."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Version = Annotated[Text, AfterValidator(ranges.validate_version)]
 Device = Literal["cpu", "gpu"]
 
 
-def _pattern(text: str) -> str:
+def _validate_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
@@ -25,14 +25,14 @@ def _pattern(text: str) -> str:
     return text
 
 
-Pattern = Annotated[Text, AfterValidator(_pattern)]
+Pattern = Annotated[Text, AfterValidator(_validate_pattern)]
 
 
 class StrictModel(BaseModel):
-    # What a command does not read costs it nothing: a model is built when it is first used.
+    # Without defer_build, every command would build all models when it starts.
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 def format_validation_error(fault: ErrorDetails, whole: str = "") -> str:
-    """One fault of content that a model refuses: where, and why.  whole: what it is called where all of it is wrong."""
+    """Format one error of pydantic as "location: reason".  whole: the location of an error in the whole content."""
     return f"{escape_line('.'.join(map(str, fault['loc']))) or whole}: {fault['msg']}"

@@ -1,4 +1,4 @@
-"""Files of matrix/ as models: whatever is wrong with one is told as file:line: reason."""
+"""Loading of files of matrix/ as models, with errors of the form `file:line: reason`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
-    """(its text, its content)."""
+    """Return (text, content) of a TOML file; DataError with the line if it is not valid TOML."""
     text = read_text(path)
     try:
         return text, tomli.loads(text)
     except RecursionError as error:
         raise DataError(f"{path}:1: nested too deeply") from error
     except tomli.TOMLDecodeError as error:
-        line = re.search(r"line (\d+)", str(error))  # none where it ends too early
+        line = re.search(r"line (\d+)", str(error))  # None for an unexpected end of the file
         raise DataError(f"{path}:{line.group(1) if line else text.count(chr(10)) + 1}: {error}") from error
 
 
@@ -33,7 +33,7 @@ def load_toml(path: Path, model: type[M]) -> M:
 
 
 def to_model(path: Path, text: str, content: dict[str, Any], model: type[M]) -> M:
-    """DataError lists all faults."""
+    """Validate the content of a TOML file; DataError lists all faults.  text: to find the lines of the faults."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
@@ -45,7 +45,7 @@ def to_model(path: Path, text: str, content: dict[str, Any], model: type[M]) -> 
 
 
 def load_json(path: Path, model: type[M], advice: str) -> M:
-    """A file that a tool wrote: its faults have places, and no lines."""
+    """Load a JSON file, which a tool wrote; DataError names fields, not lines.  advice: how to write it again."""
     try:
         return model.model_validate_json(read_bytes(path, advice))
     except ValidationError as error:
@@ -54,7 +54,7 @@ def load_json(path: Path, model: type[M], advice: str) -> M:
 
 
 def line_of(text: str, location: tuple[int | str, ...]) -> int:
-    """The line on which the value at `location` stands, or its nearest enclosing table."""
+    """Return the line of the value at `location` in a TOML text, or of the nearest table around it."""
     lines = text.splitlines()
     at, end = 0, len(lines)
     path: list[str] = []

@@ -1,4 +1,7 @@
-"""Trusted signers: matrix/keys, one file for each public key or sigstore identity."""
+"""Trusted signers: the files of matrix/keys, one for each public key or sigstore identity.
+
+Docstrings and descriptions of the models are part of matrix/schema.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,10 @@ from tfdet.matrix.models import Environment
 
 GITHUB: Final = "https://token.actions.githubusercontent.com"
 _BEGIN, _END = "-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----"
-_ED25519: Final = bytes.fromhex("302a300506032b6570032100")  # what comes before the 32 bytes: RFC 8410, section 4
-_SIGN: Final = 1 << 255  # the bit of x; below it stands y
+_ED25519: Final = bytes.fromhex("302a300506032b6570032100")  # DER prefix of the 32 bytes: RFC 8410, section 4
+_SIGN: Final = 1 << 255  # the sign bit of x; the bits below are y
 _PRIME: Final = _SIGN - 19
-# y of all points of order 1 to 8, in every form below 2^255: a signature by such a point needs no private key.
+# y of all points of order 1 to 8, in every encoding below 2^255: a signature for such a key needs no private key.
 _SMALL_ORDER: Final = {
     *(0, 1, _PRIME - 1, _PRIME, _PRIME + 1),
     int.from_bytes(bytes.fromhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"), "little"),
@@ -32,9 +35,9 @@ _SMALL_ORDER: Final = {
 
 
 def raw_public_key(pem: str) -> bytes:
-    """The 32 bytes of an Ed25519 public key in PEM; ValueError says why it is none.
+    """Return the 32 bytes of an Ed25519 public key in PEM; ValueError says why it is invalid.
 
-    Read without the library for signatures: every command reads the matrix, few verify.
+    This does not import the library for signatures: every command reads the matrix, but few verify signatures.
     """
     lines = pem.split()
     if " ".join(lines[:3]) != _BEGIN or " ".join(lines[-3:]) != _END:
@@ -52,7 +55,7 @@ def raw_public_key(pem: str) -> bytes:
 
 
 def key_id(public: bytes) -> str:
-    """How envelopes name a key: a hint for the search, no proof of anything."""
+    """Return the name of a key in envelopes: an untrusted hint for the search of the key."""
     return hashlib.sha256(public).hexdigest()
 
 
@@ -62,7 +65,7 @@ def _check_ed25519(pem: str) -> str:
 
 
 def normalize_signer_name(text: str) -> str:
-    """One holder has one name: single blanks, none at the ends, Unicode in form C.  ValueError where it is none."""
+    """Return the name with single blanks, in Unicode's form C; ValueError if it is empty or has hidden characters."""
     name = " ".join(unicodedata.normalize("NFC", text).split())
     if not any(map(str.isprintable, name)):
         raise ValueError("a signer has a name")
@@ -81,6 +84,7 @@ class TrustScope(StrictModel):
     lines: list[Literal["stock", "ngc"]] = Field(default=[], description="whose builds")
 
     def covers(self, model: str, environment: Environment) -> bool:
+        """Return whether the scope includes this model of a device and this environment."""
         return (
             is_model(model, self.device)
             and (not self.models or model in self.models)
@@ -122,24 +126,24 @@ class PublicKey(StrictModel):
     notes: str = ""
 
     @model_validator(mode="after")
-    def _a_span(self) -> PublicKey:
+    def _check_dates(self) -> PublicKey:
         if self.until is not None and self.until < self.since:
             raise ValueError(f"until {self.until} is before since {self.since}")
         return self
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> PublicKey:
+    def _check_alternatives(self) -> PublicKey:
         if (self.public is None) == (self.workflow is None):
             raise ValueError("a file has a key (`public`) or an identity (`workflow`), and not both")
         return self
 
     @property
     def id(self) -> str:
-        """By which envelopes name it."""
+        """Return the name of the key or identity in envelopes."""
         return self.workflow.identity if self.workflow else key_id(raw_public_key(self.public or ""))
 
     def untrusted_reason(self, model: str, environment: Environment | None) -> str:
-        """Why the key is not trusted for this device and environment; empty if it is."""
+        """Return why the key is not trusted for this device and environment; empty if it is."""
         if self.revoked:
             return f"revoked on {self.revoked.on}: {self.revoked.why}"
         if environment is None or not any(scope.covers(model, environment) for scope in self.trusted_for):
@@ -147,44 +151,44 @@ class PublicKey(StrictModel):
         return ""
 
     def is_valid_at(self, started: str) -> bool:
-        """Is the key trusted for a record that was started then?  Days are compared as text (ISO 8601)."""
+        """Return whether the key is trusted for a record that was started at this time, in ISO 8601."""
         day = started[:10]
         return str(self.since) <= day and (self.until is None or day <= str(self.until))
 
 
 @dataclass(frozen=True)
 class Keyring:
-    """Keys by the names of their files."""
+    """All trusted keys, by the names of their files."""
 
     by_name: Mapping[str, PublicKey] = field(default_factory=dict)
 
     def find_by_hint(self, identity: str) -> tuple[str, PublicKey] | None:
-        """The key that an envelope's hint means."""
+        """Return (file name, key) for the hint in an envelope; None if there is no such key."""
         return next(((name, key) for name, key in self.by_name.items() if key.id == identity), None)
 
-    def _lookalikes(self) -> Iterator[str]:
-        """One holder under two names would be two signers who agree."""
+    def _find_lookalikes(self) -> Iterator[str]:
+        """Yield faults: names of signers that look alike, since one signer under two names would count twice."""
         if len({key.signer for key in self.by_name.values()}) < 2:
             return
-        holders: dict[tuple[int, str], tuple[str, str]] = {}
+        signers: dict[tuple[int, str], tuple[str, str]] = {}  # {skeleton: (signer, file name)}
         for name, key in self.by_name.items():
-            for look in enumerate(confusable_skeletons(key.signer)):
-                there, other = holders.setdefault(look, (key.signer, name))
-                if there != key.signer:
-                    same = f"{key.signer!a} looks like {there!a} in keys/{other}.toml"
-                    yield f"keys/{name}.toml: signer: {same}: write one holder alike, or choose another name"
+            for skeleton in enumerate(confusable_skeletons(key.signer)):
+                other_signer, other_name = signers.setdefault(skeleton, (key.signer, name))
+                if other_signer != key.signer:
+                    similarity = f"{key.signer!a} looks like {other_signer!a} in keys/{other_name}.toml"
+                    yield f"keys/{name}.toml: signer: {similarity}: write one holder alike, or choose another name"
                     break
 
     def find_faults(self, kinds: Mapping[str, object]) -> list[str]:
-        """What no file shows by itself."""
-        first: dict[str, str] = {}
-        told = list(self._lookalikes())
+        """Return faults across the files.  kinds: the kinds of devices, by name."""
+        names_by_id: dict[str, str] = {}
+        faults = list(self._find_lookalikes())
         for name, key in self.by_name.items():
-            if (other := first.setdefault(key.id, name)) != name:
-                told.append(f"keys/{name}.toml: public: the key of keys/{other}.toml")
-            told += [
-                f"keys/{name}.toml: trusted_for: {s.device!r} is not a kind of device"
-                for s in key.trusted_for
-                if s.device not in kinds
+            if (other_name := names_by_id.setdefault(key.id, name)) != name:
+                faults.append(f"keys/{name}.toml: public: the key of keys/{other_name}.toml")
+            faults += [
+                f"keys/{name}.toml: trusted_for: {scope.device!r} is not a kind of device"
+                for scope in key.trusted_for
+                if scope.device not in kinds
             ]
-        return told
+        return faults

@@ -1,4 +1,4 @@
-"""Read matrix/: every fault of a file with its line, nothing half read."""
+"""Loading of matrix/ as a whole: returns a valid Matrix, or reports all faults of all files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tfdet.base.errors import DataError, unknown_name_error
-from tfdet.base.folders import is_folder, is_there, listed
+from tfdet.base.folders import is_folder, is_there, list_entries
 from tfdet.matrix import ops
 from tfdet.matrix.devices import DeviceKind, DeviceRegistry
 from tfdet.matrix.field_types import StrictModel
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Matrix:
-    """The claims' side of the matrix; keys are file names without .toml."""
+    """The files of matrix/ that people write; keys are file names without .toml."""
 
     frameworks: dict[str, Framework]
     environments: dict[str, Environment]
@@ -49,27 +49,27 @@ class Matrix:
         return _get("solution", key, self.solutions)
 
     def for_framework(self, framework: str) -> Matrix:
-        """Of one framework alone, and what is any framework's."""
-        kept = ("", framework)
+        """Return the matrix of one framework alone, with the entries that are valid for any framework."""
+        accepted = ("", framework)
         return Matrix(
             {framework: self.frameworks[framework]},
-            {key: one for key, one in self.environments.items() if one.framework in kept},
-            {key: one for key, one in self.sources.items() if one.framework in kept},
-            {key: one for key, one in self.solutions.items() if one.framework in kept},
+            {key: entry for key, entry in self.environments.items() if entry.framework in accepted},
+            {key: entry for key, entry in self.sources.items() if entry.framework in accepted},
+            {key: entry for key, entry in self.solutions.items() if entry.framework in accepted},
             self.devices,
             self.keys,
         )
 
     @cached_property
     def for_published_framework(self) -> Matrix:
-        """Of the framework whose tables and library this project publishes."""
+        """Return the matrix of the framework whose tables and library this project publishes."""
         return self.for_framework(next(key for key, framework in self.frameworks.items() if framework.published))
 
     @cached_property
     def determinism_variables(self) -> list[str]:
-        """Every environment variable that a solution sets, and those that defeat one."""
-        named = {name for solution in self.solutions.values() if solution.apply for name in solution.apply.env}
-        return sorted(named.union(*(framework.variables for framework in self.frameworks.values())))
+        """Return all environment variables that solutions set, and others that influence determinism."""
+        names = {name for solution in self.solutions.values() if solution.apply for name in solution.apply.env}
+        return sorted(names.union(*(framework.variables for framework in self.frameworks.values())))
 
 
 def _get(kind: str, key: str, table: dict[str, M]) -> M:
@@ -79,94 +79,97 @@ def _get(kind: str, key: str, table: dict[str, M]) -> M:
 
 
 def load_matrix(folder: Path, own_keys: Path | None = None) -> Matrix:
-    """All of matrix/; raises DataError naming every fault of every file.
+    """Load all files of matrix/; DataError names every fault of every file.
 
-    own_keys: where further keys lie that are believed.
+    own_keys: a folder of further trusted keys.
     """
-    wanted = [folder / name for name in ("frameworks", "devices", "environments", "sources", "solutions")]
-    faults = [f"{path}: no such folder" for path in wanted if not is_folder(path)]
+    required = [folder / name for name in ("frameworks", "devices", "environments", "sources", "solutions")]
+    faults = [f"{path}: no such folder" for path in required if not is_folder(path)]
     control = folder / "solutions" / f"{NONE}.toml"
     if not faults and not is_there(control):
         faults.append(f"{control}: not there; it is the control of every other solution")
     if faults:
         raise DataError("\n".join(faults), "Restore it: git checkout matrix")
     environments = _load_folders(folder / "environments", Environment, faults)
-    written = _load_folders(folder / "sources", Source, faults)
-    found = Matrix(
+    sources = _load_folders(folder / "sources", Source, faults)
+    matrix = Matrix(
         _load_folder(folder / "frameworks", Framework, faults),
         environments,
-        ops.sources(folder, environments) | written,
+        ops.load_sources(folder, environments) | sources,
         _load_folders(folder / "solutions", Solution, faults),
         DeviceRegistry(_load_folder(folder / "devices", DeviceKind, faults)),
         _load_keys(folder / "keys", own_keys, faults),
     )
-    faults += [f"{folder}/{fault}" for fault in found.keys.find_faults(found.devices.kinds)]
+    faults += [f"{folder}/{fault}" for fault in matrix.keys.find_faults(matrix.devices.kinds)]
     faults += find_unknown_frameworks(folder)
-    faults += find_undefined_solutions(folder, written)
-    faults += find_invalid_includes(folder, found.solutions)
-    faults += find_conflicting_claims(folder, written, environments)
-    faults += find_unmatchable_calls(folder, written, found.solutions, found.frameworks)
+    faults += find_undefined_solutions(folder, sources)
+    faults += find_invalid_includes(folder, matrix.solutions)
+    faults += find_conflicting_claims(folder, sources, environments)
+    faults += find_unmatchable_calls(folder, sources, matrix.solutions, matrix.frameworks)
     faults += ops.find_faults(folder)
-    return _raise_if_invalid(found, faults)
+    return _raise_if_invalid(matrix, faults)
 
 
-def _load_keys(brought: Path, own: Path | None, faults: list[str]) -> Keyring:
-    """A key that came with tfdet gives way to none: it may be a revoked one."""
-    found = _load_folder(brought, PublicKey, faults)
-    more = _load_folder(own, PublicKey, faults) if own and own != brought else {}
-    faults += [f"{own}/{name}.toml: tfdet has a key of that name: choose another" for name in more if name in found]
-    return Keyring(more | found)
+def _load_keys(folder: Path, own_folder: Path | None, faults: list[str]) -> Keyring:
+    """Load the keys of both folders; a user's key cannot replace one of matrix/keys, which may be revoked."""
+    keys = _load_folder(folder, PublicKey, faults)
+    own_keys = _load_folder(own_folder, PublicKey, faults) if own_folder and own_folder != folder else {}
+    faults += [
+        f"{own_folder}/{name}.toml: tfdet has a key of that name: choose another" for name in own_keys if name in keys
+    ]
+    return Keyring(own_keys | keys)
 
 
 def load_frameworks(folder: Path) -> dict[str, Framework]:
-    """Those of matrix/ alone."""
+    """Load only the frameworks of matrix/."""
     faults: list[str] = []
     return _raise_if_invalid(_load_folder(folder / "frameworks", Framework, faults), faults)
 
 
 def load_environments(folder: Path) -> dict[str, Environment]:
-    """Those of matrix/ alone."""
+    """Load only the environments of matrix/."""
     faults: list[str] = []
     return _raise_if_invalid(_load_folders(folder / "environments", Environment, faults), faults)
 
 
-def _raise_if_invalid(found: T, faults: list[str]) -> T:
-    """What was found; DataError where anything is wrong with it."""
+def _raise_if_invalid(result: T, faults: list[str]) -> T:
+    """Return the result; DataError if there are faults."""
     if faults:
         raise DataError("\n".join(faults), "Correct the named lines; nothing was read or written.")
-    return found
+    return result
 
 
 def _load_folders(folder: Path, model: type[M], faults: list[str]) -> dict[str, M]:
-    """What lies in the folder is any framework's, what lies in a folder of it that framework's."""
-    found = _load_folder(folder, model, faults)
-    for inner in filter(is_folder, listed(folder)):
-        some = _load_folder(inner, model, faults, inner.name)
-        faults += [f"{inner / key}.toml: another framework has a {key}.toml too" for key in some.keys() & found.keys()]
-        found |= some
-    return dict(sorted(found.items(), key=lambda item: natural_sort_key(item[0])))
+    """Load the files of a folder, which are valid for any framework, and those of its subfolders, each for one."""
+    entries = _load_folder(folder, model, faults)
+    for subfolder in filter(is_folder, list_entries(folder)):
+        new = _load_folder(subfolder, model, faults, subfolder.name)
+        duplicates = new.keys() & entries.keys()
+        faults += [f"{subfolder / key}.toml: another framework has a {key}.toml too" for key in duplicates]
+        entries |= new
+    return dict(sorted(entries.items(), key=lambda item: natural_sort_key(item[0])))
 
 
 def _load_folder(folder: Path, model: type[M], faults: list[str], framework: str = "") -> dict[str, M]:
-    found: dict[str, M] = {}
-    for path in listed(folder, "*.toml"):
+    entries: dict[str, M] = {}
+    for path in list_entries(folder, "*.toml"):
         try:
-            found[path.stem] = load_file(path, model, framework)
+            entries[path.stem] = load_file(path, model, framework)
         except DataError as error:
             faults.append(error.cause)
-    return dict(sorted(found.items(), key=lambda item: natural_sort_key(item[0])))
+    return dict(sorted(entries.items(), key=lambda item: natural_sort_key(item[0])))
 
 
 @cache
 def natural_sort_key(key: str) -> tuple[tuple[int, int | str], ...]:
-    """A sort key in which tf2.4 comes before tf2.10."""
+    """Return a sort key that compares digits as numbers: tf2.4 before tf2.10."""
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.findall(r"\d+|[^\d.]+", key))
 
 
 def load_file(path: Path, model: type[M], framework: str = "") -> M:
-    """One TOML file as `model`; DataError lists all its faults as file:line: reason.
+    """Load one TOML file as `model`; DataError lists all its faults as file:line: reason.
 
-    framework: the folder that it lies in, where that means one.
+    framework: the framework of the file's folder, if it has one.
     """
     text, content = read_toml(path)
     if "framework" in content:

@@ -1,11 +1,14 @@
-"""Names that look alike: by the skeletons of Unicode Technical Standard 39, https://www.unicode.org/reports/tr39/."""
+"""Detection of names that look alike, by the skeletons of Unicode Technical Standard 39.
+
+https://www.unicode.org/reports/tr39/
+"""
 
 from __future__ import annotations
 
 import unicodedata
 from functools import cache
 
-# What shows nothing: Default_Ignorable_Code_Point of Unicode, and two symbols that are blank.
+# Invisible characters: Default_Ignorable_Code_Point of Unicode, and two symbols that are blank.
 _INVISIBLE = (
     *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
     *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x2800, 0x2800), (0x3164, 0x3164), (0xFE00, 0xFE0F)),
@@ -16,18 +19,18 @@ _BIDI_CONTROLS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 def confusable_skeletons(name: str) -> tuple[str, str, str]:
-    """Skeletons of what is left of a name where width and what nobody sees are left out: with its case, and without it
-    in both orders, for a letter may look like another in one case alone.
+    """Return three skeletons of a name's visible characters; two names look alike if any of them is equal.
 
-    Names of which any is the same look alike.
+    The first keeps the case. The others fold it before and after taking the skeleton, because letters may look alike
+    in one case only.
     """
-    plain = _visible_characters(name)
-    cased = _skeleton(plain)
-    return cased, _skeleton(_visible_characters(plain.casefold())), _skeleton(_visible_characters(cased.casefold()))
+    visible = _visible_characters(name)
+    cased = _skeleton(visible)
+    return cased, _skeleton(_visible_characters(visible.casefold())), _skeleton(_visible_characters(cased.casefold()))
 
 
 def is_bidi_control(char: str) -> bool:
-    """Does it turn the order in which others are shown?"""
+    """Return whether the character changes the order in which others are shown."""
     return unicodedata.bidirectional(char) in _BIDI_CONTROLS
 
 
@@ -42,20 +45,21 @@ def _is_invisible(char: str) -> bool:
 
 
 def _skeleton(text: str) -> str:
-    shown = "".join(_prototype(char) for char in unicodedata.normalize("NFD", text))
-    return unicodedata.normalize("NFD", shown)
+    prototypes = "".join(_prototype(char) for char in unicodedata.normalize("NFD", text))
+    return unicodedata.normalize("NFD", prototypes)
 
 
 @cache
 def _prototype(char: str) -> str:
-    """Of all that look like this one the one that stands for them.  The library lists, for it, all others; for each of
-    the others, it alone.
-    """
-    from confusable_homoglyphs.confusables import confusables_data  # it reads a megabyte
+    """Return the character that represents all those that look like this one.
 
-    alike = [other["c"] for other in confusables_data.get(char, ())]
-    if len(alike) != 1:
+    The library lists all others for the representative, and only the representative for each of the others.
+    """
+    from confusable_homoglyphs.confusables import confusables_data  # reads a megabyte
+
+    lookalikes = [other["c"] for other in confusables_data.get(char, ())]
+    if len(lookalikes) != 1:
         return char
-    (other,) = alike
-    both = len(other) == 1 and len(confusables_data.get(other, ())) == 1
-    return str(min(char, other) if both else other)
+    (other,) = lookalikes
+    is_pair = len(other) == 1 and len(confusables_data.get(other, ())) == 1
+    return str(min(char, other) if is_pair else other)

@@ -1,4 +1,7 @@
-"""What people write under matrix/: strict models, all faults of a file at once."""
+"""Models of the files that people write in matrix/: frameworks, environments, sources and solutions.
+
+Their docstrings and descriptions are part of matrix/schema.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ UNKNOWN = "unknown"
 NONE = "none"  # the control
 
 
-def _driver(text: str) -> str:
-    """Checks compare the number that it begins with."""
+def _validate_driver(text: str) -> str:
+    """Return the text; ValueError if it does not begin with a version, which checks can compare."""
     if text != UNKNOWN and ranges.leading_version(text) is None:
         raise ValueError(f"{text!r} does not begin with a number; use {UNKNOWN!r} for an uncited fact")
     return text
@@ -56,7 +59,7 @@ class Framework(StrictModel):
     cite: list[Text] = Field(min_length=1)
 
 
-# Of what lies in a folder by framework: that folder's name.  Files never say it.
+# The framework of an entry is the name of its file's folder: files themselves never contain it.
 FrameworkKey = Annotated[str, Field(description='the folder that the file lies in; "": any framework')]
 
 
@@ -98,7 +101,7 @@ class Environment(StrictModel):
     os: Text
     cuda: Text
     cudnn: Text
-    min_driver: Annotated[Text, AfterValidator(_driver)]
+    min_driver: Annotated[Text, AfterValidator(_validate_driver)]
     cuda_arch: Text
     pip: PipRequirements | None = None
     skip_reason: Text | None = Field(default=None, description="why the suite cannot run there")
@@ -109,11 +112,11 @@ class Environment(StrictModel):
     cite: list[Text] = Field(min_length=1)
 
     def is_for(self, package: str | None) -> bool:
-        """Whether it is for sources of this package (None: of the framework itself)."""
+        """Return whether the environment is for sources of this package (None: of the framework itself)."""
         return self.package in (None, package)
 
     @model_validator(mode="after")
-    def _stock_is_built_by_pip(self) -> Environment:
+    def _check_pip(self) -> Environment:
         if (self.line == "stock") != (self.pip is not None):
             raise ValueError("a stock environment has a [pip] table, an ngc one has none")
         return self
@@ -130,12 +133,13 @@ class EnvironmentSelector(StrictModel):
     )
 
     def covers(self, environment: Environment) -> bool:
+        """Return whether the environment's framework and versions are in the ranges."""
         if self.framework not in ("", environment.framework):
             return False
-        inside = ranges.contains(self.stock if environment.line == "stock" else self.ngc, environment.version)
-        known = ranges.leading_version(environment.framework_version)
-        wanted = self.framework_version
-        return inside and (wanted is None or known is None or ranges.contains(wanted, known))
+        is_in_range = ranges.contains(self.stock if environment.line == "stock" else self.ngc, environment.version)
+        version = ranges.leading_version(environment.framework_version)
+        version_range = self.framework_version
+        return is_in_range and (version_range is None or version is None or ranges.contains(version_range, version))
 
 
 class Claim(EnvironmentSelector):
@@ -151,13 +155,13 @@ class Claim(EnvironmentSelector):
     cite: list[Text] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _somewhere(self) -> Claim:
+    def _check_range(self) -> Claim:
         if self.stock is None and self.ngc is None:
             raise ValueError("a claim needs a range: stock, ngc or both")
         return self
 
     def covers(self, environment: Environment) -> bool:
-        """An environment for a package is for that package's sources alone."""
+        """Return whether the claim applies to the environment, which is for its package alone if it has one."""
         return super().covers(environment) and environment.is_for(self.package)
 
 
@@ -169,9 +173,10 @@ class CellRule(EnvironmentSelector):
     reason: Text
 
     def matches(self, environment: Environment, device: str, solution: str) -> bool:
-        anywhere = self.stock is None and self.ngc is None and self.framework in ("", environment.framework)
+        """Return whether the rule applies to the cell with this environment, device and solution."""
+        has_no_range = self.stock is None and self.ngc is None and self.framework in ("", environment.framework)
         return (
-            (anywhere or self.covers(environment))
+            (has_no_range or self.covers(environment))
             and self.device in (None, device)
             and self.solution in (None, solution)
         )
@@ -226,7 +231,7 @@ class SourceAudit(StrictModel):
     )
 
     @model_validator(mode="after")
-    def _one_answer_a_version(self) -> SourceAudit:
+    def _check_overlaps(self) -> SourceAudit:
         texts = [entry.stock for entry in [*self.reachable_notes, *self.unreachable_notes]]
         for version in _MINORS:
             if sum(ranges.contains(text, version) for text in texts) > 1:
@@ -234,7 +239,7 @@ class SourceAudit(StrictModel):
         return self
 
     @model_validator(mode="after")
-    def _says_something(self) -> SourceAudit:
+    def _check_not_empty(self) -> SourceAudit:
         if not self.kernels and not self.unauditable_reason:
             raise ValueError("an [audit] table has patterns of kernels, or says what the audit is blind to")
         return self
@@ -247,18 +252,18 @@ _SOURCE_GROUPS: Final[tuple[SourceGroup, ...]] = get_args(SourceGroup)
 
 
 def _inherit(content: Any, names: tuple[str, ...], keys: tuple[str, ...] = ("framework",)) -> Any:
-    """What a file says of environments, it says of those of its own framework (and of its package)."""
+    """Return the content of a file with the values of `keys` copied into its tables `names`."""
     if not isinstance(content, dict):
         return content
-    given = {key: content[key] for key in keys if key in content}
-    told: dict[str, Any] = {}
+    inherited = {key: content[key] for key in keys if key in content}
+    changes: dict[str, Any] = {}
     for name in names:
         part = content.get(name)
         if isinstance(part, dict):
-            told[name] = given | part
+            changes[name] = inherited | part
         elif isinstance(part, list):
-            told[name] = [given | one if isinstance(one, dict) else one for one in part]
-    return content | told
+            changes[name] = [inherited | table if isinstance(table, dict) else table for table in part]
+    return content | changes
 
 
 class Source(StrictModel):
@@ -303,7 +308,7 @@ class Source(StrictModel):
         return _inherit(content, ("claims",), ("framework", "package"))
 
     @model_validator(mode="after")
-    def _is_called(self) -> Source:
+    def _check_calls(self) -> Source:
         if self.calls is None and as_dotted_name(self.api) is None:
             raise ValueError("api is not one name alone: calls has to say by which a program reaches it ([]: by none)")
         return self
@@ -314,11 +319,11 @@ class Source(StrictModel):
 
     @property
     def sort_key(self) -> tuple[int, int]:
-        """Where it comes among all sources: its group in the order of the groups, then its row there."""
+        """Return the sort key among all sources: the position of the group, then the row in it."""
         return _SOURCE_GROUPS.index(self.group), self.order
 
 
-# What a framework's adapter knows to call.
+# The calls that the probe's adapters can make to apply a solution.
 Call = Literal[
     "enable_op_determinism", "keras_set_random_seed", "patch", "enable_determinism",
     "use_deterministic_algorithms", "use_deterministic_algorithms_warn_only", "cudnn_deterministic",
@@ -350,7 +355,7 @@ class Solution(StrictModel):
     devices: list[Device] = Field(default=["gpu", "cpu"])
     available: EnvironmentSelector = EnvironmentSelector.model_construct(
         stock=">=0", ngc=">=0"
-    )  # unchecked: at import nothing is built
+    )  # without validation, which would build the model at import
     apply: SolutionSteps | None = Field(default=None, description="absent: nothing to run")
     skip_reason: str = Field(default="", description="why it is not run although documents name it")
     switch: list[Calls] = Field(
@@ -369,7 +374,7 @@ class Solution(StrictModel):
         return _inherit(content, ("available",))
 
     @model_validator(mode="after")
-    def _run_or_reason(self) -> Solution:
+    def _check_apply(self) -> Solution:
         if (self.apply is None) == (not self.skip_reason):
             raise ValueError("a solution has either [apply] or a reason skip_reason")
         if self.apply and self.apply.call and not self.switch:

@@ -1,8 +1,11 @@
-"""The ops that a framework ships sample inputs for, and what its own lists say of them: data that a program reads out
-of a build (scripts/extract-op-lists), matrix/ops/<framework>/<environment>.json, and names.toml beside it, written by
-people, as kernels.toml is, which says where an op shows in the binaries.
+"""The ops for which a framework ships sample inputs, and what its own lists claim of their determinism.
 
-Each op is a source, with what the lists claim of it; where people wrote a source of that key, theirs is the one.
+matrix/ops/<framework>/<environment>.json is data that scripts/extract-op-lists reads from a build.  In the same folder
+people write names.toml, which maps entries of the lists to ops, and kernels.toml, which maps ops to kernels.
+
+Each op becomes a source with the lists' claims; a source of the same key in matrix/sources replaces it.
+
+Docstrings and descriptions of the models are part of matrix/schema.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Literal
 from pydantic import Field
 
 from tfdet.base.errors import DataError
-from tfdet.base.folders import is_folder, is_there, listed
+from tfdet.base.folders import is_folder, is_there, list_entries
 from tfdet.matrix import alerts, source_readings
 from tfdet.matrix.call_patterns import ArgumentCondition, CallPattern, Calls, DottedName, Prefix, Value
 from tfdet.matrix.devices import CPU, GPU
@@ -107,11 +110,11 @@ class KernelsFile(StrictModel):
 
 
 def load_ops(folder: Path, framework: str) -> dict[str, Ops]:
-    """By environment."""
-    return {path.stem: _read(path) for path in listed(folder / "ops" / framework, "*.json")}
+    """Return {environment: ops of its build}."""
+    return {path.stem: _load_build(path) for path in list_entries(folder / "ops" / framework, "*.json")}
 
 
-def _read(path: Path) -> Ops:
+def _load_build(path: Path) -> Ops:
     return load_json(path, Ops, "Regenerate it: scripts/extract-op-lists")
 
 
@@ -121,54 +124,55 @@ def load_names(folder: Path, framework: str) -> NameMappings | None:
 
 
 def load_kernels(folder: Path, framework: str) -> dict[str, SourceAudit]:
-    """By op."""
+    """Return {key of an op: its audit}."""
     path = folder / "ops" / framework / "kernels.toml"
     if not is_there(path):
         return {}
-    return {op: one.audit for one in load_toml(path, KernelsFile).kernels for op in one.ops}
+    return {op: entry.audit for entry in load_toml(path, KernelsFile).kernels for op in entry.ops}
 
 
 def ops_of_entry(names: NameMappings, entry: DocumentedEntry) -> list[str]:
-    """The keys of the ops that an entry speaks of."""
-    return [key for name in _mappings_of_entry(names, entry) for key in name.ops]
+    """Return the keys of the ops that an entry means."""
+    return [key for mapping in _mappings_of_entry(names, entry) for key in mapping.ops]
 
 
 def _mappings_of_entry(names: NameMappings, entry: DocumentedEntry) -> list[EntryMapping]:
-    """Those that speak of its very modes, else those that speak of none."""
-    mine = [name for name in names.names if name.api == entry.api]
-    return [name for name in mine if name.modes == entry.modes] or [name for name in mine if not name.modes]
+    """Return the mappings with the entry's modes or, if there are none, those without modes."""
+    mappings = [mapping for mapping in names.names if mapping.api == entry.api]
+    same_modes = [mapping for mapping in mappings if mapping.modes == entry.modes]
+    return same_modes or [mapping for mapping in mappings if not mapping.modes]
 
 
-def sources(folder: Path, environments: Mapping[str, Environment]) -> dict[str, Source]:
-    """Those that the files of all frameworks give."""
-    found: dict[str, Source] = {}
-    for path in filter(is_folder, listed(folder / "ops")):
+def load_sources(folder: Path, environments: Mapping[str, Environment]) -> dict[str, Source]:
+    """Return {key: source} for the ops of all frameworks."""
+    sources: dict[str, Source] = {}
+    for path in filter(is_folder, list_entries(folder / "ops")):
         names = load_names(folder, path.name)
         if names is None:
             raise DataError(f"{path}: no names.toml", "It says what the entries of the lists mean.")
         kernels = load_kernels(folder, path.name)
         for key, ops in load_ops(folder, path.name).items():
-            raising = _read_to_raise(source_readings.load(folder, path.name), ops)
-            claims = _claims(names, ops, environments[key], raising) if key in environments else {}
+            raising = _raising_ops(source_readings.load(folder, path.name), ops)
+            claims_by_op = _claims_by_op(names, ops, environments[key], raising) if key in environments else {}
             for op in ops.ops:
-                known, more = found.get(names.prefix + op.key), claims.get(op.key, [])
-                if known:
-                    source = known.model_copy(update={"claims": [*known.claims, *more]})
+                existing, claims = sources.get(names.prefix + op.key), claims_by_op.get(op.key, [])
+                if existing:
+                    source = existing.model_copy(update={"claims": [*existing.claims, *claims]})
                 else:
-                    source = _source(names, path.name, op, len(found), more)
+                    source = _to_source(names, path.name, op, len(sources), claims)
                     source = source.model_copy(update={"audit": kernels.get(op.key)})
-                found[names.prefix + op.key] = source
-    return found
+                sources[names.prefix + op.key] = source
+    return sources
 
 
-def _source(names: NameMappings, framework: str, op: Op, number: int, claims: list[Claim]) -> Source:
+def _to_source(names: NameMappings, framework: str, op: Op, number: int, claims: list[Claim]) -> Source:
     return Source(
         framework=framework,
         title=f"`{title(op)}`",
         group="op",
         order=number,
         api=title(op),
-        calls=calls(names, op),
+        calls=_op_calls(names, op),
         direction="forward and backward" if op.backward else "forward",
         devices=["cpu", "gpu"],
         raw_ops=op.reached,
@@ -178,106 +182,116 @@ def _source(names: NameMappings, framework: str, op: Op, number: int, claims: li
     )
 
 
-def calls(names: NameMappings, op: Op) -> Calls:
-    """By its own name, and by those under which the documentation's lists have it."""
-    own = names.module + op.name.removeprefix(names.module)
-    variants = [one for one in names.variants if op.name in one.ops and op.variant]
-    when = [_variant(one, op.variant) for one in variants]
+def _op_calls(names: NameMappings, op: Op) -> Calls:
+    """Return patterns of the op's calls, by its own name and by its names in the documentation's lists."""
+    own_name = names.module + op.name.removeprefix(names.module)
+    all_variants = [variants for variants in names.variants if op.name in variants.ops and op.variant]
+    conditions = [_variant_condition(variants, op.variant) for variants in all_variants]
     classes = [
-        CallPattern(name=name, when=[_variant(one.model_copy(update={"at": at}), op.variant)])
-        for one in variants
-        for name, at in one.classes.items()
+        CallPattern(name=name, when=[_variant_condition(variants.model_copy(update={"at": at}), op.variant)])
+        for variants in all_variants
+        for name, at in variants.classes.items()
     ]
-    may = f"is it {op.variant}?" if op.variant and not when else ""
-    # What differs from its own name by the module alone, ApiNames.similar_aliases finds.
-    last = own.rpartition(".")[2]
-    listed = [one for one in names.names if op.key in one.ops and one.api.rpartition(".")[2].rstrip("_") != last]
-    others = {one.api: CallPattern(name=one.api, may=_ambiguity_hint(one, op)) for one in listed}
-    return [CallPattern(name=own, when=when, may=may), *classes, *others.values()]
+    may = f"is it {op.variant}?" if op.variant and not conditions else ""
+    # Names that differ from the own name by the module only are covered by ApiNames.similar_aliases.
+    last = own_name.rpartition(".")[2]
+    mappings = [m for m in names.names if op.key in m.ops and m.api.rpartition(".")[2].rstrip("_") != last]
+    others = {m.api: CallPattern(name=m.api, may=_ambiguity_hint(m, op)) for m in mappings}
+    return [CallPattern(name=own_name, when=conditions, may=may), *classes, *others.values()]
 
 
-def _ambiguity_hint(name: EntryMapping, op: Op) -> str:
-    if name.modes:
-        return f"is it {', '.join(name.modes)}?"
-    return f"is it {op.variant}?" if op.variant and len(name.ops) > 1 else ""
+def _ambiguity_hint(mapping: EntryMapping, op: Op) -> str:
+    """Return the question whether a call by the mapping's name is one of this op; empty if it always is."""
+    if mapping.modes:
+        return f"is it {', '.join(mapping.modes)}?"
+    return f"is it {op.variant}?" if op.variant and len(mapping.ops) > 1 else ""
 
 
-def _variant(one: Variants, variant: str) -> ArgumentCondition:
-    value = variant.removesuffix(one.suffix)
-    return ArgumentCondition(argument=one.argument, at=one.at, values=[value], default=value == one.default)
+def _variant_condition(variants: Variants, variant: str) -> ArgumentCondition:
+    """Return the condition on the argument with which a call runs this variant of an op."""
+    value = variant.removesuffix(variants.suffix)
+    return ArgumentCondition(
+        argument=variants.argument, at=variants.at, values=[value], default=value == variants.default
+    )
 
 
 def title(op: Op) -> str:
+    """Return the op's name with its variant, for pages and messages."""
     return f"{op.name} ({op.variant})" if op.variant else op.name
 
 
-_RAISING: dict[source_readings.ReadingKind, Device] = {"raises": CPU, "gpu-raises": GPU}
+_DEVICES_BY_KIND: dict[source_readings.ReadingKind, Device] = {"raises": CPU, "gpu-raises": GPU}
 
 
-def _read_to_raise(readings: source_readings.Readings, ops: Ops) -> set[tuple[str, Device]]:
-    """The ops of which a build's sources were read to refuse some calls, whatever its documentation says."""
+def _raising_ops(readings: source_readings.Readings, ops: Ops) -> set[tuple[str, Device]]:
+    """Return the (op, device) whose sources in a build refuse some calls, whatever the documentation says."""
     return {
-        (op, _RAISING[one.kind])
-        for one in readings.confirmed
-        if one.kind in _RAISING and one.locations[0].key in ops.lines
-        for op in one.ops
+        (op, _DEVICES_BY_KIND[reading.kind])
+        for reading in readings.confirmed
+        if reading.kind in _DEVICES_BY_KIND and reading.locations[0].key in ops.lines
+        for op in reading.ops
     }
 
 
-def _claims(
+def _claims_by_op(
     names: NameMappings, ops: Ops, environment: Environment, raising: set[tuple[str, Device]]
 ) -> dict[str, list[Claim]]:
-    """By op.  Where one entry says that an op raises and another that it does not, it does on some of its samples; so
-    does an op of `raising`, (op, device), of which the documentation says that it is deterministic.
+    """Return {key of an op: claims of the documentation's lists}.
+
+    raising: (op, device) that refuse some calls. An op that is documented as raising, or is in `raising`, has a claim
+    that applies to some of its samples only.
     """
-    said: dict[tuple[str, Device], set[str]] = {}
+    statements: dict[tuple[str, Device], set[str]] = {}
     for entry in ops.documented:
         for key in ops_of_entry(names, entry):
             for device in entry.devices:
-                said.setdefault((key, device), set()).add(entry.says)
-    found: dict[str, list[Claim]] = {}
-    for (key, device), says in said.items():
-        found.setdefault(key, []).append(_claim(names, environment, device, says, (key, device) in raising))
-    return found
+                statements.setdefault((key, device), set()).add(entry.says)
+    claims: dict[str, list[Claim]] = {}
+    for (key, device), says in statements.items():
+        claims.setdefault(key, []).append(_to_claim(names, environment, device, says, (key, device) in raising))
+    return claims
 
 
-def _claim(names: NameMappings, environment: Environment, device: Device, says: set[str], read_to_raise: bool) -> Claim:
+def _to_claim(names: NameMappings, environment: Environment, device: Device, says: set[str], is_raising: bool) -> Claim:
     return Claim(
         framework=environment.framework,
         stock=f"=={environment.version}",
         device=device,
         solutions=[names.solution],
         outcome="raises" if "raises" in says else "deterministic",
-        partly="raises" in says or read_to_raise,
+        partly="raises" in says or is_raising,
         cite=names.cite,
     )
 
 
 def find_faults(folder: Path) -> Iterator[str]:
-    """Entries of the lists that names.toml does not know, and keys in it that no build has."""
-    for path in filter(is_folder, listed(folder / "ops")):
-        names, known = load_names(folder, path.name), load_ops(folder, path.name)
-        if names is None or not known:
+    """Yield faults of matrix/ops: entries of the lists that names.toml does not map, and keys that no build has."""
+    for path in filter(is_folder, list_entries(folder / "ops")):
+        names, builds = load_names(folder, path.name), load_ops(folder, path.name)
+        if names is None or not builds:
             continue
-        keys = {op.key for ops in known.values() for op in ops.ops}
+        keys = {op.key for ops in builds.values() for op in ops.ops}
         readings = source_readings.load(folder, path.name)
         yield from (f"{path}/confirmed.toml: {fault}" for fault in source_readings.find_faults(readings, keys))
         meanings = alerts.load_meanings(folder, path.name)
-        yield from (f"{path}/alerts.toml: {fault}" for fault in alerts.find_faults(folder, meanings, known, keys))
-        strange = sorted(load_kernels(folder, path.name).keys() - keys)
-        yield from (f"{path}/kernels.toml: no op {key}" for key in strange)
+        yield from (f"{path}/alerts.toml: {fault}" for fault in alerts.find_faults(folder, meanings, builds, keys))
+        unknown = sorted(load_kernels(folder, path.name).keys() - keys)
+        yield from (f"{path}/kernels.toml: no op {key}" for key in unknown)
         yield from (
-            f"{path}/names.toml: {name.api}: no op {key}" for name in names.names for key in name.ops if key not in keys
+            f"{path}/names.toml: {mapping.api}: no op {key}"
+            for mapping in names.names
+            for key in mapping.ops
+            if key not in keys
         )
-        for environment, ops in known.items():
+        for environment, ops in builds.items():
             for entry in ops.documented:
                 if not _mappings_of_entry(names, entry):
-                    spoken = f"{environment}'s documentation speaks of {entry.api} {entry.modes}"
-                    yield f"{path}/names.toml: {spoken}, and no [[names]] does"
+                    statement = f"{environment}'s documentation speaks of {entry.api} {entry.modes}"
+                    yield f"{path}/names.toml: {statement}, and no [[names]] does"
 
 
 def to_json(content: dict[str, object]) -> str:
-    """The file's text: an op a line, so that a change is seen in a diff."""
+    """Return the text of a build's file, with one op per line, so that diffs are readable."""
     rows = {name: ",\n".join(json.dumps(row, sort_keys=True) for row in content[name])  # type: ignore[attr-defined]
             for name in ("documented", "ops")}  # fmt: skip
     lines = ",\n".join(f"{json.dumps(key)}: {number}" for key, number in sorted(content["lines"].items()))  # type: ignore[attr-defined]

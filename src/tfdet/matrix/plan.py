@@ -1,4 +1,4 @@
-"""The plan: environment x source x solution on each device, exclusions with a reason."""
+"""The plan of an environment: its cells (source x solution x device), with reasons for those that are not run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tfdet_probe.core.plan import SCHEMA
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """One source under one solution on one kind of device, by its name for `--device`.
+    """One source under one solution on one kind of device.
 
-    reason: why it is not run.  known_failure: why a crash is expected.  except_cases: cases to which the expected
-    outcome does not apply.
+    device: a value of --device.  expect: the outcome that documents claim.  reason: why the cell is not run.
+    known_failure: why a crash is expected.  except_cases: cases to which the expected outcome does not apply.
     """
 
     device: str
@@ -34,9 +34,9 @@ class PlannedCell:
 
 
 def plan_cells(matrix: Matrix, key: str) -> list[PlannedCell]:
-    """Every cell of an environment, the excluded ones with their reason."""
+    """Return all cells of an environment, the excluded ones with their reason."""
     environment = matrix.environment(key)
-    theirs = matrix.for_framework(environment.framework)
+    framework_matrix = matrix.for_framework(environment.framework)
     return [
         PlannedCell(
             kind.cli_name,
@@ -44,34 +44,34 @@ def plan_cells(matrix: Matrix, key: str) -> list[PlannedCell]:
             source_key,
             solution,
             expected_outcome(source, environment, kind.claim_device, solution),
-            _excluded(matrix, source, environment, kind.claim_device, solution),
-            _first(source.known_failures, environment, kind.claim_device, solution),
+            _exclusion_reason(matrix, source, environment, kind.claim_device, solution),
+            _first_reason(source.known_failures, environment, kind.claim_device, solution),
             _except_cases(claims_of(source, environment, kind.claim_device, solution)),
         )
         for kind in matrix.devices.kinds.values()
-        for source_key, source in theirs.sources.items()
-        for solution in _solutions_to_try(theirs, source)
+        for source_key, source in framework_matrix.sources.items()
+        for solution in _solutions_to_try(framework_matrix, source)
     ]
 
 
 def _solutions_to_try(matrix: Matrix, source: Source) -> list[str]:
     named = {solution for claim in source.claims for solution in claim.solutions} | set(source.try_solutions)
-    tried = [key for key, solution in matrix.solutions.items() if solution.applies_to_all_ops or key in named]
-    return sorted(tried, key=lambda key: matrix.solutions[key].order)  # the control first
+    keys = [key for key, solution in matrix.solutions.items() if solution.applies_to_all_ops or key in named]
+    return sorted(keys, key=lambda key: matrix.solutions[key].order)  # the control first
 
 
 def claims_of(source: Source, environment: Environment, device: Device | None, solution: str) -> list[Claim]:
-    """device: see DeviceRegistry.claim_device."""
+    """Return the claims about a cell.  device: a claim device, see DeviceRegistry.claim_device."""
     return [c for c in source.claims if c.device == device and solution in c.solutions and c.covers(environment)]
 
 
 def expected_outcome(source: Source, environment: Environment, device: Device, solution: str) -> str | None:
-    """What documents say of every case of a cell."""
+    """Return the outcome that documents claim for all cases of a cell; None without such a claim."""
     return combine_claims([claim for claim in claims_of(source, environment, device, solution) if not claim.partly])
 
 
 def combine_claims(claims: Sequence[Claim]) -> str | None:
-    """What these claims of one cell come to; a refusal wins, as it does at run time."""
+    """Return the outcome of several claims about one cell: "raises" has precedence, as it has at run time."""
     says = [claim.outcome for claim in claims]
     return "raises" if "raises" in says else says[0] if says else None
 
@@ -80,7 +80,8 @@ def _except_cases(claims: Sequence[Claim]) -> tuple[str, ...]:
     return tuple(sorted({case for claim in claims for case in claim.except_cases}))
 
 
-def _excluded(matrix: Matrix, source: Source, environment: Environment, device: Device, key: str) -> str | None:
+def _exclusion_reason(matrix: Matrix, source: Source, environment: Environment, device: Device, key: str) -> str | None:
+    """Return why a cell is not run; None if it is.  key: of the solution."""
     solution = matrix.solutions[key]
     if environment.skip_reason:
         return environment.skip_reason
@@ -94,18 +95,21 @@ def _excluded(matrix: Matrix, source: Source, environment: Environment, device: 
         return f"{source.package} is not in this environment" if source.package else f"it is for {environment.package}"
     if not solution.available.covers(environment):
         return f"{key} does not exist in {environment.line} {environment.version}"
-    return _first(source.exclude, environment, device, key)
+    return _first_reason(source.exclude, environment, device, key)
 
 
-def _first(rules: list[CellRule], environment: Environment, device: Device, solution: str) -> str | None:
+def _first_reason(rules: list[CellRule], environment: Environment, device: Device, solution: str) -> str | None:
     return next((rule.reason for rule in rules if rule.matches(environment, device, solution)), None)
 
 
 def make_plan(matrix: Matrix, key: str, *, by_priority: bool = False) -> dict[str, Any]:
-    """What the probe reads: see tfdet_probe.core.plan.  by_priority: the most valuable cells are to be run first."""
-    everything = plan_cells(matrix, key)
-    wanted = [cell for cell in everything if cell.reason is None]
-    used = {cell.solution for cell in wanted} | {NONE}
+    """Return the plan that the probe reads: see tfdet_probe.core.plan.
+
+    by_priority: rank the cells, so that the probe runs the most valuable ones first.
+    """
+    all_cells = plan_cells(matrix, key)
+    cells = [cell for cell in all_cells if cell.reason is None]
+    used = {cell.solution for cell in cells} | {NONE}
     solutions = [
         {"key": name, **solution.apply.model_dump(exclude_none=True)}
         for name, solution in matrix.solutions.items()
@@ -127,27 +131,29 @@ def make_plan(matrix: Matrix, key: str, *, by_priority: bool = False) -> dict[st
             }
             | ({"except_cases": list(c.except_cases)} if c.except_cases else {})
             | ({"rank": priority(matrix, key, c)} if by_priority else {})
-            for c in wanted
+            for c in cells
         ],
         "excluded": [
             {"device": c.device, "source": c.source, "solution": c.solution, "reason": c.reason}
-            for c in everything
+            for c in all_cells
             if c.reason
         ],
     }
 
 
 def priority(matrix: Matrix, key: str, cell: PlannedCell) -> list[int]:
-    """Where a cell comes when time is short, the least first: the confirmed rows of the seed documents, each under its
-    control and then under the solutions claimed for it; then what waits for its first measurement; then the rest.
+    """Return a sort key by which the most valuable cells are first.
+
+    First are confirmed sources under the control and under solutions that documents claim for them, then candidates,
+    which have no measurement yet, then the other cells.
     """
     source, solution = matrix.source(cell.source), matrix.solution(cell.solution)
-    claimed = cell.solution == NONE or bool(
+    is_claimed = cell.solution == NONE or bool(
         claims_of(source, matrix.environment(key), cell.claim_device, cell.solution)
     )
-    confirmed = source.group == "gpu-confirmed"
-    candidate = source.group == "gpu-candidate"
-    tier = 0 if confirmed and claimed else 1 if candidate else 2 if confirmed or claimed else 3
+    is_confirmed = source.group == "gpu-confirmed"
+    is_candidate = source.group == "gpu-candidate"
+    tier = 0 if is_confirmed and is_claimed else 1 if is_candidate else 2 if is_confirmed or is_claimed else 3
     return [tier, *source.sort_key, solution.order]
 
 

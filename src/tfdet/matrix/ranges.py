@@ -8,7 +8,7 @@ from functools import cache
 
 def validate_range(text: str) -> str:
     """Return the range; ValueError if it is not a PEP 440 specifier set."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # a list of environments holds no range
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # not needed to list environments
 
     try:
         SpecifierSet(text)
@@ -26,7 +26,7 @@ def validate_version(text: str) -> str:
 
 @cache
 def contains(text: str | None, version: str | None) -> bool:
-    """Is the version in the range?  False if either is None."""
+    """Return whether the version is in the range; False if either is None."""
     from packaging.specifiers import SpecifierSet
 
     return text is not None and version is not None and version in SpecifierSet(text)
@@ -34,6 +34,6 @@ def contains(text: str | None, version: str | None) -> bool:
 
 @cache
 def leading_version(text: str) -> str | None:
-    """The version at the start of a cited text such as "2.15.0 (public README)", or None."""
-    found = re.match(r"\d+(\.\d+)*", text)
-    return found.group() if found else None
+    """Return the version at the start of a cited text such as "2.15.0 (public README)", or None."""
+    match = re.match(r"\d+(\.\d+)*", text)
+    return match.group() if match else None

@@ -1,7 +1,10 @@
-"""What people read in a framework's sources where its lists disagree: matrix/ops/<framework>/confirmed.toml.
+"""Readings: findings of people in a framework's source code, about ops on which its lists disagree.
 
-A place in the sources is a file and words of a line there.  scripts/extract-op-lists looks them up in each build, which
-has those files, and keeps line numbers: a reading holds for the builds in which the first of its places was found.
+They are in matrix/ops/<framework>/confirmed.toml.  A location is a file and the text of a line in it.
+scripts/extract-op-lists searches each build for the locations and stores their line numbers; a reading is valid for the
+builds that contain its first location.
+
+Docstrings and descriptions of the models are part of matrix/schema.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ ReadingKind = Literal[
     "gpu-differs", "gpu-differs-under", "gpu-raises", "gpu-no-error", "gpu-compiled", "gpu-fails-under",
 ]  # fmt: skip
 
-# Where a wheel has files of the repository that are no Python.
+# {folder in the repository: folder in a wheel} of files that are not Python.
 _PACKAGED = {"tools/autograd/": "torchgen/packaged/autograd/", "aten/src/ATen/": "torchgen/packaged/ATen/"}
 
 
@@ -73,51 +76,52 @@ def load(folder: Path, framework: str) -> Readings:
 
 
 def locate_lines(readings: Readings, installed: Path) -> dict[str, int]:
-    """{a place's key: its line} of those that are in a build; installed: its site-packages."""
-    found = {place.key: _line(place, installed) for place in _locations(readings)}
-    return {key: number for key, number in found.items() if number}
+    """Return {key of a location: line number} for the locations in a build.  installed: its site-packages."""
+    lines = {location.key: _find_line(location, installed) for location in _locations(readings)}
+    return {key: number for key, number in lines.items() if number}
 
 
 def files_to_read(readings: Readings) -> set[str]:
-    """Those of a build in which places are looked up."""
-    return {_shipped(place.file) for place in _locations(readings)}
+    """Return the files of a build that contain the locations."""
+    return {_path_in_wheel(location.file) for location in _locations(readings)}
 
 
 def _locations(readings: Readings) -> Iterator[SourceLocation]:
-    for one in readings.confirmed:
-        yield from one.locations
+    for reading in readings.confirmed:
+        yield from reading.locations
 
 
-def _line(place: SourceLocation, installed: Path) -> int | None:
-    path = installed / _shipped(place.file)
+def _find_line(location: SourceLocation, installed: Path) -> int | None:
+    """Return the number of the location's line in a build; None if the build does not contain it."""
+    path = installed / _path_in_wheel(location.file)
     if not is_there(path):
         return None
-    above = not place.below
+    is_below = not location.below  # whether the line of `below` has been passed
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-        if above and place.words in line:
+        if is_below and location.words in line:
             return number
-        above = above or place.below in line
+        is_below = is_below or location.below in line
     return None
 
 
-def _shipped(file: str) -> str:
+def _path_in_wheel(file: str) -> str:
     for source, packaged in _PACKAGED.items():
         if file.startswith(source):
             return packaged + file.removeprefix(source)
     return file
 
 
-def find_reading(readings: Readings, known: Mapping[str, int], op: str, kind: str) -> Reading | None:
-    """What was read of this op, if its first place is in that build."""
-    for one in readings.confirmed:
-        if op in one.ops and one.kind == kind and one.locations[0].key in known:
-            return one
+def find_reading(readings: Readings, lines: Mapping[str, int], op: str, kind: str) -> Reading | None:
+    """Return the reading of this kind about an op, if a build has its first location.  lines: of `locate_lines`."""
+    for reading in readings.confirmed:
+        if op in reading.ops and reading.kind == kind and reading.locations[0].key in lines:
+            return reading
     return None
 
 
 def find_faults(readings: Readings, ops: Iterable[str]) -> Iterator[str]:
-    """Readings of ops that no build has, and code that was read nobody knows where."""
+    """Yield faults: readings of ops that no build has, and excerpts without the release that contains them."""
     keys = set(ops)
     if not readings.release:
-        yield from (f"{one.ops[0]}: code of no release" for one in readings.confirmed if one.excerpts)
-    yield from (f"{op}: no such op" for one in readings.confirmed for op in one.ops if op not in keys)
+        yield from (f"{reading.ops[0]}: code of no release" for reading in readings.confirmed if reading.excerpts)
+    yield from (f"{op}: no such op" for reading in readings.confirmed for op in reading.ops if op not in keys)

@@ -1,4 +1,7 @@
-"""What deserves an issue or a pull request at a framework: matrix/ops/<framework>/upstream.toml, written by people."""
+"""Findings to report to a framework's developers: matrix/ops/<framework>/upstream.toml, which people write.
+
+Docstrings and descriptions of the models are part of matrix/schema.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,6 @@ class Upstream(StrictModel):
 
 
 def load(folder: Path, framework: str) -> list[UpstreamFinding]:
-    """folder: matrix/."""
+    """Load the findings of a framework.  folder: matrix/."""
     path = folder / "ops" / framework / "upstream.toml"
     return load_toml(path, Upstream).findings if is_there(path) else []

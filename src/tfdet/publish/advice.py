@@ -1,6 +1,6 @@
-"""What the debug tool says of an op in a user's environment: sources and solutions, from claims and evidence.
+"""The advice that the debug tool gives on a user's op: its sources and their solutions, from claims and evidence.
 
-`tfdet status --write` puts it into the runtime package as trace/advice.json; nothing there is written by hand.
+`tfdet status --write` writes it into the runtime package as trace/advice.json, which is never edited by hand.
 """
 
 from __future__ import annotations
@@ -15,26 +15,29 @@ from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import Status
 
 SCHEMA = 2  # read by runtime/tfdeterminism/trace/causes/advice.py
-_ADVICE_OUTCOMES = ("deterministic", "raises")  # of a claim: what helps, and what would stop the program
+_ADVICE_OUTCOMES = ("deterministic", "raises")  # of claims that become advice: what helps, and what stops the program
 
 
 def to_content(status: Status) -> dict[str, Any]:
-    """sources: what a user's op may be; solutions: the lines of code behind each key; both in the matrix' order."""
+    """Return the content of advice.json, in the order of the matrix.
+
+    sources: all known sources.  solutions: the lines of code of each solution that these name.
+    """
     measured = _measured(status)
     ordered = sorted(status.matrix.sources.items(), key=lambda item: item[1].sort_key)
     sources = {key: _source(source, measured.get(key, {})) for key, source in ordered}
-    named = {s for source in sources.values() for claim in source["claims"] for s in claim["solutions"]}
-    named |= {s for source in sources.values() for device in source["measured"].values() for s in device}
+    named = {key for source in sources.values() for claim in source["claims"] for key in claim["solutions"]}
+    named |= {name for source in sources.values() for entry in source["measured"].values() for name in entry}
     solutions = {
         key: {
-            "name": s.name,
-            "general": s.applies_to_all_ops,
-            "own": s.is_project_patch,
-            "lines": s.recipe,
-            "when": s.condition,
+            "name": solution.name,
+            "general": solution.applies_to_all_ops,
+            "own": solution.is_project_patch,
+            "lines": solution.recipe,
+            "when": solution.condition,
         }
-        for key, s in sorted(status.matrix.solutions.items(), key=lambda item: item[1].order)
-        if key in named and s.recipe
+        for key, solution in sorted(status.matrix.solutions.items(), key=lambda item: item[1].order)
+        if key in named and solution.recipe
     }
     return {"schema": SCHEMA, "sources": sources, "solutions": solutions}
 
@@ -56,8 +59,8 @@ def _claim(claim: Claim) -> dict[str, Any]:
 
 
 def _measured(status: Status) -> dict[str, dict[str, dict[str, list[str]]]]:
-    """{source: {device as claims call it: {solution: versions of stock TensorFlow in which it was shown to work}}}."""
-    found: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    """Return {source: {claim's device: {solution: minor versions of TensorFlow in which it was shown to work}}}."""
+    measured: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for cell in status.cells:
         environment = status.matrix.environments[cell.key.environment]
         version = leading_version(environment.framework_version)
@@ -69,17 +72,17 @@ def _measured(status: Status) -> dict[str, dict[str, dict[str, list[str]]]]:
             and environment.line == "stock"
             and version
         ):
-            versions = found[cell.key.source][device][cell.key.solution]
+            versions = measured[cell.key.source][device][cell.key.solution]
             if (minor := ".".join(version.split(".")[:2])) not in versions:
                 versions.append(minor)
-    return found
+    return measured
 
 
 def to_json(status: Status) -> str:
-    """The file's text: an entry a line, so that a change is seen in a diff."""
-    found = to_content(status)
-    parts = [f'"schema": {found["schema"]}']
+    """Return the file's text, with one entry per line for readable diffs."""
+    content = to_content(status)
+    parts = [f'"schema": {content["schema"]}']
     for name in ("sources", "solutions"):
-        lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in found[name].items())
+        lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in content[name].items())
         parts.append(f'"{name}": {{\n{lines}\n}}')
     return "{\n" + ",\n".join(parts) + "\n}\n"

@@ -1,4 +1,4 @@
-"""What the stored audits say, as rows of the generated tables."""
+"""The rows of the generated tables about stored audits."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _STATUS_TEXTS: dict[_FileStatus, str] = {
     "no atomics": "no atomics",
     "not shipped": "not shipped",
 }
-_BY_STRENGTH = list(_STATUS_TEXTS)  # the strongest first
+_BY_STRENGTH = list(_STATUS_TEXTS)  # the strongest finding first
 _SHOWN_GPUS = ((7, 0), (8, 0), (9, 0), (10, 0))  # V100, A100, H100 and H200, B200
 
 
 @dataclass(frozen=True)
 class UpstreamFile:
-    """A file of TensorFlow that calls CUDA's atomicAdd, of the list of 2019, and what the audits found in it.
+    """A TensorFlow file that calls CUDA's atomicAdd, from a list of 2019, and what the audits found in it.
 
-    result: e.g. `confirmed`; builds: for which this holds; kernels: the number of order-dependent ones.
+    result: e.g. `confirmed`.  builds: those with this result.  kernels: the number, or range, of order-dependent ones.
     """
 
     name: str
@@ -45,7 +45,7 @@ class UpstreamFile:
 
 @dataclass(frozen=True)
 class AuditedBuild:
-    """One audited environment."""
+    """One audited environment, with the texts and numbers of its table row."""
 
     key: str
     sass: str
@@ -60,6 +60,8 @@ class AuditedBuild:
 
 @dataclass(frozen=True)
 class AuditTables:
+    """The tables about the audits of a status; its public methods return their rows."""
+
     status: Status
 
     @cached_property
@@ -68,7 +70,7 @@ class AuditTables:
         return [key for key in self.status.matrix.environments if key in self.status.audits]
 
     def where(self, keys: Iterable[str]) -> str:
-        """TF 1.13 to 2.1, 2.4: ranges among the audited builds."""
+        """Return environments as ranges among the audited builds: TF 1.13 to 2.1, 2.4."""
         environments = self.status.matrix.environments
         among: list[Environment] = [environments[key] for key in self.keys]
         return version_ranges([environments[key] for key in keys], among, self.status.matrix.frameworks)
@@ -80,14 +82,14 @@ class AuditTables:
         audited = self.status.audits[key]
         stored = audited.stored
         sass, ptx = stored.architectures["sass"], stored.architectures["ptx"]
-        found = capabilities(sass, ptx)
+        capability_list = capabilities(sass, ptx)
         verdicts = {row.kernel.name: row.kernel.verdict for row in audited.rows}
         return AuditedBuild(
             key,
             " ".join(arch.removeprefix("sm_") for arch in sass),
             " ".join(arch.removeprefix("compute_") for arch in ptx),
-            native_capabilities(found),
-            " ".join(_short(one) for one in found if one.compute in _SHOWN_GPUS),
+            native_capabilities(capability_list),
+            " ".join(_support_text(capability) for capability in capability_list if capability.compute in _SHOWN_GPUS),
             max((sum(counts) for counts in _by_arch(stored.libraries.values())), default=0),
             sum(verdict == "yes" for verdict in verdicts.values()),
             sum(verdict == "unresolved" for verdict in verdicts.values()),
@@ -95,30 +97,34 @@ class AuditTables:
         )
 
     def files(self) -> list[UpstreamFile]:
-        """The 15 files of the list of 2019, in its order."""
+        """Return the 15 files of the list of 2019, in its order."""
         sources = self.status.matrix.sources
-        group = sorted((s.order, s.upstream_row, key) for key, s in sources.items() if s.group == "gpu-possible")
+        group = sorted(
+            (source.order, source.upstream_row, key)
+            for key, source in sources.items()
+            if source.group == "gpu-possible"
+        )
         names = dict.fromkeys(row for _, row, _ in group if row)
         return [self._file(name, [key for _, row, key in group if row == name]) for name in names]
 
     def _file(self, name: str, sources: list[str]) -> UpstreamFile:
         by_build = {key: self._findings(key, sources) for key in self.keys}
         status_by_build = {
-            key: min((_file_status(f) for f in found), key=_BY_STRENGTH.index)
-            for key, found in by_build.items()
-            if found
+            key: min((_file_status(finding) for finding in findings), key=_BY_STRENGTH.index)
+            for key, findings in by_build.items()
+            if findings
         }
         if not status_by_build:
             return UpstreamFile(name, "not audited", "", "")
         best = min(status_by_build.values(), key=_BY_STRENGTH.index)
         builds = {
-            w: self.where(k for k, status in status_by_build.items() if status == w)
-            for w in _BY_STRENGTH
-            if w in status_by_build.values()
+            status: self.where(key for key, other in status_by_build.items() if other == status)
+            for status in _BY_STRENGTH
+            if status in status_by_build.values()
         }
-        where = [text if w == best else f"{_STATUS_TEXTS[w]}: {text}" for w, text in builds.items()]
+        where = [text if status == best else f"{_STATUS_TEXTS[status]}: {text}" for status, text in builds.items()]
         counts = [
-            len({r.kernel.name for f in by_build[key] for r in f.order_dependent_kernels})
+            len({row.kernel.name for finding in by_build[key] for row in finding.order_dependent_kernels})
             for key, status in status_by_build.items()
             if status == best
         ]
@@ -128,28 +134,26 @@ class AuditTables:
         return [finding for source in sources if (finding := self.status.finding(key, source)) is not None]
 
     def candidates(self) -> list[tuple[str, str, str, str]]:
-        """(title, builds, order-dependent kernels, condition) of the sources that no document names."""
+        """Return (title, builds, order-dependent kernels, condition) of each source that no document names."""
         sources = self.status.matrix.sources
-        mine = sorted((s.order, key) for key, s in sources.items() if s.group == "gpu-candidate")
+        candidates = sorted((source.order, key) for key, source in sources.items() if source.group == "gpu-candidate")
         rows = []
-        for _, source in mine:
-            found = {k: f for k in self.keys if (f := self.status.finding(k, source))}
-            order_dependent = {k: f for k, f in found.items() if f.kind == "order-dependent"}
-            words = {
-                _file_status(f): self.where(
-                    k for k, other in order_dependent.items() if _file_status(other) == _file_status(f)
-                )
-                for f in order_dependent.values()
-            }
+        for _, source in candidates:
+            findings = {key: finding for key in self.keys if (finding := self.status.finding(key, source))}
+            order_dependent = {key: finding for key, finding in findings.items() if finding.kind == "order-dependent"}
+            builds_by_status: dict[_FileStatus, list[str]] = {}
+            for key, finding in order_dependent.items():
+                builds_by_status.setdefault(_file_status(finding), []).append(key)
             where = "; ".join(
-                text if w == "order-dependent" else f"{_STATUS_TEXTS[w]}: {text}" for w, text in words.items()
+                self.where(keys) if status == "order-dependent" else f"{_STATUS_TEXTS[status]}: {self.where(keys)}"
+                for status, keys in builds_by_status.items()
             )
-            kernels = _range([f.names for f in order_dependent.values()])
+            kernels = _range([finding.names for finding in order_dependent.values()])
             rows.append((sources[source].title, where or "none", kernels, sources[source].condition))
         return rows
 
     def source_findings(self) -> list[tuple[str, list[str]]]:
-        """(source, a cell for each audited build) of every source that has kernels to look for."""
+        """Return (source, a text for each audited build) of every source that names kernels."""
         rows = []
         for key, source in self.status.matrix.sources.items():
             if source.audit and source.audit.kernels:
@@ -157,43 +161,45 @@ class AuditTables:
         return rows
 
     def conflicts(self) -> list[tuple[EmulationAuditConflict, str]]:
-        """Where emulation and audit contradict each other, with the builds."""
+        """Return the conflicts between emulation and audit, each with its builds."""
         builds: dict[EmulationAuditConflict, list[str]] = {}
-        for one in find_conflicts(self.status):
-            builds.setdefault(one._replace(environment=""), []).append(one.environment)
-        return [(one, self.where(keys)) for one, keys in builds.items()]
+        for conflict in find_conflicts(self.status):
+            builds.setdefault(conflict._replace(environment=""), []).append(conflict.environment)
+        return [(conflict, self.where(keys)) for conflict, keys in builds.items()]
 
     def unclaimed(self) -> list[tuple[str, str, str]]:
-        """(family, variants, builds) of kernels that depend on order, or may, and that no source claims."""
+        """Return (family, variants, builds) of order-dependent and unresolved kernels that no source claims."""
         sources = self.status.matrix.sources.values()
         by_build = {key: count_by_family(self.status.audits[key].unclaimed(sources)) for key in self.keys}
-        names = sorted({name for found in by_build.values() for name in found})
+        names = sorted({name for families in by_build.values() for name in families})
         return [
             (
                 name,
-                _range([f[name] for f in by_build.values() if name in f]),
-                self.where(k for k in self.keys if name in by_build[k]),
+                _range([families[name] for families in by_build.values() if name in families]),
+                self.where(key for key in self.keys if name in by_build[key]),
             )
             for name in names
         ]
 
     def variables(self) -> list[tuple[str, str]]:
-        """(environment variable, builds that read it)."""
+        """Return (environment variable, builds that read it)."""
         return self._builds_by_text({key: self.status.audits[key].stored.environment_variables for key in self.keys})
 
     def messages(self) -> list[tuple[str, str]]:
+        """Return (error message about determinism, builds that contain it)."""
         return self._builds_by_text({key: self.status.audits[key].stored.messages for key in self.keys})
 
     def _builds_by_text(self, texts: dict[str, list[str]]) -> list[tuple[str, str]]:
-        every = sorted({text for some in texts.values() for text in some})
-        return [(text, self.where(key for key in self.keys if text in texts[key])) for text in every]
+        distinct = sorted({text for build_texts in texts.values() for text in build_texts})
+        return [(text, self.where(key for key in self.keys if text in texts[key])) for text in distinct]
 
     def builds_reading(self, variable: str) -> list[str]:
-        """The audited builds whose binaries read it."""
+        """Return the audited builds whose binaries read an environment variable."""
         return [key for key in self.keys if variable in self.status.audits[key].stored.environment_variables]
 
 
 def _by_arch(libraries: Iterable[StoredLibrary]) -> list[list[int]]:
+    """Return for each architecture the numbers of kernels in the libraries."""
     counts: dict[str, list[int]] = {}
     for library in libraries:
         for arch, number in library.kernel_counts.items():
@@ -202,14 +208,14 @@ def _by_arch(libraries: Iterable[StoredLibrary]) -> list[list[int]]:
 
 
 def _file_status(finding: AuditFinding) -> _FileStatus:
-    """The kind of a finding, and whether the op can execute its kernels."""
+    """Return the kind of a finding or, if the op is not known to reach its kernels, that status."""
     if finding.kind != "order-dependent" or finding.is_conclusive:
         return finding.kind
     return "shipped" if finding.is_unchecked else "out of reach"
 
 
-def _short(one: Capability) -> str:
-    return {"native": "native", "jit": "JIT", "no": "–"}[one.how]
+def _support_text(capability: Capability) -> str:
+    return {"native": "native", "jit": "JIT", "no": "–"}[capability.run_mode]
 
 
 def _range(counts: list[int]) -> str:
@@ -219,7 +225,7 @@ def _range(counts: list[int]) -> str:
 
 
 def kernel_count_text(finding: AuditFinding | None) -> str:
-    """The number of order-dependent kernels, or what else was found."""
+    """Return the number of order-dependent kernels, or a mark for another finding; empty if there is none."""
     if finding is None:
         return ""
     if finding.kind == "order-dependent":

@@ -1,4 +1,4 @@
-"""Does a row depend on its batch?  One row an op and shape, one column a dtype."""
+"""Tables of batch invariance: whether the bytes of a row depend on its batch, by op, shape and dtype."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _THREADS = {"default": "", "one": "one thread: "}
 
 @dataclass(frozen=True)
 class BatchRow:
+    """The marks of one op and shape.  cells: one for each dtype."""
+
     op: str
     shape: str
     cells: list[str]
@@ -25,7 +27,10 @@ class BatchRow:
 
 @dataclass(frozen=True)
 class BatchTable:
-    """Of one environment on one device and processor."""
+    """The table of one environment, device and processor.
+
+    controls: rows of cases that are made to depend on the batch.  counts: {invariance: number of cases}.
+    """
 
     title: str
     dtypes: list[str]
@@ -36,54 +41,58 @@ class BatchTable:
 
 
 def tables(project: Project) -> list[BatchTable]:
-    found = sorted(batch_invariance.load_all(project), key=lambda batch: batch.machine_key)
+    """Return the tables of all stored records."""
+    records = sorted(batch_invariance.load_all(project), key=lambda record: record.machine_key)
     methods = {
         framework: batch_invariance.method_hash(project, framework)
-        for framework in {one.framework.name for one in found}
+        for framework in {record.framework.name for record in records}
     }
-    return [_table(list(some), methods) for _, some in groupby(found, key=lambda batch: batch.machine_key)]
+    return [_table(list(group), methods) for _, group in groupby(records, key=lambda record: record.machine_key)]
 
 
-def _table(some: list[BatchInvarianceRecord], methods: Mapping[str, str]) -> BatchTable:
-    first = some[0]
-    dtypes = [dtype for dtype in _DTYPES if any(one.dtype == dtype for one in some)]
-    shown = [one for one in some if not one.control]
+def _table(records: list[BatchInvarianceRecord], methods: Mapping[str, str]) -> BatchTable:
+    first = records[0]
+    dtypes = [dtype for dtype in _DTYPES if any(record.dtype == dtype for record in records)]
+    measured = [record for record in records if not record.control]
     where = f"{first.environment} ({first.framework.name} {first.framework.version}), {first.device}"
     machine = f"{first.machine.processor}, {first.machine.capability}, {first.machine.libraries}"
     return BatchTable(
-        title=f"{where}: {machine}, {max(one.machine.threads for one in some)} threads",
+        title=f"{where}: {machine}, {max(record.machine.threads for record in records)} threads",
         dtypes=dtypes,
-        rows=list(_rows(shown, dtypes, methods)),
-        controls=list(_rows([one for one in some if one.control], dtypes, methods)),
-        counts=Counter(one.invariance(methods[one.framework.name]) for one in shown),
-        errors=sorted({f"`{one.case}`: {one.error}" for one in some if one.error}),
+        rows=list(_rows(measured, dtypes, methods)),
+        controls=list(_rows([record for record in records if record.control], dtypes, methods)),
+        counts=Counter(record.invariance(methods[record.framework.name]) for record in measured),
+        errors=sorted({f"`{record.case}`: {record.error}" for record in records if record.error}),
     )
 
 
-def _rows(some: list[BatchInvarianceRecord], dtypes: list[str], methods: Mapping[str, str]) -> Iterator[BatchRow]:
-    ordered = sorted(some, key=lambda one: (one.op, one.shape))
-    for (op, shape), mine in groupby(ordered, key=lambda one: (one.op, one.shape)):
+def _rows(records: list[BatchInvarianceRecord], dtypes: list[str], methods: Mapping[str, str]) -> Iterator[BatchRow]:
+    ordered = sorted(records, key=lambda record: (record.op, record.shape))
+    for (op, shape), group in groupby(ordered, key=lambda record: (record.op, record.shape)):
         by_dtype: dict[str, dict[str, str]] = {}
-        for one in mine:
-            by_dtype.setdefault(one.dtype, {})[one.threads] = mark(one, methods[one.framework.name])
+        for record in group:
+            by_dtype.setdefault(record.dtype, {})[record.threads] = mark(record, methods[record.framework.name])
         yield BatchRow(op, shape, [_cell(by_dtype.get(dtype, {})) for dtype in dtypes])
 
 
 def _cell(by_threads: Mapping[str, str]) -> str:
-    """One mark where all numbers of threads give the same."""
+    """Return one mark if it is the same for all numbers of threads, else a mark for each."""
     marks = [by_threads[threads] for threads in _THREADS if threads in by_threads]
     if len(set(marks)) <= 1:
         return "".join(marks[:1])
     return "; ".join(f"{_THREADS[threads]}{by_threads[threads]}" for threads in _THREADS if threads in by_threads)
 
 
-def mark(one: BatchInvarianceRecord, method: str) -> str:
-    """✓; from 4; in 2, 3, 17; where position or the other rows' values decide, too, p and o."""
-    answer = one.invariance(method)
-    if answer != "depends":
-        return _MARKS[answer]
-    first = min(one.differs, default=0)
-    whole = one.differs == [size for size in one.sizes if size >= first]
-    sizes = f"from {first}" if whole else f"in {', '.join(map(str, one.differs))}"
-    more = [word[0] for word in ("position", "others") if word in one.depends_on]
-    return f"{sizes}{' ' + ''.join(more) if more else ''}"
+def mark(record: BatchInvarianceRecord, method: str) -> str:
+    """Return the mark of a record: ✓, a status, or the batch sizes in which rows differ (from 4; in 2, 3, 17).
+
+    The letters p and o say that the row's position or the other rows' values matter, too.  method: see `invariance`.
+    """
+    invariance = record.invariance(method)
+    if invariance != "depends":
+        return _MARKS[invariance]
+    first = min(record.differs, default=0)
+    is_range = record.differs == [size for size in record.sizes if size >= first]
+    sizes = f"from {first}" if is_range else f"in {', '.join(map(str, record.differs))}"
+    letters = [cause[0] for cause in ("position", "others") if cause in record.depends_on]
+    return f"{sizes}{' ' + ''.join(letters) if letters else ''}"

@@ -1,4 +1,4 @@
-"""What `tfdet check` found, for code hosts and CI systems: SARIF 2.1.0 and JUnit's XML."""
+"""Reports of `tfdet check` for code hosts and CI systems: SARIF 2.1.0 and JUnit XML."""
 
 from __future__ import annotations
 
@@ -17,46 +17,52 @@ from tfdeterminism.version import __version__
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def as_sarif(found: Mapping[InstalledBuild, Sequence[ProgramFinding]]) -> dict[str, Any]:
-    """A rule a source; a result a place in the program, or one of the installation."""
-    every = [one for some in found.values() for one in some]
-    pages = {one.rule_id: one.page for one in every}
+def as_sarif(findings_by_build: Mapping[InstalledBuild, Sequence[ProgramFinding]]) -> dict[str, Any]:
+    """Return a SARIF log, with a rule for each source, and a result for each call or for the installation."""
+    findings = [finding for group in findings_by_build.values() for finding in group]
+    pages = {finding.rule_id: finding.page for finding in findings}
     rules = [{"id": key, "name": key, "help": {"text": f"See {page} of tfdet."}} for key, page in pages.items()]
-    results = [result for one in every for result in _results(one)]
+    results = [result for finding in findings for result in _results(finding)]
     driver = {"name": "tfdet", "semanticVersion": __version__, "rules": rules}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 
-def _results(one: ProgramFinding) -> list[dict[str, Any]]:
-    result = {"ruleId": one.rule_id, "level": one.level, "message": {"text": escape_hidden(finding_text(one))}}
-    places = [_location(call) for call in one.calls]
-    return [result | {"locations": [place]} for place in places] or [result]
+def _results(finding: ProgramFinding) -> list[dict[str, Any]]:
+    result = {
+        "ruleId": finding.rule_id,
+        "level": finding.level,
+        "message": {"text": escape_hidden(finding_text(finding))},
+    }
+    locations = [_location(call) for call in finding.calls]
+    return [result | {"locations": [location]} for location in locations] or [result]
 
 
 def _location(call: Call) -> dict[str, Any]:
-    """A line of a cell is no line of the notebook's file."""
+    """Return a SARIF location; logical for a notebook's cell, as its lines are not those of the file."""
     file = {"artifactLocation": {"uri": quote(os.fsencode(Path(call.file).as_posix()))}}
     if call.cell:
         return {"physicalLocation": file, "logicalLocations": [{"name": f"cell {call.cell}, line {call.line}"}]}
     return {"physicalLocation": file | {"region": {"startLine": call.line}}}
 
 
-def finding_text(one: ProgramFinding) -> str:
-    return one.text + (f" (settled by {', '.join(one.settled_by)})" if one.settled_by and one.level != "note" else "")
+def finding_text(finding: ProgramFinding) -> str:
+    return finding.text + (
+        f" (settled by {', '.join(finding.settled_by)})" if finding.settled_by and finding.level != "note" else ""
+    )
 
 
-def as_junit(found: Mapping[InstalledBuild, Sequence[ProgramFinding]]) -> str:
-    """A suite a build, a test a finding: errors fail."""
+def as_junit(findings_by_build: Mapping[InstalledBuild, Sequence[ProgramFinding]]) -> str:
+    """Return JUnit XML with a suite for each build and a test for each finding, which fails if it is an error."""
     suites = ElementTree.Element("testsuites", {"name": "tfdet check"})
-    for build, some in found.items():
+    for build, findings in findings_by_build.items():
         name = f"{build.package} {build.version}"
         suite = ElementTree.SubElement(suites, "testsuite", {"name": name})
-        for one in some:
-            test = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": one.rule_id})
-            if one.level == "error":
-                ElementTree.SubElement(test, "failure", {"message": escape_hidden(finding_text(one))})
-            ElementTree.SubElement(test, "system-out").text = escape_hidden(finding_text(one))
-        suite.set("tests", str(len(some)))
-        suite.set("failures", str(sum(one.level == "error" for one in some)))
+        for finding in findings:
+            test = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": finding.rule_id})
+            if finding.level == "error":
+                ElementTree.SubElement(test, "failure", {"message": escape_hidden(finding_text(finding))})
+            ElementTree.SubElement(test, "system-out").text = escape_hidden(finding_text(finding))
+        suite.set("tests", str(len(findings)))
+        suite.set("failures", str(sum(finding.level == "error" for finding in findings)))
     ElementTree.indent(suites, " ")
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suites, "unicode") + "\n"

@@ -1,4 +1,4 @@
-"""What commands tell spreadsheets and CI systems: CSV and JUnit's XML."""
+"""Exports of cells and records for spreadsheets and CI systems: CSV and JUnit XML."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tfdet.base.sanitize import escape_hidden
 from tfdet.store.records import Record
 from tfdet.verdicts.status import StatusCell
 
-_FORMULA_PREFIXES = ("=", "+", "-", "@")  # what a spreadsheet would run
+_FORMULA_PREFIXES = ("=", "+", "-", "@")  # a spreadsheet would execute a text that begins so
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A line a row, under the names of the first; empty where there is none."""
+    """Return CSV with the keys of the first row as header; an empty text if there are no rows."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if rows:
@@ -29,21 +29,24 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 def _spreadsheet_safe(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    shown = escape_hidden(value).replace("\n", " ")
-    return f"'{shown}" if shown.startswith(_FORMULA_PREFIXES) else shown
+    text = escape_hidden(value).replace("\n", " ")
+    return f"'{text}" if text.startswith(_FORMULA_PREFIXES) else text
 
 
 def cell_row(cell: StatusCell) -> dict[str, Any]:
-    """As `status --json`; of the audit what it found, of signers who agrees, or what each says."""
-    said = {
+    """Return the fields of `status --json`, with texts in place of the objects about audits and signers."""
+    texts = {
         "signers_agreeing": " and ".join(cell.cell.agreeing_signers),
-        "agreements": "; ".join(f"{' and '.join(one.signers)}: {one.text}" for one in cell.cell.agreements),
+        "agreements": "; ".join(
+            f"{' and '.join(agreement.signers)}: {agreement.text}" for agreement in cell.cell.agreements
+        ),
         "disagreement": cell.signed_text if cell.cell.signers_conflict else "",
     }
-    return {**cell.as_json(), **said, "audit": cell.finding.kind if cell.finding else None}
+    return {**cell.as_json(), **texts, "audit": cell.finding.kind if cell.finding else None}
 
 
 def record_row(record: Record) -> dict[str, Any]:
+    """Return the main fields of a record as a row of CSV."""
     return {
         "environment": record.environment, "device": record.device.model, "source": record.source, "case": record.case,
         "solution": record.solution, "observation": record.observation, "runs": record.runs,
@@ -56,14 +59,15 @@ def record_row(record: Record) -> dict[str, Any]:
 
 
 def as_junit(cells: Iterable[StatusCell]) -> str:
-    """A suite an environment and device, a test a cell: it fails where the evidence contradicts what documents claim,
-    and is skipped where there is no evidence.
+    """Return JUnit XML with a suite for each environment and device, and a test for each cell.
+
+    A test fails if the evidence contradicts a claim; it is skipped if the cell was not run.
     """
     suites = ElementTree.Element("testsuites", {"name": "tfdet"})
-    for (environment, device), some in groupby(sorted(cells, key=_place), key=_place):
+    for (environment, device), suite_cells in groupby(sorted(cells, key=_place), key=_place):
         suite = ElementTree.SubElement(suites, "testsuite", {"name": f"{environment} {device}"})
-        for cell in some:
-            _test(suite, cell)
+        for cell in suite_cells:
+            _add_test(suite, cell)
         for name, tag in (("tests", "testcase"), ("failures", "testcase/failure"), ("skipped", "testcase/skipped")):
             suite.set(name, str(len(suite.findall(tag))))
     ElementTree.indent(suites, " ")
@@ -74,12 +78,12 @@ def _place(cell: StatusCell) -> tuple[str, str]:
     return cell.key.environment, cell.key.device
 
 
-def _test(suite: ElementTree.Element, cell: StatusCell) -> None:
+def _add_test(suite: ElementTree.Element, cell: StatusCell) -> None:
     name = f"{cell.key.source}[{cell.key.solution}]"
     test = ElementTree.SubElement(suite, "testcase", {"classname": suite.get("name", ""), "name": name})
     if cell.contradiction:
         ElementTree.SubElement(test, "failure", {"message": escape_hidden(cell.contradiction)})
     elif not cell.was_run:
         ElementTree.SubElement(test, "skipped", {"message": f"{cell.backing or 'nothing'}, not run"})
-    told = f"{cell.cell.verdict or 'never run'}, {cell.cell.differed} of {cell.cell.runs} runs differed"
-    ElementTree.SubElement(test, "system-out").text = told
+    result = f"{cell.cell.verdict or 'never run'}, {cell.cell.differed} of {cell.cell.runs} runs differed"
+    ElementTree.SubElement(test, "system-out").text = result

@@ -1,4 +1,4 @@
-"""What `tfdet locate` found, as a page by itself."""
+"""The result of `tfdet locate` as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tfdeterminism.trace.report import value_text
 
 
 def label(name: str) -> str:
-    """The name of an op of a graph; an eager op's is only its type and line again."""
+    """Return the name of a graph's op; empty for an eager op, whose name only repeats its type and line."""
     return "" if "@" in name else name
 
 
-def html(found: LocateResult) -> str:
-    """A page by itself: no script, nothing from any network."""
+def html(result: LocateResult) -> str:
+    """Return the page, without scripts and without references to other files."""
     engine = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_finalize
     )
@@ -30,47 +30,48 @@ def html(found: LocateResult) -> str:
     engine.filters["magnitude"] = value_text.format_number
     engine.filters["digits"] = lambda value: f"{value:.8g}" if isinstance(value, float) else value
     template = engine.from_string((files("tfdet.publish") / "templates" / "locate.html.j2").read_text("utf-8"))
-    plot = growth_plot.plot(found.values.growth) if found.values else None
-    return template.render(found=found, bars=_bars(found), window=_window(found.first_difference_window), plot=plot)
+    plot = growth_plot.plot(result.values.growth) if result.values else None
+    window = _window(result.first_difference_window)
+    return template.render(found=result, bars=_bars(result), window=window, plot=plot)
 
 
 def _finalize(value: object) -> object:
     return escape_hidden(value) if type(value) is str else value
 
 
-def write_html(found: LocateResult, path: Path) -> None:
-    write_atomic(path, html(found))
+def write_html(result: LocateResult, path: Path) -> None:
+    write_atomic(path, html(result))
 
 
 @dataclass(frozen=True)
 class Bar:
-    """Neighbouring steps in the picture; lengths in its units."""
+    """The bar of one step; lengths in SVG units."""
 
     x: float
     width: float
-    top: float  # where what differs ends
-    share: float
+    top: float  # y of its upper end
+    share: float  # of the step's records that differ
     label: str
 
 
 _WIDTH, _HEIGHT = 960.0, 72.0
-_BEFORE, _AFTER = 16, 64  # records shown around the culprit
+_BEFORE, _AFTER = 16, 64  # records shown before and after the culprit
 
 
-def _bars(found: LocateResult) -> list[Bar]:
-    """The share of records that differs, step by step, on a strip of _WIDTH by _HEIGHT."""
-    if not found.steps:
+def _bars(result: LocateResult) -> list[Bar]:
+    """Return a bar for each step with its share of differing records, on a strip of _WIDTH by _HEIGHT."""
+    if not result.steps:
         return []
-    width = _WIDTH / len(found.steps)
+    width = _WIDTH / len(result.steps)
     bars = []
-    for number, (step, records, differing) in enumerate(found.steps):
+    for number, (step, records, differing) in enumerate(result.steps):
         share = differing / records if records else 0.0
-        visible = max(share, 0.06) if differing else 0.0  # one record of a thousand must be seen too
+        visible = max(share, 0.06) if differing else 0.0  # a single differing record must be visible, too
         label = f"step {step}: {differing:,} of {records:,} records differ"
         bars.append(Bar(number * width, max(width - min(2.0, width / 4), 0.5), _HEIGHT * (1 - visible), share, label))
     return bars
 
 
 def _window(records: Sequence[FrontRecord]) -> list[FrontRecord]:
-    at = next((n for n, one in enumerate(records) if one.state == "culprit"), 0)
-    return list(records[max(0, at - _BEFORE) : at + _AFTER])
+    culprit = next((index for index, record in enumerate(records) if record.state == "culprit"), 0)
+    return list(records[max(0, culprit - _BEFORE) : culprit + _AFTER])

@@ -1,4 +1,4 @@
-"""How templates of Markdown are filled in."""
+"""The Jinja environment of the Markdown templates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfdet.base.sanitize import escape_hidden
 
 
 def template_environment(sources: Mapping[str, str]) -> Environment:
-    """sources: {name: a template's text}"""
+    """Return an environment with the templates {name: text}, which shows hidden characters of all values."""
     return Environment(
         loader=DictLoader(dict(sources)),
         undefined=StrictUndefined,

@@ -1,4 +1,4 @@
-"""Compare what a framework documents about each of its ops with what was measured: one row for each op."""
+"""Compare, op by op, what a framework documents about determinism with what was measured."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ class MeasurementColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class OpRow:
-    """One op of a build, as documentation, measurements and the build's binaries have it.
+    """One op of a build: its documentation, its measurements, and what was read from the build's binaries.
 
     documented: the documentation's entries of this op.  measured, verdicts: a mark and a verdict for each column, of
-    the op in eager mode; cells: the whole cell, with every variant.  binary: what the audit found in its kernels.
+    the op in eager mode.  cells: the cell of each column, with all variants.
+    binary: the number of order-dependent kernels that the audit found, or a mark.
     refusal_meanings: the alerts by which its code raises.  entries_with_alert: the documented entries that an alert of
-    this build confirms; None if the build was not read.
+    this build confirms; None if the alerts of the build were not extracted.
     """
 
     op: ops.Op
@@ -63,7 +64,7 @@ class OpRow:
 
     @property
     def has_float_atomics(self) -> bool:
-        """Do its reachable CUDA kernels add floats atomically, that is in the order of threads?"""
+        """Whether CUDA kernels that it can execute add floats by atomics, so in the order of the threads."""
         return self.binary not in ("", "0") and self.binary.removesuffix("°").isdigit()
 
     @property
@@ -86,7 +87,7 @@ class OpRow:
     def compiled(self) -> str:
         """The mark under torch.compile on a CPU, for each solution."""
         return variants.dtype_marks(
-            {at.solution: variants.compiled(cell) for at, cell in self.cells.items() if at.device == CPU}
+            {column.solution: variants.compiled(cell) for column, cell in self.cells.items() if column.device == CPU}
         )
 
     @property
@@ -96,11 +97,11 @@ class OpRow:
 
     @property
     def documentation_text(self) -> str:
-        """What the documentation says: raises (CUDA, backward)."""
+        """The texts of its documented entries, such as: raises (CUDA, backward)."""
         return "; ".join(dict.fromkeys(_entry_text(entry) for entry in self.documented))
 
     def disagreements(self, solution: str) -> Iterator[tuple[ReadingKind, str]]:
-        """Pairs of sources that contradict each other: two lists, or a list and a measurement under `solution`."""
+        """Yield (kind, text) of contradictions between two lists, or a list and a measurement under `solution`."""
         if self.op.tolerance and not self.documented:
             yield (
                 "tolerance",
@@ -108,52 +109,63 @@ class OpRow:
             )
         if self.op.backward and not self.op.tolerance and any(entry.backward for entry in self.documented):
             yield "gradient", "the documentation names its gradient; its gradient tests let no two runs differ"
-        for device in dict.fromkeys(place.device for place in self.verdicts):
+        for device in dict.fromkeys(column.device for column in self.verdicts):
             yield from self._differs_from_docs(device, solution)
-            yield from self._compiled(device, solution)
+            yield from self._compiled_differences(device, solution)
         if self.entries_with_alert is not None:
             yield from refusals.disagreements(self.documented, self.refusal_meanings, self.entries_with_alert)
-        if any(_contradict(one, other) for one in self.documented for other in self.documented):
+        if any(_do_contradict(first, second) for first in self.documented for second in self.documented):
             yield (
                 "documentation",
                 "one entry of the documentation says that it is deterministic, another that it raises",
             )
 
     def _differs_from_docs(self, device: str, solution: str) -> Iterator[tuple[ReadingKind, str]]:
-        """Contradictions between the documentation and the runs on a device; documentation of GPUs is not compared with
-        runs on a CPU, nor the reverse.
+        """Yield the contradictions between the documentation and the runs on a device.
+
+        Documentation of GPUs is compared only with runs on GPUs, that of the CPU only with runs on CPUs.
         """
-        at, under = MeasurementColumn(device, NONE), MeasurementColumn(device, solution)
-        documented = {entry.says for entry in self.documented if at.documented_device in entry.devices}
-        where, nowhere = (f"on {device}", "no GPU") if at.documented_device == GPU else ("on a CPU", "none")
-        first, second = self.verdicts.get(at), self.verdicts.get(under)
-        if first is Verdict.NONDETERMINISTIC and not documented:
-            dtypes = self._dtypes(at, first)
-            yield _kind(at, "differs"), f"it differs {where}{dtypes}; the documentation names it for {nowhere}"
-        if second is Verdict.NONDETERMINISTIC:
-            against = f"; the documentation says {' and '.join(sorted(documented))}" if documented else ""
-            dtypes = self._dtypes(under, second)
-            yield _kind(at, "differs-under"), f"it differs {where} under {solution}{dtypes}{against}"
-        if second is Verdict.RAISES and "raises" not in documented:
+        default, with_solution = MeasurementColumn(device, NONE), MeasurementColumn(device, solution)
+        documented = {entry.says for entry in self.documented if default.documented_device in entry.devices}
+        where, nowhere = (f"on {device}", "no GPU") if default.documented_device == GPU else ("on a CPU", "none")
+        default_verdict, solution_verdict = self.verdicts.get(default), self.verdicts.get(with_solution)
+        if default_verdict is Verdict.NONDETERMINISTIC and not documented:
+            dtypes = self._dtypes(default, default_verdict)
+            yield _kind(default, "differs"), f"it differs {where}{dtypes}; the documentation names it for {nowhere}"
+        if solution_verdict is Verdict.NONDETERMINISTIC:
+            contradicted = f"; the documentation says {' and '.join(sorted(documented))}" if documented else ""
+            dtypes = self._dtypes(with_solution, solution_verdict)
+            yield _kind(default, "differs-under"), f"it differs {where} under {solution}{dtypes}{contradicted}"
+        if solution_verdict is Verdict.RAISES and "raises" not in documented:
             documentation = "says deterministic" if documented else f"names it for {nowhere}"
-            dtypes = self._dtypes(under, second)
-            yield _kind(at, "raises"), f"it raises {where} under {solution}{dtypes}; the documentation {documentation}"
-        if second in _NO_ERROR and documented == {"raises"}:
-            yield _kind(at, "no-error"), f"it does not raise {where} under {solution}; the documentation says raises"
-        if second is Verdict.FAILED and first in _RAN:
-            yield _kind(at, "fails-under"), f"it ends in another error {where} under {solution}, and in none without"
+            dtypes = self._dtypes(with_solution, solution_verdict)
+            yield (
+                _kind(default, "raises"),
+                f"it raises {where} under {solution}{dtypes}; the documentation {documentation}",
+            )
+        if solution_verdict in _NO_ERROR and documented == {"raises"}:
+            yield (
+                _kind(default, "no-error"),
+                f"it does not raise {where} under {solution}; the documentation says raises",
+            )
+        if solution_verdict is Verdict.FAILED and default_verdict in _RAN:
+            yield (
+                _kind(default, "fails-under"),
+                f"it ends in another error {where} under {solution}, and in none without",
+            )
 
-    def _dtypes(self, place: MeasurementColumn, verdict: Verdict) -> str:
-        return variants.dtypes_note(self.op, self.cells[place], verdict) if place in self.cells else ""
+    def _dtypes(self, column: MeasurementColumn, verdict: Verdict) -> str:
+        return variants.dtypes_note(self.op, self.cells[column], verdict) if column in self.cells else ""
 
-    def _compiled(self, device: str, solution: str) -> Iterator[tuple[ReadingKind, str]]:
-        """Where its behavior under torch.compile differs from eager mode."""
-        for place in (MeasurementColumn(device, NONE), MeasurementColumn(device, solution)):
-            alone, whole = self.verdicts.get(place, Verdict.BLANK), variants.compiled(self.cells.get(place)).verdict
-            for does in variants.compiled_note(alone, whole):
-                under = f" under {place.solution}" if place.solution != NONE else ""
+    def _compiled_differences(self, device: str, solution: str) -> Iterator[tuple[ReadingKind, str]]:
+        """Yield the differences between torch.compile and eager mode."""
+        for column in (MeasurementColumn(device, NONE), MeasurementColumn(device, solution)):
+            eager_verdict = self.verdicts.get(column, Verdict.BLANK)
+            compiled_verdict = variants.compiled(self.cells.get(column)).verdict
+            for template in variants.compiled_note(eager_verdict, compiled_verdict):
+                under = f" under {column.solution}" if column.solution != NONE else ""
                 where = "on a CPU" if device == CPU else f"on {device}"
-                yield _kind(place, "compiled"), does.format(where=f"{where}{under}")
+                yield _kind(column, "compiled"), template.format(where=f"{where}{under}")
 
 
 # Verdicts of an op that ran on a device under the documented solution without an error.
@@ -162,9 +174,9 @@ _RAN = (Verdict.NONDETERMINISTIC, *EQUAL_VERDICTS)
 _Behavior = Literal["differs", "differs-under", "raises", "no-error", "compiled", "fails-under"]
 
 
-def _kind(place: MeasurementColumn, what: _Behavior) -> ReadingKind:
-    """The kind of a disagreement. GPUs have kinds of their own, as reading a CPU kernel explains nothing of a GPU's."""
-    return _GPU_KINDS[what] if place.documented_device == GPU else what
+def _kind(column: MeasurementColumn, behavior: _Behavior) -> ReadingKind:
+    """Return the kind of a disagreement; those on GPUs have their own kinds, as their kernels are other ones."""
+    return _GPU_KINDS[behavior] if column.documented_device == GPU else behavior
 
 
 _GPU_KINDS: dict[str, ReadingKind] = {
@@ -177,29 +189,29 @@ _GPU_KINDS: dict[str, ReadingKind] = {
 }
 
 
-def _contradict(one: ops.DocumentedEntry, other: ops.DocumentedEntry) -> bool:
-    """Do two documented entries contradict each other about the same call?"""
-    same_call = not one.modes or not other.modes or set(one.modes) & set(other.modes)
+def _do_contradict(first: ops.DocumentedEntry, second: ops.DocumentedEntry) -> bool:
+    """Return whether two documented entries contradict each other about the same call."""
+    same_call = not first.modes or not second.modes or set(first.modes) & set(second.modes)
     return bool(
-        one.api == other.api
-        and one.says != other.says
-        and set(one.devices) & set(other.devices)
+        first.api == second.api
+        and first.says != second.says
+        and set(first.devices) & set(second.devices)
         and same_call
-        and one.backward == other.backward
+        and first.backward == second.backward
     )
 
 
 def _entry_text(entry: ops.DocumentedEntry) -> str:
     where = {("cpu", "gpu"): "", ("cpu",): "CPU", ("gpu",): "CUDA"}[tuple(entry.devices)]
-    more = [part for part in (where, "backward" if entry.backward else "", *entry.modes) if part]
-    return entry.says + (f" ({', '.join(more)})" if more else "")
+    details = [part for part in (where, "backward" if entry.backward else "", *entry.modes) if part]
+    return entry.says + (f" ({', '.join(details)})" if details else "")
 
 
 @dataclass(frozen=True)
 class Disagreement:
     """A contradiction between two sources about an op.
 
-    read: what people read about it in PyTorch's sources; empty if nobody has looked.  places: (file:line, address).
+    read: what was read about it in PyTorch's sources; empty if nothing was.  places: (file:line, URL).
     """
 
     row: OpRow
@@ -226,58 +238,66 @@ class OpComparison:
 
     @cached_property
     def disagreements(self) -> list[Disagreement]:
-        return [self._read(row, *found) for row in self.rows for found in row.disagreements(self.solution)]
+        return [
+            self._disagreement(row, kind, text) for row in self.rows for kind, text in row.disagreements(self.solution)
+        ]
 
-    def _read(self, row: OpRow, kind: ReadingKind, text: str) -> Disagreement:
-        known = self.ops.lines
-        found = source_readings.find_reading(self.readings, known, row.op.key, kind)
-        if found is None:
+    def _disagreement(self, row: OpRow, kind: ReadingKind, text: str) -> Disagreement:
+        line_by_key = self.ops.lines
+        reading = source_readings.find_reading(self.readings, line_by_key, row.op.key, kind)
+        if reading is None:
             return Disagreement(row, kind, text, "", [])
         root = f"{self.readings.repository}/blob/{self.ops.commit}"
-        places = [(place.file, known[place.key]) for place in found.locations if place.key in known]
-        shown = [(f"{file}:{line}", f"{root}/{file}#L{line}") for file, line in places]
+        places = [
+            (location.file, line_by_key[location.key]) for location in reading.locations if location.key in line_by_key
+        ]
+        links = [(f"{file}:{line}", f"{root}/{file}#L{line}") for file, line in places]
         release = self.readings.release
         root = f"{self.readings.repository}/blob/{release}"
-        shown += [(f"{c.file}:{c.line} ({release})", f"{root}/{c.file}#L{c.line}") for c in found.excerpts]
-        return Disagreement(row, kind, text, found.finding, shown)
+        links += [
+            (f"{excerpt.file}:{excerpt.line} ({release})", f"{root}/{excerpt.file}#L{excerpt.line}")
+            for excerpt in reading.excerpts
+        ]
+        return Disagreement(row, kind, text, reading.finding, links)
 
     @cached_property
     def devices(self) -> list[str]:
         """The devices on which ops ran; the CPU is always included, and first."""
-        return list(dict.fromkeys(place.device for place in self.columns))
+        return list(dict.fromkeys(column.device for column in self.columns))
 
     @cached_property
     def coverage(self) -> dict[str, list[tuple[str, int]]]:
-        """By device: how many ops with sample inputs ran, and why the others did not."""
-        return {device: Counter(_why(row, device) for row in self.rows).most_common() for device in self.devices}
+        """{device: (outcome, number of ops)}: how many ops with sample inputs ran, and why the others did not."""
+        return {
+            device: Counter(_run_outcome(row, device) for row in self.rows).most_common() for device in self.devices
+        }
 
     @cached_property
     def coverage_by_variant(self) -> list[tuple[str, str, int, list[tuple[str, int]]]]:
-        """Coverage of the further dtypes and of torch.compile: (device, e.g. `in bfloat16`, number of ops, how many
-        ran and why the others did not).
-        """
+        """Coverage of further dtypes and of torch.compile: (device, e.g. `in bfloat16`, number of ops, outcomes)."""
         return [
-            (device, *found)
+            (device, *coverage)
             for device in self.devices
-            for found in variants.coverage(
+            for coverage in variants.coverage(
                 [(row.op, row.cells.get(MeasurementColumn(device, NONE))) for row in self.rows]
             )
         ]
 
     @property
     def tagged(self) -> int:
+        """The number of ops with the tag `nondeterministic_bitwise`."""
         return sum("nondeterministic_bitwise" in row.op.tags for row in self.rows)
 
 
 def _binary(status: Status, environment: str, source: str) -> str:
-    """The number of order-dependent kernels, or what else the audit of that build found."""
-    known = status.matrix.sources.get(source)
-    if environment not in status.audits or known is None or known.audit is None:
+    """Return the number of order-dependent kernels, or a mark for what else the audit of that build found."""
+    source_model = status.matrix.sources.get(source)
+    if environment not in status.audits or source_model is None or source_model.audit is None:
         return ""
     return audit_tables.kernel_count_text(status.finding(environment, source)) or "not seen"
 
 
-def _why(row: OpRow, device: str) -> str:
+def _run_outcome(row: OpRow, device: str) -> str:
     verdict = row.verdicts.get(MeasurementColumn(device, NONE), Verdict.BLANK)
     if not row.op.samples and verdict in (Verdict.BLANK, Verdict.UNSUPPORTED):
         return "no samples in the dtypes that are tried"
@@ -285,75 +305,77 @@ def _why(row: OpRow, device: str) -> str:
 
 
 def compare_ops(folder: Path, status: Status, framework: str) -> list[OpComparison]:
-    """folder: matrix/."""
+    """Return the comparisons of a framework's builds, the oldest first.  folder: matrix/."""
     readings = source_readings.load(folder, framework)
     meanings = alerts.load_meanings(folder, framework)
     names, status = ops.load_names(folder, framework), replace(status, matrix=status.matrix.for_framework(framework))
     if names is None:
         return []
     return [
-        _compare(status, names, _SourceReadings(readings, meanings, alerts.load(folder, key)), key, some)
-        for key, some in _sort_by_version(ops.load_ops(folder, framework))
+        _compare(status, names, _SourceReadings(readings, meanings, alerts.load(folder, key)), key, build_ops)
+        for key, build_ops in _sort_by_version(ops.load_ops(folder, framework))
     ]
 
 
 @dataclass(frozen=True)
 class _SourceReadings:
-    """What people read in the framework's sources, and what a script extracted from the build's binaries."""
+    """The readings of the framework's sources, and the alerts that a script extracted from the build's binaries."""
 
     readings: source_readings.Readings
     meanings: alerts.Meanings | None
-    found: alerts.Alerts | None
+    build_alerts: alerts.Alerts | None
 
     @cached_property
     def refusal_meanings(self) -> list[alerts.Meaning]:
-        return alerts.meanings_in_build(self.meanings, self.found)
+        return alerts.meanings_in_build(self.meanings, self.build_alerts)
 
     @cached_property
     def entries_with_alert(self) -> frozenset[str] | None:
-        return frozenset(api for one in self.refusal_meanings for api in one.apis) if self.found else None
+        return (
+            frozenset(api for meaning in self.refusal_meanings for api in meaning.apis) if self.build_alerts else None
+        )
 
 
-def _sort_by_version(found: dict[str, ops.Ops]) -> list[tuple[str, ops.Ops]]:
-    """torch2.4 before torch2.13."""
-    return sorted(found.items(), key=lambda item: [int(part) for part in item[1].framework_version.split(".")[:2]])
+def _sort_by_version(builds: dict[str, ops.Ops]) -> list[tuple[str, ops.Ops]]:
+    """Sort builds by version numbers: torch2.4 before torch2.13."""
+    return sorted(builds.items(), key=lambda item: [int(part) for part in item[1].framework_version.split(".")[:2]])
 
 
-def _compare(status: Status, names: ops.NameMappings, read: _SourceReadings, key: str, some: ops.Ops) -> OpComparison:
-    meant = {id(entry): ops.ops_of_entry(names, entry) for entry in some.documented}
-    sources = {names.prefix + op.key for op in some.ops}
-    places = list(_columns(status, key, sources))
+def _compare(
+    status: Status, names: ops.NameMappings, extracted: _SourceReadings, key: str, build_ops: ops.Ops
+) -> OpComparison:
+    ops_by_entry = {id(entry): ops.ops_of_entry(names, entry) for entry in build_ops.documented}
+    sources = {names.prefix + op.key for op in build_ops.ops}
+    columns = list(_columns(status, key, sources))
 
     def row(op: ops.Op) -> OpRow:
         source = names.prefix + op.key
-        cells = {place: status.verdict(CellKey(key, place.device, source, place.solution)) for place in places}
-        alone = {place: variants.eager(cell) for place, cell in cells.items()}
+        cells = {column: status.verdict(CellKey(key, column.device, source, column.solution)) for column in columns}
+        eager_cells = {column: variants.eager(cell) for column, cell in cells.items()}
         return OpRow(
             op,
             source,
-            [entry for entry in some.documented if op.key in meant[id(entry)]],
-            [symbol_with_counts(cell) for cell in alone.values()],
-            {place: cell.verdict for place, cell in alone.items()},
+            [entry for entry in build_ops.documented if op.key in ops_by_entry[id(entry)]],
+            [symbol_with_counts(cell) for cell in eager_cells.values()],
+            {column: cell.verdict for column, cell in eager_cells.items()},
             _binary(status, key, source),
-            [one for one in read.refusal_meanings if op.key in one.ops],
-            read.entries_with_alert,
+            [meaning for meaning in extracted.refusal_meanings if op.key in meaning.ops],
+            extracted.entries_with_alert,
             cells,
         )
 
-    return OpComparison(key, names.solution, places, [row(op) for op in some.ops], some, read.readings)
+    return OpComparison(key, names.solution, columns, [row(op) for op in build_ops.ops], build_ops, extracted.readings)
 
 
 def _columns(status: Status, environment: str, sources: Set[str]) -> Iterator[MeasurementColumn]:
-    """The columns: the general solutions of a processor, and those of each GPU, measured or emulated, under which an op
-    counts.
-    """
-    known = status.matrix.solutions
-    general = sorted((s for s, solution in known.items() if solution.applies_to_all_ops), key=lambda s: known[s].order)
-    yield from (MeasurementColumn(CPU, solution) for solution in general if CPU in known[solution].devices)
+    """Yield the columns: all general solutions of the CPU, and those of measured or emulated GPUs that ran an op."""
+    solutions = sorted(status.matrix.solutions.items(), key=lambda item: item[1].order)
+    general = {key: solution for key, solution in solutions if solution.applies_to_all_ops}
+    yield from (MeasurementColumn(CPU, key) for key, solution in general.items() if CPU in solution.devices)
     ran = {
         MeasurementColumn(key.device, key.solution)
         for key in status.verdicts
         if key.environment == environment and key.source in sources
     }
     for gpu in [*status.gpus, *status.emulated_models]:
-        yield from (MeasurementColumn(gpu, s) for s in general if MeasurementColumn(gpu, s) in ran)
+        yield from (column for key in general if (column := MeasurementColumn(gpu, key)) in ran)

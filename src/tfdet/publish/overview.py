@@ -1,4 +1,4 @@
-"""One screen for each framework and kind of device: what differs, what has a solution, what is unknown."""
+"""The overview of `tfdet status`: sources that differ, have a solution or are unknown, by framework and device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfdet.verdicts.status import Status, StatusCell
 
 
 class SourceState(StrEnum):
-    """Whether one source differs on one kind of device, and whether a solution helps."""
+    """The state of one source on one kind of device: it differs, has a solution, is proved, or is unknown."""
 
     OPEN = "differs"
     MENDED = "mended"
@@ -48,65 +48,67 @@ class OverviewRow:
 
     framework: str
     cli_name: str
-    sources: dict[SourceState, list[str]] = field(default_factory=lambda: {answer: [] for answer in SourceState})
+    sources: dict[SourceState, list[str]] = field(default_factory=lambda: {state: [] for state in SourceState})
 
 
-def overview_rows(found: Status) -> list[OverviewRow]:
-    """Every framework and kind of device that ran something: TensorFlow first, cards before emulation and CPUs."""
-    made: dict[tuple[str, str], OverviewRow] = {}
-    for (framework, word, source), cells in _by_source(found):
-        part = made.setdefault((framework, word), OverviewRow(framework, word))
-        part.sources[_source_state(cells, found.matrix)].append(source)
-    sizes = Counter(dict.fromkeys(found.matrix.frameworks, 0))
-    for part in made.values():
-        sizes[part.framework] += sum(map(len, part.sources.values()))
+def overview_rows(status: Status) -> list[OverviewRow]:
+    """Return a row for each framework and kind of device that ran something: TensorFlow first, and GPUs first."""
+    rows: dict[tuple[str, str], OverviewRow] = {}
+    for (framework, device, source), cells in _by_source(status):
+        row = rows.setdefault((framework, device), OverviewRow(framework, device))
+        row.sources[_source_state(cells, status.matrix)].append(source)
+    sizes = Counter(dict.fromkeys(status.matrix.frameworks, 0))
+    for row in rows.values():
+        sizes[row.framework] += sum(map(len, row.sources.values()))
 
-    def order(part: OverviewRow) -> tuple[bool, int, int]:
-        published = found.matrix.frameworks[part.framework].published
-        return not published, -sizes[part.framework], _KIND_ORDER.get(part.cli_name, len(_KIND_ORDER))
+    def order(row: OverviewRow) -> tuple[bool, int, int]:
+        published = status.matrix.frameworks[row.framework].published
+        return not published, -sizes[row.framework], _KIND_ORDER.get(row.cli_name, len(_KIND_ORDER))
 
-    return sorted(made.values(), key=order)
+    return sorted(rows.values(), key=order)
 
 
-def _by_source(found: Status) -> Iterator[tuple[tuple[str, str, str], list[StatusCell]]]:
+def _by_source(status: Status) -> Iterator[tuple[tuple[str, str, str], list[StatusCell]]]:
+    """Yield ((framework, kind of device, source), its cells that ran)."""
+
     def place(cell: StatusCell) -> tuple[str, str, str]:
-        kind = found.matrix.devices.kind(cell.key.device)
-        framework = found.matrix.environments[cell.key.environment].framework
+        kind = status.matrix.devices.kind(cell.key.device)
+        framework = status.matrix.environments[cell.key.environment].framework
         return framework, kind.cli_name if kind else cell.key.device, cell.key.source
 
-    seen = sorted((cell for cell in found.cells if cell.was_run), key=place)
-    return ((key, list(cells)) for key, cells in groupby(seen, place))
+    ran = sorted((cell for cell in status.cells if cell.was_run), key=place)
+    return ((key, list(cells)) for key, cells in groupby(ran, place))
 
 
 def _source_state(cells: Sequence[StatusCell], matrix: Matrix) -> SourceState:
     newest = max(
         (cell.key.environment for cell in cells if cell.key.solution == NONE), key=natural_sort_key, default=""
     )
-    here = [cell for cell in cells if cell.key.environment == newest]
-    control = {cell.cell.verdict for cell in here if cell.key.solution == NONE}
-    if Verdict.NONDETERMINISTIC not in control:
-        return SourceState.PROVED if control == {Verdict.SCHEDULE_INDEPENDENT} else SourceState.UNKNOWN
-    return SourceState.MENDED if any(cell.cell.is_shown_deterministic for cell in here) else SourceState.OPEN
+    newest_cells = [cell for cell in cells if cell.key.environment == newest]
+    control_verdicts = {cell.cell.verdict for cell in newest_cells if cell.key.solution == NONE}
+    if Verdict.NONDETERMINISTIC not in control_verdicts:
+        return SourceState.PROVED if control_verdicts == {Verdict.SCHEDULE_INDEPENDENT} else SourceState.UNKNOWN
+    return SourceState.MENDED if any(cell.cell.is_shown_deterministic for cell in newest_cells) else SourceState.OPEN
 
 
-def render(found: Status, width: int) -> RenderableType:
-    """Counts, the names of sources without a solution, and commands for details; fits 80 x 24 characters."""
-    counted = FactTable("framework", "device", "sources", *SourceState)
+def render(status: Status, width: int) -> RenderableType:
+    """Return counts, the names of sources without a solution, and commands for details; fits 80 x 24 characters."""
+    counts_table = FactTable("framework", "device", "sources", *SourceState)
     named = [Text("differs, and no solution is known to make it deterministic", "bold")]
-    for part in overview_rows(found):
-        framework = found.matrix.frameworks[part.framework].name
-        numbers = [Text(str(len(part.sources[answer])), _STYLE[answer]) for answer in SourceState]
-        counted.add(framework, part.cli_name, str(sum(map(len, part.sources.values()))), *numbers)
-        if part.sources[SourceState.OPEN]:
-            label = f"{framework} {part.cli_name}: "
-            named.append(Text(label + _fitted(part.sources[SourceState.OPEN], width - len(label))))
+    for row in overview_rows(status):
+        framework = status.matrix.frameworks[row.framework].name
+        numbers = [Text(str(len(row.sources[state])), _STYLE[state]) for state in SourceState]
+        counts_table.add(framework, row.cli_name, str(sum(map(len, row.sources.values()))), *numbers)
+        if row.sources[SourceState.OPEN]:
+            label = f"{framework} {row.cli_name}: "
+            named.append(Text(label + _fit_names(row.sources[SourceState.OPEN], width - len(label))))
     longest = max(len(command) for command, _ in NEXT)
-    further = [Text.assemble(f"{command:{longest}}  ", (what, "dim")) for command, what in NEXT]
-    return Group(counted, Text(LEGEND, "dim"), Text(), *named, Text(), *further)
+    commands = [Text.assemble(f"{command:{longest}}  ", (description, "dim")) for command, description in NEXT]
+    return Group(counts_table, Text(LEGEND, "dim"), Text(), *named, Text(), *commands)
 
 
-def _fitted(names: Iterable[str], width: int) -> str:
-    """As many names as fit in one line, and the number of the others."""
+def _fit_names(names: Iterable[str], width: int) -> str:
+    """Return as many names as fit in one line, and the number of the others."""
     names = list(names)
     for count in range(len(names), 0, -1):
         more = f" +{len(names) - count}" if count < len(names) else ""

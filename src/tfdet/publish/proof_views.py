@@ -1,4 +1,4 @@
-"""What `tfdet prove` prints: one line a kernel, and for what is not proved why."""
+"""The output of `tfdet prove`, and texts about proofs: a line for each kernel, and the reasons if it is not proved."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tfdet.store.records import Proof, Record
 from tfdet.verdicts.infer import EQUAL_VERDICTS, InferredCell, Verdict
 from tfdet_common.order_report import KernelLaunches, OrderReport
 
-_MAX_REASONS = 5  # of a kernel; --json has all
-_LONGEST_NAME = 100
+_MAX_REASONS = 5  # reasons per kernel; --json has all
+_MAX_NAME_LENGTH = 100  # characters
 RULES = {
     "same_value": "writes of the value that is there",
     "one_value": "writes of one value",
@@ -20,7 +20,7 @@ RULES = {
     "exact_sum": "sums of floats that no order rounds, for these values",
     "update_loop": "compare-and-swap loops that commute",
 }
-_TEXTS = {
+_REASON_TEXTS = {
     "race": "two threads access one address, one of them writes, and nothing orders them",
     "memory_order": "threads reach one address in an order that the schedule chooses",
     "old_value": "the old value of an atomic is used",
@@ -48,115 +48,115 @@ _TEXTS = {
 }
 
 
-def lines(found: OrderReport) -> Iterator[str]:
-    """At most a few lines a kernel, in the order of the first launches; the last line counts."""
-    names = demangle(found.kernels)
-    for name, kernel in zip(names, found.kernels.values(), strict=True):
-        many = f"{kernel.launches:,} launches" if kernel.launches > 1 else "1 launch"
+def lines(report: OrderReport) -> Iterator[str]:
+    """Yield some lines for each kernel, in the order of the first launches, and a last line with counts."""
+    names = demangle(report.kernels)
+    for name, kernel in zip(names, report.kernels.values(), strict=True):
+        launches_text = f"{kernel.launches:,} launches" if kernel.launches > 1 else "1 launch"
         if kernel.is_proved:
-            yield f"proved      {name} ({many})"
+            yield f"proved      {name} ({launches_text})"
             continue
-        yield f"not proved  {name} ({kernel.launches - kernel.proved:,} of {many})"
+        yield f"not proved  {name} ({kernel.launches - kernel.proved:,} of {launches_text})"
         ranked = kernel.reasons.most_common()
         yield from (f"            {reason_text(*reason)}" for reason, _ in ranked[:_MAX_REASONS])
         if len(ranked) > _MAX_REASONS:
             yield f"            and {len(ranked) - _MAX_REASONS} more (--json)"
-    for (what, reason), times in found.host.items():
-        yield f"not proved  on the host, {what}: {reason_text(reason, ())} ({times:,} times)"
-    proved = sum(kernel.is_proved for kernel in found.kernels.values())
-    if not found.kernels:
+    for (operation, reason), times in report.host.items():
+        yield f"not proved  on the host, {operation}: {reason_text(reason, ())} ({times:,} times)"
+    proved = sum(kernel.is_proved for kernel in report.kernels.values())
+    if not report.kernels:
         yield "No kernel was launched: nothing is proved."
         return
-    yield f"{proved} of {len(found.kernels)} kernels give the same bytes in every order of execution, for this input."
+    yield f"{proved} of {len(report.kernels)} kernels give the same bytes in every order of execution, for this input."
 
 
-def reason_text(name: str, at: Sequence[int]) -> str:
-    """Why a proof ended, in words.  at: the lines of PTX that meet, or the offsets in machine code."""
-    where = f" (line{'s' * (len(at) > 1)} {' and '.join(map(str, at))})" if at else ""
-    return f"{_TEXTS.get(name, name)}{where}"
+def reason_text(name: str, positions: Sequence[int]) -> str:
+    """Return why a proof failed.  positions: lines of PTX that conflict, or offsets in machine code."""
+    where = f" (line{'s' * (len(positions) > 1)} {' and '.join(map(str, positions))})" if positions else ""
+    return f"{_REASON_TEXTS.get(name, name)}{where}"
 
 
 def proof_note(cell: InferredCell) -> str:
-    """Behind a verdict: what its proof holds for, or how many of its cases are not proved and why."""
+    """Return the text after a verdict: what its proof holds for, or how many of its cases are not proved, and why."""
     proof = cell.proof
     if proof is None:
         return ""
     if cell.verdict is Verdict.SCHEDULE_INDEPENDENT:
-        what = "these inputs" if proof.holds_for == "input" else "every input of these shapes"
-        return f", proved of {_cases(proof.cases)} for {what}"
+        scope = "these inputs" if proof.holds_for == "input" else "every input of these shapes"
+        return f", proved of {_cases_text(proof.cases)} for {scope}"
     if proof.contradicted:
         return f", and yet proved: {', '.join(proof.contradicted)}"
     if cell.verdict not in EQUAL_VERDICTS:
         return ""
     untried = proof.cases - proof.tried
-    why = [f"{reason.replace('_', ' ')} ({times})" for reason, times in proof.reasons.items()]
-    why += [f"not tried ({untried})"] if untried else []
-    return f"; {proof.proved} of {_cases(proof.cases)} proved, not: {', '.join(why)}"
+    reasons = [f"{reason.replace('_', ' ')} ({times})" for reason, times in proof.reasons.items()]
+    reasons += [f"not tried ({untried})"] if untried else []
+    return f"; {proof.proved} of {_cases_text(proof.cases)} proved, not: {', '.join(reasons)}"
 
 
 _HEADING = "\nproofs: does any order of execution give other bytes? (docs/explanation/what-a-proof-proves.md)"
 
 
 def explain(records: Iterable[Record]) -> Iterator[str]:
-    """What the proofs of these records say, in words: a heading and some lines, or nothing."""
-    tried = [record for record in records if record.proof]
-    if tried:
+    """Yield a heading and some lines on the proofs of these records; nothing if there are no proofs."""
+    with_proof = [record for record in records if record.proof]
+    if with_proof:
         yield _HEADING
-    for record in tried:
-        told = explain_proof(record)
-        yield f"  {record.case} under {record.solution} on {record.device.model}: {told[0]}"
-        yield from (f"      {line}" for line in told[1:])
+    for record in with_proof:
+        explanation = explain_proof(record)
+        yield f"  {record.case} under {record.solution} on {record.device.model}: {explanation[0]}"
+        yield from (f"      {line}" for line in explanation[1:])
 
 
 def explain_proof(record: Record) -> list[str]:
-    """What the proof of one record says, the answer first; nothing where it has none."""
+    """Return lines on the proof of one record, its result first; an empty list if it has no proof."""
     if record.proof is None:
         return []
     proof = record.proof
     if to_summary(proof).is_proved:
         launches = sum(kernel.launches for kernel in proof.kernels)
-        many = f"{launches} launch{'es' if launches != 1 else ''} of {_kernels(proof)}"
-        return [f"proved, in {many}: no order of execution gives other bytes", _carried(proof)]
+        launches_text = f"{launches} launch{'es' if launches != 1 else ''} of {_kernels_text(proof)}"
+        return [f"proved, in {launches_text}: no order of execution gives other bytes", _rules_text(proof)]
     return ["not proved", *_failures(proof)]
 
 
-def _kernels(proof: Proof) -> str:
+def _kernels_text(proof: Proof) -> str:
     return f"{len(proof.kernels)} kernel{'s' if len(proof.kernels) != 1 else ''}"
 
 
-def _carried(proof: Proof) -> str:
-    """By which rules."""
+def _rules_text(proof: Proof) -> str:
+    """Return by which rules a proof succeeded."""
     rules = sorted({rule for kernel in proof.kernels for rule in kernel.rules})
-    known = "; ".join(RULES.get(rule, rule) for rule in rules)
-    plain = "all accesses that could conflict are ordered by barriers, warps or the stream"
-    return f"{plain}, or are {known}" if known else plain
+    texts = "; ".join(RULES.get(rule, rule) for rule in rules)
+    base_text = "all accesses that could conflict are ordered by barriers, warps or the stream"
+    return f"{base_text}, or are {texts}" if texts else base_text
 
 
 def _failures(proof: Proof) -> Iterator[str]:
     names = demangle(kernel.name for kernel in proof.kernels)
     for name, kernel in zip(names, proof.kernels, strict=True):
-        told = [reason_text(one.reason, one.lines) for one in kernel.reasons]
-        more = f"; and {len(told) - _MAX_REASONS} more" if len(told) > _MAX_REASONS else ""
-        if told:
-            yield f"{shorten(name)}: {'; '.join(told[:_MAX_REASONS])}{more}"
-    for one in proof.host:
-        yield f"{one.operation}: {reason_text(one.reason, ())}"
+        reasons = [reason_text(kernel_reason.reason, kernel_reason.lines) for kernel_reason in kernel.reasons]
+        more = f"; and {len(reasons) - _MAX_REASONS} more" if len(reasons) > _MAX_REASONS else ""
+        if reasons:
+            yield f"{shorten(name)}: {'; '.join(reasons[:_MAX_REASONS])}{more}"
+    for host_reason in proof.host:
+        yield f"{host_reason.operation}: {reason_text(host_reason.reason, ())}"
 
 
 def shorten(name: str) -> str:
-    """A kernel's name at a length that can be read: Eigen's have thousands of characters."""
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
+    """Return a kernel's name, cut to a readable length: Eigen's have thousands of characters."""
+    return name if len(name) <= _MAX_NAME_LENGTH else name[: _MAX_NAME_LENGTH - 3] + "..."
 
 
-def _cases(number: int) -> str:
+def _cases_text(number: int) -> str:
     return f"{number} case{'s' if number != 1 else ''}"
 
 
-def as_json(found: OrderReport) -> dict[str, Any]:
+def as_json(report: OrderReport) -> dict[str, Any]:
     return {
-        "proved": found.is_proved,
-        "kernels": [_kernel(kernel) for kernel in found.kernels.values()],
-        "host": {f"{what}: {reason}": times for (what, reason), times in found.host.items()},
+        "proved": report.is_proved,
+        "kernels": [_kernel(kernel) for kernel in report.kernels.values()],
+        "host": {f"{operation}: {reason}": times for (operation, reason), times in report.host.items()},
     }
 
 
@@ -167,6 +167,7 @@ def _kernel(kernel: KernelLaunches) -> dict[str, Any]:
         "proved": kernel.proved,
         "rules": sorted(kernel.rules),
         "reasons": [
-            {"reason": name, "lines": list(at), "launches": times} for (name, at), times in kernel.reasons.most_common()
+            {"reason": name, "lines": list(positions), "launches": times}
+            for (name, positions), times in kernel.reasons.most_common()
         ],
     }

@@ -1,4 +1,4 @@
-"""Exact lines to make one TensorFlow deterministic, and the ops to avoid there."""
+"""The recipe of an environment: the lines of code that make it deterministic, and the ops to avoid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfdet.verdicts.infer import CellKey, Verdict
 from tfdet.verdicts.status import Status
 from tfdeterminism.version import __version__
 
-_BY_HAND = [
+_SEED_LINES = [
     "import random",
     "import numpy",
     "random.seed(1)",
@@ -23,13 +23,13 @@ _BY_HAND = [
 
 
 def recipe_text(status: Status, key: str, installed: bool = False) -> str:
-    """Python lines for a program in the environment `key`; what they do not cover follows as comments.
+    """Return lines of Python for a program in the environment `key`, followed by comments on what they do not cover.
 
-    installed: was tfdet installed as a package? Then the recipe installs tfdeterminism as a package, too.
+    installed: whether tfdet was installed as a package; then the recipe installs tfdeterminism as a package, too.
     """
     environment = status.matrix.environment(key)
     if not status.matrix.frameworks[environment.framework].published:
-        return "\n".join(_of_solutions(status, key))
+        return "\n".join(_solution_lines(status, key))
     recipe = remaining_sources.recipe_of(environment)
     lines = [
         f"# {key}: {environment.image}",
@@ -39,75 +39,82 @@ def recipe_text(status: Status, key: str, installed: bool = False) -> str:
         "print(tfdeterminism.enable_determinism(seed=1))  # before the first op; it says what it did",
         "",
         f"# By hand, without that package and its replaced ops ({recipe.solution or 'nothing but seeds helps'}):",
-        *(f"#   {line}" for line in _by_hand(environment, recipe.lines())),
+        *(f"#   {line}" for line in _lines_without_package(environment, recipe.lines())),
         *(f"# {caveat}" for caveat in recipe.caveats),
         "",
-        *_avoid(status, key, environment),
+        *_ops_to_avoid(status, key, environment),
     ]
     return "\n".join(lines)
 
 
 def remaining_rows(status: Status, key: str) -> list[dict[str, Any]]:
-    """The sources that remain nondeterministic in an environment, as JSON rows."""
+    """Return the sources that remain nondeterministic in an environment, as JSON rows."""
     if not status.matrix.frameworks[status.matrix.environment(key).framework].published:
         return [
             {"source": source, "title": status.matrix.sources[source].title, "says": says, "measured": measured}
             for source, says, measured in _remaining(status, key)
         ]
     return [
-        {"source": r.source, "title": status.matrix.sources[r.source].title, "says": r.says, "measured": r.measured}
-        for r in remaining_sources.remaining(status, key)
+        {
+            "source": entry.source,
+            "title": status.matrix.sources[entry.source].title,
+            "says": entry.says,
+            "measured": entry.measured,
+        }
+        for entry in remaining_sources.remaining(status, key)
     ]
 
 
-def _of_solutions(status: Status, key: str) -> Iterator[str]:
-    """Lines of the framework's own solutions, and comments on ops that remain nondeterministic."""
+def _solution_lines(status: Status, key: str) -> Iterator[str]:
+    """Yield the lines of the framework's own solutions, and comments on ops that remain nondeterministic."""
     environment = status.matrix.environment(key)
     framework = status.matrix.frameworks[environment.framework]
     yield f"# {key}: {framework.name} {environment.framework_version}"
     if framework.library:
         module = f"tfdeterminism.{framework.library}"
         yield f"# in one call, by the package tfdeterminism: import {module}; {module}.enable_determinism(seed=1)"
-    told: set[str] = set()
+    printed: set[str] = set()
     for solution in (status.matrix.solutions[name] for name in framework.recipe):
         yield from ("", f"# {solution.name.replace('`', '')}: {solution.condition or solution.description}".strip())
-        yield from (line for line in solution.recipe if not line.startswith("import ") or line not in told)
-        told.update(solution.recipe)
-    left = list(_remaining(status, key))
-    yield from ("", "# avoid, or expect differences or an error:" if left else "# no op is known as one to avoid")
-    yield from (f"#   {status.matrix.sources[source].title}: {says}" for source, says, _ in left)
+        yield from (line for line in solution.recipe if not line.startswith("import ") or line not in printed)
+        printed.update(solution.recipe)
+    remaining = list(_remaining(status, key))
+    yield from ("", "# avoid, or expect differences or an error:" if remaining else "# no op is known as one to avoid")
+    yield from (f"#   {status.matrix.sources[source].title}: {says}" for source, says, _ in remaining)
 
 
 def _remaining(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
-    """(source, what it does under the recipe's first solution, was that measured?)"""
+    """Yield (source, its behavior under the recipe's first solution, whether that was measured)."""
     environment = status.matrix.environment(key)
     solution = status.matrix.frameworks[environment.framework].recipe[0]
     claim_device = status.matrix.devices.claim_device
-    words = {Verdict.NONDETERMINISTIC: "differs", Verdict.RAISES: "raises an error"}
+    behaviors = {Verdict.NONDETERMINISTIC: "differs", Verdict.RAISES: "raises an error"}
     for source in status.matrix.for_framework(environment.framework).sources:
         cells = [status.cell(CellKey(key, device, source, solution)) for device in (*status.measured_models, GPU)]
-        seen = next((cell for cell in cells if cell.cell.verdict in words), None)
-        # Documents speak of a kind of device, whatever card has measured other cells.
-        refused = [
-            kind for cell in cells if cell.claimed_outcome == "raises" and (kind := claim_device(cell.key.device))
+        measured = next((cell for cell in cells if cell.cell.verdict in behaviors), None)
+        # Claims are about a kind of device, whichever models measured other cells.
+        refusing_devices = [
+            device_kind
+            for cell in cells
+            if cell.claimed_outcome == "raises" and (device_kind := claim_device(cell.key.device))
         ]
-        if seen:
-            does = words[seen.cell.verdict] + variants.only_compiled(seen.cell)
-            yield source, f"{does} (measured on {seen.key.device})", True
-        elif refused:
-            yield source, f"raises an error on a {refused[0].upper()} (documented, not measured)", False
+        if measured:
+            behavior = behaviors[measured.cell.verdict] + variants.only_compiled(measured.cell)
+            yield source, f"{behavior} (measured on {measured.key.device})", True
+        elif refusing_devices:
+            yield source, f"raises an error on a {refusing_devices[0].upper()} (documented, not measured)", False
 
 
 def remaining_text(status: Status, framework: str) -> str:
-    """Text of known.json in the framework's folder of tfdeterminism: what remains, by version, one entry per line."""
+    """Return the text of known.json in the framework's folder of tfdeterminism: the remaining sources by version."""
     environments = {
-        e.version: key
-        for key, e in status.matrix.for_framework(framework).environments.items()
-        if e.line == "stock" and e.package is None
+        environment.version: key
+        for key, environment in status.matrix.for_framework(framework).environments.items()
+        if environment.line == "stock" and environment.package is None
     }
     lists = {version: ",\n".join(map(json.dumps, _entries(status, key))) for version, key in environments.items()}
-    told = (f'"{version}": [\n{text}\n]' for version, text in lists.items() if text)  # of others nothing is known yet
-    return "{\n" + ",\n".join(told) + "\n}\n"
+    parts = (f'"{version}": [\n{text}\n]' for version, text in lists.items() if text)  # only versions with entries
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def _entries(status: Status, key: str) -> Iterator[dict[str, Any]]:
@@ -128,23 +135,23 @@ def _install_lines(installed: bool) -> list[str]:
     ]
 
 
-def _by_hand(environment: Environment, lines: list[str]) -> list[str]:
-    old = environment.framework_version.startswith("1.")
-    return [*lines, *_BY_HAND, "tf.compat.v1.set_random_seed(1)" if old else "tf.random.set_seed(1)"]
+def _lines_without_package(environment: Environment, lines: list[str]) -> list[str]:
+    is_version_1 = environment.framework_version.startswith("1.")
+    return [*lines, *_SEED_LINES, "tf.compat.v1.set_random_seed(1)" if is_version_1 else "tf.random.set_seed(1)"]
 
 
-def _avoid(status: Status, key: str, environment: Environment) -> Iterator[str]:
-    """Ops to avoid: documented or measured as nondeterministic, or covered only by the package's patches."""
+def _ops_to_avoid(status: Status, key: str, environment: Environment) -> Iterator[str]:
+    """Yield comments on ops to avoid: documented or measured as nondeterministic, or covered only by patches."""
     patches = remaining_sources.patched(environment)
     covered = {source for sources in patches.values() for source in sources}
-    left = remaining_sources.remaining(status, key)
-    open_ = [r for r in left if r.measured or r.source not in covered]
-    yield "# avoid, or expect differences or an error:" if open_ else "# no op is known as one to avoid"
-    for r in open_:
-        source = status.matrix.sources[r.source]
-        yield f"#   {source.title}: {r.says}" + (f"; instead: {source.workaround}" if source.workaround else "")
-    only_patched = [r for r in left if r not in open_]
+    remaining = remaining_sources.remaining(status, key)
+    uncovered = [entry for entry in remaining if entry.measured or entry.source not in covered]
+    yield "# avoid, or expect differences or an error:" if uncovered else "# no op is known as one to avoid"
+    for entry in uncovered:
+        source = status.matrix.sources[entry.source]
+        yield f"#   {source.title}: {entry.says}" + (f"; instead: {source.workaround}" if source.workaround else "")
+    only_patched = [entry for entry in remaining if entry not in uncovered]
     if only_patched:
         yield "# covered by the package's replaced ops, not by hand:"
-    for r in only_patched:
-        yield f"#   {status.matrix.sources[r.source].title}: {r.says}"
+    for entry in only_patched:
+        yield f"#   {status.matrix.sources[entry.source].title}: {entry.says}"

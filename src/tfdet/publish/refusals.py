@@ -1,4 +1,4 @@
-"""What the code of a build refuses by itself, held against what the documentation says that it refuses."""
+"""Compare the ops whose code in a build raises a determinism error with those that the documentation lists."""
 
 from __future__ import annotations
 
@@ -10,30 +10,36 @@ from tfdet.matrix.field_types import Device
 from tfdet.matrix.ops import DocumentedEntry
 from tfdet.matrix.source_readings import ReadingKind
 
-_WORDS: dict[Device, str] = {"cpu": "CPU", "gpu": "CUDA"}
+_DEVICE_TEXTS: dict[Device, str] = {"cpu": "CPU", "gpu": "CUDA"}
 
 
-def refusals_text(refuses: Sequence[Meaning]) -> str:
-    """As a table has it: histc: `_histc_cuda` (CUDA)."""
-    return "; ".join(f"{', '.join(f'`{name}`' for name in one.callers)} ({_where(one)})" for one in refuses)
+def refusals_text(refusals: Sequence[Meaning]) -> str:
+    """Return the callers of alerts as a table shows them: `_histc_cuda` (CUDA)."""
+    return "; ".join(
+        f"{', '.join(f'`{name}`' for name in meaning.callers)} ({_scope(meaning)})" for meaning in refusals
+    )
 
 
-def _where(one: Meaning) -> str:
-    return ", ".join([*(_WORDS[device] for device in one.devices), *(["backward"] if one.backward else [])])
+def _scope(meaning: Meaning) -> str:
+    backward = ["backward"] if meaning.backward else []
+    return ", ".join([*(_DEVICE_TEXTS[device] for device in meaning.devices), *backward])
 
 
 def disagreements(
-    documented: Sequence[DocumentedEntry], refuses: Sequence[Meaning], held: frozenset[str]
+    documented: Sequence[DocumentedEntry], refusals: Sequence[Meaning], confirmed: frozenset[str]
 ) -> Iterator[tuple[ReadingKind, str]]:
-    """Of one op.  held: the entries that some name in that build makes true, whatever the op."""
+    """Yield (kind, text) of each disagreement between the documentation and the code of one op.
+
+    refusals: the alerts by which its code raises.  confirmed: the entries that an alert in the build confirms.
+    """
     for device in (CPU, GPU):
-        names = ", ".join(f"`{name}`" for one in refuses if device in one.devices for name in one.callers)
+        names = ", ".join(f"`{name}`" for meaning in refusals if device in meaning.devices for name in meaning.callers)
         says = {entry.says for entry in documented if device in entry.devices}
-        code = f"its code refuses by {names} on {_WORDS[device]}"
+        code = f"its code refuses by {names} on {_DEVICE_TEXTS[device]}"
         if names and not says:
             yield "alert-unlisted", f"{code}; the documentation names it for {'no GPU' if device == GPU else 'none'}"
         elif names and "raises" not in says:
             yield "alert-against", f"{code}; the documentation says deterministic"
-    missing = [entry for entry in documented if entry.says == "raises" and entry.api not in held]
+    missing = [entry for entry in documented if entry.says == "raises" and entry.api not in confirmed]
     for api in dict.fromkeys(entry.api for entry in missing):
         yield "alert-missing", f"no code of the build refuses by a name of {api}; the documentation says that it raises"

@@ -1,4 +1,4 @@
-"""Write the tables (README.md, docs, known.json, advice.json), and check them against the evidence."""
+"""Write the generated files (tables in README.md and docs, known.json, advice.json), and check them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tfdet.base.errors import EXIT_CODES, DataError, ExitCode, TfdetError
 from tfdet.base.files import write_atomic
-from tfdet.base.folders import is_there, listed, walked
+from tfdet.base.folders import is_there, list_entries, walk_files
 from tfdet.base.parallel import parallel_map, pays_to_read
 from tfdet.base.paths import Project
 from tfdet.matrix import ops
@@ -42,10 +42,12 @@ _BLOCK = re.compile(r"(<!-- tfdet:begin (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-
 
 
 class OutOfDateError(TfdetError):
+    """A generated file is not what the evidence gives."""
+
     code = ExitCode.CONTRADICTED
 
 
-# Which blocks each file holds, each exactly once: a marker that was broken would guard nothing.
+# {file: its generated blocks}; each must be there exactly once, so that a damaged marker is detected.
 _TARGETS = {
     "README.md": ("gpu", "provenance"),
     "docs/reference/solutions.md": ("recipes", "solutions", "autotune", "provenance"),
@@ -59,12 +61,12 @@ _TARGETS = {
     "docs/reference/batch-invariance.md": ("batches", "provenance"),
     "docs/reference/audit-findings.md": ("found", "apart", "unclaimed", "variables", "messages", "provenance"),
 }
-# And those of a framework's two pages, by what their names end in.
+# {ending of the name of a framework's page: its blocks}
 _PAGES = {"": ("coverage", "join", "provenance"), "-conflicts": ("disagreements", "provenance")}
 
 
 def write(project: Project, status: Status) -> list[Path]:
-    """Bring the generated blocks up to date; the files that changed.  No table is made of what `check` refuses."""
+    """Update the generated blocks and files; return those that changed.  Raise DataError if the evidence is invalid."""
     _check_all_records(project, status)
     changed = []
     for path, old, new in _texts(project, status):
@@ -75,7 +77,7 @@ def write(project: Project, status: Status) -> list[Path]:
 
 
 def check(project: Project, status: Status) -> None:
-    """OutOfDate, with the first differing lines, if a table is not what the evidence gives."""
+    """Raise OutOfDateError, with the first differing lines, if a file is not what the evidence gives."""
     _check_all_records(project, status)
     for path, old, new in _texts(project, status):
         if new != old:
@@ -87,67 +89,67 @@ def check(project: Project, status: Status) -> None:
 
 
 def _check_all_records(project: Project, status: Status) -> None:
-    """Every record is read once more, whole and strictly; DataError names those that cannot be."""
+    """Read all records and envelopes again with the strict readers; raise DataError for invalid ones."""
     rules = ConsistencyRules.from_matrix(status.matrix, current_cases(project))
     store = EvidenceStore.open(project, rules)
     files = store.files()
     read = partial(store.find_faults_of, find_faults=rules.faults_of_new)
-    faults = [fault for some in parallel_map(read, files, enough=pays_to_read(files)) for fault in some]
+    faults = [fault for file_faults in parallel_map(read, files, enough=pays_to_read(files)) for fault in file_faults]
     if faults:
         raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or mend the matrix.")
-    if forged := AttestationStore.open(project, status.matrix).find_faults():
+    if envelope_faults := AttestationStore.open(project, status.matrix).find_faults():
         raise DataError(
-            "\n".join(forged), "Remove envelopes that no trusted key signed: git checkout matrix/signatures."
+            "\n".join(envelope_faults), "Remove envelopes that no trusted key signed: git checkout matrix/signatures."
         )
 
 
 def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
-    """(file, its text, what its text should be) of each target."""
-    whole, status = status, replace(status, matrix=status.matrix.for_published_framework)
+    """Return (file, its text, the expected text) of each generated file."""
+    full_status, status = status, replace(status, matrix=status.matrix.for_published_framework)
     blocks = _Blocks(project, status)
     texts = []
-    frameworks = {
-        key: op_comparison.compare_ops(project.matrix, whole, key)
-        for key, f in whole.matrix.frameworks.items()
-        if f.page
+    comparisons_by_framework = {
+        key: op_comparison.compare_ops(project.matrix, full_status, key)
+        for key, framework in full_status.matrix.frameworks.items()
+        if framework.page
     }
-    for name, expected, joins in _targets(whole, frameworks):
+    for name, expected, comparisons in _targets(full_status, comparisons_by_framework):
         path = project.root / name
         old = path.read_bytes().decode("utf-8")
-        found = [match["name"] for match in _BLOCK.finditer(old)]
-        if sorted(found) != sorted(expected) or old.count("tfdet:begin") + old.count("tfdet:end") != 2 * len(expected):
+        marked = [match["name"] for match in _BLOCK.finditer(old)]
+        if sorted(marked) != sorted(expected) or old.count("tfdet:begin") + old.count("tfdet:end") != 2 * len(expected):
             raise DataError(
                 f"{path}: its markers are not those of {', '.join(expected)}, each once",
                 "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
             )
-        texts.append((path, old, blocks.fill(old, joins)))
+        texts.append((path, old, blocks.fill(old, comparisons)))
     generated: dict[Path, str] = {
         project.known_file: remaining_sources.to_json(status),
         project.advice_file: advice.to_json(status),
     }
-    for key, framework in whole.matrix.frameworks.items():
+    for key, framework in full_status.matrix.frameworks.items():
         if framework.library:
-            generated[project.known_file_of(framework.library)] = recipe.remaining_text(whole, key)
-    for key, joins in frameworks.items():
-        generated.update(upstream_reports.texts(project, key, joins))
+            generated[project.known_file_of(framework.library)] = recipe.remaining_text(full_status, key)
+    for key, comparisons in comparisons_by_framework.items():
+        generated.update(upstream_reports.texts(project, key, comparisons))
     for path, text in generated.items():
         texts.append((path, path.read_bytes().decode("utf-8") if is_there(path) else "", text))
     return texts
 
 
 def _targets(
-    status: Status, frameworks: Mapping[str, list[op_comparison.OpComparison]]
+    status: Status, comparisons_by_framework: Mapping[str, list[op_comparison.OpComparison]]
 ) -> Iterator[tuple[str, tuple[str, ...], list[op_comparison.OpComparison]]]:
-    """(file, its blocks, the joins of the framework that it is about) of each file with blocks."""
+    """Yield (file, its blocks, the op comparisons of its framework) of each file with blocks."""
     for name, blocks in _TARGETS.items():
         yield name, blocks, []
-    for key, joins in frameworks.items():
+    for key, comparisons in comparisons_by_framework.items():
         stem = str(status.matrix.frameworks[key].page).removesuffix(".md")
-        yield from ((f"docs/reference/{stem}{ending}.md", blocks, joins) for ending, blocks in _PAGES.items())
+        yield from ((f"docs/reference/{stem}{ending}.md", blocks, comparisons) for ending, blocks in _PAGES.items())
 
 
 class _Blocks:
-    """The templates of the blocks, and what they show."""
+    """Renders the templates of the blocks."""
 
     def __init__(self, project: Project, status: Status) -> None:
         folder = files("tfdet.publish") / "templates"
@@ -155,17 +157,17 @@ class _Blocks:
         self._context = _context(project, status)
         self._engine = markdown.template_environment(sources)
 
-    def fill(self, text: str, joins: Sequence[op_comparison.OpComparison] = ()) -> str:
-        """A file's text with each of its blocks as it should be."""
-        return _BLOCK.sub(lambda match: match[1] + self._text(match["name"], joins) + match[4], text)
+    def fill(self, text: str, comparisons: Sequence[op_comparison.OpComparison] = ()) -> str:
+        """Return a file's text with its blocks filled in."""
+        return _BLOCK.sub(lambda match: match[1] + self._text(match["name"], comparisons) + match[4], text)
 
-    def _text(self, name: str, joins: Sequence[op_comparison.OpComparison]) -> str:
-        return self._engine.get_template(f"{name}.md.j2").render(self._context, joins=joins)
+    def _text(self, name: str, comparisons: Sequence[op_comparison.OpComparison]) -> str:
+        return self._engine.get_template(f"{name}.md.j2").render(self._context, joins=comparisons)
 
 
 def _context(project: Project, status: Status) -> dict[str, object]:
-    # Of a card that ran another framework alone there is nothing to show.
-    shown = {
+    # Devices that ran only other frameworks have empty tables, which are left out.
+    device_tables = {
         device: tables.measured_table(status, device) for device in (*status.measured_models, *status.emulated_models)
     }
     return {
@@ -177,7 +179,7 @@ def _context(project: Project, status: Status) -> dict[str, object]:
         "sources": status.matrix.sources,
         "cpu": tables.measured_table(status, CPU),
         "beside": {package: tables.measured_table(status, CPU, package) for package in _packages(status)},
-        "devices": {device: table for device, table in shown.items() if table.environments},
+        "devices": {device: table for device, table in device_tables.items() if table.environments},
         "audits": audit_tables.AuditTables(status),
         "batches": batch_invariance.tables(project),
         "exit_codes": EXIT_CODES,
@@ -189,26 +191,29 @@ def _context(project: Project, status: Status) -> dict[str, object]:
 
 
 def _packages(status: Status) -> list[str]:
-    return sorted({e.package for e in status.matrix.environments.values() if e.package})
+    return sorted({environment.package for environment in status.matrix.environments.values() if environment.package})
 
 
 def _group(status: Status, group: SourceGroup) -> list[str]:
-    mine = [(source.order, key) for key, source in status.matrix.sources.items() if source.group == group]
-    return [key for _, key in sorted(mine)]
+    ordered = [(source.order, key) for key, source in status.matrix.sources.items() if source.group == group]
+    return [key for _, key in sorted(ordered)]
 
 
 def provenance(project: Project) -> dict[str, object]:
-    """What the tables were made from: any change of a record or a claim changes the fingerprint."""
+    """Return the number of records and a fingerprint of all data, which changes with any record or claim."""
     digest = hashlib.sha256()
     records = 0
     signatures = folder_of(project.evidence)
-    files_read = [*walked(project.matrix, "*.toml"), *listed(project.evidence, "*/*.jsonl")]
-    files_read += [*listed(signatures, f"*/*{SUFFIX}"), *listed(project.audits, "*.json")]
-    files_read += [*listed(project.matrix / "ops", "*/*.json"), *listed(project.matrix / "alerts", "*.json")]
-    files_read += listed(folder(project), "*/*.jsonl")
+    files_read = [*walk_files(project.matrix, "*.toml"), *list_entries(project.evidence, "*/*.jsonl")]
+    files_read += [*list_entries(signatures, f"*/*{SUFFIX}"), *list_entries(project.audits, "*.json")]
+    files_read += [
+        *list_entries(project.matrix / "ops", "*/*.json"),
+        *list_entries(project.matrix / "alerts", "*.json"),
+    ]
+    files_read += list_entries(folder(project), "*/*.jsonl")
     for path in sorted(files_read):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(project.matrix)}\n{len(content)}\n".encode() + content)
-        of_evidence = path.is_relative_to(project.evidence) and path.suffix == ".jsonl"
-        records += content.count(b"\n") if of_evidence and not path.name.endswith(SUFFIX) else 0
+        is_evidence = path.is_relative_to(project.evidence) and path.suffix == ".jsonl"
+        records += content.count(b"\n") if is_evidence and not path.name.endswith(SUFFIX) else 0
     return {"records": records, "fingerprint": digest.hexdigest()[:16]}

@@ -23,7 +23,7 @@ from tfdet.store.records import Record
 
 
 def schemas() -> dict[str, str]:
-    """{file name: text} of matrix/schema."""
+    """Return {file name: text} of matrix/schema."""
     models: dict[str, type[BaseModel]] = {
         "framework": Framework,
         "device": DeviceKind,

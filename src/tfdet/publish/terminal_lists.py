@@ -1,4 +1,4 @@
-"""Lists on a terminal that ask no evidence: they come at once, so nothing heavy is imported here."""
+"""Terminal tables, and lists that need no evidence: they must appear fast, so this module imports nothing slow."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 _GAP = 2  # between columns
-_MAX_NAMES = 40  # names that are not listed one by one
-_MIN_FOLDED_WIDTH = 24  # columns into which the widest cells may be folded and still be read
+_MAX_NAMES = 40  # names of a group that are all listed
+_MIN_FOLDED_WIDTH = 24  # characters to which the widest column may be folded and stay readable
 
 
 class FactTable:
-    """A table of text; where it is too wide to be read, each of its rows by itself.
+    """A table of text, or a list of its rows if the terminal is too narrow.
 
-    Laid out here: rich's own tables, which are made for more, took a fifth of what `tfdet envs` took.
+    It has its own layout because rich's tables took a fifth of the time of `tfdet envs`.
     """
 
     def __init__(self, *columns: str) -> None:
@@ -35,11 +35,11 @@ class FactTable:
         self._rows: list[list[Text]] = []
 
     def add(self, *row: str | Text) -> None:
-        """Facts as they are: what looks like rich's markup in a record or a claim is text."""
+        """Add a row; rich's markup in its texts is not interpreted."""
         self._rows.append([Text(escape_hidden(cell)) if isinstance(cell, str) else cell for cell in row])
 
     def add_heading(self, title: str) -> None:
-        """Of the rows below it: on a line of its own, whatever the columns' widths."""
+        """Add a heading for the rows below it, on its own line."""
         self._rows.append([Text(escape_hidden(title), "bold")])
 
     @property
@@ -48,38 +48,38 @@ class FactTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         rows = [self._header, *self._rows] if any(self._header) else self._rows
-        whole = [row for row in self._rows if len(row) == len(self._header)]
-        widths = [max(map(_widest, column)) for column in zip(self._header, *whole, strict=True)]
-        room = options.max_width - _GAP * (len(widths) - 1)
-        if sum(widths) - max(widths) + min(max(widths), _MIN_FOLDED_WIDTH) > room:
-            yield from self._one_by_one()
+        full_rows = [row for row in self._rows if len(row) == len(self._header)]
+        widths = [max(map(_width, column)) for column in zip(self._header, *full_rows, strict=True)]
+        available_width = options.max_width - _GAP * (len(widths) - 1)
+        if sum(widths) - max(widths) + min(max(widths), _MIN_FOLDED_WIDTH) > available_width:
+            yield from self._render_rows_as_list()
             return
-        while sum(widths) > room:
+        while sum(widths) > available_width:
             widths[widths.index(max(widths))] -= 1
         for row in rows:
             yield from _lines(console, row, widths if len(row) == len(widths) else [options.max_width])
 
-    def _one_by_one(self) -> Iterator[RenderableType]:
+    def _render_rows_as_list(self) -> Iterator[RenderableType]:
         names = [column.plain.strip() for column in self._header]
         for row in self._rows:
             if len(row) < len(names):
                 yield row[0]
                 continue
-            first, second, *others = row
-            named = zip(names[2:], others, strict=True)
-            told = [Text.assemble((f"{name}: " if name else "", "dim"), cell) for name, cell in named if cell]
+            first, second, *further_cells = row
+            named_cells = zip(names[2:], further_cells, strict=True)
+            facts = [Text.assemble((f"{name}: " if name else "", "dim"), cell) for name, cell in named_cells if cell]
             yield Text.assemble((first.plain, "bold"), "  ", second)
-            if told:
-                yield Padding(Text("; ").join(told), (0, 0, 0, 4))
+            if facts:
+                yield Padding(Text("; ").join(facts), (0, 0, 0, 4))
 
 
-def _widest(cell: Text) -> int:
+def _width(cell: Text) -> int:
     return max(map(cell_len, cell.plain.split("\n")))
 
 
 def _lines(console: Console, row: Sequence[Text], widths: Sequence[int]) -> Iterator[Segment]:
-    folded = [_folded(console, cell, width) for cell, width in zip(row, widths, strict=True)]
-    for line in zip_longest(*folded, fillvalue=Text()):
+    folded_cells = [_fold(console, cell, width) for cell, width in zip(row, widths, strict=True)]
+    for line in zip_longest(*folded_cells, fillvalue=Text()):
         parts: list[Segment] = []
         for cell, width in zip(line, widths, strict=True):
             parts += [*cell.render(console), Segment(" " * (width - cell.cell_len + _GAP))]
@@ -87,36 +87,37 @@ def _lines(console: Console, row: Sequence[Text], widths: Sequence[int]) -> Iter
         yield from parts
 
 
-def _folded(console: Console, cell: Text, width: int) -> Sequence[Text]:
-    fits = _widest(cell) <= width and "\n" not in cell.plain
+def _fold(console: Console, cell: Text, width: int) -> Sequence[Text]:
+    fits = _width(cell) <= width and "\n" not in cell.plain
     return [cell] if fits else list(cell.wrap(console, width, overflow="fold"))
 
 
-def environments(found: Mapping[str, Environment]) -> FactTable:
+def environments(environments_by_key: Mapping[str, Environment]) -> FactTable:
     table = FactTable("environment", "framework", "CUDA", "cuDNN", "driver", "image")
-    for key, environment in found.items():
+    for key, environment in environments_by_key.items():
         table.add(key, environment.framework_version, environment.cuda, environment.cudnn, environment.min_driver,
                   environment.image)  # fmt: skip
     return table
 
 
-def environment_names(found: Mapping[str, Environment]) -> RenderableType:
-    """One screen: the names by framework and line; of many the first and the last."""
+def environment_names(environments_by_key: Mapping[str, Environment]) -> RenderableType:
+    """Return the names by framework and line on one screen; only the first and last names of a long group."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for key, environment in found.items():
+    for key, environment in environments_by_key.items():
         groups.setdefault((environment.framework, environment.line), []).append(key)
     lines: list[RenderableType] = []
     for (framework, line), names in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
         lines.append(Text(f"{framework}, {line}: {len(names)}", "bold"))
-        shown = names if len(names) <= _MAX_NAMES else [names[0], names[1], "...", names[-2], names[-1]]
-        lines.append(Padding(Text("  ".join(shown)), (0, 0, 0, 2), expand=False))
+        listed = names if len(names) <= _MAX_NAMES else [names[0], names[1], "...", names[-2], names[-1]]
+        lines.append(Padding(Text("  ".join(listed)), (0, 0, 0, 2), expand=False))
     lines.append(Text("\nall with their versions: tfdet envs --all, or --framework torch; as JSON: --json", "dim"))
     return Group(*lines)
 
 
-def checks(found: Sequence[Check]) -> FactTable:
+def checks(results: Sequence[Check]) -> FactTable:
+    """Return a table of the results of `tfdet doctor`."""
     table = FactTable("", "what", "found", "advice")
     styles = {"ok": "green", "warn": "yellow", "missing": "red"}
-    for check in found:
+    for check in results:
         table.add(Text(check.state, style=styles[check.state]), check.name, check.detail, check.advice)
     return table

@@ -1,4 +1,4 @@
-"""Tables and texts that the commands print on a terminal."""
+"""Tables and texts about evidence that the commands print on a terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_AUDIT_NOTE = (
     "cuDNN and cuBLAS (not in the wheel), code that XLA generates at run time, races of plain stores, which kernel the "
     "host picks; what is shipped need not be reached"
 )
-_LONGEST_NAME = 200  # characters of a kernel's name: Eigen's have thousands
+_MAX_NAME_LENGTH = 200  # characters of a kernel's name; Eigen's have thousands
 
 if TYPE_CHECKING:
     from tfdet.engines.locate import LocateResult
@@ -51,46 +51,50 @@ _STYLE = {
 
 
 def verdict_text(cell: InferredCell) -> Text:
-    """A verdict with its numbers: nondeterministic 40/40, not shown to differ 0/40 (≤ 7.2%)."""
-    words = str(cell.verdict)
+    """Return a verdict with its numbers: nondeterministic 40/40, not shown to differ 0/40 (≤ 7.2%)."""
+    text = str(cell.verdict)
     if cell.verdict is Verdict.NONDETERMINISTIC:
-        words += f" {cell.differed}/{cell.runs}"
+        text += f" {cell.differed}/{cell.runs}"
     elif cell.bound95 is not None:
-        words += f" 0/{cell.runs} (≤ {cell.bound95:.1%})"
+        text += f" 0/{cell.runs} (≤ {cell.bound95:.1%})"
     if cell.verdict in (Verdict.DETERMINISTIC, Verdict.TOO_FEW):
-        words += f", {cell.controls_differed} of {cell.cases} cases' control differed"
-    words += proof_views.proof_note(cell) + variants.variants_note(cell)
-    return Text(words, style=_STYLE.get(cell.verdict, ""))
+        text += f", {cell.controls_differed} of {cell.cases} cases' control differed"
+    text += proof_views.proof_note(cell) + variants.variants_note(cell)
+    return Text(text, style=_STYLE.get(cell.verdict, ""))
 
 
-def cell_table(found: Iterable[StatusCell]) -> FactTable:
+def cell_table(cells: Iterable[StatusCell]) -> FactTable:
     table = FactTable("source", "solution", "device", "verdict", "time", "backing", "claim")
-    for cell in found:
-        ratio = f"× {cell.cell.time_ratio:.2f}" if cell.cell.time_ratio else ""
-        table.add(cell.key.source, cell.key.solution, cell.key.device, verdict_text(cell.cell), ratio,
+    for cell in cells:
+        time_ratio = f"× {cell.cell.time_ratio:.2f}" if cell.cell.time_ratio else ""
+        table.add(cell.key.source, cell.key.solution, cell.key.device, verdict_text(cell.cell), time_ratio,
                   cell.backing_text, cell.claimed_outcome or "")  # fmt: skip
     return table
 
 
 def run_result(cells: Sequence[StatusCell], whole: bool) -> RenderableType:
-    """What a run showed: a row for each cell where they fit a screen or are all asked for, else its headline."""
+    """Return the result of a run: a row for each cell if they fit on a screen or `whole` is set, else its headline."""
     return cell_table(cells) if whole or len(cells) <= MAX_TABLE_ROWS else run_headline(cells)
 
 
 def run_headline(cells: Sequence[StatusCell]) -> RenderableType:
-    """A row for each source that differs or fails, with the solutions that mend it."""
+    """Return a row for each source that differs or fails, with the solutions that make it deterministic."""
     by_source: dict[str, dict[Verdict, list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in cells:
         by_source[cell.key.source][cell.cell.verdict].append(cell.key.solution)
-    telling = {source: found for source, found in by_source.items() if found.keys() & set(_HEADLINE)}
-    headers = {verdict: text for verdict, text in _HEADLINE.items() if any(verdict in f for f in telling.values())}
+    listed = {source: solutions for source, solutions in by_source.items() if solutions.keys() & set(_HEADLINE)}
+    headers = {
+        verdict: header
+        for verdict, header in _HEADLINE.items()
+        if any(verdict in by_verdict for by_verdict in listed.values())
+    }
     table = FactTable("source", *headers.values())
-    for source, found in telling.items():
-        table.add(source, *(Text(", ".join(found[v]), style=_STYLE[v]) for v in headers))
-    rest = (
-        f"{len(by_source) - len(telling)} more sources in which nothing differed; --table prints all {len(cells)} cells"
+    for source, solutions in listed.items():
+        table.add(source, *(Text(", ".join(solutions[verdict]), style=_STYLE[verdict]) for verdict in headers))
+    rest_text = (
+        f"{len(by_source) - len(listed)} more sources in which nothing differed; --table prints all {len(cells)} cells"
     )
-    return Group(table, Text(rest, style="dim")) if telling else Text(rest, style="dim")
+    return Group(table, Text(rest_text, style="dim")) if listed else Text(rest_text, style="dim")
 
 
 _HEADLINE = {
@@ -102,23 +106,23 @@ _HEADLINE = {
 }
 
 
-def change_table(found: Iterable[CellChange]) -> FactTable:
-    """What records would change in the tables."""
+def change_table(changes: Iterable[CellChange]) -> FactTable:
+    """Return a table of the cells that records would change."""
     table = FactTable("environment", "device", "source", "solution", "now", "then", "backing")
-    for change in found:
-        key, now = change.after.key, verdict_text(change.before.cell)
-        table.add(key.environment, key.device, key.source, key.solution, now if now.plain else "never run",
+    for change in changes:
+        key, before = change.after.key, verdict_text(change.before.cell)
+        table.add(key.environment, key.device, key.source, key.solution, before if before.plain else "never run",
                   verdict_text(change.after.cell), change.after.backing_text)  # fmt: skip
     return table
 
 
-def rebuild_table(found: Iterable[RebuildResult]) -> FactTable:
-    """The recorded verdicts beside the reproduced ones."""
+def rebuild_table(results: Iterable[RebuildResult]) -> FactTable:
+    """Return a table of the recorded and the reproduced verdicts."""
     table = FactTable("environment", "device", "source", "solution", "recorded", "reproduced", "")
-    for one in found:
-        key = one.key
-        table.add(key.environment, key.device, key.source, key.solution, verdict_text(one.recorded),
-                  verdict_text(one.reproduced), one.answer)  # fmt: skip
+    for result in results:
+        key = result.key
+        table.add(key.environment, key.device, key.source, key.solution, verdict_text(result.recorded),
+                  verdict_text(result.reproduced), result.answer)  # fmt: skip
     return table
 
 
@@ -132,23 +136,26 @@ AUDITED_LEGEND = (
 )
 
 
-def status(found: Status, asked: Selection, width: int) -> RenderableType:
-    """Cells that ran: a column an environment where there is room, or else which environments showed what."""
-    measured = [cell for cell in asked.cells(found) if cell.was_run]
+def status(found: Status, selection: Selection, width: int) -> RenderableType:
+    """Return the selected cells that ran, with a column for each environment if they fit into `width` characters.
+
+    Otherwise each row lists the environments with each verdict.
+    """
+    ran = [cell for cell in selection.cells(found) if cell.was_run]
     legend = Text(MARKS_LEGEND + "\n", style="dim")
-    keys = {c.key.environment for c in measured}
-    needed = [max((len(c.key.source) for c in measured), default=0)]
-    needed += [max((len(c.key.solution) for c in measured), default=0)]
-    needed += [max(map(len, column)) for column in {(c.key.environment, c.key.device) for c in measured}]
-    if not measured:
+    keys = {cell.key.environment for cell in ran}
+    widths = [max((len(cell.key.source) for cell in ran), default=0)]
+    widths += [max((len(cell.key.solution) for cell in ran), default=0)]
+    widths += [max(map(len, column)) for column in {(cell.key.environment, cell.key.device) for cell in ran}]
+    if not ran:
         parts: list[RenderableType] = [Text("no cell that ran is among these")]
-    elif sum(needed) + 2 * len(needed) <= width:
-        parts = [legend, _by_environment(found, measured)]
+    elif sum(widths) + 2 * len(widths) <= width:
+        parts = [legend, _by_environment(found, ran)]
     else:
         among = " ".join(key for key in found.matrix.environments if key in keys)
         ranges = Text(f"Ranges cover measured environments only: {among}\n", style="dim")
-        parts = [legend, ranges, _by_mark(found, measured)]
-    if audited := _audited(found, asked):
+        parts = [legend, ranges, _by_mark(found, ran)]
+    if audited := _audited(found, selection):
         parts += [
             Text("\non GPUs, without any solution", style="bold"),
             Text(AUDITED_LEGEND + "\n", style="dim"),
@@ -157,65 +164,70 @@ def status(found: Status, asked: Selection, width: int) -> RenderableType:
     return Group(*parts)
 
 
-def _by_environment(found: Status, measured: Sequence[StatusCell]) -> FactTable:
-    columns = list(dict.fromkeys((c.key.environment, c.key.device) for c in measured))
-    columns.sort(key=lambda column: (column[1], list(found.matrix.environments).index(column[0])))
-    table = FactTable("source", "solution", *(f"{env}\n{device}" for env, device in columns))
-    by_place = {(c.key.source, c.key.solution, c.key.environment, c.key.device): c for c in measured}
-    for source, solution in dict.fromkeys((c.key.source, c.key.solution) for c in measured):
+def _by_environment(status: Status, cells: Sequence[StatusCell]) -> FactTable:
+    columns = list(dict.fromkeys((cell.key.environment, cell.key.device) for cell in cells))
+    columns.sort(key=lambda column: (column[1], list(status.matrix.environments).index(column[0])))
+    table = FactTable("source", "solution", *(f"{environment}\n{device}" for environment, device in columns))
+    by_place = {(cell.key.source, cell.key.solution, cell.key.environment, cell.key.device): cell for cell in cells}
+    for source, solution in dict.fromkeys((cell.key.source, cell.key.solution) for cell in cells):
         row = [by_place.get((source, solution, *column)) for column in columns]
         table.add(source, solution, *(_mark(cell.cell.verdict) if cell else "" for cell in row))
     return table
 
 
-def _by_mark(found: Status, measured: Sequence[StatusCell]) -> FactTable:
-    """Under each source its solutions, and what which environments showed: ✗ TF 1.14 to 2.8; ✓ TF 2.9 to 2.21."""
-    environments = found.matrix.environments
+def _by_mark(status: Status, cells: Sequence[StatusCell]) -> FactTable:
+    """Return a table of the environments with each verdict, by source and solution: ✗ TF 1.14 to 2.8; ✓ TF 2.9."""
+    environments = status.matrix.environments
     ran = {
-        device: {c.key.environment for c in measured if c.key.device == device}
-        for device in (*found.measured_models, *found.emulated_models)
+        device: {cell.key.environment for cell in cells if cell.key.device == device}
+        for device in (*status.measured_models, *status.emulated_models)
     }
-    among = {device: [e for key, e in environments.items() if key in keys] for device, keys in ran.items()}
+    among = {
+        device: [environment for key, environment in environments.items() if key in keys]
+        for device, keys in ran.items()
+    }
     rows: dict[tuple[str, str, str], list[StatusCell]] = {}
-    for cell in measured:
+    for cell in cells:
         rows.setdefault((cell.key.source, cell.key.solution, cell.key.device), []).append(cell)
     table = FactTable("source and solution", "device", "what which environments showed")
-    before = ""
-    for (source, solution, device), mine in rows.items():
-        if source != before:
+    previous_source = ""
+    for (source, solution, device), row_cells in rows.items():
+        if source != previous_source:
             table.add_heading(source)
-            before = source
-        said = Text()
-        for verdict in dict.fromkeys(c.cell.verdict for c in mine):
-            showing = [environments[c.key.environment] for c in mine if c.cell.verdict is verdict]
-            where = version_ranges(showing, among[device], found.matrix.frameworks)
-            said += (
-                Text("; " if said else "") + Text(SYMBOLS[verdict], style=_STYLE.get(verdict, "")) + Text(f" {where}")
+            previous_source = source
+        text = Text()
+        for verdict in dict.fromkeys(cell.cell.verdict for cell in row_cells):
+            showing_environments = [
+                environments[cell.key.environment] for cell in row_cells if cell.cell.verdict is verdict
+            ]
+            where = version_ranges(showing_environments, among[device], status.matrix.frameworks)
+            text += (
+                Text("; " if text else "") + Text(SYMBOLS[verdict], style=_STYLE.get(verdict, "")) + Text(f" {where}")
             )
-        table.add(f"  {solution}", device, said)
+        table.add(f"  {solution}", device, text)
     return table
 
 
-def _audited(found: Status, asked: Selection) -> FactTable | None:
-    """What the binaries hold: a row a source and finding, with the builds that it is of.  It is no verdict of a run."""
-    if asked.devices or asked.verdicts:
+def _audited(status: Status, selection: Selection) -> FactTable | None:
+    """Return a table of audit findings, with the builds of each; None if there are none or only runs are selected."""
+    if selection.devices or selection.verdicts:
         return None
-    environments = found.matrix.environments
-    among = [environments[key] for key in environments if key in found.audits]
-    selected = [key for key in asked.builds(found) if key in found.audits]
-    held: dict[tuple[str, str, str], list[Environment]] = {}
-    for source in sorted(found.matrix.sources, key=lambda name: found.matrix.sources[name].sort_key):
-        if asked.sources and source not in asked.sources:
+    environments = status.matrix.environments
+    among = [environments[key] for key in environments if key in status.audits]
+    selected = [key for key in selection.builds(status) if key in status.audits]
+    builds_by_row: dict[tuple[str, str, str], list[Environment]] = {}
+    for source in sorted(status.matrix.sources, key=lambda name: status.matrix.sources[name].sort_key):
+        if selection.sources and source not in selection.sources:
             continue
         for key in selected:
-            cell = found.cell(CellKey(key, GPU, source, NONE))
+            cell = status.cell(CellKey(key, GPU, source, NONE))
             if cell.finding and (cell.audited or cell.finding.is_unchecked):
                 row = source, "a" if cell.audited else "s", cell.finding.text
-                held.setdefault(row, []).append(environments[key])
+                builds_by_row.setdefault(row, []).append(environments[key])
     table = FactTable("source", "", "the binaries hold", "builds")
-    for (source, mark, text), builds in held.items():
-        table.add(source, mark, text, version_ranges(builds, among, found.matrix.frameworks))
-    return table if held else None
+    for (source, mark, text), builds in builds_by_row.items():
+        table.add(source, mark, text, version_ranges(builds, among, status.matrix.frameworks))
+    return table if builds_by_row else None
 
 
 def _mark(verdict: Verdict) -> Text:
@@ -223,52 +235,55 @@ def _mark(verdict: Verdict) -> Text:
 
 
 def show(
-    found: Status,
+    status: Status,
     env: str,
     source: str,
     records: Sequence[Record],
     costs: Sequence[Cost],
     signer_of: Callable[[Record], str] = lambda record: "",
 ) -> list[RenderableType]:
-    """All that is known of one environment and source. signer_of: of a record, `unsigned` if it has none."""
-    entry = found.matrix.source(source)
+    """Return everything known about one source in one environment.
+
+    signer_of: returns the signer of a record, `unsigned` if it has none.
+    """
+    entry = status.matrix.source(source)
     parts: list[RenderableType] = [Text(f"{entry.title}  ({env})", style="bold")]
-    parts.append(cell_table(c for c in found.cells if c.key.environment == env and c.key.source == source))
+    parts.append(cell_table(cell for cell in status.cells if cell.key.environment == env and cell.key.source == source))
     parts.append(Text("\nclaims", style="bold"))
-    environment = found.matrix.environment(env)
+    environment = status.matrix.environment(env)
     for claim in entry.claims:
         if claim.covers(environment):
             solutions = " or ".join(claim.solutions)
             parts.append(Text(f"  {claim.device}: {claim.outcome} by {solutions}  [{claim.cite[0]}]"))
     parts += [Text(line, style="bold" * (not number)) for number, line in enumerate(proof_views.explain(records))]
-    parts += _audit(found, env, source)
+    parts += _audit(status, env, source)
     parts.append(Text("\nrecords", style="bold"))
     parts.append(_records(records, signer_of))
-    parts += _uncounted_devices(found, records, signer_of)
+    parts += _uncounted_devices(status, records, signer_of)
     if costs:
         parts += [Text("\nwhat replacing the op costs", style="bold"), _costs(costs)]
     parts.append(Text("\nnot run, and why", style="bold"))
-    for cell in plan_cells(found.matrix, env):
+    for cell in plan_cells(status.matrix, env):
         if cell.source == source and cell.reason and cell.device == cell.claim_device:
             parts.append(Text(f"  {cell.device} {cell.solution}: {cell.reason}"))
     parts.append(Text("\nrun it again", style="bold"))
-    devices = sorted({found.matrix.devices.kinds[record.device.kind].cli_name for record in records} or {GPU})
+    devices = sorted({status.matrix.devices.kinds[record.device.kind].cli_name for record in records} or {GPU})
     parts += [Text(f"  tfdet run {env} --device {device} --source {source}") for device in devices]
-    provers = sorted({found.matrix.devices.kinds[r.device.kind].cli_name for r in records if r.proof})
+    provers = sorted({status.matrix.devices.kinds[record.device.kind].cli_name for record in records if record.proof})
     parts += [Text(f"  tfdet run {env} --device {device} --source {source} --prove") for device in provers]
     return parts
 
 
-def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
-    """What the binaries of that environment hold of the source, kernel by kernel."""
-    audit = found.matrix.source(source).audit
+def _audit(status: Status, env: str, source: str) -> list[RenderableType]:
+    """Return what the audit of an environment found about a source, kernel by kernel."""
+    audit = status.matrix.source(source).audit
     parts: list[RenderableType] = [Text("\naudit", style="bold")]
-    if found.matrix.environment(env).line == "ngc":
+    if status.matrix.environment(env).line == "ngc":
         return [*parts, Text("  none: an image is not on the package index, and no other build speaks for it")]
-    if env not in found.audits:
-        why = "made by another scanner" if env in found.stale_audits else "not made yet"
-        return [*parts, Text(f"  {why}: tfdet audit {env} --write")]
-    finding = found.finding(env, source)
+    if env not in status.audits:
+        reason = "made by another scanner" if env in status.stale_audits else "not made yet"
+        return [*parts, Text(f"  {reason}: tfdet audit {env} --write")]
+    finding = status.finding(env, source)
     if finding:
         parts.append(Text(f"  {finding.text}"))
         if finding.is_conclusive:
@@ -278,7 +293,7 @@ def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
             table.add(*row)
         parts += [table] if finding.rows else []
     if audit:
-        parts += [Text(f"  refuses: {text}") for text in found.audits[env].refusal_messages(audit)]
+        parts += [Text(f"  refuses: {text}") for text in status.audits[env].refusal_messages(audit)]
     parts.append(
         Text(f"  not seen: {audit.unauditable_reason if audit and audit.unauditable_reason else NO_AUDIT_NOTE}")
     )
@@ -287,82 +302,85 @@ def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
 
 
 def _kernels(rows: Iterable[KernelRow]) -> Iterator[tuple[str, ...]]:
-    """One for each name and reason: kernels of several libraries, or whose names are cut, are counted."""
-    alike: dict[tuple[str, str, str], list[tuple[str, audits.StoredFinding]]] = defaultdict(list)
+    """Yield a row for each shortened name, verdict and reason, with the number of such kernels."""
+    groups: dict[tuple[str, str, str], list[tuple[str, audits.StoredFinding]]] = defaultdict(list)
     for row in rows:
-        for held in row.kernel.findings:
-            key = row.signature[:_LONGEST_NAME], held.order_dependent, held.reason
-            alike[key].append((row.kernel.name, held))
-    for (name, answer, reason), some in alike.items():
-        atomics = dict.fromkeys(" ".join(f"{kind}×{count}" for kind, count in held.atomics.items()) for _, held in some)
-        archs = dict.fromkeys(arch for _, held in some for arch in held.archs.split())
-        count = len({kernel for kernel, _ in some})
+        for finding in row.kernel.findings:
+            key = row.signature[:_MAX_NAME_LENGTH], finding.order_dependent, finding.reason
+            groups[key].append((row.kernel.name, finding))
+    for (name, verdict, reason), group in groups.items():
+        atomics = dict.fromkeys(
+            " ".join(f"{kind}×{count}" for kind, count in finding.atomics.items()) for _, finding in group
+        )
+        archs = dict.fromkeys(arch for _, finding in group for arch in finding.archs.split())
+        count = len({kernel for kernel, _ in group})
         yield (
             f"  {name}{f' ({count} kernels)' if count > 1 else ''}",
             ", ".join(atomics),
-            answer,
+            verdict,
             reason,
             " ".join(archs),
         )
 
 
 def _uncounted_devices(
-    found: Status, records: Sequence[Record], signer_of: Callable[[Record], str]
+    status: Status, records: Sequence[Record], signer_of: Callable[[Record], str]
 ) -> list[RenderableType]:
-    """Notes on devices whose unsigned records are not counted."""
-    devices = {r.device.model for r in records if signer_of(r) == "unsigned"}
+    """Return notes on devices whose unsigned records are not counted."""
+    devices = {record.device.model for record in records if signer_of(record) == "unsigned"}
     return [
         Text(f"  unsigned records of {model} count in no table; what they would say: tfdet status --include-unsigned")
         for model in sorted(devices)
-        if found.matrix.devices.requires_signature(model)
+        if status.matrix.devices.requires_signature(model)
     ]
 
 
 def _records(records: Sequence[Record], signer_of: Callable[[Record], str]) -> FactTable:
     table = FactTable("case", "solution", "device", "observation", "differed", "distinct", "ulp", "median", "ran on",
                    "code", "machine", "started", "signer", "what it said")  # fmt: skip
-    for r in records:
-        median = f"{r.median_seconds * 1e3:.2f} ms" if r.median_seconds is not None else ""
-        said = f"{r.error.type}: {r.error.message}" if r.error else ""
-        code = (r.device.details or {}).get("code")
-        places = " ".join(r.ran_on), " ".join(code) if isinstance(code, list) else ""
-        table.add(r.case, r.solution, r.device.model, r.observation, f"{r.differed}/{r.runs}", str(r.distinct),
-                  "" if r.max_ulp is None else str(r.max_ulp), median, *places, r.machine, r.started,
-                  signer_of(r), said[:160])  # fmt: skip
+    for record in records:
+        median = f"{record.median_seconds * 1e3:.2f} ms" if record.median_seconds is not None else ""
+        error_text = f"{record.error.type}: {record.error.message}" if record.error else ""
+        code = (record.device.details or {}).get("code")
+        ran_on_and_code = " ".join(record.ran_on), " ".join(code) if isinstance(code, list) else ""
+        max_ulp = "" if record.max_ulp is None else str(record.max_ulp)
+        table.add(record.case, record.solution, record.device.model, record.observation,
+                  f"{record.differed}/{record.runs}", str(record.distinct), max_ulp, median, *ran_on_and_code,
+                  record.machine, record.started, signer_of(record), error_text[:160])  # fmt: skip
     return table
 
 
 def _costs(costs: Sequence[Cost]) -> FactTable:
     table = FactTable("patch", "device", "what", "original", "replaced", "time", "memory", "smallest eager call")
     for cost in costs:
-        small = ""
+        eager_times = ""
         if cost.original_eager_seconds and cost.eager_seconds:
-            small = f"{cost.original_eager_seconds * 1e3:.2f} → {cost.eager_seconds * 1e3:.2f} ms"
+            eager_times = f"{cost.original_eager_seconds * 1e3:.2f} → {cost.eager_seconds * 1e3:.2f} ms"
         times = (f"{cost.original_seconds * 1e3:.2f} ms", f"{cost.seconds * 1e3:.2f} ms")
         table.add(cost.patch, cost.device, cost.size, *times, f"× {cost.time_ratio:.1f}",
-                  f"× {cost.memory_ratio:.1f}", small)  # fmt: skip
+                  f"× {cost.memory_ratio:.1f}", eager_times)  # fmt: skip
     return table
 
 
-def _named(op: str, name: str) -> str:
+def _op_text(op: str, name: str) -> str:
     return op if "@" in name or name == op else f"{op} ({name})"
 
 
 _CAUSE_LABELS = ("Cause:", "Place:", "Fix:")
 
 
-def cause_report(found: LocateResult) -> list[RenderableType]:
-    """What the debug tool found, the first cause first."""
-    if found.causes:
-        return [Text(line, style="bold" if line.startswith(_CAUSE_LABELS) else "") for line in found.report]
-    parts: list[RenderableType] = [Text(found.headline, style="bold green" if found.result == "same" else "bold red")]
-    parts += [Text(line) for line in found.report]
-    for culprit in found.culprits:
+def cause_report(result: LocateResult) -> list[RenderableType]:
+    """Return the result of `tfdet locate`, the first cause first."""
+    if result.causes:
+        return [Text(line, style="bold" if line.startswith(_CAUSE_LABELS) else "") for line in result.report]
+    parts: list[RenderableType] = [Text(result.headline, style="bold green" if result.result == "same" else "bold red")]
+    parts += [Text(line) for line in result.report]
+    for culprit in result.culprits:
         table = FactTable("", "")
-        gradient = _named(culprit.forward_op, culprit.forward_name or "") if culprit.forward_op else ""
+        gradient = _op_text(culprit.forward_op, culprit.forward_name or "") if culprit.forward_op else ""
         place = f"step {culprit.step}, {culprit.device}" if culprit.device else f"step {culprit.step}"
         facts = [
-            ("op", _named(culprit.op_type, culprit.op_name)), ("gradient of", gradient),
+            ("op", _op_text(culprit.op_type, culprit.op_name)), ("gradient of", gradient),
             ("class", f"{culprit.class_}: {culprit.why}"), ("where", place),
             ("your line", f"{culprit.file}:{culprit.line}" if culprit.file else ""),
             ("", next((line.strip() for number, line in culprit.snippet if number == culprit.line), "")),
@@ -374,14 +392,14 @@ def cause_report(found: LocateResult) -> list[RenderableType]:
         for number, line in enumerate(culprit.lines):
             table.add(Text("" if number else "change", style="dim"), Text(line, style="green"))
         parts += [Text(), table]
-    if found.values:
-        parts += [Text(line) for line in ["", *value_text.report_lines(found.values.model_dump())]]
-    if found.fix:
-        style = "green" if found.fix.result == "repeats" else "yellow"
+    if result.values:
+        parts += [Text(line) for line in ["", *value_text.report_lines(result.values.model_dump())]]
+    if result.fix:
+        style = "green" if result.fix.result == "repeats" else "yellow"
         parts += [
             Text(),
             Text("The advice, tried", style="bold"),
-            *(Text(line, style=style) for line in found.fix.lines),
+            *(Text(line, style=style) for line in result.fix.lines),
         ]
-    parts += [Text(line, style="dim") for line in ["", *found.findings, *found.notes]]
+    parts += [Text(line, style="dim") for line in ["", *result.findings, *result.notes]]
     return parts

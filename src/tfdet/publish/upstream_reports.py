@@ -1,4 +1,4 @@
-"""Texts for a framework's maintainers, a file a finding: what its lists say, what was seen, where, how to see it."""
+"""Reports for a framework's maintainers, a file for each finding with documentation, measurements, source code."""
 
 from __future__ import annotations
 
@@ -24,12 +24,16 @@ _TEMPLATE = "upstream.j2"
 
 @dataclass(frozen=True)
 class UpstreamReport:
-    """One finding, with the builds in which it shows, if any; found: its disagreements there, of the newest."""
+    """The report on one finding.
+
+    builds: those with the finding; may be empty.  others: those without it.
+    disagreements: its disagreements in the newest of `builds`.  program: the text of a program that shows it.
+    """
 
     finding: UpstreamFinding
     builds: list[OpComparison]
     others: list[OpComparison]
-    found: list[Disagreement]
+    disagreements: list[Disagreement]
     program: str
 
     @property
@@ -38,74 +42,85 @@ class UpstreamReport:
 
     @property
     def rows(self) -> list[OpRow]:
-        """Of the newest build."""
+        """The rows of its ops in the newest build."""
         return [row for row in self.newest.rows if row.op.key in self.finding.ops]
 
     @property
     def measured(self) -> list[tuple[str, str, str, str]]:
-        """(op, build, where, mark) of all that ran, the newest build first."""
+        """(op, build, column, mark) of all measurements, the newest build first."""
         return [
-            (ops.title(row.op), f"{join.environment} ({join.ops.framework_version})", place.title, mark)
-            for join in reversed([*self.others, *self.builds])
-            for row in join.rows
+            (ops.title(row.op), f"{comparison.environment} ({comparison.ops.framework_version})", column.title, mark)
+            for comparison in reversed([*self.others, *self.builds])
+            for row in comparison.rows
             if row.op.key in self.finding.ops
-            for place, mark in zip(join.columns, row.measured, strict=True)
+            for column, mark in zip(comparison.columns, row.measured, strict=True)
             if mark
         ]
 
     @property
     def sources(self) -> dict[str, str]:
-        """{file:line: address}"""
-        read = {name: address for one in self.found for name, address in one.places}
-        return {**read, **self.finding.sources}
+        """{file:line: URL} of the places in the source code."""
+        places = {name: address for disagreement in self.disagreements for name, address in disagreement.places}
+        return {**places, **self.finding.sources}
 
     @property
     def is_code_only(self) -> bool:
-        """Is it read out of code alone that it raises?"""
-        ran = [
-            (row.op.key, place)
-            for join in self.builds
-            for row in join.rows
-            for place, verdict in row.verdicts.items()
+        """Whether only the code shows that it raises, without a run on a GPU."""
+        ran_on_gpu = [
+            (row.op.key, column)
+            for comparison in self.builds
+            for row in comparison.rows
+            for column, verdict in row.verdicts.items()
             if row.op.key in self.finding.ops and verdict is not Verdict.BLANK
-            if place.documented_device == GPU and place.solution == join.solution
+            if column.documented_device == GPU and column.solution == comparison.solution
         ]
-        return "alert-unlisted" in self.finding.kinds and not ran
+        return "alert-unlisted" in self.finding.kinds and not ran_on_gpu
 
     @property
     def readings(self) -> list[str]:
-        return list(dict.fromkeys(one.read for one in self.found if one.read))
+        return list(dict.fromkeys(disagreement.read for disagreement in self.disagreements if disagreement.read))
 
 
-def reports(project: Project, framework: str, joins: Sequence[OpComparison]) -> list[UpstreamReport]:
-    return [_report(project, finding, joins) for finding in upstream.load(project.matrix, framework)]
+def reports(project: Project, framework: str, comparisons: Sequence[OpComparison]) -> list[UpstreamReport]:
+    return [_report(project, finding, comparisons) for finding in upstream.load(project.matrix, framework)]
 
 
-def _report(project: Project, finding: UpstreamFinding, joins: Sequence[OpComparison]) -> UpstreamReport:
-    """Where the evidence at hand shows it in no build, `builds` is empty, and its text says so."""
+def _report(project: Project, finding: UpstreamFinding, comparisons: Sequence[OpComparison]) -> UpstreamReport:
+    """Return the report on a finding; if no build shows it, `builds` is empty, and its text says so."""
     path = project.root / PROGRAMS / finding.program
     if not is_there(path):
         raise DataError(f"{finding.key}: no program {path}", "Each finding has one that shows it.")
-    found = {join.environment: list(_disagreements(finding, join)) for join in joins}
-    builds = [join for join in joins if (found[join.environment] if finding.ops else not join.tagged)]
-    others = [join for join in joins if join not in builds]
-    newest = found[builds[-1].environment] if builds else []
+    disagreements = {comparison.environment: list(_disagreements(finding, comparison)) for comparison in comparisons}
+    builds = [
+        comparison
+        for comparison in comparisons
+        if (disagreements[comparison.environment] if finding.ops else not comparison.tagged)
+    ]
+    others = [comparison for comparison in comparisons if comparison not in builds]
+    newest = disagreements[builds[-1].environment] if builds else []
     return UpstreamReport(finding, builds, others, newest, path.read_text("utf-8").rstrip())
 
 
-def _disagreements(finding: UpstreamFinding, join: OpComparison) -> Iterator[Disagreement]:
-    return (one for one in join.disagreements if one.row.op.key in finding.ops and one.kind in finding.kinds)
+def _disagreements(finding: UpstreamFinding, comparison: OpComparison) -> Iterator[Disagreement]:
+    return (
+        disagreement
+        for disagreement in comparison.disagreements
+        if disagreement.row.op.key in finding.ops and disagreement.kind in finding.kinds
+    )
 
 
-def texts(project: Project, framework: str, joins: Sequence[OpComparison]) -> dict[Path, str]:
-    """{file: its text}, an index among them; none where nobody wrote of that framework."""
-    some = reports(project, framework, joins)
+def texts(project: Project, framework: str, comparisons: Sequence[OpComparison]) -> dict[Path, str]:
+    """Return {file: its text} of all reports and their index; empty if the framework has no findings."""
+    all_reports = reports(project, framework, comparisons)
     folder = project.root / "docs" / "reference" / "upstream" / framework
     template = files("tfdet.publish") / "templates" / _TEMPLATE
-    made = markdown.template_environment({_TEMPLATE: template.read_text("utf-8")}).get_template(_TEMPLATE)
-    pages: dict[str, UpstreamReport | None] = {INDEX: None, **{f"{report.finding.key}.md": report for report in some}}
+    compiled_template = markdown.template_environment({_TEMPLATE: template.read_text("utf-8")}).get_template(_TEMPLATE)
+    pages: dict[str, UpstreamReport | None] = {
+        INDEX: None,
+        **{f"{report.finding.key}.md": report for report in all_reports},
+    }
     return {
-        folder / name: made.render(report=report, reports=some, title=ops.title)
+        folder / name: compiled_template.render(report=report, reports=all_reports, title=ops.title)
         for name, report in pages.items()
-        if some
+        if all_reports
     }

@@ -1,4 +1,4 @@
-"""The mark of each verdict, in every table: on terminals, in README and docs."""
+"""The symbol of each verdict, for all tables: on terminals, in README.md and in docs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SYMBOLS = {
 
 
 def symbol_with_counts(cell: InferredCell) -> str:
-    """✗ 3/20, ✓ 0/60 (≤ 5%), ? 0/10; ×2 where two machines say so."""
+    """Return the mark of a cell: ✗ 3/20, ✓ 0/60 (≤ 5%), ? 0/10; with ×2 if it was measured on two machines."""
     symbol = SYMBOLS[cell.verdict]
     if cell.verdict in (Verdict.NONDETERMINISTIC, Verdict.DETERMINISTIC, Verdict.TOO_FEW):
         symbol += f" {cell.differed}/{cell.runs}"

@@ -1,1 +1,1 @@
-"""The published site: pages of HTML, each with a JSON twin, made of matrix, evidence, audits and costs alone."""
+"""The published site: HTML pages with a JSON twin each, generated from matrix, evidence, audits, costs and docs."""

@@ -12,29 +12,30 @@ from tfdet.verdicts.status import StatusCell
 
 
 def files(facts: SiteFacts) -> Iterator[tuple[str, str]]:
+    """Yield (path, JSON) of the badge of each environment and source."""
     for key in facts.matrix.environments:
-        left = len(remaining_rows(facts.status, key))
-        message = f"{left} op{'s' if left != 1 else ''} to avoid" if left else "no op known to avoid"
-        yield f"badges/environments/{key}.json", _badge(key, message, "yellow" if left else "green")
+        remaining = len(remaining_rows(facts.status, key))
+        message = f"{remaining} op{'s' if remaining != 1 else ''} to avoid" if remaining else "no op known to avoid"
+        yield f"badges/environments/{key}.json", _badge(key, message, "yellow" if remaining else "green")
     for key in facts.sources:
-        yield f"badges/sources/{key}.json", _badge(key, *_of(facts.by_source.get(key, [])))
+        yield f"badges/sources/{key}.json", _badge(key, *_source_state(facts.by_source.get(key, [])))
 
 
-def _of(cells: Sequence[StatusCell]) -> tuple[str, str]:
-    """(text, color): the verdict without a solution, and whether some solution makes it deterministic."""
-    differs = [c for c in cells if c.cell.verdict is Verdict.NONDETERMINISTIC and c.key.solution == "none"]
-    solved = {c.key.solution for c in cells if c.cell.is_shown_deterministic}
+def _source_state(cells: Sequence[StatusCell]) -> tuple[str, str]:
+    """Return (text, color): the verdict without a solution, and the solutions that make it deterministic."""
+    differs = [cell for cell in cells if cell.cell.verdict is Verdict.NONDETERMINISTIC and cell.key.solution == "none"]
+    helping = {cell.key.solution for cell in cells if cell.cell.is_shown_deterministic}
     if differs:
-        helps = f"differs; {' or '.join(sorted(solved))} helps" if solved else "differs"
-        return helps, "yellow" if solved else "red"
-    ran = [c for c in cells if c.was_run and c.key.solution == "none"]
-    if ran and all(c.cell.verdict is Verdict.SCHEDULE_INDEPENDENT for c in ran):
+        text = f"differs; {' or '.join(sorted(helping))} helps" if helping else "differs"
+        return text, "yellow" if helping else "red"
+    ran = [cell for cell in cells if cell.was_run and cell.key.solution == "none"]
+    if ran and all(cell.cell.verdict is Verdict.SCHEDULE_INDEPENDENT for cell in ran):
         return "schedule-independent", "brightgreen"
-    if any(c.was_run for c in cells):
+    if any(cell.was_run for cell in cells):
         return "not shown to differ", "lightgrey"
     return ("documented", "blue") if cells else ("nothing known", "lightgrey")
 
 
-def _badge(label: str, message: str, colour: str) -> str:
-    content = {"schemaVersion": 1, "label": f"determinism: {label}", "message": message, "color": colour}
+def _badge(label: str, message: str, color: str) -> str:
+    content = {"schemaVersion": 1, "label": f"determinism: {label}", "message": message, "color": color}
     return json.dumps(content, sort_keys=True) + "\n"

@@ -1,4 +1,4 @@
-"""Does a row depend on the other rows of its batch?  One page: a table an environment, device and processor."""
+"""The page about batch invariance, with a table for each environment, device and processor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole site into one folder: all of it or nothing, the same bytes from the same data."""
+"""Build the site into one folder, completely or not at all; the same data gives the same bytes."""
 
 from __future__ import annotations
 
@@ -41,31 +41,35 @@ from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import read_records
 from tfdeterminism.version import __version__
 
-_MARKER = "site.json"  # a folder that holds it is a site, and may be made anew
+_MARKER = "site.json"  # a folder with this file is a site, which may be replaced
 
 
 @dataclass(frozen=True)
 class BuiltSite:
-    """folder: where it lies.  pages: how many of HTML."""
+    """A built site.  pages: the number of HTML pages."""
 
     folder: Path
     pages: int
 
 
 def build(project: Project, out: Path, url: str = "", repository: str = "") -> BuiltSite:
-    """url: where it will be published; only feed, sitemap and metadata speak of it."""
+    """Build the site of a project into the folder `out`.
+
+    url: where the site will be published; only the feed, the sitemap and metadata contain it.
+    repository: URL of the repository, for links to its files.
+    """
     out = resolve(out)
     _check_target(out)
-    with replace_folder(out) as part:
+    with replace_folder(out) as temporary_folder:
         facts = SiteFacts.from_project(project)
-        evidence = _Evidence.of(project, facts)
-        writer = Writer(part, {**_site(project, evidence), "url": url, "repository": repository})
+        evidence = _Evidence.from_project(project, facts)
+        writer = Writer(temporary_folder, {**_site(project, evidence), "url": url, "repository": repository})
         documents = docs.documents(project.root)
         changes = _write(facts, evidence, writer)
         for page in docs.pages(documents, repository):
             writer.write(page)
         _assets(facts, writer, changes, documents)
-        pages = sum(1 for _ in part.rglob("*.html"))
+        pages = sum(1 for _ in temporary_folder.rglob("*.html"))
     return BuiltSite(out, pages)
 
 
@@ -78,29 +82,30 @@ def _check_target(out: Path) -> None:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The files of the store, by environment."""
+    """The files of the store by environment, and {source: hashes of its current cases}."""
 
     by_environment: dict[str, list[Path]]
     hashes: dict[str, set[str]]
 
     @classmethod
-    def of(cls, project: Project, facts: SiteFacts) -> _Evidence:
-        found: dict[str, list[Path]] = {key: [] for key in facts.matrix.environments}
+    def from_project(cls, project: Project, facts: SiteFacts) -> _Evidence:
+        by_environment: dict[str, list[Path]] = {key: [] for key in facts.matrix.environments}
         for path in EvidenceStore.open(project).files():
-            found.get(path.stem, []).append(path)
-        return cls(found, current_hashes(project))
+            by_environment.get(path.stem, []).append(path)
+        return cls(by_environment, current_hashes(project))
 
     def newest(self) -> str:
-        """The last day that a record tells of."""
+        """Return the date of the newest record."""
         days = [_newest(path) for paths in self.by_environment.values() for path in paths]
         return max(days, default="never")
 
 
 def _newest(path: Path) -> str:
-    mark = b'"started":"'
-    with path.open("rb") as source:
-        return max((line[at : at + 10].decode("ascii", "replace") for line in source
-                    if (at := line.rfind(mark) + len(mark)) >= len(mark)), default="never")  # fmt: skip
+    """Return the date of the newest record of one file, by a text search, which is faster than parsing."""
+    field = b'"started":"'
+    with path.open("rb") as file:
+        return max((line[start : start + 10].decode("ascii", "replace") for line in file
+                    if (start := line.rfind(field) + len(field)) >= len(field)), default="never")  # fmt: skip
 
 
 def _site(project: Project, evidence: _Evidence) -> dict[str, Any]:
@@ -108,46 +113,53 @@ def _site(project: Project, evidence: _Evidence) -> dict[str, Any]:
 
 
 def _write(facts: SiteFacts, evidence: _Evidence, writer: Writer) -> list[VerdictChange]:
-    """All pages; what the days changed."""
+    """Write all pages; return the changes of verdicts, the newest first."""
     work = _Work(facts, evidence, writer)
     keys = list(facts.matrix.environments)
-    _ = facts.by_page, facts.costs  # made once, before processes part
+    _ = facts.by_page, facts.costs  # compute them once, before worker processes are forked
     enough = pays_to_read(chain.from_iterable(evidence.by_environment.values()))
-    done = list(parallel_map(work.environment, keys, enough=enough))
-    changes = sort_changes(change for changed, _ in done for change in changed)
-    apart = plots_page.UlpHistogram.merge([found for _, found in done])
-    for page in _pages(facts, changes, apart):
+    results = list(parallel_map(work.environment, keys, enough=enough))
+    changes = sort_changes(change for environment_changes, _ in results for change in environment_changes)
+    ulps = plots_page.UlpHistogram.merge([histogram for _, histogram in results])
+    for page in _pages(facts, changes, ulps):
         writer.write(page)
     return changes
 
 
 @dataclass(frozen=True)
 class _Work:
+    """Writes the pages of one environment, in a worker process."""
+
     facts: SiteFacts
     evidence: _Evidence
     writer: Writer
 
     def environment(self, key: str) -> tuple[list[VerdictChange], plots_page.UlpHistogram]:
-        """Its records are read once, and are gone after its pages."""
-        # What came with tfdet and what its user added may hold the same record: it counts once.
-        found = {r.checksum: r for path in self.evidence.by_environment[key] for r in read_records(path)}
-        records = [record for record in found.values() if self.facts.is_counted(record)]
+        """Write the pages of an environment; return its changes of verdicts, and its differences in ulps.
+
+        Its records are only in memory during this call.
+        """
+        # The shipped and the user's files may contain the same record, which counts once.
+        by_checksum = {
+            record.checksum: record for path in self.evidence.by_environment[key] for record in read_records(path)
+        }
+        records = [record for record in by_checksum.values() if self.facts.is_counted(record)]
         for page in cells.pages(self.facts, key, records):
             self.writer.write(page)
         return History(self.evidence.hashes).changes(records), plots_page.UlpHistogram.from_records(records)
 
 
-def _pages(facts: SiteFacts, changes: list[VerdictChange], apart: plots_page.UlpHistogram) -> Iterator[Page]:
+def _pages(facts: SiteFacts, changes: list[VerdictChange], ulps: plots_page.UlpHistogram) -> Iterator[Page]:
     yield home_page.page(facts, changes)
     yield table.page(facts)
-    yield from sources.pages(facts, apart)
+    yield from sources.pages(facts, ulps)
     yield from environments.pages(facts)
     yield from solutions.pages(facts)
     yield from builds.pages(facts)
     yield from framework_lists.pages(facts)
     yield batch_invariance.page(facts)
     yield from prose.pages(facts)
-    yield plots_page.page(facts, apart)
+    yield plots_page.page(facts, ulps)
 
 
 def _assets(facts: SiteFacts, writer: Writer, changes: list[VerdictChange], documents: list[docs.Document]) -> None:

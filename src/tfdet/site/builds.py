@@ -1,4 +1,4 @@
-"""A page per audited build, and what appeared and went from build to build."""
+"""The pages of audited builds, and of the changes from each build to the next."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ def pages(facts: SiteFacts) -> Iterator[Page]:
     tables = AuditTables(facts.status)
     builds = tables.builds()
     environments = facts.matrix.environments
-    pairs = [(a, b) for a, b in pairwise(tables.keys) if environments[a].framework == environments[b].framework]
+    pairs = [
+        (old, new) for old, new in pairwise(tables.keys) if environments[old].framework == environments[new].framework
+    ]
     yield Page(
         "builds/index",
         "builds",
         "Audited builds",
         "What the shipped binaries of each build hold: GPU kernels whose result depends on the order of threads.",
-        {"builds": [asdict(build) for build in builds], "changes": [f"{a}-to-{b}" for a, b in pairs]},
+        {"builds": [asdict(build) for build in builds], "changes": [f"{old}-to-{new}" for old, new in pairs]},
         {"pairs": pairs},
     )
     for build in builds:
@@ -39,12 +41,12 @@ def pages(facts: SiteFacts) -> Iterator[Page]:
 def _page(facts: SiteFacts, key: str, build: dict[str, Any], pairs: list[tuple[str, str]]) -> Page:
     audited = facts.status.audits[key]
     stored = audited.stored
-    found = capabilities(stored.architectures["sass"], stored.architectures["ptx"])
+    capability_list = capabilities(stored.architectures["sass"], stored.architectures["ptx"])
     data = {
         **{("kernels_read" if name == "kernels" else name): value for name, value in build.items()},
         "wheel": stored.wheel.model_dump(mode="json") if stored.wheel else None,
-        "capability": [{"compute": "{}.{}".format(*one.compute), "gpus": one.gpus, "runs": one.how, "by": one.by}
-                       for one in found],
+        "capability": [{"compute": "{}.{}".format(*capability.compute), "gpus": capability.gpus,
+                        "runs": capability.run_mode, "by": capability.arch} for capability in capability_list],
         "sources": [{"source": source, "title": facts.matrix.sources[source].title, **finding.as_json(),
                      "address": _address(facts, key, source)}
                     for source in facts.sources if facts.may_have_op(key, source)
@@ -54,7 +56,7 @@ def _page(facts: SiteFacts, key: str, build: dict[str, Any], pairs: list[tuple[s
         "environment_variables": stored.environment_variables,
         "messages": stored.messages,
         "registered": len(stored.registrations) if stored.registrations is not None else None,
-        "changes": [f"{a}-to-{b}" for a, b in pairs if key in (a, b)],
+        "changes": [f"{old}-to-{new}" for old, new in pairs if key in (old, new)],
     }  # fmt: skip
     return Page(
         f"builds/{key}",
@@ -67,18 +69,18 @@ def _page(facts: SiteFacts, key: str, build: dict[str, Any], pairs: list[tuple[s
 
 
 def _change(facts: SiteFacts, old: str, new: str) -> Page:
-    found = diff_builds(facts.status.audits[old], facts.status.audits[new], facts.matrix.sources)
-    titles = {key: facts.matrix.sources[key].title for key in found.sources}
+    diff = diff_builds(facts.status.audits[old], facts.status.audits[new], facts.matrix.sources)
+    titles = {key: facts.matrix.sources[key].title for key in diff.sources}
     return Page(
         f"builds/{old}-to-{new}",
         "change",
         f"From {old} to {new}",
         f"What appeared and what went between the GPU kernels of {old} and {new}.",
-        found.as_json(),
+        diff.as_json(),
         {"titles": titles},
     )
 
 
 def _address(facts: SiteFacts, environment: str, source: str) -> str:
-    """Of what is known there; an audit that speaks for no cell leaves the source's own page."""
+    """Return the address of the page of a source in an environment, or of the source if no cell exists there."""
     return cell_page_path(environment, source) if (environment, source) in facts.by_page else f"sources/{source}.html"

@@ -1,4 +1,4 @@
-"""Per environment and source: every cell, and behind each every record; long ones go on further pages."""
+"""The pages of cells: for each environment and source all cells and records, on several pages if there are many."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tfdet.store.records import Record
 from tfdet.verdicts.audit_findings import AuditFinding
 from tfdet.verdicts.status import StatusCell
 
-MAX_PAGE_CHARACTERS: Final = 300 << 10  # characters of records on one page, and of each twin
-_KERNELS = 40  # of an audit shown here; its build's page counts them all
+MAX_PAGE_CHARACTERS: Final = 300 << 10  # of the records on one page, and in its JSON twin
+_MAX_KERNELS = 40  # kernels of an audit on a page; the build's page counts all
 
 
 def pages(facts: SiteFacts, environment: str, records: Iterable[Record]) -> Iterator[Page]:
-    """All of one environment; records: all of it, in any order."""
+    """Yield the pages of one environment.  records: all of its records, in any order."""
     by_source: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         by_source[record.source].append(record)
-    reasons = _not_run(facts, environment)
+    reasons = _skip_reasons(facts, environment)
     for source in facts.sources:
         cells = facts.by_page.get((environment, source))
         if cells:
@@ -44,26 +44,29 @@ def _pages(
     environment, source = cells[0].key.environment, cells[0].key.source
     title = facts.matrix.sources[source].title
     shards = list(_shards(facts, records))
-    whole = _data(facts, environment, source, cells, reasons)
-    for turn, (kept, shown) in zip(subpages(f"cells/{environment}/{source}", len(shards)), shards, strict=True):
-        first = turn.data["part"] == 1
-        data: dict[str, Any] = {**(whole if first else _head(environment, source, title)),
-                                "records": [msgspec.Raw(record.line().strip().encode("ascii")) for record in kept],
-                                **turn.data}  # fmt: skip
+    cells_data = _data(facts, environment, source, cells, reasons)
+    for subpage, (page_records, fragments) in zip(
+        subpages(f"cells/{environment}/{source}", len(shards)), shards, strict=True
+    ):
+        is_first = subpage.data["part"] == 1
+        data: dict[str, Any] = {**(cells_data if is_first else _head(environment, source, title)),
+                                "records": [msgspec.Raw(record.line().strip().encode("ascii"))
+                                            for record in page_records],
+                                **subpage.data}  # fmt: skip
         yield Page(
-            turn.path,
-            "cell" if first else "records",
-            f"{title} in {environment}{turn.suffix}",
+            subpage.path,
+            "cell" if is_first else "records",
+            f"{title} in {environment}{subpage.suffix}",
             f"Is {title} deterministic in {environment}? Every record, claim and audit behind the answer.",
             data,
-            {"shown": shown, "blind": NO_AUDIT_NOTE} if first else {"shown": shown},
+            {"shown": fragments, "blind": NO_AUDIT_NOTE} if is_first else {"shown": fragments},
         )
 
 
 def content(facts: SiteFacts, environment: str, source: str, records: Iterable[Record]) -> dict[str, Any]:
-    """What the twins of such a page hold together."""
+    """Return what the JSON twins of an environment and source contain together."""
     cells = facts.by_page.get((environment, source), [])
-    reasons = _not_run(facts, environment).get(source, [])
+    reasons = _skip_reasons(facts, environment).get(source, [])
     return {
         **_data(facts, environment, source, cells, reasons),
         "records": [json.loads(record.line()) for record in records],
@@ -93,17 +96,17 @@ def _data(
 
 
 def _run_first(cell: StatusCell) -> tuple[bool, bool]:
-    """And what ran for a GPU before what ran on a processor, of which fewer ask."""
+    """Return a sort key: cells that ran first, and among them those of GPUs first."""
     return not cell.was_run, cell.key.device == CPU
 
 
 def _cell(facts: SiteFacts, cell: StatusCell) -> dict[str, Any]:
     kind = facts.matrix.devices.kind(cell.key.device)
-    again = f"tfdet run {cell.key.environment} --device {kind.cli_name} --source {cell.key.source}" if kind else ""
-    if again and cell.key.solution != "none":
-        again += f" --solution {cell.key.solution}"
+    command = f"tfdet run {cell.key.environment} --device {kind.cli_name} --source {cell.key.source}" if kind else ""
+    if command and cell.key.solution != "none":
+        command += f" --solution {cell.key.solution}"
     return {**cell_data(cell), "proof_note": proof_note(cell.cell), "backed": cell.backing_text,
-            "run_again": f"{again} --out again.jsonl" if again else "", "address": cell_url(cell.key)}  # fmt: skip
+            "run_again": f"{command} --out again.jsonl" if command else "", "address": cell_url(cell.key)}  # fmt: skip
 
 
 def claim_data(claim: Claim) -> dict[str, Any]:
@@ -119,44 +122,52 @@ def cost_data(cost: Any) -> dict[str, Any]:
 def _audit(facts: SiteFacts, environment: str, source: str, finding: AuditFinding) -> dict[str, Any]:
     audit = facts.matrix.sources[source].audit
     rows = [
-        {"kernel": row.signature, "atomics": held.atomics, "order_dependent": held.order_dependent,
-         "why": held.reason, "archs": held.archs, "library": row.library}
-        for row in finding.rows for held in row.kernel.findings
+        {"kernel": row.signature, "atomics": kernel_finding.atomics, "order_dependent": kernel_finding.order_dependent,
+         "why": kernel_finding.reason, "archs": kernel_finding.archs, "library": row.library}
+        for row in finding.rows for kernel_finding in row.kernel.findings
     ]  # fmt: skip
     return {**finding.as_json(), "blind": audit.unauditable_reason if audit else "",
             "refuses": facts.status.audits[environment].refusal_messages(audit) if audit else [],
-            "rows": rows[:_KERNELS], "more": max(0, len(rows) - _KERNELS)}  # fmt: skip
+            "rows": rows[:_MAX_KERNELS], "more": max(0, len(rows) - _MAX_KERNELS)}  # fmt: skip
 
 
-def _not_run(facts: SiteFacts, environment: str) -> Mapping[str, list[dict[str, str]]]:
-    """{source: why cells of it are not run}, each reason once."""
-    found: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
+def _skip_reasons(facts: SiteFacts, environment: str) -> Mapping[str, list[dict[str, str]]]:
+    """Return {source: the reasons why cells of it are not run}, each reason once."""
+    by_source: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in plan_cells(facts.matrix, environment):
         if cell.reason and (cell.device == cell.claim_device or cell.claim_device != GPU):
-            found[cell.source][cell.device, cell.reason].append(cell.solution)
+            by_source[cell.source][cell.device, cell.reason].append(cell.solution)
     return {
         source: [
-            {"device": device, "reason": reason, "solutions": " ".join(some)} for (device, reason), some in why.items()
+            {"device": device, "reason": reason, "solutions": " ".join(solutions)}
+            for (device, reason), solutions in by_reason.items()
         ]
-        for source, why in found.items()
+        for source, by_reason in by_source.items()
     }
 
 
 def _shards(facts: SiteFacts, records: list[Record]) -> Iterator[tuple[list[Record], list[Markup]]]:
-    """(records, as they are shown) of each page; there is one even where no record is."""
+    """Yield (records, their HTML) of each page; a single empty one if there are no records."""
     order = {key: number for number, key in enumerate(facts.solutions)}
-    kept: list[Record] = []
-    shown: list[Markup] = []
-    room = MAX_PAGE_CHARACTERS
+    page_records: list[Record] = []
+    fragments: list[Markup] = []
+    available = MAX_PAGE_CHARACTERS
     for record in sorted(
-        records, key=lambda r: (r.device.model, order.get(r.solution, 0), r.case, r.started, r.checksum)
+        records,
+        key=lambda record: (
+            record.device.model,
+            order.get(record.solution, 0),
+            record.case,
+            record.started,
+            record.checksum,
+        ),
     ):
-        text = render_fragment("record", r=record, vouched=facts.signer_text(record), proof=explain_proof(record))
-        size = max(len(text), len(record.line()))
-        if kept and size > room:
-            yield kept, shown
-            kept, shown, room = [], [], MAX_PAGE_CHARACTERS
-        kept.append(record)
-        shown.append(text)
-        room -= size
-    yield kept, shown
+        fragment = render_fragment("record", r=record, vouched=facts.signer_text(record), proof=explain_proof(record))
+        size = max(len(fragment), len(record.line()))
+        if page_records and size > available:
+            yield page_records, fragments
+            page_records, fragments, available = [], [], MAX_PAGE_CHARACTERS
+        page_records.append(record)
+        fragments.append(fragment)
+        available -= size
+    yield page_records, fragments

@@ -1,4 +1,4 @@
-"""The pages of docs/ as pages of the site: their links lead to pages, and their headings can be linked to."""
+"""The pages of docs/ as pages of the site, with links between the pages and anchors for the headings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Final
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from tfdet.base.folders import is_there, walked
+from tfdet.base.folders import is_there, walk_files
 from tfdet.site.page import Page
 from tfdet.site.prose import reader, to_markup
 
@@ -34,7 +34,7 @@ _MAX_DESCRIPTION = 240  # characters
 
 @dataclass(frozen=True)
 class Heading:
-    """anchor: what an address names it by."""
+    """A heading.  anchor: its id, for links to it."""
 
     level: int
     text: str
@@ -43,7 +43,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Document:
-    """One page.  name: its path in the repository.  root: the repository's folder."""
+    """One page of docs/.  root: the repository's folder.  name: the page's path in it."""
 
     root: Path
     name: str
@@ -66,8 +66,8 @@ class Document:
     @cached_property
     def headings(self) -> list[Heading]:
         return [
-            Heading(int(token.tag[1]), plain_text(self.tokens[at + 1]), str(token.attrs["id"]))
-            for at, token in enumerate(self.tokens)
+            Heading(int(token.tag[1]), plain_text(self.tokens[index + 1]), str(token.attrs["id"]))
+            for index, token in enumerate(self.tokens)
             if token.type == "heading_open"
         ]
 
@@ -77,13 +77,16 @@ class Document:
 
     @property
     def description(self) -> str:
-        """The beginning of its first paragraph."""
-        first = (self.tokens[at + 1] for at, token in enumerate(self.tokens) if token.type == "paragraph_open")
+        """The beginning of its first paragraph, at most _MAX_DESCRIPTION characters."""
+        first = (self.tokens[index + 1] for index, token in enumerate(self.tokens) if token.type == "paragraph_open")
         text = plain_text(next(first))
         return text if len(text) <= _MAX_DESCRIPTION else f"{text[:_MAX_DESCRIPTION].rsplit(' ', 1)[0]} …"
 
     def rendered(self, repository: str = "") -> Markup:
-        """repository: the address to which links to other files of the repository lead; empty: they are plain text."""
+        """Return the page as HTML.
+
+        repository: URL of the repository, for links to its other files; if empty, such links become plain text.
+        """
         markdown = reader(html=True)
         markdown.add_render_rule("html_inline", _safe_html)
         markdown.add_render_rule("html_block", _safe_html)
@@ -91,23 +94,23 @@ class Document:
 
     def _with_links(self, tokens: list[Token], repository: str) -> list[Token]:
         return [
-            token.copy(children=list(self._linked(token.children, repository))) if token.children else token
+            token.copy(children=list(self._resolve_links(token.children, repository))) if token.children else token
             for token in tokens
         ]
 
-    def _linked(self, tokens: list[Token], repository: str) -> Iterator[Token]:
-        dropped = False  # links do not nest
+    def _resolve_links(self, tokens: list[Token], repository: str) -> Iterator[Token]:
+        is_dropped = False  # whether the current link is dropped; links do not nest
         for token in tokens:
             if token.type == "link_open":
-                address = self._address(str(token.attrs["href"]), repository)
-                dropped = not address
+                address = self._resolve_link(str(token.attrs["href"]), repository)
+                is_dropped = not address
                 if address:
                     yield token.copy(attrs={**token.attrs, "href": address})
-            elif token.type != "link_close" or not dropped:
+            elif token.type != "link_close" or not is_dropped:
                 yield token
 
-    def _address(self, link: str, repository: str) -> str:
-        """Where a link leads on the site; empty: nowhere."""
+    def _resolve_link(self, link: str, repository: str) -> str:
+        """Return the address of a link's target on the site; empty if there is none."""
         if link.startswith("#") or _SCHEME.match(link):
             return link
         target, mark, anchor = link.partition("#")
@@ -119,13 +122,13 @@ class Document:
 
 
 def with_anchors(tokens: list[Token]) -> list[Token]:
-    """Each heading with an id, as GitHub makes it."""
-    seen: Counter[str] = Counter()
-    for at, token in enumerate(tokens):
+    """Give each heading an id, as GitHub does."""
+    counts: Counter[str] = Counter()
+    for index, token in enumerate(tokens):
         if token.type == "heading_open":
-            anchor = re.sub(r"[^\w\- ]", "", tokens[at + 1].content.lower()).replace(" ", "-")
-            token.attrSet("id", f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
-            seen[anchor] += 1
+            anchor = re.sub(r"[^\w\- ]", "", tokens[index + 1].content.lower()).replace(" ", "-")
+            token.attrSet("id", f"{anchor}-{counts[anchor]}" if counts[anchor] else anchor)
+            counts[anchor] += 1
     return tokens
 
 
@@ -134,34 +137,39 @@ def plain_text(inline: Token) -> str:
     return "".join(part for part in parts if not part.startswith("<"))
 
 
-def _safe_html(_renderer: object, tokens: list[Token], at: int, *_: object) -> str:
-    """A few tags without attributes; comments vanish, all else is shown as text."""
-    text = _COMMENT.sub("", tokens[at].content)
+def _safe_html(_renderer: object, tokens: list[Token], index: int, *_: object) -> str:
+    """Return a few tags without attributes unchanged; remove comments, and escape all other HTML."""
+    text = _COMMENT.sub("", tokens[index].content)
     return text if _PLAIN_HTML.fullmatch(text) else html.escape(text.strip())
 
 
 def documents(root: Path) -> list[Document]:
-    """Of the project in that folder; none where it has no docs."""
+    """Return the pages of docs/ in a repository; empty if it has none."""
     folder = root / FOLDER
     return [
-        Document(root, path.relative_to(root).as_posix(), path.read_text("utf-8")) for path in walked(folder, "*.md")
+        Document(root, path.relative_to(root).as_posix(), path.read_text("utf-8"))
+        for path in walk_files(folder, "*.md")
     ]
 
 
-def pages(found: list[Document], repository: str = "") -> Iterator[Page]:
-    for document in found:
+def pages(document_list: list[Document], repository: str = "") -> Iterator[Page]:
+    for document in document_list:
         data = {
             "purpose": document.purpose,
-            "headings": [[one.level, one.text, one.anchor] for one in document.headings],
+            "headings": [[heading.level, heading.text, heading.anchor] for heading in document.headings],
             "markdown": document.text,
         }
-        shown = {"text": document.rendered(repository), "purposes": PURPOSES}
-        yield Page(document.path, "docs", document.title, document.description, data, shown)
+        template_data = {"text": document.rendered(repository), "purposes": PURPOSES}
+        yield Page(document.path, "docs", document.title, document.description, data, template_data)
 
 
-def search_data(found: list[Document]) -> list[list[Any]]:
-    """[address, title, [heading, anchor, heading, anchor...]] of each page."""
+def search_data(document_list: list[Document]) -> list[list[Any]]:
+    """Return [address, title, [heading, anchor, heading, anchor...]] of each page."""
     return [
-        [f"{one.path}.html", one.title, [text for h in one.headings[1:] for text in (h.text, h.anchor)]]
-        for one in found
+        [
+            f"{document.path}.html",
+            document.title,
+            [text for heading in document.headings[1:] for text in (heading.text, heading.anchor)],
+        ]
+        for document in document_list
     ]

@@ -1,4 +1,4 @@
-"""A page per environment, and their list; the cells of many sources go on further pages."""
+"""The pages of environments, on several pages if they have many sources, and their index."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Final
 from tfdet.matrix.models import UNKNOWN
 from tfdet.publish.recipe import recipe_text, remaining_rows
 from tfdet.site.page import Page, subpages
-from tfdet.site.site_facts import SiteFacts, kind, says
+from tfdet.site.site_facts import SiteFacts, cell_text, css_class
 from tfdet.site.sources import symbol
 from tfdet.site.urls import cell_page_path, cell_url
 
-MAX_PAGE_SOURCES: Final = 300  # sources on one page: below 500 KB with what else there is
+MAX_PAGE_SOURCES: Final = 300  # sources on one page, which keeps it below 500 KB
 
 
 def pages(facts: SiteFacts) -> Iterator[Page]:
@@ -27,11 +27,12 @@ def _index(facts: SiteFacts) -> Page:
     for cell in facts.cells:
         cells[cell.key.environment][cell.backing] += 1
     rows = [
-        {"key": key, "line": e.line, "framework": facts.names(key),
-         "framework_version": e.framework_version, "python": e.python, "cuda": e.cuda,
-         "cudnn": e.cudnn, "min_driver": e.min_driver, "image": e.image, "audited": key in facts.status.audits,
+        {"key": key, "line": environment.line, "framework": facts.framework_name(key),
+         "framework_version": environment.framework_version, "python": environment.python, "cuda": environment.cuda,
+         "cudnn": environment.cudnn, "min_driver": environment.min_driver, "image": environment.image,
+         "audited": key in facts.status.audits,
          **{backing: cells[key][backing] for backing in ("measured", "emulated", "documented")}}
-        for key, e in facts.matrix.environments.items()
+        for key, environment in facts.matrix.environments.items()
     ]  # fmt: skip
     groups: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
     for row in rows:
@@ -45,15 +46,19 @@ def _pages(facts: SiteFacts, key: str) -> Iterator[Page]:
     rows = list(_rows(facts, key))
     shards = [rows[start : start + MAX_PAGE_SOURCES] for start in range(0, len(rows), MAX_PAGE_SOURCES)] or [rows]
     environment = facts.matrix.environments[key]
-    what = environment.image if environment.image != UNKNOWN else f"{facts.names(key)} {environment.framework_version}"
+    name = (
+        environment.image
+        if environment.image != UNKNOWN
+        else f"{facts.framework_name(key)} {environment.framework_version}"
+    )
     (first, *further) = zip(subpages(f"environments/{key}", len(shards)), shards, strict=True)
-    turn, shard = first
-    yield Page(turn.path, "environment", key, f"How to make {what} deterministic, and which ops stay a source.",
-               {**_data(facts, key), "rows": shard, **turn.data})  # fmt: skip
-    for turn, shard in further:
-        yield Page(turn.path, "environment-cells", f"{key}{turn.suffix}",
-                   f"Further sources in {what}, and what is known of each.",
-                   {"key": key, "rows": shard, **turn.data})  # fmt: skip
+    subpage, shard = first
+    yield Page(subpage.path, "environment", key, f"How to make {name} deterministic, and which ops stay a source.",
+               {**_data(facts, key), "rows": shard, **subpage.data})  # fmt: skip
+    for subpage, shard in further:
+        yield Page(subpage.path, "environment-cells", f"{key}{subpage.suffix}",
+                   f"Further sources in {name}, and what is known of each.",
+                   {"key": key, "rows": shard, **subpage.data})  # fmt: skip
 
 
 def _data(facts: SiteFacts, key: str) -> dict[str, Any]:
@@ -62,8 +67,8 @@ def _data(facts: SiteFacts, key: str) -> dict[str, Any]:
              "cuda_arch", "notes", "skip_reason", "cite")  # fmt: skip
     return {
         "key": key,
-        "framework": facts.names(key),
-        "lists": key in facts.joins,
+        "framework": facts.framework_name(key),
+        "lists": key in facts.op_comparisons,
         **{name: getattr(environment, name) for name in names},
         "pip": environment.pip.model_dump(mode="json") if environment.pip else None,
         "recipe": recipe_text(facts.status, key),
@@ -73,7 +78,7 @@ def _data(facts: SiteFacts, key: str) -> dict[str, Any]:
 
 
 def _rows(facts: SiteFacts, key: str) -> Iterator[dict[str, Any]]:
-    """A row a source of which anything is known there."""
+    """Yield a row for each source that has cells in the environment."""
     for source in facts.sources:
         cells = facts.by_page.get((key, source))
         if cells:
@@ -82,5 +87,5 @@ def _rows(facts: SiteFacts, key: str) -> Iterator[dict[str, Any]]:
 
 
 def _brief(cell: Any) -> dict[str, Any]:
-    return {"solution": cell.key.solution, "device": cell.key.device, "says": says(cell), "kind": kind(cell),
+    return {"solution": cell.key.solution, "device": cell.key.device, "says": cell_text(cell), "kind": css_class(cell),
             "symbol": symbol(cell), "backing": cell.backing, "address": cell_url(cell.key)}  # fmt: skip

@@ -1,4 +1,4 @@
-"""An Atom feed of what the evidence changed, and the list of pages for search engines."""
+"""The Atom feed of changed verdicts, and the sitemap for search engines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfdet.base.sanitize import escape_hidden
 from tfdet.site.history import VerdictChange
 
 _ATOM = "http://www.w3.org/2005/Atom"
-_ENTRIES, _TOLD = 60, 50  # of the feed; cells named in one entry
+_MAX_ENTRIES, _MAX_CELLS = 60, 50  # entries of the feed; cells listed in one entry
 _ID = "tag:tfdet,2026"
 
 
@@ -30,21 +30,21 @@ def _feed(changes: Sequence[VerdictChange], site: Mapping[str, Any], url: str) -
     _add_elements(ElementTree.SubElement(feed, "author"), name="tfdet")
     ElementTree.SubElement(feed, "link", {"rel": "self", "href": f"{url}feed.xml"})
     ElementTree.SubElement(feed, "link", {"rel": "alternate", "type": "text/html", "href": url or "index.html"})
-    for (day, environment, device), some in sorted(by_place.items(), reverse=True)[:_ENTRIES]:
+    for (day, environment, device), group in sorted(by_place.items(), reverse=True)[:_MAX_ENTRIES]:
         entry = ElementTree.SubElement(feed, "entry")
-        _add_elements(entry, title=f"{environment} on {device}: {len(some)} cells", updated=f"{day}T00:00:00Z",
-               id=f"{_ID}:{day}:{environment}:{device}", summary="\n".join(_change_lines(some)))  # fmt: skip
+        _add_elements(entry, title=f"{environment} on {device}: {len(group)} cells", updated=f"{day}T00:00:00Z",
+               id=f"{_ID}:{day}:{environment}:{device}", summary="\n".join(_change_lines(group)))  # fmt: skip
         link = f"{url}environments/{environment}.html"
         ElementTree.SubElement(entry, "link", {"rel": "alternate", "type": "text/html", "href": link})
     return _xml(feed)
 
 
 def _change_lines(changes: Sequence[VerdictChange]) -> Iterator[str]:
-    for change in changes[:_TOLD]:
+    for change in changes[:_MAX_CELLS]:
         before = f"{change.before} → " if change.before else ""
         yield escape_hidden(f"{change.key.source} under {change.key.solution}: {before}{change.after}")
-    if len(changes) > _TOLD:
-        yield f"and {len(changes) - _TOLD} more"
+    if len(changes) > _MAX_CELLS:
+        yield f"and {len(changes) - _MAX_CELLS} more"
 
 
 def _add_elements(parent: ElementTree.Element, **texts: str) -> None:
@@ -53,11 +53,11 @@ def _add_elements(parent: ElementTree.Element, **texts: str) -> None:
 
 
 def sitemap(folder: Path, url: str) -> str:
-    """Every page of the built folder."""
-    every = ElementTree.Element("urlset", {"xmlns": "http://www.sitemaps.org/schemas/sitemap/0.9"})
+    """Return a sitemap of all pages in the built folder."""
+    urls = ElementTree.Element("urlset", {"xmlns": "http://www.sitemaps.org/schemas/sitemap/0.9"})
     for path in sorted(folder.rglob("*.html")):
-        _add_elements(ElementTree.SubElement(every, "url"), loc=f"{url}{path.relative_to(folder).as_posix()}")
-    return _xml(every)
+        _add_elements(ElementTree.SubElement(urls, "url"), loc=f"{url}{path.relative_to(folder).as_posix()}")
+    return _xml(urls)
 
 
 def _xml(element: ElementTree.Element) -> str:

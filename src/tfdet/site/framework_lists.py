@@ -1,4 +1,7 @@
-"""What a framework's own lists say of its ops: a page an environment, and their list; every row that does not fit."""
+"""The pages that compare a framework's own lists of its ops with measurements, for each environment, and their index.
+
+The lists are the framework's documentation, tags and gradient tests.  Contradictions are listed as disagreements.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,16 @@ from tfdet.site.site_facts import SiteFacts
 
 def pages(facts: SiteFacts) -> Iterator[Page]:
     yield _index(facts)
-    for join in facts.joins.values():
-        yield _page(facts, join)
+    for comparison in facts.op_comparisons.values():
+        yield _page(facts, comparison)
 
 
 def _index(facts: SiteFacts) -> Page:
     rows = [
-        {"environment": key, "framework": facts.names(key), "ops": len(join.rows),
-         "ran": _ran(join)[CPU], "ran_on": _ran(join), "told": len(join.notable_rows),
-         "disagreements": len(join.disagreements)}
-        for key, join in facts.joins.items()
+        {"environment": key, "framework": facts.framework_name(key), "ops": len(comparison.rows),
+         "ran": _ran_counts(comparison)[CPU], "ran_on": _ran_counts(comparison), "told": len(comparison.notable_rows),
+         "disagreements": len(comparison.disagreements)}
+        for key, comparison in facts.op_comparisons.items()
     ]  # fmt: skip
     return Page(
         "lists/index",
@@ -34,28 +37,33 @@ def _index(facts: SiteFacts) -> Page:
     )
 
 
-def _page(facts: SiteFacts, join: OpComparison) -> Page:
-    environment = facts.matrix.environments[join.environment]
-    name = f"{facts.names(join.environment)} {environment.framework_version}"
+def _page(facts: SiteFacts, comparison: OpComparison) -> Page:
+    environment = facts.matrix.environments[comparison.environment]
+    name = f"{facts.framework_name(comparison.environment)} {environment.framework_version}"
     coverage = {
-        device: [{"what": what, "ops": number} for what, number in counts] for device, counts in join.coverage.items()
+        device: [{"what": outcome, "ops": count} for outcome, count in counts]
+        for device, counts in comparison.coverage.items()
     }
     data = {
-        "environment": join.environment,
+        "environment": comparison.environment,
         "framework": name,
-        "commit": join.ops.commit,
+        "commit": comparison.ops.commit,
         "coverage": coverage[CPU],
         "coverage_on": coverage,
-        "solutions": [place.solution for place in join.columns if place.device == CPU],
+        "solutions": [column.solution for column in comparison.columns if column.device == CPU],
         "columns": [
-            {"device": place.device, "solution": place.solution, "title": place.title} for place in join.columns
+            {"device": column.device, "solution": column.solution, "title": column.title}
+            for column in comparison.columns
         ],
-        "tagged": join.tagged,
-        "rows": [_row(join, row) for row in join.notable_rows],
-        "disagreements": [{**_at(found.row), **data_of(found)} for found in join.disagreements],
+        "tagged": comparison.tagged,
+        "rows": [_row(comparison, row) for row in comparison.notable_rows],
+        "disagreements": [
+            {**_op_link(disagreement.row), **disagreement_data(disagreement)}
+            for disagreement in comparison.disagreements
+        ],
     }
     return Page(
-        f"lists/{join.environment}",
+        f"lists/{comparison.environment}",
         "list",
         f"What {name} says of its own ops",
         f"Documentation, tags and tests of {name}, op by op, beside what was measured; and where they disagree.",
@@ -63,22 +71,22 @@ def _page(facts: SiteFacts, join: OpComparison) -> Page:
     )
 
 
-def _at(row: OpRow) -> dict[str, Any]:
-    """The op, and its page."""
+def _op_link(row: OpRow) -> dict[str, Any]:
+    """Return an op with the address of its page."""
     return {"op": ops.title(row.op), "source": row.source, "address": f"sources/{row.source}.html"}
 
 
-def _ran(join: OpComparison) -> dict[str, int]:
-    """By device: how many ops."""
-    return {device: dict(counts).get("ran", 0) for device, counts in join.coverage.items()}
+def _ran_counts(comparison: OpComparison) -> dict[str, int]:
+    """Return {device: number of ops that ran}."""
+    return {device: dict(counts).get("ran", 0) for device, counts in comparison.coverage.items()}
 
 
-def _row(join: OpComparison, row: OpRow) -> dict[str, Any]:
-    """measured: of the processor, a mark a solution; marks: of all columns."""
-    measured = [mark for place, mark in zip(join.columns, row.measured, strict=True) if place.device == CPU]
+def _row(comparison: OpComparison, row: OpRow) -> dict[str, Any]:
+    """Return the row of an op.  measured: its marks on the CPU, one for each solution; marks: those of all columns."""
+    measured = [mark for column, mark in zip(comparison.columns, row.measured, strict=True) if column.device == CPU]
     return {
-        **_at(row),
-        **_said(row),
+        **_op_link(row),
+        **_list_entries(row),
         "measured": measured,
         "marks": row.measured,
         "dtypes": row.dtypes,
@@ -88,18 +96,23 @@ def _row(join: OpComparison, row: OpRow) -> dict[str, Any]:
     }
 
 
-def _said(row: OpRow) -> dict[str, Any]:
+def _list_entries(row: OpRow) -> dict[str, Any]:
+    """Return what the framework's lists say about an op."""
     return {"documentation": row.documentation_text, "tags": row.op.tags, "tolerance": row.op.tolerance}
 
 
-def data_of(found: Disagreement) -> dict[str, Any]:
-    places = [{"name": name, "address": address} for name, address in found.places]
-    return {"text": found.text, "read": found.read, "places": places}
+def disagreement_data(disagreement: Disagreement) -> dict[str, Any]:
+    places = [{"name": name, "address": address} for name, address in disagreement.places]
+    return {"text": disagreement.text, "read": disagreement.read, "places": places}
 
 
-def of_source(facts: SiteFacts, source: str) -> Iterator[dict[str, Any]]:
-    """What the lists of each environment say of one op."""
-    for environment, row in facts.rows_of.get(source, []):
-        found = [one for one in facts.joins[environment].disagreements if one.row is row]
+def entries_of_source(facts: SiteFacts, source: str) -> Iterator[dict[str, Any]]:
+    """Yield what the lists of each environment say about one op, and its disagreements."""
+    for environment, row in facts.op_rows.get(source, []):
+        disagreements = [
+            disagreement_data(disagreement)
+            for disagreement in facts.op_comparisons[environment].disagreements
+            if disagreement.row is row
+        ]
         if row.is_notable:
-            yield {"environment": environment, **_said(row), "disagreements": list(map(data_of, found))}
+            yield {"environment": environment, **_list_entries(row), "disagreements": disagreements}

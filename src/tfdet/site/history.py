@@ -1,4 +1,4 @@
-"""What the evidence of each day changed, by the records' own time stamps: nothing else remembers."""
+"""The changes of verdicts on each day, computed from the time stamps of the records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfdet.verdicts.infer import CellKey, EvidenceIndex, Verdict
 
 @dataclass(frozen=True)
 class VerdictChange:
-    """A cell whose verdict is another after a day's records than before them."""
+    """A change of a cell's verdict by the records of one day."""
 
     day: str
     key: CellKey
@@ -31,31 +31,33 @@ class VerdictChange:
 
 
 class History:
-    """Records of one environment, day by day; a record that gave way to a better one is not there."""
+    """The records of one environment by day; records that better ones have replaced are not included."""
 
     def __init__(self, hashes: Mapping[str, set[str]]) -> None:
         self._hashes = hashes
         self._days: dict[str, list[Record]] = defaultdict(list)
 
     def changes(self, records: Iterable[Record]) -> list[VerdictChange]:
+        """Add records; return the changes of verdicts, the oldest first."""
         for record in records:
             self._days[record.started[:10]].append(record)
-        evidence, told, found = EvidenceIndex(self._hashes), dict[CellKey, Verdict](), list[VerdictChange]()
+        evidence, verdicts, changes = EvidenceIndex(self._hashes), dict[CellKey, Verdict](), list[VerdictChange]()
         for day in sorted(self._days):
             evidence.extend(map(summarize, self._days[day]))
             for key in sorted(evidence.cell_keys()):
-                now = evidence.cell(key).verdict
-                before = told.get(key, Verdict.BLANK)
-                if now is not before:
-                    found.append(VerdictChange(day, key, str(before), str(now)))
-                told[key] = now
-        return found
+                after = evidence.cell(key).verdict
+                before = verdicts.get(key, Verdict.BLANK)
+                if after is not before:
+                    changes.append(VerdictChange(day, key, str(before), str(after)))
+                verdicts[key] = after
+        return changes
 
 
 def sort_changes(changes: Iterable[VerdictChange]) -> list[VerdictChange]:
-    """The newest day first; what anybody wants to hear of before what only repeats."""
-    loud = [
-        str(v) for v in (Verdict.NONDETERMINISTIC, Verdict.SCHEDULE_INDEPENDENT, Verdict.DETERMINISTIC, Verdict.RAISES)
+    """Sort changes: the newest day first, and on each day conclusive verdicts and changed ones first."""
+    conclusive = [
+        str(verdict)
+        for verdict in (Verdict.NONDETERMINISTIC, Verdict.SCHEDULE_INDEPENDENT, Verdict.DETERMINISTIC, Verdict.RAISES)
     ]
-    by_cell = sorted(changes, key=lambda c: (c.after not in loud, not c.before, c.key))
-    return sorted(by_cell, key=lambda c: c.day, reverse=True)
+    by_cell = sorted(changes, key=lambda change: (change.after not in conclusive, not change.before, change.key))
+    return sorted(by_cell, key=lambda change: change.day, reverse=True)

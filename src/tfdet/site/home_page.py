@@ -18,7 +18,7 @@ from tfdet.site.site_facts import SiteFacts
 from tfdet.site.wording import VERDICTS
 
 _MARKS = {"m": "measured", "e": "emulated", "a": "audited", "s": "shipped", "p": "replaced", "d": "documented"}
-_NEWEST = 40  # changes that the page shows; the feed has more
+_MAX_CHANGES = 40  # changes on the page; the feed has more
 
 
 def page(facts: SiteFacts, changes: Sequence[VerdictChange]) -> Page:
@@ -37,9 +37,9 @@ def page(facts: SiteFacts, changes: Sequence[VerdictChange]) -> Page:
         "environments": len(facts.matrix.environments),
         "audits": len(facts.status.audits),
         "seen": {verdict: verdicts[verdict] for verdict in VERDICTS if verdicts[verdict]},
-        "changes": [change.data() for change in changes[:_NEWEST]],
+        "changes": [change.data() for change in changes[:_MAX_CHANGES]],
     }
-    shown = [[coloured(text, set(facts.matrix.solutions)) for text in row["cells"]] for row in rows]
+    marked_rows = [[markup_claim(text, set(facts.matrix.solutions)) for text in row["cells"]] for row in rows]
     return Page(
         "index",
         "index",
@@ -47,49 +47,50 @@ def page(facts: SiteFacts, changes: Sequence[VerdictChange]) -> Page:
         "Which op of TensorFlow or PyTorch gives another result each time it runs, on which version and device, how we "
         "know, and what switches it off.",
         data,
-        {"shown": shown},
+        {"shown": marked_rows},
         ("static/search-data.js", "static/search.js"),
     )
 
 
-def coloured(text: str, solutions: set[str]) -> Markup:
-    """A cell of the README's table: its solutions as links, its marks as coloured letters."""
-    done = html.escape(text)
-    done = re.sub(r"&lt;sup&gt;(.*?)&lt;/sup&gt;", _mark, done)
-    done = re.sub(
+def markup_claim(text: str, solutions: set[str]) -> Markup:
+    """Return a cell of the README's table as HTML: its solutions as links, its marks as colored letters."""
+    result = html.escape(text)
+    result = re.sub(r"&lt;sup&gt;(.*?)&lt;/sup&gt;", _mark, result)
+    result = re.sub(
         r"(?<![\w-])(" + "|".join(sorted(map(re.escape, solutions), key=len, reverse=True)) + r")(?![\w-])",
         r'<a href="solutions/\1.html">\1</a>',
-        done,
+        result,
     )
-    return Markup(done.replace("; ", "<br>"))
+    return Markup(result.replace("; ", "<br>"))
 
 
-def _mark(found: re.Match[str]) -> str:
-    word = _MARKS.get(found[1][:1], "contradicted")
-    return f'<sup class="mark {word}" title="{word}">{found[1]}</sup>'
+def _mark(match: re.Match[str]) -> str:
+    backing = _MARKS.get(match[1][:1], "contradicted")
+    return f'<sup class="mark {backing}" title="{backing}">{match[1]}</sup>'
 
 
-def _titled(facts: SiteFacts, source: str) -> str:
-    """A source's title; for an op of a framework's samples, with the framework's name."""
+def _search_title(facts: SiteFacts, source: str) -> str:
+    """Return a source's title; for a framework's op, with the framework's name."""
     entry = facts.matrix.sources[source]
     title = entry.title.replace("`", "")
     return f"{facts.matrix.frameworks[entry.framework].package}: {title}" if entry.group == "op" else title
 
 
 def search_data(facts: SiteFacts, documents: list[docs.Document]) -> dict[str, Any]:
-    """The index of the search field."""
+    """Return the index of the search field."""
     environments = list(facts.matrix.environments)
-    at = {key: number for number, key in enumerate(environments)}
-    pages: dict[str, list[int]] = {}
+    numbers = {key: number for number, key in enumerate(environments)}
+    environments_of: dict[str, list[int]] = {}
     for environment, source in facts.by_page:
-        pages.setdefault(source, []).append(at[environment])
+        environments_of.setdefault(source, []).append(numbers[environment])
     return {
         "documents": docs.search_data(documents),
         "environments": environments,
         "solutions": [[key, facts.matrix.solutions[key].name.replace("`", "")] for key in facts.solutions],
         "sources": [
-            [key, _titled(facts, key),
-             " ".join([facts.matrix.sources[key].api, *facts.matrix.sources[key].raw_ops]), sorted(pages.get(key, []))]
+            [key, _search_title(facts, key),
+             " ".join([facts.matrix.sources[key].api, *facts.matrix.sources[key].raw_ops]),
+             sorted(environments_of.get(key, []))]
             for key in facts.sources
         ],
     }  # fmt: skip

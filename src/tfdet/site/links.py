@@ -1,4 +1,4 @@
-"""The catalogue of issues and pull requests, with their state on the day it was looked up."""
+"""The catalogue of issues and pull requests, with their state on the day of the catalogue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Link(StrictModel):
     address: Text = Field(pattern=r"^https://")
     title: Text
     state: Text = Field(description="as known on the day of the catalogue")
-    says: str = Field(default="", description="what it means for who trains a network")
+    says: str = Field(default="", description="what it means for a user who trains a network")
     sources: list[Text] = Field(default=[])
     seed: bool = Field(default=False, description="in the catalogue of the seed documents")
 

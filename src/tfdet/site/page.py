@@ -1,4 +1,4 @@
-"""A page and its JSON twin, which says the same: both are made of one `data`."""
+"""Pages as HTML, each with a JSON twin of the same data."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from tfdet.base.files import add_path_to_errors
 from tfdet.base.sanitize import escape_hidden, escape_json
 from tfdet.site import wording
 
-VERSION: Final = 1  # of the twins' shape; docs/reference/site.md describes it
-MAX_TEXT_CHARACTERS: Final = 4000  # characters of one text on a page; its twin has all of them
+VERSION: Final = 1  # format version of the JSON twins, see docs/reference/site.md
+MAX_TEXT_CHARACTERS: Final = 4000  # of one text on a page; the JSON twin has the complete text
 
 
 @dataclass(frozen=True)
 class Page:
-    """path: below the site's folder, without suffix.  kind: names its template and what its twin holds.
+    """A page.
 
-    shown: what the template needs beside `data` and no machine asks for.
+    path: below the site's folder, without suffix.  kind: the name of its template, also in the twin.
+    data: the content of the twin, also for the template.  template_data: values for the template only.
+    scripts: paths of JavaScript files.
     """
 
     path: str
@@ -34,17 +36,20 @@ class Page:
     title: str
     description: str
     data: Mapping[str, Any]
-    shown: Mapping[str, Any] = field(default_factory=dict)
+    template_data: Mapping[str, Any] = field(default_factory=dict)
     scripts: tuple[str, ...] = ()
 
     @property
     def root(self) -> str:
-        """The way up to the site's folder: links must hold wherever that lies, on a disk too."""
+        """The relative path to the site's folder, so that links work at any address and on a disk."""
         return "../" * self.path.count("/")
 
 
 class Subpage(NamedTuple):
-    """One of the pages that something long takes.  suffix: of its title.  data: what page and twin say of the rest."""
+    """One of several pages with the same content.
+
+    suffix: for its title.  data: its number and the paths of all parts, for page and twin.
+    """
 
     path: str
     suffix: str
@@ -52,7 +57,7 @@ class Subpage(NamedTuple):
 
 
 def subpages(base: str, count: int) -> list[Subpage]:
-    """The first has the plain path."""
+    """Return the subpages of a page; the first has the path `base`."""
     paths = [base, *(f"{base}-{number}" for number in range(2, count + 1))]
     parts = [f"{path}.html" for path in paths]
     return [
@@ -62,6 +67,7 @@ def subpages(base: str, count: int) -> list[Subpage]:
 
 
 def twin(page: Page) -> str:
+    """Return the JSON twin of a page."""
     content = {"format": "tfdet-site", "version": VERSION, "kind": page.kind, "page": f"{page.path}.html",
                "title": wording.strip_code(page.title), "data": page.data}  # fmt: skip
     return escape_json(msgspec.json.encode(content).decode("utf-8", "replace")) + "\n"
@@ -69,7 +75,7 @@ def twin(page: Page) -> str:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes pages below a folder.  site: what every page shows: the fingerprint of its data, the address."""
+    """Writes pages below a folder.  site: facts for all pages, such as the fingerprint of the data and the URL."""
 
     folder: Path
     site: Mapping[str, Any]
@@ -80,7 +86,7 @@ class Writer:
 
     def html(self, page: Page) -> str:
         template = _engine().get_template(f"{page.kind}.html.j2")
-        return template.render(page.data, **page.shown, page=page, root=page.root, site=self.site)
+        return template.render(page.data, **page.template_data, page=page, root=page.root, site=self.site)
 
     def text(self, name: str, text: str) -> None:
         path = self.folder / name
@@ -108,7 +114,7 @@ def _engine() -> Environment:
 
 
 def _finalize(value: object) -> object:
-    """Text from strangers: what is hidden is shown, what is endless ends."""
+    """Make untrusted text safe to show: escape hidden characters, and truncate long texts."""
     return escape_hidden(truncate(value, MAX_TEXT_CHARACTERS)) if type(value) is str else value
 
 
@@ -117,10 +123,10 @@ def truncate(text: str, length: int) -> str:
 
 
 def render_fragment(template: str, **context: Any) -> Markup:
-    """A part of a page by itself, which may be as long as evidence is."""
+    """Return a part of a page as HTML."""
     return Markup(_engine().get_template(f"{template}.html.j2").render(**context))
 
 
 def data_script(name: str, value: object) -> str:
-    """A page that is opened as a file may fetch nothing, but it may run a script beside it."""
+    """Return a script that sets a variable: a page that is opened as a file cannot fetch JSON, but can run scripts."""
     return f"window.{name}={json.dumps(value, separators=(',', ':'))};\n"

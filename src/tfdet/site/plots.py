@@ -1,4 +1,4 @@
-"""Plots as SVG inside a page: drawn by matplotlib, coloured by the page's style sheet."""
+"""Plots as SVG elements for a page: drawn by matplotlib, colored by the page's style sheet."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _LINK = "{http://www.w3.org/1999/xlink}href"
-# A colour that stands for a class of the style sheet, so that a plot is light or dark as its page is.
+# {CSS class: a placeholder color that the class replaces, so that a plot is light or dark as its page is}
 _INK: Final = {"ink": "#010101", "measured": "#010102", "emulated": "#010103", "audited": "#010104",
                "documented": "#010105", "blank": "#010106", "bad": "#010107", "grid": "#010108"}  # fmt: skip
-_CLASSES: Final = {colour: name for name, colour in _INK.items()}
-_NOTHING = dict.fromkeys(["Date", "Creator", "Format", "Type"])  # of it in the file: the same bytes each time
+_CLASSES: Final = {color: name for name, color in _INK.items()}
+_NO_METADATA = dict.fromkeys(["Date", "Creator", "Format", "Type"])  # left out, so that the bytes are reproducible
 _POWERS = ["1 ulp", "16", "256", "4096", "2^16", "2^24", "2^32", "2^48", "2^64"]
-_ROWS = 40  # of a plot: the first
+_MAX_ROWS = 40  # rows of a plot
 
 
 def _figure(height: float, left: float = 0.12) -> tuple[Figure, Axes]:
@@ -46,7 +46,7 @@ def _figure(height: float, left: float = 0.12) -> tuple[Figure, Axes]:
 
 
 def atomics(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """A bar a build."""
+    """Plot the number of order-dependent kernels: a bar for each build."""
     figure, axes = _figure(3.6)
     axes.bar([row["build"] for row in rows], [row["order_dependent"] for row in rows], color=_INK["bad"], width=0.7)
     axes.grid(axis="y", color=_INK["grid"], linewidth=0.6)
@@ -56,21 +56,21 @@ def atomics(rows: Sequence[Mapping[str, Any]]) -> Markup:
 
 
 def coverage(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """A stack a stock environment."""
+    """Plot the sources by their best backing: a stacked bar for each environment."""
     figure, axes = _figure(3.8)
     names = [row["environment"] for row in rows]
-    floor = [0] * len(rows)
+    bottom = [0] * len(rows)
     for kind in ("measured", "emulated", "audited", "documented", "blank"):
         values = [row[kind] for row in rows]
-        axes.bar(names, values, bottom=floor, color=_INK[kind], width=0.75, label=kind)
-        floor = [low + value for low, value in zip(floor, values, strict=True)]
+        axes.bar(names, values, bottom=bottom, color=_INK[kind], width=0.75, label=kind)
+        bottom = [base + value for base, value in zip(bottom, values, strict=True)]
     axes.tick_params(axis="x", rotation=90)
     figure.subplots_adjust(bottom=0.22)
     return _svg(figure, "coverage", "sources by the best kind of backing, by environment")
 
 
 def costs(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """A point an environment, a row a replaced op."""
+    """Plot the time ratios of replaced ops: a row for each op, a point for each environment."""
     patches = sorted({row["patch"] for row in rows}, reverse=True)
     figure, axes = _figure(max(1.6, 0.36 * len(patches) + 0.9), left=0.24)
     axes.axvline(1, color=_INK["ink"], linewidth=0.8)
@@ -90,11 +90,12 @@ def costs(rows: Sequence[Mapping[str, Any]]) -> Markup:
 
 
 def ulp_dots(cells: Mapping[tuple[str, str, str], Mapping[int, int]]) -> Markup:
-    """A row a cell, a dot a power of two, as large as records are many."""
-    return _dots({" ".join(key): counts for key, counts in list(cells.items())[:_ROWS]}, "apart")
+    """Plot differences in ulps: a row for each cell, a dot for each power of two, sized by the number of records."""
+    return _dots({" ".join(key): counts for key, counts in list(cells.items())[:_MAX_ROWS]}, "apart")
 
 
 def ulp_dots_all(sources: Mapping[str, Mapping[int, int]]) -> Markup:
+    """Plot differences in ulps: a row for each source."""
     return _dots(sources, "all")
 
 
@@ -105,8 +106,8 @@ def _dots(rows: Mapping[str, Mapping[int, int]], name: str) -> Markup:
     figure, axes = _figure(0.27 * len(names) + 1.0, left=0.34)
     points = [(power, names.index(key), count) for key, counts in rows.items() for power, count in counts.items()]
     axes.scatter(
-        [p for p, _, _ in points],
-        [y for _, y, _ in points],
+        [power for power, _, _ in points],
+        [row for _, row, _ in points],
         s=[18 + 9 * min(count, 30) for *_, count in points],
         color=_INK["bad"],
         alpha=0.5,
@@ -125,36 +126,36 @@ def _svg(figure: Figure, name: str, label: str) -> Markup:
 
     out = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": name}):
-        figure.savefig(out, format="svg", transparent=True, metadata=_NOTHING)
+        figure.savefig(out, format="svg", transparent=True, metadata=_NO_METADATA)
     root = ElementTree.fromstring(out.getvalue())
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag in (f"{_SVG}style",) or not child.tag.startswith(_SVG) or child.tag == f"{_SVG}metadata":
                 parent.remove(child)
     for element in root.iter():
-        _plainly(element, name)
+        _simplify(element, name)
     box = root.get("viewBox")
     body = "".join(ElementTree.tostring(child, "unicode") for child in root)
     return Markup('<svg role="img" aria-label="{}" viewBox="{}">{}</svg>').format(escape(label), box, Markup(body))
 
 
-def _plainly(element: ElementTree.Element, name: str) -> None:
-    """No style attribute, which the page's security policy forbids; classes in place of colours; names of its own."""
+def _simplify(element: ElementTree.Element, name: str) -> None:
+    """Replace the style attribute, which the security policy forbids; use CSS classes for colors, and unique ids."""
     element.tag = element.tag.removeprefix(_SVG)
     classes = []
     style = element.attrib.pop("style", "")
-    for part in filter(None, (text.strip() for text in style.split(";"))):
-        key, _, value = part.partition(":")
-        _set(element, key.strip(), value.strip())
+    for declaration in filter(None, (text.strip() for text in style.split(";"))):
+        key, _, value = declaration.partition(":")
+        _set_attribute(element, key.strip(), value.strip())
     for key in ("fill", "stroke"):
-        if found := _CLASSES.get(element.get(key, "")):
-            classes.append(f"{key}-{found}")
+        if css_class := _CLASSES.get(element.get(key, "")):
+            classes.append(f"{key}-{css_class}")
     if classes:
         element.set("class", " ".join(classes))
-    if link := element.attrib.pop(_LINK, None):
-        element.set("href", f"#{name}-{link[1:]}")
-    if clip := element.get("clip-path"):
-        element.set("clip-path", clip.replace("#", f"#{name}-"))
+    if target := element.attrib.pop(_LINK, None):
+        element.set("href", f"#{name}-{target[1:]}")
+    if clip_path := element.get("clip-path"):
+        element.set("clip-path", clip_path.replace("#", f"#{name}-"))
     identity = element.attrib.pop("id", None)
     if identity and element.tag in ("clipPath", "path"):
         element.set("id", f"{name}-{identity}")
@@ -163,8 +164,8 @@ def _plainly(element: ElementTree.Element, name: str) -> None:
 _FONT = re.compile(r"([\d.]+)px")
 
 
-def _set(element: ElementTree.Element, key: str, value: str) -> None:
-    """`font` is no attribute, and the page has a font of its own."""
+def _set_attribute(element: ElementTree.Element, key: str, value: str) -> None:
+    """Set an SVG attribute from a style declaration; of a font only the size, as the page has its own font."""
     if key in ("font", "font-size"):
         size = _FONT.search(value)
         element.set("font-size", size[1] if size else "10")

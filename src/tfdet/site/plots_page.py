@@ -1,4 +1,4 @@
-"""The page of plots, and the numbers behind them."""
+"""The page of plots, with the numbers behind them."""
 
 from __future__ import annotations
 
@@ -18,27 +18,30 @@ _Cell = tuple[str, str, str]  # environment, device, solution
 
 @dataclass(frozen=True)
 class UlpHistogram:
-    """{source: {cell: {the power of two of its largest difference in ulp: records}}} of what differs."""
+    """The largest differences of records that differ, in units in the last place.
+
+    ulp: {source: {cell: {exponent of the power of two: number of records}}}.
+    """
 
     ulp: Mapping[str, Mapping[_Cell, Counter[int]]]
 
     @classmethod
     def from_records(cls, records: Iterable[Record]) -> UlpHistogram:
-        found: dict[str, dict[_Cell, Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
+        counts: dict[str, dict[_Cell, Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
         for record in records:
             if record.differed and record.max_ulp is not None:
                 cell = record.environment, record.device.model, record.solution
-                found[record.source][cell][max(record.max_ulp, 1).bit_length() - 1] += 1
-        return cls({source: dict(cells) for source, cells in found.items()})
+                counts[record.source][cell][max(record.max_ulp, 1).bit_length() - 1] += 1
+        return cls({source: dict(cells) for source, cells in counts.items()})
 
     @classmethod
     def merge(cls, parts: Sequence[UlpHistogram]) -> UlpHistogram:
-        """Each cell stands in one of them: they are of different environments."""
-        found: dict[str, dict[_Cell, Counter[int]]] = defaultdict(dict)
+        """Merge histograms of different environments, which have no cell in common."""
+        cells_by_source: dict[str, dict[_Cell, Counter[int]]] = defaultdict(dict)
         for part in parts:
             for source, cells in part.ulp.items():
-                found[source].update(cells)
-        return cls(found)
+                cells_by_source[source].update(cells)
+        return cls(cells_by_source)
 
     def data(self, source: str) -> list[dict[str, Any]]:
         return [
@@ -48,22 +51,25 @@ class UlpHistogram:
         ]  # fmt: skip
 
 
-def page(facts: SiteFacts, apart: UlpHistogram) -> Page:
+def page(facts: SiteFacts, ulps: UlpHistogram) -> Page:
     builds = AuditTables(facts.status).builds()
     costs = [cost for cost in facts.costs if cost.device == "cpu"]
     data: dict[str, Any] = {
-        "atomics": [{"build": b.key, "order_dependent": b.order_dependent, "kernels": b.kernels} for b in builds],
-        "costs": [{"environment": c.environment, "patch": c.patch, "size": c.size, "time_ratio": round(c.time_ratio, 3)}
-                  for c in costs],
+        "atomics": [{"build": build.key, "order_dependent": build.order_dependent, "kernels": build.kernels}
+                    for build in builds],
+        "costs": [{"environment": cost.environment, "patch": cost.patch, "size": cost.size,
+                   "time_ratio": round(cost.time_ratio, 3)} for cost in costs],
         "coverage": _coverage(facts),
-        "ulp": {source: apart.data(source) for source in facts.sources if source in apart.ulp},
+        "ulp": {source: ulps.data(source) for source in facts.sources if source in ulps.ulp},
     }  # fmt: skip
-    shown = {
+    template_data = {
         "plots": {
             "atomics": plots.atomics(data["atomics"]),
             "coverage": plots.coverage(data["coverage"]),
             "costs": plots.costs(data["costs"]),
-            "apart": plots.ulp_dots_all({s: sum(cells.values(), Counter()) for s, cells in sorted(apart.ulp.items())}),
+            "apart": plots.ulp_dots_all(
+                {source: sum(cells.values(), Counter()) for source, cells in sorted(ulps.ulp.items())}
+            ),
         }
     }
     return Page(
@@ -72,24 +78,24 @@ def page(facts: SiteFacts, apart: UlpHistogram) -> Page:
         "Plots",
         "Atomics per release, the cost of determinism, how far results are apart, and what of the matrix is covered.",
         data,
-        shown,
+        template_data,
     )
 
 
 def _coverage(facts: SiteFacts) -> list[dict[str, Any]]:
-    """By stock environment: how many sources have something to show, by the best kind of backing."""
+    """Return for each stock environment the number of sources by their best backing."""
     rows = []
     for key, environment in facts.matrix.environments.items():
         if environment.line == "stock":
-            mine = [source for source in facts.sources if facts.may_have_op(key, source)]
-            best: Counter[str] = Counter(_best(facts, key, source) for source in mine)
-            rows.append({"environment": key, **{kind: best[kind] for kind in (*_KINDS, "blank")}})
+            sources = [source for source in facts.sources if facts.may_have_op(key, source)]
+            counts: Counter[str] = Counter(_best_backing(facts, key, source) for source in sources)
+            rows.append({"environment": key, **{backing: counts[backing] for backing in (*_BACKINGS, "blank")}})
     return rows
 
 
-_KINDS = ("measured", "emulated", "audited", "documented")
+_BACKINGS = ("measured", "emulated", "audited", "documented")
 
 
-def _best(facts: SiteFacts, environment: str, source: str) -> str:
+def _best_backing(facts: SiteFacts, environment: str, source: str) -> str:
     backings = {cell.backing for cell in facts.by_page.get((environment, source), [])}
-    return next((kind for kind in _KINDS if kind in backings), "blank")
+    return next((backing for backing in _BACKINGS if backing in backings), "blank")

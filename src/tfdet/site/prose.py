@@ -1,4 +1,4 @@
-"""Hand-written pages: the guide, the myths, the list of links, and how verdicts are reached."""
+"""The pages with hand-written content: the guide, the myths, the links, and how verdicts are inferred."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tfdet.verdicts.infer import CellKey
 
 
 class ExpectedCell(StrictModel):
-    """A cell that supports a statement of a myth, and the verdict that it must have (a test compares them)."""
+    """A cell that supports the truth about a myth, and the verdict that it must have; a test compares them."""
 
     environment: Text
     device: Text
@@ -37,7 +37,7 @@ class ExpectedCell(StrictModel):
 
 
 class ExternalCheck(StrictModel):
-    """A test that supports a statement: a file of this repository, and the name of a test in it."""
+    """A test that supports the truth about a myth: a file of this repository, and the test's name."""
 
     file: Text
     name: Text
@@ -47,7 +47,7 @@ class ExternalCheck(StrictModel):
 class Myth(StrictModel):
     key: Text
     claim: Text
-    framework: Text | None = Field(default=None, description="whose users say so; none: the talk's own list")
+    framework: Text | None = Field(default=None, description="whose users say so; none: from the list in the talk")
     truth: list[Text] = Field(min_length=1)
     cells: list[ExpectedCell] = Field(default=[], description="that support the truth")
     tests: list[ExternalCheck] = Field(default=[], description="that support the truth")
@@ -72,8 +72,8 @@ def pages(facts: SiteFacts) -> Iterator[Page]:
 
 def _myths(facts: SiteFacts) -> Page:
     entries = [{"key": myth.key, "claim": myth.claim, "framework": myth.framework, "truth": myth.truth,
-             "cells": [_current_cell(facts, one) for one in myth.cells],
-             "tests": [one.model_dump() for one in myth.tests]} for myth in myths()]  # fmt: skip
+             "cells": [_current_cell(facts, expected) for expected in myth.cells],
+             "tests": [test.model_dump() for test in myth.tests]} for myth in myths()]  # fmt: skip
     return Page(
         "myths",
         "myths",
@@ -83,10 +83,10 @@ def _myths(facts: SiteFacts) -> Page:
     )
 
 
-def _current_cell(facts: SiteFacts, one: ExpectedCell) -> dict[str, Any]:
-    """The cell with its current verdict, so that the page follows the evidence."""
-    cell = facts.status.cell(one.key)
-    return {**cell_data(cell), "says": one.says, "expected": one.verdict, "address": cell_url(cell.key)}
+def _current_cell(facts: SiteFacts, expected: ExpectedCell) -> dict[str, Any]:
+    """Return the cell with its current verdict, so that the page follows the evidence."""
+    cell = facts.status.cell(expected.key)
+    return {**cell_data(cell), "says": expected.says, "expected": expected.verdict, "address": cell_url(cell.key)}
 
 
 def _links(facts: SiteFacts) -> Page:
@@ -103,11 +103,11 @@ def _links(facts: SiteFacts) -> Page:
 
 def _text(name: str, title: str, description: str) -> Page:
     text = (files("tfdet.site") / "content" / f"{name}.markdown").read_text("utf-8")
-    return Page(name, "prose", title, description, {"markdown": text}, {"text": rendered(text)})
+    return Page(name, "prose", title, description, {"markdown": text}, {"text": render_markdown(text)})
 
 
-def rendered(text: str) -> Markup:
-    """Ours alone: no HTML of it is taken as such."""
+def render_markdown(text: str) -> Markup:
+    """Return Markdown as HTML; HTML in it is escaped."""
     markdown = reader()
     return to_markup(markdown, markdown.parse(text))
 
@@ -117,10 +117,10 @@ def reader(html: bool = False) -> MarkdownIt:
 
 
 def to_markup(markdown: MarkdownIt, tokens: Sequence[Token]) -> Markup:
-    """HTML under the site's security policy."""
+    """Return Markdown tokens as HTML that the site's security policy permits."""
     for token in tokens:
         token.attrs.pop("style", None)  # the security policy forbids it
     text = markdown.renderer.render(tokens, markdown.options, {})
-    # What may be wider than a phone is scrolled, by keyboard too.
+    # Wide code and tables can be scrolled, also by keyboard.
     text = text.replace("<pre>", '<pre tabindex="0">').replace("</table>", "</table></div>")
     return Markup(text.replace("<table>", '<div class="scroll" tabindex="0" role="region" aria-label="table"><table>'))

@@ -1,4 +1,4 @@
-"""A site on this machine alone, for looking at home."""
+"""Serve a built site on this machine only."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from pathlib import Path
 from tfdet.base import console
 
 
-class _Quiet(SimpleHTTPRequestHandler):
+class _QuietHandler(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nobody wants to read of each file."""
+        """Log nothing."""
 
 
 def server(folder: Path, port: int) -> ThreadingHTTPServer:
-    """port: 0 for any that is free."""
-    return ThreadingHTTPServer(("127.0.0.1", port), partial(_Quiet, directory=str(folder)))
+    """Return a server on the loopback interface.  port: 0 for any free port."""
+    return ThreadingHTTPServer(("127.0.0.1", port), partial(_QuietHandler, directory=str(folder)))
 
 
 def serve(folder: Path, port: int) -> None:
+    """Serve a folder until Ctrl-C."""
     with server(folder, port) as running:
         console.print_note(f"http://127.0.0.1:{running.server_port}/ until Ctrl-C")
         try:

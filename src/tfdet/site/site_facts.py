@@ -1,4 +1,4 @@
-"""What pages are made of: the status, the records, costs and case texts of a project, gathered once."""
+"""The data of all pages: the status, signatures, costs, op comparisons and cases of a project, each loaded once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tfdet.base.folders import listed
+from tfdet.base.folders import list_entries
 from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix
 from tfdet.publish.op_comparison import OpComparison, OpRow, compare_ops
@@ -37,6 +37,8 @@ class CaseSource:
 
 @dataclass(frozen=True)
 class SiteFacts:
+    """The data from which the pages are generated."""
+
     project: Project
     status: Status
 
@@ -53,18 +55,18 @@ class SiteFacts:
         return {}
 
     def attestations_of(self, record: Record) -> AttestationIndex:
-        """What the envelopes of its device and environment say."""
+        """Return the attestations of the record's device and environment."""
         place = record.device.model, record.environment
         if place not in self._attestation_indexes:
             self._attestation_indexes[place] = AttestationStore.open(self.project, self.matrix).index_of(*place)
         return self._attestation_indexes[place]
 
     def signer_text(self, record: Record) -> str:
-        """Who vouches for it, in words."""
+        """Return the record's signature status in one phrase."""
         return self.attestations_of(record).describe(record.checksum, record.started)
 
     def is_counted(self, record: Record) -> bool:
-        """Has it a say in any cell?  What has none is shown to nobody: it may be anybody's."""
+        """Return whether a record counts for a cell; others may come from anybody and are not shown."""
         signer = self.attestations_of(record).trusted_signer(record.checksum, record.started)
         return bool(signer) or (signer == NO_SIGNER and not self.matrix.devices.requires_signature(record.device.model))
 
@@ -74,50 +76,59 @@ class SiteFacts:
 
     @cached_property
     def by_page(self) -> Mapping[tuple[str, str], list[StatusCell]]:
-        """Cells by environment and source: those of one page."""
-        found: dict[tuple[str, str], list[StatusCell]] = defaultdict(list)
+        """{(environment, source): the cells of that page}."""
+        cells: dict[tuple[str, str], list[StatusCell]] = defaultdict(list)
         for cell in self.cells:
-            found[cell.key.environment, cell.key.source].append(cell)
-        return found
+            cells[cell.key.environment, cell.key.source].append(cell)
+        return cells
 
     @cached_property
     def by_source(self) -> Mapping[str, list[StatusCell]]:
-        found: dict[str, list[StatusCell]] = defaultdict(list)
+        cells: dict[str, list[StatusCell]] = defaultdict(list)
         for cell in self.cells:
-            found[cell.key.source].append(cell)
-        return found
+            cells[cell.key.source].append(cell)
+        return cells
 
     @cached_property
     def sources(self) -> list[str]:
-        """In the order of the tables; of the many ops that come with a framework those of which anything is known."""
-        told = {row.source for join in self.joins.values() for row in join.notable_rows}
-        some = told | self.by_source.keys()
-        known = [key for key, source in self.matrix.sources.items() if source.group != "op" or key in some]
-        return sorted(known, key=lambda key: (self.matrix.sources[key].sort_key, key))
+        """The keys of the sources in the order of the tables, without frameworks' ops about which nothing is known."""
+        notable = {row.source for comparison in self.op_comparisons.values() for row in comparison.notable_rows}
+        known_ops = notable | self.by_source.keys()
+        keys = [key for key, source in self.matrix.sources.items() if source.group != "op" or key in known_ops]
+        return sorted(keys, key=lambda key: (self.matrix.sources[key].sort_key, key))
 
     @cached_property
-    def joins(self) -> Mapping[str, OpComparison]:
-        """{environment: what its framework's own lists say of each op}."""
-        found = (join for key in self.matrix.frameworks for join in compare_ops(self.project.matrix, self.status, key))
-        return {join.environment: join for join in found if join.environment in self.matrix.environments}
+    def op_comparisons(self) -> Mapping[str, OpComparison]:
+        """{environment: the comparison of its framework's own lists with measurements}."""
+        comparisons = (
+            comparison
+            for framework in self.matrix.frameworks
+            for comparison in compare_ops(self.project.matrix, self.status, framework)
+        )
+        return {
+            comparison.environment: comparison
+            for comparison in comparisons
+            if comparison.environment in self.matrix.environments
+        }
 
     @cached_property
-    def rows_of(self) -> Mapping[str, list[tuple[str, OpRow]]]:
-        """{source: (environment, its row)}."""
-        found: dict[str, list[tuple[str, OpRow]]] = defaultdict(list)
-        for environment, join in self.joins.items():
-            for row in join.rows:
-                found[row.source].append((environment, row))
-        return found
+    def op_rows(self) -> Mapping[str, list[tuple[str, OpRow]]]:
+        """{source: (environment, its row in the op comparison)}."""
+        rows: dict[str, list[tuple[str, OpRow]]] = defaultdict(list)
+        for environment, comparison in self.op_comparisons.items():
+            for row in comparison.rows:
+                rows[row.source].append((environment, row))
+        return rows
 
-    def names(self, environment: str) -> str:
-        """What the framework of an environment is called."""
+    def framework_name(self, environment: str) -> str:
+        """Return the name of an environment's framework."""
         return self.matrix.frameworks[self.matrix.environments[environment].framework].name
 
     def may_have_op(self, environment: str, source: str) -> bool:
-        """Has it such an op?"""
-        what, where = self.matrix.sources[source], self.matrix.environments[environment]
-        return what.framework in ("", where.framework) and where.is_for(what.package)
+        """Return whether a source can exist in an environment, by its framework and package."""
+        source_model, environment_model = self.matrix.sources[source], self.matrix.environments[environment]
+        is_framework = source_model.framework in ("", environment_model.framework)
+        return is_framework and environment_model.is_for(source_model.package)
 
     @cached_property
     def solutions(self) -> list[str]:
@@ -125,56 +136,57 @@ class SiteFacts:
 
     @cached_property
     def cases(self) -> Mapping[str, list[CaseSource]]:
-        """{source: the functions that provoke it}."""
-        found: dict[str, list[CaseSource]] = defaultdict(list)
-        for path in listed(self.project.suite(""), "*/test_*.py"):
+        """{source: the functions of the suite that test it}."""
+        by_source: dict[str, list[CaseSource]] = defaultdict(list)
+        for path in list_entries(self.project.suite(""), "*/test_*.py"):
             text = path.read_text("utf-8")
             functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
             for name, case in normalized_source.normalize_cases(text).items():
                 if name in functions:
                     for source in self._cases_for(case.source, path.parent.name):
-                        found[source].append(CaseSource(path.name, name, _text(text, functions[name])))
-        return found
+                        by_source[source].append(CaseSource(path.name, name, _function_text(text, functions[name])))
+        return by_source
 
     def _cases_for(self, source: str, framework: str) -> list[str]:
-        """A case that is named after a parameter provokes each of the ops that come with the framework."""
+        """Return the sources that a case tests: its own or, if that has a parameter, all ops of the framework."""
         if not source_parameters(source):
             return [source]
-        some = {key: self.matrix.sources[key] for key in self.sources}
-        return [key for key, one in some.items() if (one.group, one.framework) == ("op", framework)]
+        models = {key: self.matrix.sources[key] for key in self.sources}
+        return [key for key, model in models.items() if (model.group, model.framework) == ("op", framework)]
 
     @cached_property
     def costs(self) -> list[Cost]:
-        return [cost for path in listed(self.project.costs, "*/*.jsonl") for cost in costs.load(path)]
+        return [cost for path in list_entries(self.project.costs, "*/*.jsonl") for cost in costs.load(path)]
 
     def costs_of(self, source: str) -> list[Cost]:
-        """Of the patches that serve it."""
+        """Return the costs of the patches that serve a source."""
         serving = {key for key, patch in PATCHES.items() if source in patch.sources}
         return [cost for cost in self.costs if cost.patch in serving]
 
     def where(self, keys: Iterator[str] | list[str]) -> str:
-        """TF 2.1 to 2.7, NGC 20.03 to 21.12."""
+        """Return environments as version ranges: TF 2.1 to 2.7, NGC 20.03 to 21.12."""
         environments = self.matrix.environments
         return version_ranges([environments[key] for key in keys], list(environments.values()), self.matrix.frameworks)
 
 
-def _text(text: str, function: ast.FunctionDef) -> str:
+def _function_text(text: str, function: ast.FunctionDef) -> str:
     first = min([function.lineno, *(node.lineno for node in function.decorator_list)])
     return "\n".join(text.split("\n")[first - 1 : function.end_lineno])
 
 
 def cell_data(cell: StatusCell) -> dict[str, Any]:
-    """As `tfdet status --json` has it, and how pages colour it."""
-    return {**cell.as_json(), "kind": kind(cell)}
+    """Return a cell as `tfdet status --json` does, with the CSS class of its color."""
+    return {**cell.as_json(), "kind": css_class(cell)}
 
 
-def kind(cell: StatusCell) -> str:
-    said = None
+def css_class(cell: StatusCell) -> str:
+    """Return the CSS class of a cell."""
+    audit_kind = None
     if cell.audited and cell.finding and not cell.claimed_outcome:
-        said = "bad" if cell.finding.is_conclusive else "quiet"
-    return wording.kind_of(str(cell.cell.verdict), cell.claimed_outcome, said)
+        audit_kind = "bad" if cell.finding.is_conclusive else "quiet"
+    return wording.css_class(str(cell.cell.verdict), cell.claimed_outcome, audit_kind)
 
 
-def says(cell: StatusCell) -> str:
-    """Its verdict, or in a word what stands for one."""
+def cell_text(cell: StatusCell) -> str:
+    """Return a cell's verdict or, if it was not run, its claim, or `audited`."""
     return str(cell.cell.verdict) or (f"claimed {cell.claimed_outcome}" if cell.claimed_outcome else "audited")

@@ -1,4 +1,4 @@
-"""A page per solution, and their list."""
+"""The pages of solutions, and their index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tfdet.matrix.models import Solution
 from tfdet.site.page import Page
-from tfdet.site.site_facts import SiteFacts, kind, says
+from tfdet.site.site_facts import SiteFacts, cell_text, css_class
 from tfdet.site.urls import cell_url
 from tfdet.site.wording import VERDICTS
 
@@ -19,7 +19,7 @@ def pages(facts: SiteFacts) -> Iterator[Page]:
         if cell.was_run:
             counts[cell.key.solution][str(cell.cell.verdict)] += 1
     rows = [{"key": key, "name": facts.matrix.solutions[key].name,
-             "description": facts.matrix.solutions[key].description, "seen": _ordered(counts[key])}
+             "description": facts.matrix.solutions[key].description, "seen": _sort_counts(counts[key])}
             for key in facts.solutions]  # fmt: skip
     yield Page(
         "solutions/index",
@@ -29,28 +29,28 @@ def pages(facts: SiteFacts) -> Iterator[Page]:
         {"solutions": rows},
     )
     for key in facts.solutions:
-        yield _page(facts, key, _ordered(counts[key]))
+        yield _page(facts, key, _sort_counts(counts[key]))
 
 
-def _ordered(counts: Counter[str]) -> dict[str, int]:
+def _sort_counts(counts: Counter[str]) -> dict[str, int]:
     return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
 
 
-# What a page says of a solution as it stands in its file.
+# The fields of a solution that its page shows unchanged.
 _PLAIN_FIELDS = (
     *("name", "description", "condition", "notes", "skip_reason", "recipe"),
     *("includes", "cite", "devices", "is_project_patch", "seed"),
 )
 
 
-def _page(facts: SiteFacts, key: str, seen: dict[str, int]) -> Page:
+def _page(facts: SiteFacts, key: str, counts: dict[str, int]) -> Page:
     solution = facts.matrix.solutions[key]
     data = {
         "key": key,
         **{name: getattr(solution, name) for name in _PLAIN_FIELDS},
         "variables": solution.apply.env if solution.apply else {},
         "available": _available(facts, solution),
-        "seen": seen,
+        "seen": counts,
         "sources": list(_sources(facts, key)),
     }  # fmt: skip
     return Page(
@@ -64,19 +64,21 @@ def _page(facts: SiteFacts, key: str, seen: dict[str, int]) -> Page:
 
 def _available(facts: SiteFacts, solution: Solution) -> str:
     environments = facts.matrix.environments.items()
-    mine = ((key, e) for key, e in environments if solution.framework in ("", e.framework))
-    return facts.where([key for key, e in mine if solution.available.covers(e)])
+    of_framework = (
+        (key, environment) for key, environment in environments if solution.framework in ("", environment.framework)
+    )
+    return facts.where([key for key, environment in of_framework if solution.available.covers(environment)])
 
 
 def _sources(facts: SiteFacts, key: str) -> Iterator[dict[str, Any]]:
-    """What documents and records say of each source under it."""
+    """Yield the verdicts and claims on each source under a solution."""
     for source in facts.sources:
         cells = [cell for cell in facts.by_source.get(source, []) if cell.key.solution == key]
-        said: dict[str, list[Any]] = {}
+        cells_by_text: dict[str, list[Any]] = {}
         for cell in cells:
-            said.setdefault(f"{cell.key.device}: {says(cell)}", []).append(cell)
+            cells_by_text.setdefault(f"{cell.key.device}: {cell_text(cell)}", []).append(cell)
         if cells:
             yield {"source": source, "title": facts.matrix.sources[source].title,
-                   "says": [{"text": text, "kind": kind(some[0]), "address": cell_url(some[-1].key),
-                             "where": facts.where([c.key.environment for c in some])}
-                            for text, some in said.items()]}  # fmt: skip
+                   "says": [{"text": text, "kind": css_class(group[0]), "address": cell_url(group[-1].key),
+                             "where": facts.where([cell.key.environment for cell in group])}
+                            for text, group in cells_by_text.items()]}  # fmt: skip

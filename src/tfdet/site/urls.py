@@ -1,4 +1,4 @@
-"""Where pages of cells are, below the site's folder."""
+"""The addresses of pages of cells, relative to the site's folder."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ def cell_page_path(environment: str, source: str) -> str:
 
 
 def cell_url(key: CellKey) -> str:
-    """Of its part of a page."""
+    """Return the address of a cell's section on its page."""
     return f"{cell_page_path(key.environment, key.source)}#{key.device}.{key.solution}"

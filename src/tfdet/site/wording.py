@@ -1,4 +1,4 @@
-"""How the site says things: verdicts as classes and sentences, code and citations in running text."""
+"""Texts of the site: the CSS class and meaning of each verdict, and HTML for code and citations in texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfdet.verdicts.infer import Verdict
 
 
 class VerdictStyle(NamedTuple):
-    """A verdict on a page.  kind: its class in the style sheet, which has a colour for it."""
+    """A verdict on a page.  kind: its CSS class, which has a color."""
 
     kind: str
     symbol: str
@@ -47,7 +47,8 @@ BACKINGS: Final = {
     "documented": "documents say so; this project has not run it",
     "": "nothing backs it",
 }
-_SAYS = {
+# {claimed outcome: its CSS class}
+_CLAIM_KINDS = {
     "deterministic": "good",
     "nondeterministic": "bad",
     "no-solution": "bad",
@@ -55,32 +56,32 @@ _SAYS = {
 }
 
 
-def kind_of(verdict: str, says: str | None, audited: str | None = None) -> str:
-    """The class of a cell: what was seen, else what the binary holds, else what documents say."""
+def css_class(verdict: str, claimed_outcome: str | None, audit_kind: str | None = None) -> str:
+    """Return the CSS classes of a cell by its verdict, or else by its audit, or else by its claim."""
     if verdict:
         return VERDICTS[verdict].kind
-    if audited:
-        return f"told {audited}"
-    return f"told {_SAYS[says]}" if says else "blank"
+    if audit_kind:
+        return f"told {audit_kind}"
+    return f"told {_CLAIM_KINDS[claimed_outcome]}" if claimed_outcome else "blank"
 
 
 def strip_code(text: str) -> str:
-    """A title without marks of code."""
+    """Return a title without backticks."""
     return escape_hidden(text).replace("`", "")
 
 
 def render_code(text: str) -> Markup:
-    """`so` in backticks is code."""
+    """Return a text as HTML, with code in backticks and *stressed* words as elements."""
     parts = escape_hidden(text).split("`")
     if len(parts) % 2 == 0:
         return Markup(escape("`".join(parts)))
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if n % 2 else _stressed(part) for n, part in enumerate(parts)
+        Markup("<code>{}</code>").format(part) if n % 2 else _render_emphasis(part) for n, part in enumerate(parts)
     )
 
 
-def _stressed(text: str) -> Markup:
-    """*So*, as the seed documents stress a word."""
+def _render_emphasis(text: str) -> Markup:
+    """Return a text as HTML, with *stressed* words, which the seed documents have, in <em>."""
     return Markup(re.sub(r"(?<![\w*])\*(\w[^*\n]*)\*(?![\w*])", r"<em>\1</em>", str(escape(text))))
 
 
@@ -88,18 +89,17 @@ _ADDRESS = re.compile(r"https://[^\s<>\"'`]+[^\s<>\"'`.,;:)\]]")
 
 
 def link_citations(text: str) -> Markup:
-    """Text whose addresses are links."""
-    done, at = Markup(""), 0
-    shown = escape_hidden(text)
-    for found in _ADDRESS.finditer(shown):
-        done += render_code(shown[at : found.start()]) + Markup('<a rel="nofollow noreferrer" href="{}">{}</a>').format(
-            found.group(), _short(found.group())
-        )
-        at = found.end()
-    return done + render_code(shown[at:])
+    """Return a text as HTML, with its URLs as links."""
+    result, position = Markup(""), 0
+    escaped = escape_hidden(text)
+    for match in _ADDRESS.finditer(escaped):
+        link = Markup('<a rel="nofollow noreferrer" href="{}">{}</a>').format(match.group(), _short(match.group()))
+        result += render_code(escaped[position : match.start()]) + link
+        position = match.end()
+    return result + render_code(escaped[position:])
 
 
 def _short(address: str) -> str:
-    """github.com/tensorflow/tensorflow/pull/31465 as people say it."""
-    found = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)(#.*)?", address)
-    return f"{found[1]}#{found[2]}" if found else address.removeprefix("https://")
+    """Return the text of a link: tensorflow/tensorflow#31465 for an issue or pull request, else without https."""
+    match = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)(#.*)?", address)
+    return f"{match[1]}#{match[2]}" if match else address.removeprefix("https://")

@@ -1,6 +1,6 @@
-"""matrix/audits/<environment>.json: what the audit of a wheel found, written by the tool, sorted, a kernel a line.
+"""Stored audits: matrix/audits/<environment>.json, the findings of the audit of a wheel, sorted, one kernel per line.
 
-Kernels that can depend on order, or may, are kept one by one; the others by the name of their family.
+Kernels that are order-dependent, or unresolved, are stored one by one; the others by the name of their family.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_atomic
-from tfdet.base.folders import listed
+from tfdet.base.folders import list_entries
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_bytes
 from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
@@ -22,12 +22,11 @@ from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
 SCHEMA: Final = 1
 _WIDTH = 160  # characters up to which a value stays on one line
 SCANNER: Final = "1"
-"""The scanner's version: who changes what it says raises it, and every audit has to be made again.
+"""The scanner's version.  Increase it after a change of the scanner's results; then every audit must be made again.
 
-tests/host/audit/test_audit_golden.py notices by real kernels whether what it says has changed.
+tests/host/audit/test_audit_golden.py detects such changes with real kernels.
 """
-_EARLIER = {"5b804b2bd5817baf": "1"}  # audits made when it was a hash of the scanner's files
-
+_EARLIER = {"5b804b2bd5817baf": "1"}  # {hash of the scanner's files, which earlier audits contain: version}
 
 Verdict = Literal["yes", "no", "unresolved"]  # can the result depend on the order in which threads come?
 
@@ -52,14 +51,14 @@ class StoredKernel(StrictModel):
 
     @property
     def verdict(self) -> Verdict:
-        """The strongest of its architectures: they are built from one source.
+        """The strongest verdict of its architectures, which are built from the same source.
 
-        Machine code that could not be followed is settled by the PTX: it is that source, one step before.
+        If machine code is unresolved, the verdict of the PTX counts, from which it was compiled.
         """
-        said = {found.order_dependent for found in self.findings}
-        ptx = {found.order_dependent for found in self.findings if "compute_" in found.archs}
-        if "yes" in said or "unresolved" not in said or ptx == {"no"}:
-            return "yes" if "yes" in said else "no"
+        verdicts = {finding.order_dependent for finding in self.findings}
+        ptx = {finding.order_dependent for finding in self.findings if "compute_" in finding.archs}
+        if "yes" in verdicts or "unresolved" not in verdicts or ptx == {"no"}:
+            return "yes" if "yes" in verdicts else "no"
         return "unresolved"
 
 
@@ -88,9 +87,9 @@ class StoredAudit(StrictModel):
 
     @property
     def minor(self) -> str | None:
-        """The build's version as ranges speak of it, such as 2.4; None of what is no wheel of a known form."""
-        found = re.match(r"[^-]+-([0-9]+[.][0-9]+)", self.wheel.file) if self.wheel else None
-        return found[1] if found else None
+        """The build's version as in version ranges, such as 2.4; None if it is unknown."""
+        match = re.match(r"[^-]+-([0-9]+[.][0-9]+)", self.wheel.file) if self.wheel else None
+        return match[1] if match else None
 
     @property
     def stale(self) -> bool:
@@ -102,7 +101,7 @@ def path_of(project: Project, environment: str) -> Path:
 
 
 def write(project: Project, stored: StoredAudit) -> Path:
-    """All or nothing."""
+    """Write an audit atomically; return its path."""
     path = path_of(project, stored.environment)
     text = to_json(stored.model_dump(mode="json", by_alias=True)) + "\n"
     write_atomic(path, text, unchanged="the old audit is still there")
@@ -110,7 +109,7 @@ def write(project: Project, stored: StoredAudit) -> Path:
 
 
 def to_json(value: Any, indent: int = 0) -> str:
-    """JSON in which a diff can be read: whatever fits stays on one line, and so does a kernel."""
+    """Return JSON with readable diffs: a kernel, and any value of up to _WIDTH characters, stays on one line."""
     line = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value or len(line) <= _WIDTH or "findings" in value:
         return line
@@ -122,7 +121,7 @@ def to_json(value: Any, indent: int = 0) -> str:
 
 
 def load(path: Path) -> StoredAudit:
-    """DataError names every fault."""
+    """Read one audit; raise DataError with its faults."""
     try:
         return StoredAudit.model_validate_json(read_bytes(path, f"Make it: tfdet audit {path.stem} --write"))
     except ValidationError as error:
@@ -132,9 +131,11 @@ def load(path: Path) -> StoredAudit:
 
 
 def load_all(project: Project) -> dict[str, StoredAudit]:
-    """{environment: audit}, the stale ones too."""
-    found = {path.stem: load(path) for path in listed(project.audits, "*.json")}
-    strays = [key for key, audit in found.items() if audit.environment != key]
-    if strays:
-        raise DataError("\n".join(f"{path_of(project, key)}: of {found[key].environment}" for key in strays))
-    return found
+    """Return {environment: audit} of all stored audits, also of stale ones."""
+    by_environment = {path.stem: load(path) for path in list_entries(project.audits, "*.json")}
+    misplaced = [key for key, audit in by_environment.items() if audit.environment != key]
+    if misplaced:
+        raise DataError(
+            "\n".join(f"{path_of(project, key)}: of {by_environment[key].environment}" for key in misplaced)
+        )
+    return by_environment

@@ -1,7 +1,7 @@
-"""What the bytes of a row depend on, among the rows of its batch: matrix/batches/<device>/<environment>.jsonl.
+"""Batch invariance: whether the bytes of a row depend on the rest of its batch (matrix/batches/<device>/<env>.jsonl).
 
-It is no evidence of determinism, and no verdict rests on it: a row that is another one in another company may be the
-same in every run.  scripts/batch-invariance writes these files, and takes in those of other machines.
+These records are not evidence of determinism, and no verdict depends on them: a row that changes with its batch can be
+the same in every run.  scripts/batch-invariance writes these files, and adds those of other machines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_atomic
-from tfdet.base.folders import listed
+from tfdet.base.folders import list_entries
 from tfdet.base.paths import Project
 from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
 from tfdet_probe.core import batches as probe
@@ -68,7 +68,7 @@ class BatchInvarianceRecord(StrictModel):
     duration_seconds: float = Field(ge=0)
 
     def invariance(self, method: str) -> Invariance:
-        """method: that of today's code."""
+        """Return what the record shows.  method: the hash of the current code; with another one the record is stale."""
         if self.method != method:
             return "stale"
         if self.error:
@@ -79,34 +79,34 @@ class BatchInvarianceRecord(StrictModel):
 
     @property
     def machine_key(self) -> tuple[str, str, str, str]:
-        """Where it ran: environment, device, processor and what of it is used."""
+        """The environment, device, processor and processor capability of the run."""
         return self.environment, self.device, self.machine.processor, self.machine.capability
 
     @property
     def key(self) -> tuple[str, ...]:
-        """A record that is made again takes the place of the one before."""
+        """The key of a record; a new record replaces one with the same key."""
         return *self.machine_key, self.case, self.threads
 
 
 def method_hash(project: Project, framework: str) -> str:
-    """The hash of today's code."""
+    """Return the hash of the current code."""
     return str(probe.method(probe.__file__, str(project.suite(framework) / "batches.py")))
 
 
 def load_all(project: Project) -> list[BatchInvarianceRecord]:
-    return [batch for path in listed(folder(project), "*/*.jsonl") for batch in load(path)]
+    return [batch for path in list_entries(folder(project), "*/*.jsonl") for batch in load(path)]
 
 
 def load(path: Path) -> list[BatchInvarianceRecord]:
-    """DataError names the line."""
-    found = []
+    """Read the records of one file; raise DataError with the invalid line."""
+    records = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         try:
-            found.append(BatchInvarianceRecord.model_validate_json(line))
+            records.append(BatchInvarianceRecord.model_validate_json(line))
         except ValidationError as error:
-            why = format_validation_error(error.errors()[0], "line")
-            raise DataError(f"{path}:{number}: {why}", f"Measure again: {REMEASURE_COMMAND}") from error
-    return found
+            fault = format_validation_error(error.errors()[0], "line")
+            raise DataError(f"{path}:{number}: {fault}", f"Measure again: {REMEASURE_COMMAND}") from error
+    return records
 
 
 def folder(project: Project) -> Path:
@@ -114,13 +114,15 @@ def folder(project: Project) -> Path:
 
 
 def add(project: Project, new: Iterable[BatchInvarianceRecord]) -> list[Path]:
-    """Beside those that are there, or in their place; the files that were written."""
-    known = {batch.key: batch for batch in load_all(project)}
+    """Add records to the stored ones, and replace those with the same key; return the paths of the written files."""
+    by_key = {batch.key: batch for batch in load_all(project)}
     added = {batch.key: batch for batch in new}
-    known.update(added)
+    by_key.update(added)
     changed = sorted({_file(project, batch) for batch in added.values()})
     for path in changed:
-        rows = sorted((batch for batch in known.values() if _file(project, batch) == path), key=lambda batch: batch.key)
+        rows = sorted(
+            (batch for batch in by_key.values() if _file(project, batch) == path), key=lambda batch: batch.key
+        )
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, "".join(batch.model_dump_json(by_alias=True) + "\n" for batch in rows))
     return changed

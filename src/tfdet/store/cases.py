@@ -1,4 +1,4 @@
-"""The cases of the shared suite as the host sees them: read from source text, never imported."""
+"""The cases of the shared suite, which the host reads from its source text and never imports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tfdet.base.errors import DataError
-from tfdet.base.folders import is_there, listed
+from tfdet.base.folders import is_there, list_entries
 from tfdet.base.paths import Project
 from tfdet.base.strict_json import read_json
 from tfdet.base.untrusted import read_text
@@ -20,25 +20,27 @@ from tfdet_probe import frameworks
 from tfdet_probe.core import normalized_source
 from tfdet_probe.core.registry import case_key, code_hash, source_parameters
 
-_NO_PARAMETERS = ("ops", "modes", "unplaced")
-
+_NO_PARAMETERS = ("ops", "modes", "unplaced")  # arguments of @case that are not parameters of the case
 
 EARLIER_HASHES: Final = "earlier-hashes.json"  # beside the folders of the evidence
 
 
 @dataclass(frozen=True)
 class Cases:
-    """By source and hash: the (key, mode) of each case; None where the text alone does not tell them."""
+    """The cases of a suite.
+
+    by_hash: {(source, hash): (key, mode) of each case}; None if they cannot be read from the source text.
+    """
 
     by_hash: Mapping[tuple[str, str], frozenset[tuple[str, str]] | None]
 
     def has(self, source: str, code: str, key: str, mode: str) -> bool:
-        """Could the suite have made a record of this case?  Of a hash that is not current nobody knows."""
-        known = self.by_hash.get((source, code))
-        return known is None or (key, mode) in known
+        """Return whether the suite can have made a record of this case; True for a hash that is not current."""
+        keys_and_modes = self.by_hash.get((source, code))
+        return keys_and_modes is None or (key, mode) in keys_and_modes
 
-    def is_anothers(self, source: str, code: str) -> bool:
-        """Is this the hash of a case that other sources have, and this one does not?"""
+    def is_of_another_source(self, source: str, code: str) -> bool:
+        """Return whether this is the hash of a case that only other sources have."""
         return (source, code) not in self.by_hash and code in self._codes
 
     @cached_property
@@ -46,37 +48,37 @@ class Cases:
         return frozenset(code for _, code in self.by_hash)
 
     def hashes(self) -> dict[str, set[str]]:
-        """{source: hashes of its @case functions}; a record with another hash is stale."""
-        found: dict[str, set[str]] = {}
+        """Return {source: hashes of its @case functions}; a record with another hash is stale."""
+        by_source: dict[str, set[str]] = {}
         for source, code in self.by_hash:
-            found.setdefault(source, set()).add(code)
-        return found
+            by_source.setdefault(source, set()).add(code)
+        return by_source
 
 
 def current_cases(project: Project) -> Cases:
-    """Of the suite as it is; under the hashes, too, that older records know its cases by."""
-    found: dict[tuple[str, str], frozenset[tuple[str, str]] | None] = {}
-    named = cache(partial(_named, project))  # a framework's lists are long, and many of its cases are named after them
-    for path in listed(project.suite(""), "*/test_*.py"):
+    """Return the cases of the current suite, also under the hashes by which older records name them."""
+    by_hash: dict[tuple[str, str], frozenset[tuple[str, str]] | None] = {}
+    parametrized_sources = cache(partial(_parametrized_sources, project))  # a framework has many ops
+    for path in list_entries(project.suite(""), "*/test_*.py"):
         text = read_text(path)
-        tree = _parsed(path, text)
+        tree = _parse(path, text)
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         constants, modes = _constants(tree), _modes(path.parent.name)
         for name, case in normalized_source.normalize_cases(text).items():
             keys = _keys(functions[name], constants, modes) if name in functions else None
-            sources = named(path.parent.name) if source_parameters(case.source) else [case.source]
+            sources = parametrized_sources(path.parent.name) if source_parameters(case.source) else [case.source]
             code = code_hash(case.text)
-            found.update({(source, code): keys for source in sources})
+            by_hash.update({(source, code): keys for source in sources})
     for old, new in earlier_hashes(project.evidence).items():
-        found.update({(source, old): keys for (source, code), keys in found.items() if code == new})
-    return Cases(found)
+        by_hash.update({(source, old): keys for (source, code), keys in by_hash.items() if code == new})
+    return Cases(by_hash)
 
 
-def _named(project: Project, framework: str) -> list[str]:
-    """The sources of a case that is named after a parameter, whose values the framework's builds tell."""
+def _parametrized_sources(project: Project, framework: str) -> list[str]:
+    """Return the sources of a case whose source has a parameter: one for each op that the framework's builds list."""
     names = ops.load_names(project.matrix, framework)
-    known = ops.load_ops(project.matrix, framework).values()
-    return sorted({names.prefix + op.key for some in known for op in some.ops}) if names else []
+    builds = ops.load_ops(project.matrix, framework).values()
+    return sorted({names.prefix + op.key for build in builds for op in build.ops}) if names else []
 
 
 def current_hashes(project: Project) -> dict[str, set[str]]:
@@ -84,7 +86,7 @@ def current_hashes(project: Project) -> dict[str, set[str]]:
 
 
 def earlier_hashes(evidence: Path) -> dict[str, str]:
-    """Earlier hash of a case -> its hash when the way of hashing changed.  Of no use once the case has another."""
+    """Return {earlier hash of a case: its hash at the change of the hash method}; valid until the case changes."""
     path = evidence / EARLIER_HASHES
     if not is_there(path):
         return {}
@@ -95,7 +97,7 @@ def earlier_hashes(evidence: Path) -> dict[str, str]:
     return earlier
 
 
-def _parsed(path: Path, text: str) -> ast.Module:
+def _parse(path: Path, text: str) -> ast.Module:
     try:
         return ast.parse(text)
     except SyntaxError as error:
@@ -108,29 +110,35 @@ def _constants(tree: ast.Module) -> dict[str, ast.expr]:
 
 
 def _modes(framework: str) -> tuple[str, ...] | None:
-    """Of a case that names none; None where this tfdet has no adapter of the framework."""
+    """Return the modes of a case that names none; None if this tfdet has no adapter for the framework."""
     return frameworks.load_adapter(framework).modes if framework in frameworks.names() else None
 
 
 def _keys(
     function: ast.FunctionDef, constants: Mapping[str, ast.expr], framework_modes: tuple[str, ...] | None
 ) -> frozenset[tuple[str, str]] | None:
-    """The keys that the arguments of @case give, where they are plain values."""
+    """Return the keys that the arguments of @case give; None if an argument is not a literal or a constant."""
     call = next(node for node in function.decorator_list if isinstance(node, ast.Call))
-    given = {word.arg: word.value for word in call.keywords if word.arg}
+    arguments = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
     try:
-        modes = ast.literal_eval(_value(given["modes"], constants)) if "modes" in given else framework_modes
+        modes = (
+            ast.literal_eval(_resolve_constant(arguments["modes"], constants))
+            if "modes" in arguments
+            else framework_modes
+        )
         source = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else ""
-        names = sorted(set(given) - {*_NO_PARAMETERS, *source_parameters(str(source))})
-        values = [ast.literal_eval(_value(given[name], constants)) for name in names]
+        names = sorted(set(arguments) - {*_NO_PARAMETERS, *source_parameters(str(source))})
+        values = [ast.literal_eval(_resolve_constant(arguments[name], constants)) for name in names]
     except ValueError:
         return None
     if modes is None:
         return None
     return frozenset(
-        (case_key(function.name, some, mode), mode) for some in itertools.product(*values) for mode in modes
+        (case_key(function.name, combination, mode), mode)
+        for combination in itertools.product(*values)
+        for mode in modes
     )
 
 
-def _value(node: ast.expr, constants: Mapping[str, ast.expr]) -> ast.expr:
+def _resolve_constant(node: ast.expr, constants: Mapping[str, ast.expr]) -> ast.expr:
     return constants.get(node.id, node) if isinstance(node, ast.Name) else node

@@ -1,4 +1,4 @@
-"""What tfdeterminism's replaced ops cost: matrix/costs/<device>/<environment>.jsonl, from benchmarks/patches.py."""
+"""Time and memory of tfdeterminism's replaced ops: matrix/costs/<device>/<env>.jsonl, by benchmarks/patches.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_atomic
-from tfdet.base.folders import listed
+from tfdet.base.folders import list_entries
 from tfdet.base.paths import Project
 from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
 from tfdeterminism.patches import PATCHES
@@ -40,7 +40,7 @@ class Cost(StrictModel):
 
     @property
     def memory_ratio(self) -> float:
-        """At least a MiB counts as the original's: below that the ratio is noise."""
+        """The ratio of the memory peaks; the original counts as at least 1 MiB, below which the ratio is noise."""
         return self.mib / max(self.original_mib, 1.0)
 
 
@@ -53,19 +53,19 @@ def write(project: Project, device: str, environment: str, costs: list[Cost]) ->
 
 
 def load(path: Path) -> list[Cost]:
-    """DataError names the line."""
+    """Read the costs of one file; raise DataError with the invalid line."""
     costs = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         try:
             costs.append(Cost.model_validate_json(line))
         except ValidationError as error:
-            why = format_validation_error(error.errors()[0], "line")
-            raise DataError(f"{path}:{number}: {why}", f"Measure again: {REMEASURE_COMMAND}") from error
+            fault = format_validation_error(error.errors()[0], "line")
+            raise DataError(f"{path}:{number}: {fault}", f"Measure again: {REMEASURE_COMMAND}") from error
     return costs
 
 
 def costs_of_source(project: Project, environment: str, source: str) -> list[Cost]:
-    """The measured costs of the patches that serve a source there."""
+    """Return the measured costs, in an environment, of the patches that serve a source."""
     serving = {key for key, patch in PATCHES.items() if source in patch.sources}
-    files = listed(project.costs, f"*/{environment}.jsonl")
+    files = list_entries(project.costs, f"*/{environment}.jsonl")
     return [cost for path in files for cost in load(path) if cost.patch in serving]

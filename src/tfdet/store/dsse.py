@@ -1,7 +1,8 @@
-"""DSSE: something signed, in an envelope that says of which type it is.
+"""DSSE (Dead Simple Signing Envelope): sign payloads, and verify their envelopes with the keys of matrix/keys.
 
-Protocol 1.0.0, https://github.com/secure-systems-lab/dsse/blob/master/protocol.md; its envelope, envelope.md beside it.
-Not by securesystemslib (1.6): it refuses signatures without a keyid and several with one, which the protocol allows.
+Protocol 1.0.0: https://github.com/secure-systems-lab/dsse/blob/master/protocol.md, and envelope.md beside it.
+The library securesystemslib (1.6) is not used: it refuses signatures without a keyid, and several signatures with the
+same keyid, which the protocol allows.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"  # in-toto's envelope, spec/v1/envelope.md
-MAX_SIGNATURES: Final = 8  # signatures in one envelope: each may have to be tried with every key
+MAX_SIGNATURES: Final = 8  # signatures in one envelope: each may be tried with every key
 _Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/_-]*={0,2}$")]
 
 
 class Signature(StrictModel, extra="ignore"):
-    """keyid: a hint, which proves nothing and may be absent (protocol.md)."""
+    """A signature of an envelope.  keyid: a hint, which proves nothing and may be absent (protocol.md)."""
 
     keyid: Annotated[str, Field(max_length=1000)] | None = None
     sig: _Base64
 
 
 class Envelope(StrictModel, extra="ignore"):
-    """Fields that are not known are ignored: the parsing rules of envelope.md."""
+    """An envelope.  Unknown fields are ignored, as the parsing rules of envelope.md require."""
 
     payload: _Base64
     payload_type: str = Field(alias="payloadType")
@@ -43,7 +44,7 @@ class Envelope(StrictModel, extra="ignore"):
 
 
 class VerifiedSignature(NamedTuple):
-    """A key that verifies, and the envelope with that signature alone, which envelope.md calls equivalent."""
+    """A key that verifies a signature.  line: the envelope with only that signature (envelope.md: equivalent)."""
 
     name: str
     key: PublicKey
@@ -51,13 +52,13 @@ class VerifiedSignature(NamedTuple):
 
 
 def pae(kind: str, body: bytes) -> bytes:
-    """What is signed: the Pre-Authentication Encoding of protocol.md."""
+    """Return the bytes that are signed: the Pre-Authentication Encoding of protocol.md.  kind: the payload's type."""
     name = kind.encode("utf-8")
     return b"DSSEv1 %d %b %d %b" % (len(name), name, len(body), body)
 
 
 def sign_payload(body: bytes, key: Ed25519PrivateKey) -> str:
-    """A line of a bundle: https://github.com/in-toto/attestation/blob/main/spec/v1/bundle.md."""
+    """Return a signed line of a bundle: https://github.com/in-toto/attestation/blob/main/spec/v1/bundle.md."""
     public = key.public_key().public_bytes_raw()
     return _serialize(_b64_encode(body), key_id(public), _b64_encode(key.sign(pae(PAYLOAD_TYPE, body)))) + "\n"
 
@@ -68,7 +69,7 @@ def _serialize(payload: str, keyid: str, sig: str) -> str:
 
 
 def parse(line: str | bytes) -> Envelope:
-    """ValueError says why it is none."""
+    """Parse a line; raise ValueError if it is not a valid envelope."""
     try:
         return Envelope.model_validate(strict_json(line))
     except ValidationError as error:
@@ -78,33 +79,34 @@ def parse(line: str | bytes) -> Envelope:
 
 
 def verify_envelope(line: str, keys: Keyring) -> tuple[list[VerifiedSignature], bytes]:
-    """(the keys of matrix/keys that signed it, in the order of their signatures; what they signed).
+    """Return (the verified signatures, in their order; the payload).
 
-    ValueError where none did.
+    Raises:
+        ValueError: no key of matrix/keys signed it, or the payload has another type.
     """
     envelope = parse(line)
-    body = _b64_decode(envelope.payload)
-    found = []
+    payload = _b64_decode(envelope.payload)
+    verified = []
     for signature in envelope.signatures:
-        if signer := _signer(signature, pae(envelope.payload_type, body), keys):
+        if signer := _signer(signature, pae(envelope.payload_type, payload), keys):
             name, key = signer
-            found.append(VerifiedSignature(name, key, _serialize(envelope.payload, key.id, signature.sig)))
-    if not found:
+            verified.append(VerifiedSignature(name, key, _serialize(envelope.payload, key.id, signature.sig)))
+    if not verified:
         raise ValueError(_no_trusted_key_error(envelope, keys))
     if envelope.payload_type != PAYLOAD_TYPE:
         raise ValueError(f"holds {envelope.payload_type!r}, not {PAYLOAD_TYPE}")
-    return found, body
+    return verified, payload
 
 
-def _signer(signature: Signature, signed: bytes, keys: Keyring) -> tuple[str, PublicKey] | None:
-    """Whose signature it is."""
+def _signer(signature: Signature, message: bytes, keys: Keyring) -> tuple[str, PublicKey] | None:
+    """Return the name and the key that verify a signature, or None."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    sig = _b64_decode(signature.sig)
+    signature_bytes = _b64_decode(signature.sig)
     for name, key in _candidates(signature, keys):
         try:
-            Ed25519PublicKey.from_public_bytes(raw_public_key(key.public or "")).verify(sig, signed)
+            Ed25519PublicKey.from_public_bytes(raw_public_key(key.public or "")).verify(signature_bytes, message)
         except InvalidSignature:
             continue
         return name, key
@@ -112,7 +114,7 @@ def _signer(signature: Signature, signed: bytes, keys: Keyring) -> tuple[str, Pu
 
 
 def _candidates(signature: Signature, keys: Keyring) -> Iterator[tuple[str, PublicKey]]:
-    """The one that its hint names, and then the others: a hint decides nothing."""
+    """Yield the keys to try: the one that the hint names, then the others, because a hint may be wrong."""
     hinted = keys.find_by_hint(signature.keyid or "")
     first = hinted[0] if hinted else ""
     for name in sorted(keys.by_name, key=lambda name: name != first):
@@ -121,20 +123,20 @@ def _candidates(signature: Signature, keys: Keyring) -> Iterator[tuple[str, Publ
 
 
 def _no_trusted_key_error(envelope: Envelope, keys: Keyring) -> str:
-    """What to say of an envelope that no key verifies."""
+    """Return the error message for an envelope that no key verifies."""
     hints = [signature.keyid or "" for signature in envelope.signatures]
-    if named := next(filter(None, map(keys.find_by_hint, hints)), None):
-        return f"its signature is not that of {named[0]}"
+    if hinted := next(filter(None, map(keys.find_by_hint, hints)), None):
+        return f"its signature is not that of {hinted[0]}"
     return f"signed by a key that matrix/keys does not hold: {escape_line(hints[0][:16]) or 'it names none'}"
 
 
 def parse_unverified(line: str) -> tuple[str, bytes]:
-    """(the hints at its keys, what is in it), whoever signed it.
+    """Return (the key hints, the payload) without verification.
 
-    Where there is no hint, the signature stands for it: never nothing, which would mean unsigned.
+    For a signature without a hint, the signature itself is used: an empty text would mean unsigned.
     """
     envelope = parse(line)
-    hints = " ".join(one.keyid or f"unnamed:{one.sig}" for one in envelope.signatures)
+    hints = " ".join(signature.keyid or f"unnamed:{signature.sig}" for signature in envelope.signatures)
     return hints, _b64_decode(envelope.payload)
 
 
@@ -143,7 +145,7 @@ def _b64_encode(content: bytes) -> str:
 
 
 def _b64_decode(text: str) -> bytes:
-    """Standard or URL-safe: verifiers have to accept either (protocol.md)."""
+    """Decode standard or URL-safe base64, both of which verifiers must accept (protocol.md)."""
     try:
         return base64.b64decode(text.translate(str.maketrans("-_", "+/")), validate=True)
     except binascii.Error as error:

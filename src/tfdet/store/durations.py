@@ -15,7 +15,7 @@ from tfdet.matrix.devices import DeviceRegistry
 
 K = TypeVar("K", bound=Hashable)
 Cell = tuple[str, str, str, str]  # environment, device, source, solution
-UNKNOWN_SECONDS = 60.0  # for a source without records
+UNKNOWN_SECONDS = 60.0  # expected for a source without records
 
 
 class _Device(msgspec.Struct, frozen=True, gc=False):
@@ -47,26 +47,26 @@ class Durations:
     default: Mapping[str, float]
 
     def expected_seconds(self, environment: str, device: str, source: str, solution: str, runs: int) -> float:
-        """Expected seconds.  device: its name for `--device`.  runs: repeats times processes."""
-        found = self.same_environment.get((environment, device, source, solution))
-        if found is None:
-            found = self.other_environments.get((device, source))
-        if found is None:
-            found = self.default.get(device)
-        return UNKNOWN_SECONDS if found is None else found * runs
+        """Return the expected seconds.  device: its name for `--device`.  runs: repeats times processes."""
+        per_run = self.same_environment.get((environment, device, source, solution))
+        if per_run is None:
+            per_run = self.other_environments.get((device, source))
+        if per_run is None:
+            per_run = self.default.get(device)
+        return UNKNOWN_SECONDS if per_run is None else per_run * runs
 
 
 def collect_durations(files: Iterable[Path], devices: DeviceRegistry) -> Durations:
-    """Durations from the readable lines of these files; lines that are not records are skipped."""
-    words = {key: kind.cli_name for key, kind in devices.kinds.items()}
-    cases: dict[Cell, dict[str, float]] = defaultdict(dict)
-    for one in _read_durations(files):
-        kind = one.device.kind
-        cell = one.environment, words.get(kind, kind), one.source, one.solution
-        cases[cell][one.case] = one.duration_seconds / max(1, one.repeats * one.relaunches)
-    here = {cell: sum(some.values()) for cell, some in cases.items()}
-    elsewhere = _medians(((cell[1], cell[2]), seconds) for cell, seconds in here.items())
-    return Durations(here, elsewhere, _medians((cell[1], seconds) for cell, seconds in here.items()))
+    """Return the durations of the records in these files; skip lines that are not records."""
+    cli_names = {key: kind.cli_name for key, kind in devices.kinds.items()}
+    seconds_by_case: dict[Cell, dict[str, float]] = defaultdict(dict)
+    for record in _read_durations(files):
+        kind = record.device.kind
+        cell = record.environment, cli_names.get(kind, kind), record.source, record.solution
+        seconds_by_case[cell][record.case] = record.duration_seconds / max(1, record.repeats * record.relaunches)
+    by_cell = {cell: sum(by_case.values()) for cell, by_case in seconds_by_case.items()}
+    by_device_and_source = _medians(((cell[1], cell[2]), seconds) for cell, seconds in by_cell.items())
+    return Durations(by_cell, by_device_and_source, _medians((cell[1], seconds) for cell, seconds in by_cell.items()))
 
 
 def _read_durations(files: Iterable[Path]) -> Iterator[_DurationFields]:
@@ -81,7 +81,7 @@ def _read_durations(files: Iterable[Path]) -> Iterator[_DurationFields]:
 
 
 def _medians(pairs: Iterable[tuple[K, float]]) -> dict[K, float]:
-    found: dict[K, list[float]] = defaultdict(list)
+    values: dict[K, list[float]] = defaultdict(list)
     for key, seconds in pairs:
-        found[key].append(seconds)
-    return {key: median(some) for key, some in found.items()}
+        values[key].append(seconds)
+    return {key: median(group) for key, group in values.items()}

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 
 from tfdet.base.errors import DataError
 from tfdet.base.files import Transaction, part_path, write_error
-from tfdet.base.folders import in_folders, is_there
+from tfdet.base.folders import is_there, list_in_subfolders
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_lines
 from tfdet.matrix.load import load_matrix
@@ -61,13 +61,13 @@ class EvidenceStore:
         return Transaction(self.user_folder / ".commit.json", [self.user_folder, folder_of(self.user_folder)])
 
     def files(self) -> list[Path]:
-        """The files, one for each device and environment: the shipped ones first, then the user's.
+        """Return the files, one for each device and environment: the shipped ones first, then the user's.
 
         A transaction of a killed process is finished or undone before anything is read.
         """
         self._recover()
         folders = dict.fromkeys([self.folder, self.user_folder])
-        return [path for folder in folders for path in in_folders(folder, "*.jsonl", [EARLIER_HASHES])]
+        return [path for folder in folders for path in list_in_subfolders(folder, "*.jsonl", [EARLIER_HASHES])]
 
     def _recover(self) -> None:
         transaction = self._transaction
@@ -87,9 +87,9 @@ class EvidenceStore:
         return self.user_folder / device / f"{environment}.jsonl"
 
     def record_lines(self, path: Path, written: Path | None = None) -> Iterator[RecordLine]:
-        """The records of one file; raise DataError if one belongs into another file, is there twice or is not sorted.
+        """Yield the records of one file; raise DataError if one is in the wrong file, duplicate or not sorted.
 
-        written: the temporary file that will become `path`, if that is to be read.
+        written: the temporary file that will become `path`, which is read in its place.
         """
         partition = (path.parent.name, path.stem)
         last_key: tuple[str, ...] = ()
@@ -106,15 +106,15 @@ class EvidenceStore:
             yield row
 
     def read(self, path: Path) -> Iterator[Record]:
-        """The same as complete Records, which takes longer."""
+        """Yield the records of one file as complete Records, which is slower than `record_lines`."""
         return (record for _, record in self._read_twice(path))
 
     def find_faults_of(self, path: Path, find_faults: FindFaults) -> list[str]:
-        """Why records of one file do not fit; each is read whole."""
+        """Return why records of one file do not fit, as messages; each line is checked by both readers."""
         return [fault for row, _ in self._read_twice(path) for fault in find_faults(row.record)]
 
     def _read_twice(self, path: Path) -> Iterator[tuple[RecordLine, Record]]:
-        """Each record by both readers; raise DataError if one alone takes it."""
+        """Read each record with both readers; raise DataError if only one of them accepts it."""
         for row in self.record_lines(path):
             try:
                 yield row, parse(row.line)
@@ -123,9 +123,9 @@ class EvidenceStore:
                 raise DataError(f"{path}:{number}: {error}", _MOVED) from error
 
     def envelopes(self, path: Path) -> Iterator[str]:
-        """The envelopes that the store has for one of its files."""
-        places = dict.fromkeys(_bundle_path(place) for place in (self._shipped_path(path), path))
-        return (line for place in places for _, line in read_bundle(place))
+        """Yield the envelopes that the store has for one of its files."""
+        bundles = dict.fromkeys(_bundle_path(records) for records in (self._shipped_path(path), path))
+        return (line for bundle in bundles for _, line in read_bundle(bundle))
 
     @contextmanager
     def prepare_merge(
@@ -147,7 +147,7 @@ class EvidenceStore:
             merge.close()
 
     def _without_faults(self, records: Iterable[Record | RecordLine]) -> Iterator[RecordLine]:
-        """The same records; raise DataError if one does not fit the matrix, and so could not be read again."""
+        """Yield the same records; raise DataError if one does not fit the matrix, and so could not be read again."""
         for record in records:
             row = record if isinstance(record, RecordLine) else to_record_line(record)
             if self.find_faults and (faults := self.find_faults(row.record)):
@@ -169,7 +169,7 @@ class EvidenceStore:
             with FileLock(self.user_folder / ".store.lock"):
                 transaction = self._transaction
                 transaction.recover()
-                with self.prepare_merge(records, attestations) as (merge, added):
+                with self.prepare_merge(records, attestations) as (merge, result):
                     try:
                         self._write(transaction, merge, attestations)
                         transaction.commit()
@@ -177,7 +177,7 @@ class EvidenceStore:
                         transaction.recover()
         except OSError as error:
             raise write_error(Path(error.filename or self.user_folder), error, "no record was changed") from error
-        return added
+        return result
 
     def _write(self, transaction: Transaction, merge: Merge, attestations: list[Attestation]) -> None:
         """Write the new files, and read them as `status` will: a file that cannot be read is not committed."""
@@ -187,12 +187,12 @@ class EvidenceStore:
                 out.writelines(merge.lines_to_write(partition))
             for _ in self.record_lines(path, part_path(path)):
                 pass
-        more: dict[Path, list[str]] = {}
+        envelopes_by_path: dict[Path, list[str]] = {}
         for attestation in attestations:
-            more.setdefault(_bundle_path(self.path(*attestation.partition)), []).append(attestation.line)
-        for path, new in more.items():
+            envelopes_by_path.setdefault(_bundle_path(self.path(*attestation.partition)), []).append(attestation.line)
+        for path, envelopes in envelopes_by_path.items():
             with transaction.new(path) as out:
-                out.writelines(f"{line}\n".encode() for line in _with_new(read_bundle(path), new))
+                out.writelines(f"{line}\n".encode() for line in _with_new(read_bundle(path), envelopes))
 
 
 _MOVED = "Restore the file (git checkout) or remove that line; then run: tfdet status --check"
@@ -205,28 +205,28 @@ class _LazyRules:
         self._project = project
         self._rules: ConsistencyRules | None = None
 
-    def __call__(self, g: FastRecord) -> list[str]:
+    def __call__(self, record: FastRecord) -> list[str]:
         if self._rules is None:
             project = self._project
             self._rules = ConsistencyRules.from_matrix(
                 load_matrix(project.matrix, project.user_keys), current_cases(project)
             )
-        return self._rules.faults_of_stored(g)
+        return self._rules.faults_of_stored(record)
 
 
-def _describe(g: FastRecord) -> str:
-    return " ".join((g.environment, g.model, g.source, g.case, g.solution))
+def _describe(record: FastRecord) -> str:
+    return " ".join((record.environment, record.model, record.source, record.case, record.solution))
 
 
-def _with_new(there: Iterable[tuple[int, str]], new: Iterable[str]) -> Iterator[str]:
-    """Each envelope once, what is there first."""
+def _with_new(stored: Iterable[tuple[int, str]], new: Iterable[str]) -> Iterator[str]:
+    """Yield each envelope once, the stored ones first."""
     missing = dict.fromkeys(new)
-    for _, line in there:
+    for _, line in stored:
         missing.pop(line, None)
         yield line
     yield from missing
 
 
 def _bundle_path(path: Path) -> Path:
-    """The file of envelopes that belongs to a file of records."""
+    """Return the path of the envelopes that belong to a file of records."""
     return folder_of(path.parents[1]) / path.parent.name / f"{path.stem}{SUFFIX}"

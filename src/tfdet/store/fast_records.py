@@ -1,6 +1,7 @@
-"""Read records as strictly as the models of records.py, and faster: a store can have a million.
+"""Read records as strictly as the models of records.py do, but faster, as a store can have a million records.
 
-All readers of stored files use this module.  A line that it cannot accept goes to `records.parse`, which says why.
+All readers of stored files use this module.  A line that it does not accept is passed to `records.parse`, whose error
+says why.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from tfdet.store.record_rules import (
 from tfdet.store.records import FILE_OF_RECORDS, MAX_LINE_BYTES, Observation, Record, is_intact, parse
 from tfdet_common.variables import CALLER_VARIABLES
 
-_Short = Annotated[str, Meta(max_length=600)]  # no control characters: see `_is_plain`
-_Key: TypeAlias = str  # see `_is_named`: a pattern each would take half of the time
+_Short = Annotated[str, Meta(max_length=600)]  # without control characters, which `_is_plain` checks
+_Key: TypeAlias = str  # checked by `_are_names_valid`: a pattern for each field would take half of the time
 _Hex: TypeAlias = str
 _Count = Annotated[int, Meta(ge=0)]
 _Parts = Annotated[list[_Short], Meta(max_length=4096)]
@@ -78,27 +79,28 @@ class Proof(_Part, frozen=True, gc=False):
 
     @property
     def is_proved(self) -> bool:
-        """Does no order of execution give other bytes?"""
-        return bool(self.kernels) and not self.host and all(one.proved == one.launches for one in self.kernels)
+        """Whether no order of execution gives other bytes."""
+        return bool(self.kernels) and not self.host and all(kernel.proved == kernel.launches for kernel in self.kernels)
 
     @property
     def reasons(self) -> frozenset[str]:
-        """Why it is not proved; empty if it is."""
-        by_kernels = {why.reason for one in self.kernels for why in one.reasons}
-        return frozenset(by_kernels | {one.reason for one in self.host})
+        """The keys of the reasons why it is not proved; empty if it is."""
+        kernel_reasons = {proof_reason.reason for kernel in self.kernels for proof_reason in kernel.reasons}
+        return frozenset(kernel_reasons | {host_reason.reason for host_reason in self.host})
 
     @property
     def names(self) -> frozenset[str]:
-        """Words that have the form of keys."""
-        return self.reasons.union(rule for one in self.kernels for rule in one.rules)
+        """All reasons and rules, which must have the form of keys."""
+        return self.reasons.union(rule for kernel in self.kernels for rule in kernel.rules)
 
     @property
     def is_possible(self) -> bool:
-        """The rules of `records.Record`, but for that on runs."""
-        whole = all(
-            one.proved <= one.launches and (one.proved < one.launches) == bool(one.reasons) for one in self.kernels
+        """Whether it keeps the rules of `Record._check_proof`, except those on runs."""
+        is_consistent = all(
+            kernel.proved <= kernel.launches and (kernel.proved < kernel.launches) == bool(kernel.reasons)
+            for kernel in self.kernels
         )
-        return whole and bool(self.kernels or self.host)
+        return is_consistent and bool(self.kernels or self.host)
 
 
 class RecordSummary(msgspec.Struct, frozen=True, gc=False):
@@ -157,7 +159,7 @@ class _Stack(_Part, frozen=True, gc=False):
     bundle: _Bundle | UnsetType | None = UNSET
 
 
-class _GpuState(_Part, frozen=True, gc=False):
+class _GpuReading(_Part, frozen=True, gc=False):
     driver: _Short | None
     sm_mhz: _Count | None
     memory_mhz: _Count | None
@@ -169,9 +171,9 @@ class _GpuState(_Part, frozen=True, gc=False):
     mig: bool | None
 
 
-class _State(_Part, frozen=True, gc=False):
-    before: _GpuState
-    after: _GpuState
+class _GpuStates(_Part, frozen=True, gc=False):
+    before: _GpuReading
+    after: _GpuReading
 
 
 class _Ranks(_Part, frozen=True, gc=False):
@@ -185,7 +187,7 @@ class _Ranks(_Part, frozen=True, gc=False):
     agreed: _Count
 
 
-class _Error(_Part, frozen=True, gc=False):
+class _CaseFailure(_Part, frozen=True, gc=False):
     kind: Literal["raises", "unsupported", "crashed", "timed-out"]
     type: _Short
     message: _Short
@@ -193,7 +195,7 @@ class _Error(_Part, frozen=True, gc=False):
     output: _Short | UnsetType | None = UNSET
 
 
-class _First(_Part, frozen=True, gc=False):
+class _FirstDifference(_Part, frozen=True, gc=False):
     relaunch: _Count
     repeat: _Count
 
@@ -215,20 +217,20 @@ class FastRecord(RecordSummary, frozen=True, gc=False, kw_only=True, forbid_unkn
     runs: _Count
     differed: _Count
     distinct: _Count
-    first_differing: _First | None
+    first_differing: _FirstDifference | None
     max_ulp: _Count | None
     max_absolute: _Seconds | None
     digests: Annotated[list[_Hex], Meta(max_length=16)]
     seconds: _Seconds | None = msgspec.field(name="median_seconds")
     ran_on: Annotated[list[_Short], Meta(max_length=64)]
-    error: _Error | None
+    error: _CaseFailure | None
     stack: _Stack
     machine: _Hex
     threads: _Count
     determinism_environment: Annotated[dict[_Short, _Short], Meta(max_length=64)]
     kernels: Annotated[list[_Short], Meta(max_length=32)] | UnsetType | None = UNSET
     contention: _Short | UnsetType | None = UNSET
-    gpu_state: _State | UnsetType | None = UNSET
+    gpu_state: _GpuStates | UnsetType | None = UNSET
     ranks: _Ranks | UnsetType | None = UNSET
     proof: Proof | UnsetType | None = UNSET
     started: str
@@ -238,15 +240,15 @@ class FastRecord(RecordSummary, frozen=True, gc=False, kw_only=True, forbid_unkn
     @property
     def provenance_key(self) -> tuple[str, ...]:
         """The same as `Record.provenance_key`."""
-        s, told = self.stack, self.determinism_environment
-        kernels = " ".join(f"{name}={told.get(name, '')}" for name in CALLER_VARIABLES)
-        return (self.machine, s.engine, self.framework.version, s.python, s.numpy, s.driver or "",
-                s.image_digest or "", s.bundle.manifest if s.bundle else "", kernels,
+        stack, variables = self.stack, self.determinism_environment
+        kernels = " ".join(f"{name}={variables.get(name, '')}" for name in CALLER_VARIABLES)
+        return (self.machine, stack.engine, self.framework.version, stack.python, stack.numpy, stack.driver or "",
+                stack.image_digest or "", stack.bundle.manifest if stack.bundle else "", kernels,
                 chosen_code(self.device.details))  # fmt: skip
 
     @property
     def sort_key(self) -> tuple[str, ...]:
-        """Its sort key in its file."""
+        """The key by which the records of a file are sorted."""
         return (self.source, self.case, self.solution, *self.provenance_key, self.case_hash, self.observation)
 
 
@@ -257,50 +259,51 @@ class RecordLine(NamedTuple):
     line: bytes
 
 
-FindFaults = Callable[[FastRecord], "list[str]"]  # why it does not fit the matrix, in words
+FindFaults = Callable[[FastRecord], "list[str]"]  # returns messages: why the record does not fit the matrix
 
 _decode = msgspec.json.Decoder(FastRecord).decode
-_KEY = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,119}").fullmatch
-_DIGEST = re.compile("[0-9a-f]{64}").fullmatch
-_HEX = re.compile("[0-9a-f]{1,64}").fullmatch
+_is_key = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,119}").fullmatch
+_is_digest = re.compile("[0-9a-f]{64}").fullmatch
+_is_hex = re.compile("[0-9a-f]{1,64}").fullmatch
 
 
 @lru_cache(maxsize=1 << 16)  # many records, few machines
-def _are_provenance_names(machine: str, card: str | None, manifest: str | None, *keys: str) -> bool:
-    hashes = [(machine, 12), (card, 12), (manifest, len(manifest or ""))]
-    return all(_is_hash(text, length) for text, length in hashes if text is not None) and all(map(_KEY, keys))
+def _are_provenance_names(machine: str, gpu_hash: str | None, manifest: str | None, *keys: str) -> bool:
+    hashes = [(machine, 12), (gpu_hash, 12), (manifest, len(manifest or ""))]
+    return all(_is_hash(text, length) for text, length in hashes if text is not None) and all(map(_is_key, keys))
 
 
 @lru_cache(maxsize=1 << 16)  # many records, few cases
 def _are_case_names(case_hash: str, *keys: str) -> bool:
-    return _is_hash(case_hash, 16) and all(map(_KEY, keys))
+    return _is_hash(case_hash, 16) and all(map(_is_key, keys))
 
 
 def _is_hash(text: str, length: int) -> bool:
-    return _HEX(text) is not None and len(text) == length
+    return _is_hex(text) is not None and len(text) == length
 
 
 def read_line(line: bytes) -> FastRecord:
-    """The record of a line; raise ValueError, which says why, if it is not a valid record."""
+    """Return the record of a line; raise ValueError with the reason if it is not a valid record."""
     try:
-        found = _decode(line)
-        intact = _is_plain(line) and is_intact(line, found.checksum) and _is_canonical(found, line)
-        if intact and not found.ranks and _is_named(found) and _is_possible(found):
-            return found
-    except (ValueError, OverflowError, RecursionError):  # msgspec's are ValueErrors
+        record = _decode(line)
+        is_unchanged = _is_plain(line) and is_intact(line, record.checksum) and _is_canonical(record, line)
+        if is_unchanged and not record.ranks and _are_names_valid(record) and _is_possible(record):
+            return record
+    except (ValueError, OverflowError, RecursionError):  # msgspec's errors are ValueErrors
         parse(line)
         raise
     parse(line)
-    return found
+    return record
 
 
 def _is_plain(line: bytes) -> bool:
-    """Is it one JSON object in ASCII without escapes? An escape could hide a control character."""
-    whole = line.startswith(b'{"') and line.endswith((b"}\n", b"}"))
-    return whole and len(line) <= MAX_LINE_BYTES and line.isascii() and b"\\" not in line and b"\x7f" not in line
+    """Return whether a line is one JSON object in ASCII without escapes, which could hide a control character."""
+    is_object = line.startswith(b'{"') and line.endswith((b"}\n", b"}"))
+    return is_object and len(line) <= MAX_LINE_BYTES and line.isascii() and b"\\" not in line and b"\x7f" not in line
 
 
 def _float_as_written(text: str) -> msgspec.Raw:
+    """Return a float unchanged; raise ValueError if Python would write it in another form."""
     if repr(float(text)) != text:
         raise ValueError(f"{text} is written in another way")
     return msgspec.Raw(text.encode("ascii"))
@@ -308,61 +311,67 @@ def _float_as_written(text: str) -> msgspec.Raw:
 
 _decode_any = msgspec.json.Decoder(float_hook=_float_as_written).decode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
-_FLOATS = (b'"median_seconds":', b'"max_absolute":', b'"duration_seconds":')  # no other field has a number of this type
-SMALLEST_DECIMAL, LARGEST_DECIMAL = 1e-4, 1e16  # what Python writes without an exponent
-LARGE = 10**19  # of 20 digits
+_FLOATS = (b'"median_seconds":', b'"max_absolute":', b'"duration_seconds":')  # the fields with a float
+SMALLEST_DECIMAL, LARGEST_DECIMAL = 1e-4, 1e16  # the range that Python writes without an exponent
+LARGE_NUMBER = 10**19  # the smallest number with 20 digits
 _has_large_number = re.compile(rb"[:,\[]\d{20}").search
 
 
-def _is_canonical(g: FastRecord, line: bytes) -> bool:
-    """Sorted keys, none twice, no blanks, each number in one form: what is understood is what was hashed.
+def _is_canonical(record: FastRecord, line: bytes) -> bool:
+    """Return whether a line has sorted keys, none twice, no blanks, and numbers in one form.
 
-    Most records are, byte for byte, what is written of what was read; of the rest the slow way tells.
+    Then the bytes that were hashed have only one meaning.  For most records it suffices to encode the record again and
+    compare; the others need a slower check.
     """
-    whole = line.removesuffix(b"\n")
-    if _may_have_large_number(g) and _has_large_number(line):
+    content = line.removesuffix(b"\n")
+    if _may_have_large_number(record) and _has_large_number(line):
         return False
-    return _written(g) == whole or _encode_sorted(_decode_any(line)) == whole
+    return _encode_as_probe(record) == content or _encode_sorted(_decode_any(line)) == content
 
 
-def _may_have_large_number(g: FastRecord) -> bool:
-    """May one need more than 64 bits?  The other counts no run can have given: see `_is_possible`."""
-    more = g.gpu_state or g.ranks or g.device.details or g.proof
-    return bool(more) or max(g.max_ulp or 0, g.threads, g.stack.cores) >= LARGE
+def _may_have_large_number(record: FastRecord) -> bool:
+    """Return whether a number may need more than 64 bits; for other counts `_is_possible` excludes that."""
+    has_optional_part = record.gpu_state or record.ranks or record.device.details or record.proof
+    return bool(has_optional_part) or max(record.max_ulp or 0, record.threads, record.stack.cores) >= LARGE_NUMBER
 
 
-def _written(g: FastRecord) -> bytes:
-    """As the probe would have; where a number needs an exponent msgspec has another text for it than Python."""
-    text = _encode_sorted(g)
-    numbers = (g.seconds, g.max_absolute, g.duration_seconds)
+def _encode_as_probe(record: FastRecord) -> bytes:
+    """Encode a record as the probe does: msgspec and Python write numbers with an exponent differently."""
+    text = _encode_sorted(record)
+    numbers = (record.seconds, record.max_absolute, record.duration_seconds)
     for name, number in zip(_FLOATS, numbers, strict=True):
         if number and not SMALLEST_DECIMAL <= number < LARGEST_DECIMAL:
             text = text.replace(name + _encode_sorted(number), name + repr(number).encode("ascii"), 1)
     return text
 
 
-def _is_named(g: FastRecord) -> bool:
-    """Do its keys and hashes have the form of keys and hashes?"""
-    device, bundle = g.device, g.stack.bundle
+def _are_names_valid(record: FastRecord) -> bool:
+    """Return whether all keys and hashes of a record have the form of keys and hashes."""
+    device, bundle = record.device, record.stack.bundle
     manifest = bundle.manifest if bundle else None
     provenance_valid = _are_provenance_names(
-        g.machine, g.stack.gpu_uuid_hash, manifest, g.environment, device.kind, device.model, g.framework.name,
-        *(device.details or ()),
+        record.machine, record.stack.gpu_uuid_hash, manifest, record.environment, device.kind, device.model,
+        record.framework.name, *(device.details or ()),
     )  # fmt: skip
-    cases_valid = _are_case_names(g.case_hash, g.source, g.case, g.solution)
-    words = g.proof.names if g.proof else ()
-    return provenance_valid and cases_valid and all(map(_DIGEST, g.digests)) and all(map(_KEY, words))
+    cases_valid = _are_case_names(record.case_hash, record.source, record.case, record.solution)
+    proof_names = record.proof.names if record.proof else ()
+    return provenance_valid and cases_valid and all(map(_is_digest, record.digests)) and all(map(_is_key, proof_names))
 
 
-def _is_possible(g: FastRecord) -> bool:
-    """Are its numbers possible for a run?  `parse` says which are not."""
-    first, error, digests = g.first_differing, g.error, g.digests
-    facts = RecordFacts(g.device.kind, g.model, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
-                  len(digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
-                  g.seconds is not None, error.kind if error else None)  # fmt: skip
-    known = not (g.ran_on and not g.runs) and (len(digests) < 2 or len(set(digests)) == len(digests))
-    known = known and (not g.proof or (g.runs > 0 and g.proof.is_possible and not (g.differed and g.proof.is_proved)))
-    return known and not contradictions(facts) and is_plausible_time(g.started) and is_plausible_duration(g.seconds)
+def _is_possible(record: FastRecord) -> bool:
+    """Return whether the numbers of a record are possible for a run; `parse` says which are not."""
+    first, error, digests, proof = record.first_differing, record.error, record.digests, record.proof
+    facts = RecordFacts(
+        record.device.kind, record.model, record.observation, record.repeats, record.relaunches, record.runs,
+        record.differed, record.distinct, len(digests), (first.relaunch, first.repeat) if first else None,
+        record.max_ulp, record.max_absolute, record.seconds is not None, error.kind if error else None,
+    )  # fmt: skip
+    is_consistent = not (record.ran_on and not record.runs) and (len(digests) < 2 or len(set(digests)) == len(digests))
+    is_proof_possible = not proof or (
+        record.runs > 0 and proof.is_possible and not (record.differed and proof.is_proved)
+    )
+    has_plausible_times = is_plausible_time(record.started) and is_plausible_duration(record.seconds)
+    return is_consistent and is_proof_possible and not contradictions(facts) and has_plausible_times
 
 
 def to_record_line(record: Record) -> RecordLine:
@@ -370,14 +379,14 @@ def to_record_line(record: Record) -> RecordLine:
     return RecordLine(read_line(line), line)
 
 
-def read_record_lines(path: Path, fits: FindFaults | None = None) -> Iterator[RecordLine]:
-    """Every record of a file; DataError names every faulty line, after the last was read."""
+def read_record_lines(path: Path, find_faults: FindFaults | None = None) -> Iterator[RecordLine]:
+    """Yield every valid record of a file, then raise DataError with all faulty lines, if there are any."""
     faults: list[str] = []
     for number, line in enumerate(read_lines(path, FILE_OF_RECORDS), 1):
         try:
             row = RecordLine(read_line(line), line)
-            if fits and (wrong := fits(row.record)):
-                raise ValueError("; ".join(wrong))
+            if find_faults and (mismatches := find_faults(row.record)):
+                raise ValueError("; ".join(mismatches))
         except (ValueError, RecursionError) as error:
             faults.append(f"{path}:{number}: {error}")
             continue
@@ -390,8 +399,10 @@ def to_summary(proof: records.Proof) -> Proof:
     return msgspec.convert(proof.model_dump(), Proof)
 
 
-def summarize(r: Record) -> RecordSummary:
-    device = DeviceSummary(r.device.kind, r.device.model)
-    proof = to_summary(r.proof) if r.proof else None
-    return RecordSummary(r.environment, device, r.source, r.case, r.machine, r.solution, r.case_hash,
-                         r.observation, r.runs, r.differed, r.median_seconds, r.digests, proof)  # fmt: skip
+def summarize(record: Record) -> RecordSummary:
+    device = DeviceSummary(record.device.kind, record.device.model)
+    proof = to_summary(record.proof) if record.proof else None
+    return RecordSummary(
+        record.environment, device, record.source, record.case, record.machine, record.solution, record.case_hash,
+        record.observation, record.runs, record.differed, record.median_seconds, record.digests, proof,
+    )  # fmt: skip

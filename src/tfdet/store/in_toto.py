@@ -1,8 +1,8 @@
 """A batch of records as an in-toto Statement v1 with the predicate `test-result`.
 
 https://github.com/in-toto/attestation: spec/v1/statement.md, spec/v1/resource_descriptor.md,
-spec/predicates/test-result.md.  The statement names every record by its checksum, so that each stays vouched for when
-records of many batches lie in one file of the store.
+spec/predicates/test-result.md.  The statement names every record by its checksum, so that a record stays attested when
+records of many batches are stored in one file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, Literal, overload
 import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from tfdet.base.folders import is_there, walked
+from tfdet.base.folders import is_there, walk_files
 from tfdet.base.paths import Project
 from tfdet.base.strict_json import strict_json
 from tfdet.matrix.devices import CPU, is_model
@@ -31,11 +31,11 @@ TEST_RESULT: Final = "https://in-toto.io/attestation/test-result/v0.1"
 RECORDS, SUITE, LOCK, IMAGE, BUNDLE = "records", "suite", "lock", "image", "bundle"
 _NAMES: Final = (RECORDS, SUITE, LOCK, IMAGE, BUNDLE)
 _DIGEST = re.compile("[0-9a-f]{64}")
-MAX_BATCH_RECORDS: Final = 50_000  # records that one batch may name: an envelope is read whole
+MAX_BATCH_RECORDS: Final = 50_000  # records that one batch may name, as an envelope is read into memory at once
 
 
 class _Part(BaseModel):
-    """Fields that are not known are ignored: in-toto's parsing rules, spec/v1/README.md."""
+    """A part of a statement.  Unknown fields are ignored, as in-toto's parsing rules require (spec/v1/README.md)."""
 
     model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
 
@@ -45,27 +45,27 @@ class _Sha256(_Part):
 
 
 class Checksums(Sequence[str]):
-    """Of many records, in 32 bytes each."""
+    """The checksums of many records, stored in 32 bytes each."""
 
-    def __init__(self, given: object) -> None:
-        if not isinstance(given, list) or not 1 <= len(given) <= MAX_BATCH_RECORDS:
+    def __init__(self, checksums: object) -> None:
+        if not isinstance(checksums, list) or not 1 <= len(checksums) <= MAX_BATCH_RECORDS:
             raise ValueError(f"1 to {MAX_BATCH_RECORDS:,} checksums belong there")
-        if any(not isinstance(one, str) or not _DIGEST.fullmatch(one) for one in given):
+        if any(not isinstance(checksum, str) or not _DIGEST.fullmatch(checksum) for checksum in checksums):
             raise ValueError("one of them is not a checksum")
-        self._packed = b"".join(map(bytes.fromhex, given))
+        self._packed = b"".join(map(bytes.fromhex, checksums))
 
     def __len__(self) -> int:
         return len(self._packed) // 32
 
     @overload
-    def __getitem__(self, at: int) -> str: ...
+    def __getitem__(self, index: int) -> str: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[str]: ...
-    def __getitem__(self, at: int | slice) -> str | Sequence[str]:
-        return list(self)[at]
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        return list(self)[index]
 
     def __iter__(self) -> Iterator[str]:
-        return (one.hex() for one in self.packed)
+        return (packed.hex() for packed in self.packed)
 
     @property
     def packed(self) -> Iterator[bytes]:
@@ -76,7 +76,7 @@ class Checksums(Sequence[str]):
 
 
 class SignedBatch(_Part):
-    """Of one environment on one device: checksums of its records, in the order of its lines."""
+    """The records of one environment on one device, by their checksums, in the order of their lines."""
 
     environment: Key
     device: Key
@@ -93,19 +93,19 @@ class Configured(_Part):
     name: Annotated[str, Field(max_length=200)]
 
 
-def _none(tests: object) -> object:
+def _require_no_tests(tests: object) -> object:
     if tests not in (None, []):
         raise ValueError("records name no tests, so these names cannot be verified")
     return tests
 
 
-_Tests = Annotated[object, AfterValidator(_none)]
+_Tests = Annotated[object, AfterValidator(_require_no_tests)]
 
 
 class Predicate(_Part):
-    """All that a test result may say (spec/predicates/test-result.md), for each part is compared with the records.
+    """The predicate `test-result` (spec/predicates/test-result.md); each of its parts is compared with the records.
 
-    configuration: files of the environment.  Of what they held when the records were made these tell nothing.
+    configuration: files of the environment, by name only: the records do not contain what the files held.
     """
 
     result: Literal["PASSED", "WARNED", "FAILED"]
@@ -122,16 +122,16 @@ class Statement(_Part):
     predicate: Predicate
 
     def digest(self, name: str) -> str | None:
-        return next((one.digest.sha256 for one in self.subject if one.name == name), None)
+        return next((subject.digest.sha256 for subject in self.subject if subject.name == name), None)
 
     @property
     def batch(self) -> SignedBatch:
-        """`read` has seen that it is there."""
-        return next(one.annotations for one in self.subject if one.name == RECORDS and one.annotations)
+        """The batch of records, which `parse_statement` has checked to be present."""
+        return next(subject.annotations for subject in self.subject if subject.name == RECORDS and subject.annotations)
 
 
 def parse_statement(body: bytes) -> Statement:
-    """ValueError says why these bytes state nothing of records."""
+    """Parse a payload; raise ValueError if it is not a valid statement about records."""
     try:
         statement = Statement.model_validate(strict_json(body))
     except ValidationError as error:
@@ -140,37 +140,39 @@ def parse_statement(body: bytes) -> Statement:
         raise ValueError(f"no statement of records: {error}") from None
     _check_subjects(statement)
     _check_configuration(statement)
-    if any(one == other for one, other in pairwise(sorted(statement.batch.checksums.packed))):
+    if any(checksum == following for checksum, following in pairwise(sorted(statement.batch.checksums.packed))):
         raise ValueError("it names a record twice")
     return statement
 
 
 def _check_subjects(statement: Statement) -> None:
-    names = [one.name for one in statement.subject]
-    if names.count(RECORDS) != 1 or not any(one.annotations for one in statement.subject if one.name == RECORDS):
+    names = [subject.name for subject in statement.subject]
+    if names.count(RECORDS) != 1 or not any(
+        subject.annotations for subject in statement.subject if subject.name == RECORDS
+    ):
         raise ValueError("no statement of records: it names no batch of them")
     if SUITE not in names:
         raise ValueError("no statement of records: it names no suite")
-    if odd := [name for name in names if name not in _NAMES or names.count(name) > 1]:
-        raise ValueError(f"no statement of records: what is its subject {odd[0]!r}?")
+    if invalid := [name for name in names if name not in _NAMES or names.count(name) > 1]:
+        raise ValueError(f"no statement of records: what is its subject {invalid[0]!r}?")
 
 
 def _check_configuration(statement: Statement) -> None:
     file = f"{statement.batch.environment}.toml"
-    for one in statement.predicate.configuration:
-        if PurePosixPath(one.name).name != file:
-            raise ValueError(f"no statement of these records: configured by {one.name!r}, which is not their {file}")
+    for entry in statement.predicate.configuration:
+        if PurePosixPath(entry.name).name != file:
+            raise ValueError(f"no statement of these records: configured by {entry.name!r}, which is not their {file}")
 
 
 def group_into_batches(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """By environment and device, each in the order of its lines and of a size that may be signed, each record once."""
+    """Yield the records by environment and device, in their order, each once, at most MAX_BATCH_RECORDS per batch."""
     open_batches: dict[tuple[str, str], list[Record]] = {}
-    seen: set[bytes] = set()
+    known: set[bytes] = set()
     for record in records:
         checksum = bytes.fromhex(record.checksum)
-        if checksum in seen:
+        if checksum in known:
             continue
-        seen.add(checksum)
+        known.add(checksum)
         place = record.environment, record.device.model
         batch = open_batches.setdefault(place, [])
         batch.append(record)
@@ -180,18 +182,19 @@ def group_into_batches(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def to_statement(project: Project, batch: Sequence[Record]) -> bytes:
-    """The statement of one batch."""
-    first, told = batch[0], BatchSummary.from_lines(record.line().encode("ascii") for record in batch)
-    named = {"environment": first.environment, "device": first.device.model, "checksums": [r.checksum for r in batch]}
-    made_of = told.made_of
-    if not made_of and (lock := lock_digest(project, first.environment, first.device.model)):
-        made_of = {LOCK: lock}
-    subjects: list[dict[str, Any]] = [_subject(RECORDS, told.digest) | {"annotations": named}]
-    subjects += [_subject(name, digest) for name, digest in made_of.items()]
-    subjects.append(_subject(SUITE, told.suite))
-    predicate = {"result": told.overall_result, "configuration": _configuration(project, first)}
-    whole = {"_type": STATEMENT, "subject": subjects, "predicateType": TEST_RESULT, "predicate": predicate}
-    return json.dumps(whole, sort_keys=True, separators=(",", ":")).encode("ascii")
+    """Return the statement of one batch, as JSON."""
+    first, summary = batch[0], BatchSummary.from_lines(record.line().encode("ascii") for record in batch)
+    checksums = [record.checksum for record in batch]
+    annotations = {"environment": first.environment, "device": first.device.model, "checksums": checksums}
+    origin = summary.origin
+    if not origin and (lock := lock_digest(project, first.environment, first.device.model)):
+        origin = {LOCK: lock}
+    subjects: list[dict[str, Any]] = [_subject(RECORDS, summary.digest) | {"annotations": annotations}]
+    subjects += [_subject(name, digest) for name, digest in origin.items()]
+    subjects.append(_subject(SUITE, summary.suite))
+    predicate = {"result": summary.overall_result, "configuration": _configuration(project, first)}
+    statement = {"_type": STATEMENT, "subject": subjects, "predicateType": TEST_RESULT, "predicate": predicate}
+    return json.dumps(statement, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
 class _Device(msgspec.Struct, gc=False):
@@ -208,7 +211,7 @@ class _Stack(msgspec.Struct, gc=False):
 
 
 class _RecordFields(msgspec.Struct, gc=False):
-    """Of a record what a statement speaks of."""
+    """The fields of a record that a statement depends on."""
 
     environment: str
     device: _Device
@@ -224,7 +227,7 @@ _decode = msgspec.json.Decoder(_RecordFields).decode
 
 @dataclass
 class BatchSummary:
-    """What the records of a batch say together: the other side of each comparison with a statement."""
+    """The summary of a batch's records, with which a statement is compared."""
 
     partitions: set[tuple[str, str]] = field(default_factory=set)
     days: set[str] = field(default_factory=set)
@@ -236,50 +239,50 @@ class BatchSummary:
 
     @classmethod
     def from_lines(cls, lines: Iterable[bytes]) -> BatchSummary:
-        found = cls()
+        summary = cls()
         for line in lines:
-            found.add(line)
-        return found
+            summary.add(line)
+        return summary
 
     def add(self, line: bytes) -> None:
-        """In the order of the batch.  The line is a record's that was read before."""
-        one = _decode(line)
+        """Add a line, in the order of the batch.  It must be the line of a valid record."""
+        record = _decode(line)
         self._lines.update(line)
-        self.partitions.add((one.device.model, one.environment))
-        self.days.add(one.started[:10])
-        self._cases.add(f"{one.source} {one.case_hash}\n")
-        self._observed.add(one.observation)
-        self._images.add((one.stack.image_digest or "").rpartition(":")[2])
-        if one.stack.bundle:
-            self._bundles.add(one.stack.bundle.manifest)
+        self.partitions.add((record.device.model, record.environment))
+        self.days.add(record.started[:10])
+        self._cases.add(f"{record.source} {record.case_hash}\n")
+        self._observed.add(record.observation)
+        self._images.add((record.stack.image_digest or "").rpartition(":")[2])
+        if record.stack.bundle:
+            self._bundles.add(record.stack.bundle.manifest)
 
     @property
     def digest(self) -> str:
-        """Of the lines: what sha256sum says of a file that holds this batch alone."""
+        """The SHA-256 of the lines, as sha256sum prints it for a file of this batch."""
         return str(self._lines.hexdigest())
 
     @property
     def suite(self) -> str:
-        """Of the cases that ran: a line `SOURCE HASH-OF-THE-CASE` each, sorted."""
+        """The SHA-256 of the cases that ran: sorted lines `SOURCE HASH-OF-THE-CASE`."""
         return hashlib.sha256("".join(sorted(self._cases)).encode("ascii")).hexdigest()
 
     @property
-    def made_of(self) -> dict[str, str]:
-        """Its image or its bundle, where the records tell it.  A lock file they do not."""
-        named = {IMAGE: self._images, BUNDLE: self._bundles}
-        found = {name: next(iter(some)) for name, some in named.items() if len(some) == 1}
-        return {name: digest for name, digest in found.items() if _DIGEST.fullmatch(digest)}
+    def origin(self) -> dict[str, str]:
+        """{IMAGE or BUNDLE: its digest}, if all records name the same one; records never name a lock file."""
+        digests = {IMAGE: self._images, BUNDLE: self._bundles}
+        single = {name: next(iter(values)) for name, values in digests.items() if len(values) == 1}
+        return {name: digest for name, digest in single.items() if _DIGEST.fullmatch(digest)}
 
     @property
     def overall_result(self) -> str:
-        """FAILED: a run did not come to its end; WARNED: runs differed.  The records say which."""
+        """FAILED if a case crashed or timed out, else WARNED if runs differed, else PASSED."""
         if self._observed & {"crashed", "timed-out"}:
             return "FAILED"
         return "WARNED" if "differs" in self._observed else "PASSED"
 
 
 def lock_digest(project: Project, environment: str, model: str) -> str | None:
-    """Of its lock file as it is now; None where it has none, as NVIDIA's images."""
+    """Return the SHA-256 of an environment's current lock file; None if it has none, as NVIDIA's images do not."""
     lock = project.lock(environment, "cpu" if is_model(model, CPU) else "gpu")
     return hashlib.sha256(lock.read_bytes()).hexdigest() if is_there(lock) else None
 
@@ -289,8 +292,8 @@ def _subject(name: str, digest: str) -> dict[str, Any]:
 
 
 def _configuration(project: Project, record: Record) -> list[dict[str, Any]]:
-    """What was to be brought up: the environment's file, as it is now."""
-    found = sorted(walked(project.matrix / "environments", f"{record.environment}.toml"))
+    """Return the environment's file, with its current digest, as the configuration of a statement."""
+    paths = sorted(walk_files(project.matrix / "environments", f"{record.environment}.toml"))
     return [
-        _subject(str(path.relative_to(project.root)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in found
+        _subject(str(path.relative_to(project.root)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths
     ]

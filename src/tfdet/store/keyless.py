@@ -1,8 +1,8 @@
-"""Signed by an identity in place of a key: sigstore, https://docs.sigstore.dev.
+"""Sign and verify with a CI workflow's identity in place of a key, by sigstore (https://docs.sigstore.dev).
 
-In CI a workflow proves who it is. An authority gives it a certificate of that for minutes, and a public log keeps what
-was signed with it. The bundle carries all three, and is verified without a network, by the roots of trust that the
-library `sigstore` brings: the extra `keyless`.
+A workflow proves its identity to an authority, which issues a certificate that is valid for minutes; a public log
+records the signature.  The bundle contains the signature, the certificate and the log entry.  It is verified offline,
+with the roots of trust that the library `sigstore` (the extra `keyless`) ships with.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NEEDED: Final = install_line("sigstore")
 
 
 class _Part(BaseModel):
-    """Of a bundle, https://github.com/sigstore/protobuf-specs; what is not read here the library judges."""
+    """A part of a bundle (https://github.com/sigstore/protobuf-specs); only the fields that this module reads."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
@@ -62,24 +62,24 @@ def is_bundle(line: str) -> bool:
 
 
 def verify_bundle(line: str, keys: Keyring) -> tuple[str, PublicKey, bytes]:
-    """As dsse.verify_envelope; ValueError where no identity of matrix/keys signed it."""
+    """Return (name, key, payload); raise ValueError if no identity of matrix/keys signed the bundle."""
     hint, _ = parse_unverified(line)
-    found = keys.find_by_hint(hint)
-    if found is None or found[1].workflow is None:
+    hinted = keys.find_by_hint(hint)
+    if hinted is None or hinted[1].workflow is None:
         raise ValueError(f"signed by an identity that matrix/keys does not hold: {escape_line(hint)}")
-    name, key = found
-    kind, body = _verified(line, name, found[1].workflow)
-    if kind != PAYLOAD_TYPE:
-        raise ValueError(f"holds {kind!r}, not {PAYLOAD_TYPE}")
-    return name, key, body
+    name, key = hinted
+    payload_type, payload = _verify(line, name, hinted[1].workflow)
+    if payload_type != PAYLOAD_TYPE:
+        raise ValueError(f"holds {payload_type!r}, not {PAYLOAD_TYPE}")
+    return name, key, payload
 
 
 def parse_unverified(line: str) -> tuple[str, bytes]:
-    """(the identity that its certificate names, what is in it), whoever signed it."""
+    """Return (the identity that the certificate names, the payload) without verification."""
     try:
         bundle = _Bundle.model_validate(strict_json(line))
-        shown = bundle.material.certificate or (bundle.material.chain and bundle.material.chain.certificates[0])
-        identity = _identity(base64.b64decode(shown.raw if shown else "", validate=True))
+        certificate = bundle.material.certificate or (bundle.material.chain and bundle.material.chain.certificates[0])
+        identity = _identity(base64.b64decode(certificate.raw if certificate else "", validate=True))
         return identity, base64.b64decode(bundle.envelope.payload, validate=True)
     except ValidationError as error:
         raise ValueError(f"no bundle of sigstore: {format_validation_error(error.errors()[0])}") from None
@@ -88,20 +88,20 @@ def parse_unverified(line: str) -> tuple[str, bytes]:
 
 
 def _identity(certificate: bytes) -> str:
-    """The one URI that it names; ValueError for a certificate that is wrong in whatever way."""
+    """Return the only URI that a DER certificate names; raise ValueError for any other certificate."""
     from cryptography import x509
 
     try:
-        found = x509.load_der_x509_certificate(certificate)
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        parsed = x509.load_der_x509_certificate(certificate)
+        names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         (identity,) = names.get_values_for_type(x509.UniformResourceIdentifier)
         return identity
-    except Exception as error:  # of the library, a class for each fault, and some that its documentation lacks
+    except Exception as error:  # the library raises many classes, some of them undocumented
         raise ValueError(_error_text(error)) from None
 
 
 def sign_bundle(body: bytes) -> str:
-    """A line of a bundle, signed as the workflow that this runs in.  It asks sigstore's authority and its log."""
+    """Return a payload as a signed bundle line, with the identity of the current workflow (requires network access)."""
     try:
         from sigstore.dsse import Statement
         from sigstore.errors import Error
@@ -123,7 +123,7 @@ def sign_bundle(body: bytes) -> str:
     return json.dumps(json.loads(bundle)) + "\n"
 
 
-def _verified(line: str, name: str, workflow: WorkflowIdentity) -> tuple[str, bytes]:
+def _verify(line: str, name: str, workflow: WorkflowIdentity) -> tuple[str, bytes]:
     try:
         from sigstore.models import Bundle
         from sigstore.verify.policy import Identity
@@ -131,21 +131,21 @@ def _verified(line: str, name: str, workflow: WorkflowIdentity) -> tuple[str, by
         raise ValueError(f"an identity signed it, and to verify that takes the library sigstore: {_NEEDED}") from None
     policy = Identity(identity=workflow.identity, issuer=workflow.issuer)
     try:
-        found: Any = _verifier().verify_dsse(Bundle.from_json(line), policy)
-    except Exception as error:  # whatever the library stumbles over, it has not verified
+        verified: Any = _verifier().verify_dsse(Bundle.from_json(line), policy)
+    except Exception as error:  # any error means that it is not verified
         raise ValueError(f"its signature is not that of {name}: {_error_text(error)}") from None
-    kind, body = found
-    return str(kind), bytes(body)
+    payload_type, payload = verified
+    return str(payload_type), bytes(payload)
 
 
 def _error_text(error: Exception) -> str:
-    """Some of the library's errors say nothing."""
+    """Return an error's message, or its class, as some errors of the library have no message."""
     return escape_line(str(error)) or type(error).__name__
 
 
 @cache
 def _verifier() -> Verifier:
-    """By the roots that came with the library: nothing is asked of a network."""
+    """Return a verifier that uses the library's own roots of trust, without a network."""
     from sigstore.verify import Verifier
 
     return Verifier.production(offline=True)

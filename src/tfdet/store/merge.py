@@ -1,7 +1,8 @@
-"""Records of a store and new ones as what would be known then: sorted and chosen on disk, for there may be a million.
+"""Merge new records with those of a store: sort them and choose which to keep, in a temporary SQLite database.
 
-None is lost: a statement gives way only to the same one of the same key, better made, and what was measured of a case
-that has changed to what the same key says of it as it is.  In which order they came does not matter.
+The database is on disk because there may be a million records.  A record is replaced only by one of the same signing
+key: by a better record of the same observation, or, if the case has changed since, by a record of its current version.
+The result does not depend on the order in which the records were added.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from tfdet.store.fast_records import RecordLine, read_line
 
 Partition = tuple[str, str]  # device, environment
 Hashes = Callable[[], Mapping[str, set[str]]]
-MAX_LISTED_CONFLICTS = 8  # of the records that do not agree on one key so many are told of
+MAX_LISTED_CONFLICTS = 8  # records listed in the message about one conflict
 
 
 @dataclass
 class IngestResult:
-    """What `add` did; a conflict is one key on which machines, or runs, do not agree."""
+    """Numbers of records that a merge added, found again, or replaced, and the conflicts.
+
+    A conflict is a message about records of one cell and case that do not have the same observation.
+    """
 
     ingested: int = 0
     duplicates: int = 0
@@ -31,7 +35,7 @@ class IngestResult:
 
 
 _KEY = 'device, environment, source, "case", solution'
-_PLACE = f"{_KEY}, origin, signer"  # records of different keys, or of none, never give way to each other
+_PLACE = f"{_KEY}, origin, signer"  # records with different signers, or of none, never replace each other
 _STATEMENT = f"{_PLACE}, form, observation, proof <> ''"  # a run with a proof does not replace many runs without one
 _ORDER = 'source, "case", solution, origin, case_hash, observation, checksum'
 _TABLES = f"""
@@ -43,7 +47,7 @@ CREATE TABLE record (
 );
 CREATE TABLE signature (checksum PRIMARY KEY, signer) WITHOUT ROWID;
 """
-# Of the records of a statement the best comes first: more was run, or as much and later; of any two always the same.
+# Rank the records of a statement, best first: more runs, then the later start, then the checksum (for a fixed order).
 _CHOOSE = f"""
 CREATE TABLE ranked AS
 SELECT *,
@@ -60,13 +64,13 @@ SELECT coalesce(sum(place = 1), 0), coalesce(sum(place > 1), 0), coalesce(sum(pl
 FROM ranked WHERE is_new
 """
 _SEVERAL_FORMS = f"FROM ranked GROUP BY {_PLACE} HAVING count(DISTINCT form) > 1"
-# Where a machine has measured a case as it is, its records of other forms are needed no more.  Of a form that is not
-# the suite's nobody knows whether it is newer: it takes nothing away.
+# If a machine has measured the current form of a case, its records of other forms are deleted.  Records of a form that
+# is not in the suite delete nothing, as that form may be older.
 _SUPERSEDE = f"""
 DELETE FROM ranked WHERE NOT is_current(source, form)
 AND ({_PLACE}) IN (SELECT {_PLACE} {_SEVERAL_FORMS} AND max(is_current(source, form)))
 """
-# A run or two that are equal and not proved contradict nobody who saw a difference.
+# Equal runs whose proof failed are too few to contradict a record that differs.
 _WEIGHTY = "NOT (proof = 'failed' AND observation = 'equal')"
 _CONFLICTS = f"""
 SELECT {_KEY}, observation, machine, started FROM ranked
@@ -78,83 +82,87 @@ ORDER BY {_KEY}, origin, case_hash, observation, checksum
 
 
 class Merge:
-    """earlier: {earlier hash of a case: its hash when the way of hashing changed}.
+    """The records of some devices and environments, the stored and the new ones, in a temporary database.
 
-    hashes: {source: those of its cases as they are}, asked for where one place has records of several.
+    earlier: {earlier hash of a case: its hash when the method of hashing changed}.
+    hashes: returns {source: hashes of its current cases}; called only if records of several forms of a case exist.
     """
 
     def __init__(self, earlier: Mapping[str, str], hashes: Hashes) -> None:
         self._earlier, self._hashes = earlier, hashes
-        self._base = sqlite3.connect("")  # on disk, without a name: it ends with this process
-        self._base.executescript(_TABLES)
+        self._database = sqlite3.connect("")  # on disk, without a name: it ends with this process
+        self._database.executescript(_TABLES)
 
     @property
     def partitions(self) -> list[Partition]:
-        """Of what is new."""
-        return list(self._base.execute("SELECT DISTINCT device, environment FROM record WHERE is_new ORDER BY 1, 2"))
+        """The devices and environments of the new records."""
+        query = "SELECT DISTINCT device, environment FROM record WHERE is_new ORDER BY 1, 2"
+        return list(self._database.execute(query))
 
     def add_lines(self, rows: Iterable[RecordLine], *, new: bool = False, brought: bool = False) -> None:
-        """brought: they came with tfdet, and are not written again."""
-        with _on_disk():
-            self._base.executemany(
+        """Add records.  new: not stored yet.  brought: shipped with tfdet, so not written again."""
+        with _report_full_disk():
+            self._database.executemany(
                 f"INSERT INTO record VALUES ({', '.join(17 * '?')})",
                 (self._values(row, new, brought) for row in rows),
             )
 
     def _values(self, row: RecordLine, new: bool, brought: bool) -> tuple[object, ...]:
-        g = row.record
-        form = self._earlier.get(g.case_hash, g.case_hash)
-        proof = "" if not g.proof else "proved" if g.proof.is_proved else "failed"
-        return (g.model, g.environment, g.source, g.case, g.solution, "\0".join(g.provenance_key), g.case_hash,
-                g.observation, g.checksum, form, proof, g.machine, g.runs, g.started, new, brought,
-                row.line)  # fmt: skip
+        record = row.record
+        form = self._earlier.get(record.case_hash, record.case_hash)
+        proof = "" if not record.proof else "proved" if record.proof.is_proved else "failed"
+        return (record.model, record.environment, record.source, record.case, record.solution,
+                "\0".join(record.provenance_key), record.case_hash, record.observation, record.checksum, form, proof,
+                record.machine, record.runs, record.started, new, brought, row.line)  # fmt: skip
 
-    def add_signers(self, claimed: Iterable[tuple[str, str]]) -> None:
-        """(checksum, the key by its hint); the first that signed a record stays its signer."""
-        with _on_disk():
-            self._base.executemany("INSERT OR IGNORE INTO signature VALUES (?, ?)", claimed)
+    def add_signers(self, signers: Iterable[tuple[str, str]]) -> None:
+        """Add pairs (checksum, key hint); a record keeps its first signer."""
+        with _report_full_disk():
+            self._database.executemany("INSERT OR IGNORE INTO signature VALUES (?, ?)", signers)
 
     def resolve(self) -> IngestResult:
-        """Choose what stays."""
-        with _on_disk():
-            self._base.execute(_CHOOSE)
-            taken, known, replaced = self._base.execute(_COUNTS).fetchone()
-            self._base.execute("DELETE FROM ranked WHERE place > 1")
-            if self._base.execute(f"SELECT 1 {_SEVERAL_FORMS} LIMIT 1").fetchone():
+        """Delete the records that others replace; return the counts and the conflicts."""
+        with _report_full_disk():
+            self._database.execute(_CHOOSE)
+            ingested, duplicates, replaced = self._database.execute(_COUNTS).fetchone()
+            self._database.execute("DELETE FROM ranked WHERE place > 1")
+            if self._database.execute(f"SELECT 1 {_SEVERAL_FORMS} LIMIT 1").fetchone():
                 current = {(source, code) for source, codes in self._hashes().items() for code in codes}
-                self._base.create_function("is_current", 2, lambda *form: form in current)
-                self._base.execute(_SUPERSEDE)
-            return IngestResult(taken, known, replaced, list(self._conflicts()))
+                self._database.create_function("is_current", 2, lambda *source_and_form: source_and_form in current)
+                self._database.execute(_SUPERSEDE)
+            return IngestResult(ingested, duplicates, replaced, list(self._conflicts()))
 
     def _conflicts(self) -> Iterator[str]:
-        found = self._base.execute(_CONFLICTS)
-        for key, group in groupby(found, key=lambda row: row[:5]):
-            said = [f"{observation} on machine {machine} ({started})" for *_, observation, machine, started in group]
-            more = f", and {len(said) - MAX_LISTED_CONFLICTS} more" if len(said) > MAX_LISTED_CONFLICTS else ""
+        rows = self._database.execute(_CONFLICTS)
+        for key, records in groupby(rows, key=lambda row: row[:5]):
+            texts = [f"{observation} on machine {machine} ({start})" for *_, observation, machine, start in records]
+            more = f", and {len(texts) - MAX_LISTED_CONFLICTS} more" if len(texts) > MAX_LISTED_CONFLICTS else ""
             device, environment, *rest = key
-            yield f"{' '.join([environment, device, *rest])}: both kept: {', '.join(said[:MAX_LISTED_CONFLICTS])}{more}"
+            listed = ", ".join(texts[:MAX_LISTED_CONFLICTS])
+            yield f"{' '.join([environment, device, *rest])}: both kept: {listed}{more}"
 
-    def record_lines(self, place: Partition) -> Iterator[RecordLine]:
-        """What is known then of a place, in the order of its file."""
-        return (RecordLine(read_line(line), line) for line in self._lines(place, "1"))
+    def record_lines(self, partition: Partition) -> Iterator[RecordLine]:
+        """Yield the remaining records of a partition, in the order of its file."""
+        return (RecordLine(read_line(line), line) for line in self._lines(partition, "1"))
 
-    def lines_to_write(self, place: Partition) -> Iterator[bytes]:
-        """The same as lines, but for what came with tfdet."""
-        return self._lines(place, "checksum NOT IN (SELECT checksum FROM record WHERE brought)")
+    def lines_to_write(self, partition: Partition) -> Iterator[bytes]:
+        """Yield the lines of the same records, without those that were shipped with tfdet."""
+        return self._lines(partition, "checksum NOT IN (SELECT checksum FROM record WHERE brought)")
 
-    def _lines(self, place: Partition, which: str) -> Iterator[bytes]:
-        with _on_disk():
-            asked = f"SELECT id FROM ranked WHERE device = ? AND environment = ? AND {which} ORDER BY {_ORDER}"
-            for (number,) in self._base.execute(asked, place):
-                (line,) = self._base.execute("SELECT line FROM record WHERE rowid = ?", (number,)).fetchone()
+    def _lines(self, partition: Partition, condition: str) -> Iterator[bytes]:
+        with _report_full_disk():
+            query = f"SELECT id FROM ranked WHERE device = ? AND environment = ? AND {condition} ORDER BY {_ORDER}"
+            for (number,) in self._database.execute(query, partition):
+                (line,) = self._database.execute("SELECT line FROM record WHERE rowid = ?", (number,)).fetchone()
                 yield line
 
     def close(self) -> None:
-        self._base.close()
+        self._database.close()
 
 
 @contextmanager
-def _on_disk() -> Iterator[None]:
+def _report_full_disk() -> Iterator[None]:
+    """Turn an SQLite error, such as that of a full disk, into a TfdetError with advice."""
     try:
         yield
     except sqlite3.OperationalError as error:

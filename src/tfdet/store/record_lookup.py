@@ -1,4 +1,4 @@
-"""Records by their checksums, read where they lie: there may be more than memory holds."""
+"""Find records by their checksums in files on disk: there can be more records than fit into memory."""
 
 from __future__ import annotations
 
@@ -15,75 +15,76 @@ from tfdet.base.folders import is_there
 from tfdet.store.fast_records import RecordLine, read_line
 from tfdet.store.records import checksum_of
 
-FindRecord = Callable[[str], bytes | None]  # the line of a record
+FindRecord = Callable[[str], bytes | None]  # from a checksum to the line of its record, None if there is no such record
 
 
 class ChecksumIndex:
-    """A number for each of many checksums, in 16 bytes: kept is how a checksum begins, and who asks compares the rest.
+    """Maps checksums to numbers in 16 bytes each, by storing only the first 8 bytes of a checksum.
 
-    Several of one checksum come in the order in which they were given.
+    The caller must compare the rest of the checksum.  Numbers of equal checksums keep the order of `pairs`.
     """
 
     def __init__(self, pairs: Iterable[tuple[bytes, int]]) -> None:
-        begins, numbers = array("Q"), array("Q")
+        prefixes, numbers = array("Q"), array("Q")
         for checksum, number in pairs:
-            begins.append(_begin(checksum))
+            prefixes.append(_prefix(checksum))
             numbers.append(number)
-        order = array("Q", sorted(range(len(begins)), key=begins.__getitem__))
-        self._begins = array("Q", map(begins.__getitem__, order))
+        order = array("Q", sorted(range(len(prefixes)), key=prefixes.__getitem__))
+        self._prefixes = array("Q", map(prefixes.__getitem__, order))
         self._numbers = array("Q", map(numbers.__getitem__, order))
 
     def __call__(self, checksum: bytes) -> Sequence[int]:
-        """Those of whatever begins so."""
-        begin = _begin(checksum)
-        return self._numbers[bisect_left(self._begins, begin) : bisect_right(self._begins, begin)]
+        """Return the numbers of all checksums that begin with the same 8 bytes."""
+        prefix = _prefix(checksum)
+        return self._numbers[bisect_left(self._prefixes, prefix) : bisect_right(self._prefixes, prefix)]
 
 
-def _begin(checksum: bytes) -> int:
+def _prefix(checksum: bytes) -> int:
     return int.from_bytes(checksum[:8], "big")
 
 
 class RecordSpool:
-    """Records on their way into the store, each once: they lie on disk, and are read as often as they are asked for."""
+    """Records that are about to be added, each once, in a temporary file from which they can be read repeatedly."""
 
     def __init__(self, rows: Iterable[RecordLine]) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=1 << 24)  # noqa: SIM115  (it ends with this object)
-        self._places = ChecksumIndex(self._kept(rows))
+        self._offsets = ChecksumIndex(self._write_lines(rows))
         self._end = self._file.tell()
 
-    def _kept(self, rows: Iterable[RecordLine]) -> Iterator[tuple[bytes, int]]:
+    def _write_lines(self, rows: Iterable[RecordLine]) -> Iterator[tuple[bytes, int]]:
+        """Write each line to the file; yield (checksum, offset of its line)."""
         for row in rows:
             yield bytes.fromhex(row.record.checksum), self._file.tell()
             self._file.write(row.line.removesuffix(b"\n") + b"\n")
 
     def __iter__(self) -> Iterator[RecordLine]:
-        place = 0
-        while place < self._end:
-            line = self._line(place)
-            if self._first(checksum_of(line)) == place:
+        offset = 0
+        while offset < self._end:
+            line = self._read_line(offset)
+            if self._first_offset(checksum_of(line)) == offset:
                 yield RecordLine(read_line(line), line)
-            place += len(line)
+            offset += len(line)
 
     def __call__(self, checksum: str) -> bytes | None:
-        place = self._first(checksum)
-        return None if place is None else self._line(place)
+        offset = self._first_offset(checksum)
+        return None if offset is None else self._read_line(offset)
 
-    def _first(self, checksum: str) -> int | None:
-        places = self._places(bytes.fromhex(checksum))
-        return next((place for place in places if checksum_of(self._line(place)) == checksum), None)
+    def _first_offset(self, checksum: str) -> int | None:
+        offsets = self._offsets(bytes.fromhex(checksum))
+        return next((offset for offset in offsets if checksum_of(self._read_line(offset)) == checksum), None)
 
-    def _line(self, place: int) -> bytes:
-        self._file.seek(place)
+    def _read_line(self, offset: int) -> bytes:
+        self._file.seek(offset)
         return self._file.readline()
 
 
 def find_nothing(checksum: str) -> bytes | None:
-    """There are no records."""
+    """Return None: a FindRecord for the case that there are no records."""
     return None
 
 
 class RecordFiles:
-    """Those of some files.  They are read when the first is asked for, and only their places are kept."""
+    """Finds records in files.  The files are read at the first call, and only the offsets of their lines are kept."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._paths = list(paths)
@@ -109,13 +110,13 @@ class RecordFiles:
 
     @cached_property
     def _places(self) -> ChecksumIndex:
-        """Where a line begins, and in which file."""
-        return ChecksumIndex(self._lying())
+        """Maps a checksum to its place: the offset of its line << 8 | the number of its file."""
+        return ChecksumIndex(self._checksums_and_places())
 
-    def _lying(self) -> Iterator[tuple[bytes, int]]:
+    def _checksums_and_places(self) -> Iterator[tuple[bytes, int]]:
         for number, source in enumerate(self._sources):
-            at = 0
+            offset = 0
             for line in source:
                 if len(text := checksum_of(line)) == 64 and not text.strip("0123456789abcdef"):
-                    yield bytes.fromhex(text), at << 8 | number
-                at += len(line)
+                    yield bytes.fromhex(text), offset << 8 | number
+                offset += len(line)

@@ -1,6 +1,7 @@
-"""What a record may say: one set of rules for every record that is taken in, written into tables or checked.
+"""Rules on the fields of one record: which values contradict each other, or are impossible for any run.
 
-A rule follows from how the probe makes a record (tfdet_probe.core, .devices): what breaks it, no run gave.
+They hold for every record that is added, written into tables or checked.  Each rule follows from how the probe makes a
+record (tfdet_probe.core, .devices).
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from tfdet_common.defaults import MAX_COUNT
 from tfdet_common.journal import MAX_DIGESTS
 from tfdet_common.virtual_gpu import CHOSEN_CODE
 
-MIN_DATE = date(2019, 2, 26)  # that day came TensorFlow 1.13.1, the oldest of the matrix (its page on PyPI)
+MIN_DATE = date(2019, 2, 26)  # release of TensorFlow 1.13.1, the oldest of the matrix (its page on PyPI)
 TENTH_OF_A_MICROSECOND, YEAR = 1e-7, 366 * 86400.0
 _UTC_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ")
 
 
 class RecordFacts(NamedTuple):
-    """What of a record reaches a table, or must agree with what does.
+    """The fields of a record that reach a table, or that must agree with one that does.
 
-    digests: how many are kept.  first: (relaunch, repeat) of the first that differed.  timed: is there a median?
-    error: its kind.
+    digests: the number of stored digests.  first: (relaunch, repeat) of the first run that differed.  timed: whether
+    the record has a median time.  error: the kind of its error.
     """
 
     kind: str
@@ -45,75 +46,80 @@ class RecordFacts(NamedTuple):
 
 
 @lru_cache(maxsize=4096)  # a million records have few different shapes
-def contradictions(f: RecordFacts) -> tuple[str, ...]:
-    """Why no run can have given these facts."""
+def contradictions(facts: RecordFacts) -> tuple[str, ...]:
+    """Return the contradictions in these facts, as messages; no run of the probe gives any."""
     return tuple(
         text
         for rule in (_check_counts, _check_results, _check_failures, _check_device)
-        for text, wrong in rule(f)
-        if wrong
+        for text, is_broken in rule(facts)
+        if is_broken
     )
 
 
-_Rule = Iterator[tuple[str, bool]]
+_Rule = Iterator[tuple[str, bool]]  # (message, whether the rule is broken)
 
 
-def _check_counts(f: RecordFacts) -> _Rule:
-    yield "no repeats or no relaunches", not (f.repeats and f.relaunches)
-    yield f"more than {MAX_COUNT} repeats or relaunches", max(f.repeats, f.relaunches) > MAX_COUNT
-    yield "more runs than repeats and relaunches give", f.runs > f.repeats * f.relaunches
-    yield "its runs are not whole processes", bool(f.repeats) and f.runs % f.repeats != 0
-    yield "more runs differed than there were", f.differed > f.runs
-    yield "timed without a run, or run untimed", f.timed != (f.runs > 0)
+def _check_counts(facts: RecordFacts) -> _Rule:
+    yield "no repeats or no relaunches", not (facts.repeats and facts.relaunches)
+    yield f"more than {MAX_COUNT} repeats or relaunches", max(facts.repeats, facts.relaunches) > MAX_COUNT
+    yield "more runs than repeats and relaunches give", facts.runs > facts.repeats * facts.relaunches
+    yield "its runs are not whole processes", bool(facts.repeats) and facts.runs % facts.repeats != 0
+    yield "more runs differed than there were", facts.differed > facts.runs
+    yield "timed without a run, or run untimed", facts.timed != (facts.runs > 0)
 
 
-def _check_results(f: RecordFacts) -> _Rule:
-    some = f.differed > 0
-    yield "no distinct result, or one without a run", (f.distinct > 0) != (f.runs > 0)
-    yield "more distinct results than the reference and those that differed", f.distinct > f.differed + 1
-    yield "runs differed, and yet all results are one", some and f.distinct < 2
-    yield "number of digests does not match number of distinct results", f.digests != min(f.distinct, MAX_DIGESTS)
-    yield "a first difference without any, or none where runs differed", (f.first is not None) != some
-    yield "the first that differed is beyond its runs", f.first is not None and not _is_within_runs(f)
-    yield "a distance where nothing differed", not some and (f.max_ulp, f.max_absolute) != (0, 0.0)
+def _check_results(facts: RecordFacts) -> _Rule:
+    differs = facts.differed > 0
+    yield "no distinct result, or one without a run", (facts.distinct > 0) != (facts.runs > 0)
+    yield "more distinct results than the reference and those that differed", facts.distinct > facts.differed + 1
+    yield "runs differed, and yet all results are one", differs and facts.distinct < 2
+    expected_digests = min(facts.distinct, MAX_DIGESTS)
+    yield "number of digests does not match number of distinct results", facts.digests != expected_digests
+    yield "a first difference without any, or none where runs differed", (facts.first is not None) != differs
+    yield "the first that differed is beyond its runs", facts.first is not None and not _is_within_runs(facts)
+    yield "a distance where nothing differed", not differs and (facts.max_ulp, facts.max_absolute) != (0, 0.0)
 
 
-def _is_within_runs(f: RecordFacts) -> bool:
-    assert f.first is not None
-    relaunch, repeat = f.first
-    return repeat < f.repeats and relaunch * f.repeats < f.runs
+def _is_within_runs(facts: RecordFacts) -> bool:
+    assert facts.first is not None
+    relaunch, repeat = facts.first
+    return repeat < facts.repeats and relaunch * facts.repeats < facts.runs
 
 
-def _check_failures(f: RecordFacts) -> _Rule:
-    whole = f.runs == f.repeats * f.relaunches
-    yield "equal, and yet not all runs are", f.observation == "equal" and (f.differed > 0 or not whole)
-    yield "equal, and yet it ended in an error", f.observation == "equal" and f.error is not None
-    yield "differs, and yet no run does", f.observation == "differs" and not f.differed
-    other = f.observation not in ("equal", "differs")
-    yield "no result, and no error either", other and f.error is None
-    yield f"{f.observation}, and yet its error says {f.error}", other and f.error not in (None, f.observation)
-    yield f"{f.observation}, and yet runs differed", other and f.differed > 0
-    yield "an error, and yet all runs came to their end", f.error is not None and whole
-    yield "no error, and yet runs are missing", f.error is None and not whole
+def _check_failures(facts: RecordFacts) -> _Rule:
+    is_complete = facts.runs == facts.repeats * facts.relaunches
+    yield "equal, and yet not all runs are", facts.observation == "equal" and (facts.differed > 0 or not is_complete)
+    yield "equal, and yet it ended in an error", facts.observation == "equal" and facts.error is not None
+    yield "differs, and yet no run does", facts.observation == "differs" and not facts.differed
+    has_no_result = facts.observation not in ("equal", "differs")
+    yield "no result, and no error either", has_no_result and facts.error is None
+    other_error = facts.error not in (None, facts.observation)
+    yield f"{facts.observation}, and yet its error says {facts.error}", has_no_result and other_error
+    yield f"{facts.observation}, and yet runs differed", has_no_result and facts.differed > 0
+    yield "an error, and yet all runs came to their end", facts.error is not None and is_complete
+    yield "no error, and yet runs are missing", facts.error is None and not is_complete
 
 
-def _check_device(f: RecordFacts) -> _Rule:
-    yield f"{f.model} is not the key of a device of kind {f.kind}", not is_model(f.model, f.kind)
+def _check_device(facts: RecordFacts) -> _Rule:
+    yield f"{facts.model} is not the key of a device of kind {facts.kind}", not is_model(facts.model, facts.kind)
 
 
 def is_plausible_duration(seconds: float | None) -> bool:
-    """A median as the probe rounds it, of what ended within a year: ratios of such are numbers."""
+    """Return whether a median time is None, 0, or from 0.1 microseconds to a year, so that ratios are finite."""
     return seconds is None or seconds == 0 or TENTH_OF_A_MICROSECOND <= seconds <= YEAR
 
 
 def is_plausible_time(started: str) -> bool:
-    """UTC, not before there was a TensorFlow to run, and not after tomorrow: it would never be renewed."""
-    found = _UTC_TIMESTAMP.fullmatch(started)
-    return found is not None and _is_day(found[1])
+    """Return whether a text is a UTC time from MIN_DATE to tomorrow.
+
+    A later time is refused because no newer record could replace that one.
+    """
+    match = _UTC_TIMESTAMP.fullmatch(started)
+    return match is not None and _is_plausible_date(match[1])
 
 
 @lru_cache(maxsize=4096)
-def _is_day(text: str) -> bool:
+def _is_plausible_date(text: str) -> bool:
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -122,6 +128,9 @@ def _is_day(text: str) -> bool:
 
 
 def chosen_code(details: object) -> str:
-    """Which code a caller chose to run, of a record's device details: its records stand beside those of the default."""
-    found = details.get(CHOSEN_CODE) if isinstance(details, Mapping) else None
-    return found if isinstance(found, str) else ""
+    """Return the code that the caller chose to run, from a record's device details; empty for the default.
+
+    Records of a chosen code are kept beside those of the default.
+    """
+    code = details.get(CHOSEN_CODE) if isinstance(details, Mapping) else None
+    return code if isinstance(code, str) else ""

@@ -1,4 +1,4 @@
-"""A record as the host reads it: strict, checksummed, schema version 2 (written by tfdet_probe.core.record)."""
+"""Records as the host reads them: strict, with checksums, in schema version 2 (written by tfdet_probe.core.record)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MachineHash = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]  # of a machine o
 CaseHash = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]  # tfdet_probe.core.registry
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=120)]
-# No control characters: what strangers' records say is shown on terminals.
+# No control characters, because the text of untrusted records is shown on terminals.
 ShortText = Annotated[str, Field(max_length=600, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 NonNegativeInt = Annotated[int, Field(ge=0, le=(1 << 64) - 1)]  # an ulp distance and a bit mask may be that large
 NonNegativeSeconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -216,14 +216,14 @@ class Record(StrictModel):
 
     @model_validator(mode="after")
     def _check_contradictions(self) -> Record:
-        """What no run can have given is no record."""
-        faults = [*contradictions(self.facts), *(text for text, wrong in self._check_details() if wrong)]
+        """Raise ValueError if no run can have given these values."""
+        faults = [*contradictions(self.facts), *(text for text, is_broken in self._check_details() if is_broken)]
         if faults:
             raise ValueError("; ".join(faults))
         return self
 
     def _check_details(self) -> list[tuple[str, bool]]:
-        """Rules on what reaches no table."""
+        """Return rules on fields that no table shows, as (message, whether the rule is broken)."""
         return [
             ("it ran somewhere, and yet no run came to its end", bool(self.ran_on) and not self.runs),
             ("a digest is there twice", len(set(self.digests)) < len(self.digests)),
@@ -251,10 +251,13 @@ class Record(StrictModel):
         kernels = self.proof.kernels
         return [
             ("a proof, and yet no run came to its end", not self.runs),
-            ("a kernel has more launches proved than there were", any(k.proved > k.launches for k in kernels)),
+            (
+                "a kernel has more launches proved than there were",
+                any(kernel.proved > kernel.launches for kernel in kernels),
+            ),
             (
                 "a launch is not proved, and has no reason",
-                any((k.proved < k.launches) != bool(k.reasons) for k in kernels),
+                any((kernel.proved < kernel.launches) != bool(kernel.reasons) for kernel in kernels),
             ),
             ("all is proved, and yet its runs differ", bool(self.differed) and _is_proved(self.proof)),
             ("nothing was launched, and that is no reason", not kernels and not self.proof.host),
@@ -276,15 +279,15 @@ class Record(StrictModel):
 
     @property
     def provenance_key(self) -> tuple[str, ...]:
-        """The machine and stack that this record speaks of."""
-        s = self.stack
-        carried = s.bundle.manifest if s.bundle else ""
+        """The machine and software stack of this record."""
+        stack = self.stack
+        bundle_manifest = stack.bundle.manifest if stack.bundle else ""
         kernels = " ".join(f"{name}={self.determinism_environment.get(name, '')}" for name in CALLER_VARIABLES)
-        return (self.machine, s.engine, self.framework.version, s.python, s.numpy, s.driver or "", s.image_digest or "",
-                carried, kernels, chosen_code(self.device.details))  # fmt: skip
+        return (self.machine, stack.engine, self.framework.version, stack.python, stack.numpy, stack.driver or "",
+                stack.image_digest or "", bundle_manifest, kernels, chosen_code(self.device.details))  # fmt: skip
 
     def line(self) -> str:
-        """As the probe wrote it: its checksum is over these very bytes."""
+        """Return the line as the probe wrote it, over whose bytes the checksum was computed."""
         return self._line
 
     _line: str = PrivateAttr(default="")
@@ -295,20 +298,20 @@ _FIELD_LENGTH = len(_FIELD) + 64 + 2  # the closing quote and the comma; it is n
 
 
 def is_intact(line: bytes, checksum: object) -> bool:
-    """Is this line what the probe wrote, byte for byte?  (Its checksum is over all but itself and the line's end.)
+    """Return whether a line is byte for byte what the probe wrote: its checksum is over all but itself and the newline.
 
-    checksum: what a reader took for it, who may have found another than what is left out here: a line may have two.
+    checksum: the value that a JSON reader found, which must be the one that is left out here: a line may have two.
     """
     start = line.find(_FIELD)
     if start < 0:
         return False
     end = len(line) - line.endswith(b"\n")
-    found = hashlib.sha256(line[:start] + line[start + _FIELD_LENGTH : end]).hexdigest()
-    return found == checksum and line.startswith(found.encode("ascii"), start + len(_FIELD))
+    expected = hashlib.sha256(line[:start] + line[start + _FIELD_LENGTH : end]).hexdigest()
+    return expected == checksum and line.startswith(expected.encode("ascii"), start + len(_FIELD))
 
 
 def checksums(path: Path) -> frozenset[str]:
-    """What the lines of a file say theirs is."""
+    """Return the checksums that the lines of a file contain, without verification."""
     return frozenset(map(checksum_of, read_lines(path, FILE_OF_RECORDS)))
 
 
@@ -323,9 +326,9 @@ _NOT_CANONICAL = "not written as the probe writes it: sorted keys, no blanks, on
 
 
 def parse(line: bytes) -> Record:
-    """One line as a record; ValueError says why not.
+    """Parse one line; raise ValueError with the reasons if it is not a valid record.
 
-    What is hashed, what is understood and what is kept are the same bytes: but for the line's end nothing is taken off.
+    The same bytes are hashed, parsed and kept: only the newline at the end is ignored.
     """
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"longer than {MAX_LINE_BYTES:,} bytes, so no record")
@@ -360,7 +363,7 @@ def _version_advice(version: object) -> str:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Every record of a file; DataError names every faulty line, after the last was read."""
+    """Yield every valid record of a file, then raise DataError with all faulty lines, if there are any."""
     faults: list[str] = []
     for number, line in enumerate(read_lines(path, FILE_OF_RECORDS), 1):
         try:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from tfdet.base.folders import in_folders, is_there
+from tfdet.base.folders import is_there, list_in_subfolders
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_text_lines
 from tfdet.matrix.keys import Keyring, PublicKey
@@ -29,9 +29,10 @@ OTHER_LOCK_TEXT: Final = "built from a different lock file"
 
 @dataclass(frozen=True)
 class Attestation:
-    """An envelope that a key of matrix/keys signed.  untrusted_reason: why that key is not trusted for it, or empty.
+    """An envelope that a key of matrix/keys signed.
 
-    other_lock: the lock file that it names is not the current one; it may be an earlier version.
+    untrusted_reason: why that key is not trusted for its records; empty if it is trusted.
+    other_lock: whether the lock file that it names is not the current one, but perhaps an earlier version.
     """
 
     line: str
@@ -56,37 +57,37 @@ class AttestationIndex:
 
     @cached_property
     def _places(self) -> ChecksumIndex:
-        """Which attestation names a record, and at which place: number and place in one integer, 32 bits each."""
+        """Maps a record's checksum to its places: its index in a batch << 32 | the number of that attestation."""
         return ChecksumIndex(
-            (checksum, at << 32 | number)
+            (checksum, index << 32 | number)
             for number, attestation in enumerate(self.attestations)
-            for at, checksum in enumerate(attestation.batch.checksums.packed)
+            for index, checksum in enumerate(attestation.batch.checksums.packed)
         )
 
     def trusted_signer(self, checksum: str, started: str) -> str | None:
-        """The first trusted signer of a record; NO_SIGNER if it is unsigned, None if no signer is trusted."""
+        """Return the first trusted signer of a record; NO_SIGNER if it is unsigned, None if no signer is trusted."""
         if not (attestations := self._attestations_of(checksum)):
             return NO_SIGNER
         attestation = _first_trusted(attestations, started)
         return attestation.key.signer if attestation else None
 
     def is_signed(self, checksum: str) -> bool:
-        """Does any attestation name the record, trusted or not?"""
+        """Return whether any attestation names the record, trusted or not."""
         return bool(self._attestations_of(checksum))
 
     def _attestations_of(self, checksum: str) -> tuple[Attestation, ...]:
         if not self.attestations:
             return ()
-        named = bytes.fromhex(checksum)
-        found = ((self.attestations[place & 0xFFFFFFFF], place >> 32) for place in self._places(named))
-        return tuple(attestation for attestation, at in found if attestation.batch.checksums.packed_at(at) == named)
+        packed = bytes.fromhex(checksum)
+        candidates = ((self.attestations[place & 0xFFFFFFFF], place >> 32) for place in self._places(packed))
+        return tuple(item for item, index in candidates if item.batch.checksums.packed_at(index) == packed)
 
     def describe(self, checksum: str, started: str) -> str:
-        """The record's signature status in one phrase."""
+        """Return the record's signature status in one phrase."""
         if not (attestations := self._attestations_of(checksum)):
             return "unsigned"
-        if believed := _first_trusted(attestations, started):
-            return f"signed by {believed.key.signer}{f', {OTHER_LOCK_TEXT}' if believed.other_lock else ''}"
+        if trusted := _first_trusted(attestations, started):
+            return f"signed by {trusted.key.signer}{f', {OTHER_LOCK_TEXT}' if trusted.other_lock else ''}"
         first = attestations[0]
         reason = first.untrusted_reason or f"not trusted for records of {started[:10]}"
         return f"not counted: {first.name} is {reason}"
@@ -107,8 +108,10 @@ def _first_trusted(attestations: Iterable[Attestation], started: str) -> Attesta
 class AttestationStore:
     """Envelopes of the store, verified lazily.
 
-    folders: of the repository and of the user's own store.  extra_envelopes: from bundles beside files outside the
-    store; find_record: looks up the records of those files.  project: for its lock files; None: no lock file is known.
+    folders: the folders of envelopes, of the repository and of the user's own store.
+    extra_envelopes: envelopes from bundles beside files outside the store.
+    find_record: finds the records of those files.
+    project: the project whose lock files are compared; None if no lock file is known.
     """
 
     keys: Keyring
@@ -120,92 +123,101 @@ class AttestationStore:
 
     @classmethod
     def open(
-        cls, project: Project, matrix: Matrix, more: Iterable[str] = (), found: FindRecord = find_nothing
+        cls,
+        project: Project,
+        matrix: Matrix,
+        extra_envelopes: Iterable[str] = (),
+        find_record: FindRecord = find_nothing,
     ) -> AttestationStore:
         folders = dict.fromkeys([folder_of(project.evidence), folder_of(project.user_evidence)])
-        return cls(matrix.keys, matrix.environments, tuple(folders), tuple(more), project, found)
+        return cls(matrix.keys, matrix.environments, tuple(folders), tuple(extra_envelopes), project, find_record)
 
     def index_of(self, device: str, environment: str) -> AttestationIndex:
-        """Verify every envelope of this place against its records; newer records may have replaced some since."""
-        found: list[Attestation] = []
+        """Verify all envelopes of a device and environment; some of their records may have been replaced since."""
+        attestations: list[Attestation] = []
         faults = []
         paths = [folder.with_name("evidence") / device / f"{environment}.jsonl" for folder in self.folders]
         with RecordFiles(paths) as stored:
-            for where, line in self._lines(device, environment):
+            for position, line in self._lines(device, environment):
                 try:
-                    found += self._verify_in_partition(line, (device, environment), where, stored)
+                    attestations += self._verify_in_partition(line, (device, environment), position, stored)
                 except ValueError as error:
-                    faults += [f"{where}: {error}"] if where else []
-        return AttestationIndex(found, faults)
+                    faults += [f"{position}: {error}"] if position else []
+        return AttestationIndex(attestations, faults)
 
     def _verify_in_partition(
-        self, line: str, place: tuple[str, str], where: str, stored: FindRecord
+        self, line: str, place: tuple[str, str], position: str, stored: FindRecord
     ) -> list[Attestation]:
-        """The attestations of one envelope; ValueError if its signature or its content is invalid."""
+        """Return the attestations of one envelope; raise ValueError if its signature or its content is invalid.
+
+        place: its expected (device, environment).  position: its file and line; empty for an extra envelope.
+        """
         attestations = self.verify(line)
         first = attestations[0]
         if first.partition != place:
-            if where:
+            if position:
                 raise ValueError(f"of {first.batch.environment} on {first.batch.device}")
             return []
-        check_against_records(self, first, stored if where else self._anywhere(stored), whole=not where)
+        find = stored if position else self._find_anywhere(stored)
+        check_against_records(self, first, find, require_all=not position)
         return attestations
 
-    def _anywhere(self, stored: FindRecord) -> FindRecord:
+    def _find_anywhere(self, stored: FindRecord) -> FindRecord:
+        """Return a function that finds a record in the extra files, or else in the store."""
         return lambda checksum: self.find_record(checksum) or stored(checksum)
 
     def _lines(self, device: str, environment: str) -> Iterator[tuple[str, str]]:
-        """(file:number, line); the first is empty for extra envelopes."""
+        """Yield (file:number, line) of each envelope; the first part is empty for extra envelopes."""
         for folder in self.folders:
             path = folder / device / f"{environment}{SUFFIX}"
             yield from ((f"{path}:{number}", line) for number, line in read_bundle(path))
         yield from (("", line) for line in self.extra_envelopes)
 
     def has_envelopes(self, device: str, environment: str) -> bool:
-        """Do envelopes exist for this place, valid or not?"""
+        """Return whether there are envelopes for a device and environment, valid or not."""
         return next(self._lines(device, environment), None) is not None
 
     def verify(self, line: str) -> list[Attestation]:
-        """One attestation for each verified signature, in their order; ValueError if none can be verified."""
+        """Return an attestation for each verified signature, in their order; raise ValueError if there is none."""
         if keyless.is_bundle(line):
-            name, key, body = keyless.verify_bundle(line, self.keys)
+            name, key, payload = keyless.verify_bundle(line, self.keys)
             signers = [dsse.VerifiedSignature(name, key, line)]
         else:
-            signers, body = dsse.verify_envelope(line, self.keys)
-        said = in_toto.parse_statement(body)
-        return [self._attestation(one, said) for one in signers]
+            signers, payload = dsse.verify_envelope(line, self.keys)
+        statement = in_toto.parse_statement(payload)
+        return [self._attestation(signature, statement) for signature in signers]
 
-    def _attestation(self, signed: dsse.VerifiedSignature, said: in_toto.Statement) -> Attestation:
-        name, key, line = signed
-        batch = said.batch
-        refused = key.untrusted_reason(batch.device, self.environments.get(batch.environment))
-        return Attestation(line, name, key, batch, said, refused, self._is_other_lock(said))
+    def _attestation(self, signature: dsse.VerifiedSignature, statement: in_toto.Statement) -> Attestation:
+        name, key, line = signature
+        batch = statement.batch
+        untrusted_reason = key.untrusted_reason(batch.device, self.environments.get(batch.environment))
+        return Attestation(line, name, key, batch, statement, untrusted_reason, self._is_other_lock(statement))
 
-    def _is_other_lock(self, said: in_toto.Statement) -> bool:
-        digest, batch = said.digest(in_toto.LOCK), said.batch
+    def _is_other_lock(self, statement: in_toto.Statement) -> bool:
+        digest, batch = statement.digest(in_toto.LOCK), statement.batch
         if digest is None or self.project is None:
             return False
         return digest != in_toto.lock_digest(self.project, batch.environment, batch.device)
 
     def find_faults(self) -> list[str]:
-        """Error messages of all invalid or misplaced envelopes of the store."""
-        paths = [path for folder in self.folders for path in in_folders(folder, f"*{SUFFIX}")]
+        """Return the error messages of all invalid or misplaced envelopes of the store."""
+        paths = [path for folder in self.folders for path in list_in_subfolders(folder, f"*{SUFFIX}")]
         places = dict.fromkeys((path.parent.name, path.name.removesuffix(SUFFIX)) for path in paths)
         return [fault for place in places for fault in self.index_of(*place).faults]
 
 
 def folder_of(evidence: Path) -> Path:
-    """Beside the evidence, so that the evidence folder holds only records."""
+    """Return the folder of envelopes, which is beside that of the evidence."""
     return evidence.with_name("signatures")
 
 
 def bundle_path(path: Path) -> Path:
-    """Where the envelopes of a file of records lie: spec/v1/bundle.md of in-toto."""
+    """Return the path of the envelopes of a file of records (spec/v1/bundle.md of in-toto)."""
     return path.with_name(path.name + SUFFIX)
 
 
 def read_bundle(path: Path) -> Iterator[tuple[int, str]]:
-    """(the number of its line, an envelope), one after another; none where there is no file."""
+    """Yield (line number, envelope) of a bundle; nothing if the file does not exist."""
     if not is_there(path):
         return
     for number, line in enumerate(read_text_lines(path, "No envelopes can be read there."), 1):
@@ -214,98 +226,107 @@ def read_bundle(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def verify_for_records(signatures: AttestationStore, records: Iterable[Record] | FindRecord, line: str) -> Attestation:
-    """Verify an envelope that came with records; ValueError if it is untrusted, or of other records."""
-    find = records if callable(records) else {one.checksum: one.line().encode("ascii") for one in records}.get
+    """Verify an envelope that came with records; raise ValueError if it is untrusted, or names other records."""
+    find = records if callable(records) else {record.checksum: record.line().encode("ascii") for record in records}.get
     attestations = signatures.verify(line)
-    told = check_against_records(signatures, attestations[0], find, whole=True)
-    days = sorted(told.days)
+    summary = check_against_records(signatures, attestations[0], find, require_all=True)
+    days = sorted(summary.days)
     attestation = max(
         attestations,
         key=lambda attestation: (not attestation.untrusted_reason, all(map(attestation.key.is_valid_at, days))),
     )
     if attestation.untrusted_reason:
         raise ValueError(f"the key {attestation.name} is {attestation.untrusted_reason}")
-    if outside := next((day for day in days if not attestation.key.is_valid_at(day)), None):
-        raise ValueError(f"the key {attestation.name} is not trusted for records of {outside}")
+    if invalid_day := next((day for day in days if not attestation.key.is_valid_at(day)), None):
+        raise ValueError(f"the key {attestation.name} is not trusted for records of {invalid_day}")
     return attestation
 
 
 def check_against_records(
-    signatures: AttestationStore, attestation: Attestation, find: FindRecord, *, whole: bool
+    signatures: AttestationStore, attestation: Attestation, find: FindRecord, *, require_all: bool
 ) -> in_toto.BatchSummary:
-    """A summary of the records that it names; ValueError where it contradicts them.
+    """Compare an attestation with the records that it names; return their summary.
 
-    whole: every record has to be there.  Else newer ones of the same case may have replaced some; the others decide.
+    require_all: whether every record must be found.  Otherwise only those that are found are compared.
+
+    Raises:
+        ValueError: the attestation contradicts its records.
     """
-    told, missing = in_toto.BatchSummary(), 0
+    summary, missing = in_toto.BatchSummary(), 0
     for checksum in attestation.batch.checksums:
         if (line := find(checksum)) is None:
             missing += 1
         else:
-            told.add(line)
-    said, name = attestation.statement, attestation.name
-    if missing and whole:
+            summary.add(line)
+    statement, name = attestation.statement, attestation.name
+    if missing and require_all:
         raise ValueError(
             f"{missing} of the {len(attestation.batch.checksums)} records that {name} signed are not there"
         )
-    if not told.partitions:
-        return told
-    if told.partitions - {attestation.partition}:
+    if not summary.partitions:
+        return summary
+    if summary.partitions - {attestation.partition}:
         raise ValueError(
             f"{name} signed other records as those of {attestation.batch.environment} on {attestation.batch.device}"
         )
-    if not missing and said.digest(in_toto.RECORDS) != told.digest:
+    if not missing and statement.digest(in_toto.RECORDS) != summary.digest:
         raise ValueError(f"the records are not, byte for byte, what {name} signed")
-    if not missing and said.digest(in_toto.SUITE) != told.suite:
+    if not missing and statement.digest(in_toto.SUITE) != summary.suite:
         raise ValueError(f"{name} signed them as records of another suite")
-    if told.overall_result not in _UP_TO[said.predicate.result] or (
-        not missing and told.overall_result != said.predicate.result
+    if summary.overall_result not in _POSSIBLE_RESULTS_OF_PART[statement.predicate.result] or (
+        not missing and summary.overall_result != statement.predicate.result
     ):
-        raise ValueError(f"{name} signed them as {said.predicate.result}, and that they are not")
-    _check_stack(signatures, attestation, told, missing > 0)
-    return told
+        raise ValueError(f"{name} signed them as {statement.predicate.result}, and that they are not")
+    _check_stack(signatures, attestation, summary, missing > 0)
+    return summary
 
 
-_UP_TO: Final = {"PASSED": ["PASSED"], "WARNED": ["PASSED", "WARNED"], "FAILED": ["PASSED", "WARNED", "FAILED"]}
+# {result of a whole batch: the results that a part of it can have}
+_POSSIBLE_RESULTS_OF_PART: Final = {
+    "PASSED": ["PASSED"],
+    "WARNED": ["PASSED", "WARNED"],
+    "FAILED": ["PASSED", "WARNED", "FAILED"],
+}
 
 
 def _check_stack(
-    signatures: AttestationStore, attestation: Attestation, told: in_toto.BatchSummary, partly: bool
+    signatures: AttestationStore, attestation: Attestation, summary: in_toto.BatchSummary, is_partial: bool
 ) -> None:
-    """ValueError where the image or bundle that it names is not that of its records, or where it names nothing.
+    """Raise ValueError if an attestation names no image, bundle or lock file, or another one than its records do.
 
     Records do not name a lock file.  An unknown one may be an earlier version: it is reported, not refused.
-    partly: some records are missing.  A batch of several images names none; what is left may be of one image.
+    is_partial: whether records are missing.  A batch of several images names none, but the records that are found may
+    all be of one image.
     """
-    made_of = told.made_of
+    expected = summary.origin
     names = (in_toto.IMAGE, in_toto.BUNDLE, in_toto.LOCK)
-    said = {name: digest for name in names if (digest := attestation.statement.digest(name))}
-    if partly and not said.keys() - {in_toto.LOCK}:
-        made_of = {}
-    if said != made_of if made_of else said.keys() - {in_toto.LOCK}:
+    stated = {name: digest for name in names if (digest := attestation.statement.digest(name))}
+    if is_partial and not stated.keys() - {in_toto.LOCK}:
+        expected = {}
+    if stated != expected if expected else stated.keys() - {in_toto.LOCK}:
         raise ValueError(
-            f"{attestation.name} signed them as made of {_stack(said)}, and they tell of {_stack(made_of)}"
+            f"{attestation.name} signed them as made of {_stack_text(stated)}, and they tell of {_stack_text(expected)}"
         )
-    if not said and not _has_no_lock(signatures, attestation.batch):
+    if not stated and not _has_no_lock(signatures, attestation.batch):
         raise ValueError(f"{attestation.name} does not say what their environment was made of")
 
 
 def _has_no_lock(signatures: AttestationStore, batch: in_toto.SignedBatch) -> bool:
-    """True for NVIDIA's images: only the records can name them."""
+    """Return whether the environment has no lock file, as NVIDIA's images, which only the records name."""
     project = signatures.project
     return project is not None and in_toto.lock_digest(project, batch.environment, batch.device) is None
 
 
-def _stack(digests: Mapping[str, str]) -> str:
+def _stack_text(digests: Mapping[str, str]) -> str:
     return " and ".join(f"the {name} {digest[:12]}" for name, digest in digests.items()) or "no image and no bundle"
 
 
-def unverified_signers(told: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """(checksum, key hint) without verification: only to group records by signer."""
-    for line in told:
+def unverified_signers(envelopes: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield (checksum, key hint) of envelopes without verification, to group records by signer; skip invalid ones."""
+    for line in envelopes:
         try:
-            hint, body = (keyless if keyless.is_bundle(line) else dsse).parse_unverified(line)
-            batch = in_toto.parse_statement(body).batch
+            hint, payload = (keyless if keyless.is_bundle(line) else dsse).parse_unverified(line)
+            batch = in_toto.parse_statement(payload).batch
         except ValueError:
             continue
         yield from ((checksum, hint) for checksum in batch.checksums)

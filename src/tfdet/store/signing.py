@@ -16,7 +16,7 @@ from tfdet.store.signatures import bundle_path, read_bundle, unverified_signers
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-SignCallback = Callable[[bytes], str]  # a statement to a signed line of a bundle
+SignCallback = Callable[[bytes], str]  # from a statement to a signed line of a bundle
 
 
 def key_signer(key: Ed25519PrivateKey) -> SignCallback:
@@ -28,20 +28,20 @@ def attest(project: Project, records: Iterable[Record], sign: SignCallback) -> l
     return [sign(in_toto.to_statement(project, batch)) for batch in in_toto.group_into_batches(records)]
 
 
-def add_to_bundle(path: Path, new: Sequence[str]) -> Path:
-    """Add envelopes to the bundle beside a file; those of other signers, and of other records, stay."""
+def add_to_bundle(path: Path, envelopes: Sequence[str]) -> Path:
+    """Add envelopes to the bundle beside a file; keep those of other signers and of other records.  Return its path."""
     bundle = bundle_path(path)
-    signers_now = dict(unverified_signers(new))
-    own, signed = set(signers_now.values()), signers_now.keys()
+    signers_now = dict(unverified_signers(envelopes))
+    own_signers, signed = set(signers_now.values()), signers_now.keys()
     kept = [
         line
         for _, line in read_bundle(bundle)
-        if not (signers := dict(unverified_signers([line]))) or _is_retained(signers, own, signed)
+        if not (signers := dict(unverified_signers([line]))) or _is_retained(signers, own_signers, signed)
     ]
-    write_atomic(bundle, "".join(f"{line.strip()}\n" for line in [*kept, *new]))
+    write_atomic(bundle, "".join(f"{line.strip()}\n" for line in [*kept, *envelopes]))
     return bundle
 
 
-def _is_retained(signers: dict[str, str], own: set[str], signed: Set[str]) -> bool:
-    """Is this envelope from another signer, or of records that are not signed again now?"""
-    return not own.intersection(signers.values()) or not signed >= signers.keys()
+def _is_retained(signers: dict[str, str], own_signers: set[str], signed: Set[str]) -> bool:
+    """Return whether an envelope is from another signer, or names records that are not signed now."""
+    return not own_signers.intersection(signers.values()) or not signed >= signers.keys()

@@ -1,6 +1,6 @@
-"""What ran and where, as a record tells it, all in one: rules on what no run can tell of its stack and its device.
+"""Rules on the device and the software stack that a record names: combinations that no run of the probe can give.
 
-A rule has a name, and why the probe never writes what breaks it (tfdet_probe.core.provenance, .devices).
+Each rule has a name and the reason why the probe never writes such a record (tfdet_probe.core.provenance, .devices).
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ VENV: Final = "venv"
 
 
 class StackFacts(NamedTuple):
-    """image: some image is told of.  seen: NVIDIA's tools told of the card."""
+    """The fields of a record that the rules read.
+
+    image: whether the record names an image.  is_gpu_reported: whether NVIDIA's tools reported the GPU.
+    """
 
     model: str
     engine: str
@@ -23,56 +26,57 @@ class StackFacts(NamedTuple):
     cores: int
     driver: str | None
     capability: str | None
-    seen: bool
+    is_gpu_reported: bool
 
 
 class Rule(NamedTuple):
-    """why: it is the advice, too."""
+    """A rule.  why: the reason for the rule, which error messages quote as advice."""
 
     name: str
     is_broken: Callable[[DeviceKind, StackFacts], bool]
     why: str
 
 
-_is_driver = re.compile(r"\d+\.\d+(\.\d+)?").fullmatch  # as the kernel's module tells it
+_is_driver = re.compile(r"\d+\.\d+(\.\d+)?").fullmatch  # as the kernel module reports it
 _is_capability = re.compile(r"\d{1,2}\.\d").fullmatch
 
 
-def _other_capability(kind: DeviceKind, told: StackFacts) -> bool:
-    known = kind.capability(told.model)
-    return known is not None and told.capability is not None and told.capability != known
+def _is_other_capability(kind: DeviceKind, facts: StackFacts) -> bool:
+    expected = kind.capability(facts.model)
+    return expected is not None and facts.capability is not None and facts.capability != expected
 
 
 RULES: Final = (
-    Rule("no cores", lambda kind, told: told.cores < 1, "what runs has one at least"),
+    Rule("no cores", lambda kind, facts: facts.cores < 1, "what runs has one at least"),
     Rule(
         "an image of a virtual environment",
-        lambda kind, told: told.engine == VENV and told.image,
+        lambda kind, facts: facts.engine == VENV and facts.image,
         "it is made by pip, of no image",
     ),
     Rule(
         "a GPU without a compute capability",
-        lambda kind, told: kind.has_model_name and told.capability is None,
+        lambda kind, facts: kind.has_model_name and facts.capability is None,
         "what tells its name tells that, too",
     ),
     Rule(
         "no compute capability",
-        lambda kind, told: told.capability is not None and not _is_capability(told.capability),
+        lambda kind, facts: facts.capability is not None and not _is_capability(facts.capability),
         "it is a number such as 9.0",
     ),
-    Rule("the compute capability of another GPU", _other_capability, "matrix/devices has that of this one"),
+    Rule("the compute capability of another GPU", _is_other_capability, "matrix/devices has that of this one"),
     Rule(
         "no driver's version",
-        lambda kind, told: told.driver is not None and not _is_driver(told.driver),
+        lambda kind, facts: facts.driver is not None and not _is_driver(facts.driver),
         "it is a number such as 550.54.14",
     ),
     Rule(
         "a GPU of which its name alone is told",
-        lambda kind, told: kind.has_model_name and told.driver is None and not told.seen,
+        lambda kind, facts: kind.has_model_name and facts.driver is None and not facts.is_gpu_reported,
         "the driver, nvidia-smi and NVML tell of each card, and one of them is there wherever a card runs",
     ),
 )
 
 
-def broken_rules(kind: DeviceKind, told: StackFacts) -> list[str]:
-    return [f"{rule.name}: {rule.why}" for rule in RULES if rule.is_broken(kind, told)]
+def broken_rules(kind: DeviceKind, facts: StackFacts) -> list[str]:
+    """Return a message for each rule that the facts of a record break."""
+    return [f"{rule.name}: {rule.why}" for rule in RULES if rule.is_broken(kind, facts)]

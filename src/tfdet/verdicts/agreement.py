@@ -1,4 +1,4 @@
-"""Do signers, or machines, agree?  On the digest or the observation of the same case, and not on a verdict alone."""
+"""Agreement of signers or machines on the same case, by digest or observation; an equal verdict does not suffice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ On = Literal["digest", "observation"]
 
 
 class CaseResult(NamedTuple):
-    """What one signer, or machine, showed of one case, for what the verdict rests on.  digests: of its results."""
+    """The result of one signer, or machine, for a case that the verdict depends on.  digests: of its outputs."""
 
     signer: str
     case: str
@@ -19,7 +19,10 @@ class CaseResult(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """Two signers, each by machines of their own.  digest: in these cases both had a result with the same bytes."""
+    """Two signers that agree, with different machines.
+
+    on: `digest` if in all `cases` they have an output with the same bytes, else `observation`.
+    """
 
     signers: tuple[str, str]
     on: On
@@ -34,23 +37,29 @@ class Agreement(NamedTuple):
         return f"the {self.on} of {'the same case' if number == 1 else f'{number} cases'}"
 
 
-def count_agreeing(among: Collection[str], told: Iterable[CaseResult]) -> int:
-    """How many machines say the same of a case that another says it of, too; one alone agrees with itself."""
+def count_agreeing(machines: Collection[str], results: Iterable[CaseResult]) -> int:
+    """Return how many machines share a case with another one; a single machine agrees with itself.
+
+    results: those of the machines that have the cell's verdict alone.
+    """
     by_case: dict[str, set[str]] = defaultdict(set)
-    for machine, case, _ in told:
+    for machine, case, _ in results:
         by_case[case].add(machine)
-    agreed = set().union(*(some for some in by_case.values() if len(some) > 1))
-    return len(agreed) or min(1, len(among))
+    agreed = set().union(*(group for group in by_case.values() if len(group) > 1))
+    return len(agreed) or min(1, len(machines))
 
 
-def find_agreements(told: Iterator[CaseResult], machines: Mapping[str, frozenset[str]]) -> Iterator[Agreement]:
-    """told: of the same observation, the one that the verdict rests on."""
-    shown: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
-    for signer, case, digests in told:
-        shown[signer][case] = shown[signer].get(case, frozenset()) | digests
-    for one, other in combinations(sorted(shown), 2):
-        both = sorted(shown[one].keys() & shown[other].keys())
-        if not both or not machines[one].isdisjoint(machines[other]):
+def find_agreements(results: Iterator[CaseResult], machines: Mapping[str, frozenset[str]]) -> Iterator[Agreement]:
+    """Yield the agreements of each pair of signers whose machines are disjoint.
+
+    results: with the observation that the verdict depends on.  machines: {signer: its machines}.
+    """
+    digests_by_signer: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
+    for signer, case, digests in results:
+        digests_by_signer[signer][case] = digests_by_signer[signer].get(case, frozenset()) | digests
+    for first, second in combinations(sorted(digests_by_signer), 2):
+        shared = sorted(digests_by_signer[first].keys() & digests_by_signer[second].keys())
+        if not shared or not machines[first].isdisjoint(machines[second]):
             continue
-        alike = [case for case in both if shown[one][case] & shown[other][case]]
-        yield Agreement((one, other), "digest" if alike else "observation", tuple(alike or both))
+        equal = [case for case in shared if digests_by_signer[first][case] & digests_by_signer[second][case]]
+        yield Agreement((first, second), "digest" if equal else "observation", tuple(equal or shared))

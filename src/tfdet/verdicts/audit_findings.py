@@ -1,7 +1,7 @@
-"""Stored audits to findings: which kernels of a source a build holds, and which kernels no source claims.
+"""Derive findings from stored audits: which kernels of a source a build contains, and which kernels no source claims.
 
-A pattern is matched against the full names of kernels that depend on order, or may; those that do not, and those
-without atomics, are stored by family, and for them only the pattern's family, up to its first `<`, counts.
+A pattern is matched against the full names of order-dependent and unresolved kernels.  The other kernels are stored by
+family only, so for them the pattern is matched up to its first `<`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ReachabilityKind = Literal["reached", "not reached", "no GPU kernel", "not estab
 
 
 class Reachability(NamedTuple):
-    """Can the source's op run the kernels in that build, with the arguments of its title?  `why` in words."""
+    """Whether a source's op, with the arguments in its title, can execute the kernels in a build, and why."""
 
     how: ReachabilityKind
     why: str
@@ -33,7 +33,7 @@ UNCHECKED: Final = Reachability("not established", "not checked")
 
 
 class KernelRow(NamedTuple):
-    """A kernel that depends on order, or may."""
+    """An order-dependent or unresolved kernel."""
 
     library: str
     signature: str
@@ -42,22 +42,22 @@ class KernelRow(NamedTuple):
 
 @dataclass(frozen=True)
 class AuditFinding:
-    """What one build holds of one source."""
+    """The kernels of one source in one build."""
 
-    rows: tuple[KernelRow, ...]  # those that match
-    own: tuple[KernelRow, ...]  # of them, what the op itself runs
-    order_independent: int  # kernels of its families whose atomics do not depend on order
+    rows: tuple[KernelRow, ...]  # the kernels that match the source's patterns
+    own: tuple[KernelRow, ...]  # those of them that the op itself executes
+    order_independent: int  # number of kernels of its families whose atomics do not depend on order
     without_atomics: tuple[str, ...]  # its families without atomics
     reach: Reachability = UNCHECKED
 
     @property
     def is_conclusive(self) -> bool:
-        """Does it speak for the op?  Shipped is not reached."""
+        """Whether it shows that the op is order-dependent: such a kernel is present, and the op reaches it."""
         return self.kind == "order-dependent" and self.reach.how == "reached"
 
     @property
     def is_unchecked(self) -> bool:
-        """Are order-dependent atomics shipped, and nobody knows whether the op reaches them?"""
+        """Whether order-dependent kernels are present, but it is unknown whether the op reaches them."""
         return self.kind == "order-dependent" and self.reach.how == "not established"
 
     @cached_property
@@ -80,20 +80,21 @@ class AuditFinding:
 
     @property
     def names(self) -> int:
-        """Kernels with order-dependent atomics, each once however many architectures hold it."""
+        """Number of order-dependent kernels, each counted once for all architectures."""
         return len({row.kernel.name for row in self.order_dependent_kernels})
 
     @property
     def archs(self) -> list[str]:
-        """Where they were read."""
-        found = {
-            a
+        """The architectures of the order-dependent kernels: machine code (sm_*), then PTX (compute_*)."""
+        archs = {
+            arch
             for row in self.order_dependent_kernels
-            for f in row.kernel.findings
-            if f.order_dependent == "yes"
-            for a in f.archs.split()
+            for finding in row.kernel.findings
+            if finding.order_dependent == "yes"
+            for arch in finding.archs.split()
         }
-        return sort_archs(a for a in found if a.startswith("sm")) + sort_archs(a for a in found if a.startswith("co"))
+        machine_code, ptx = [[arch for arch in archs if arch.startswith(prefix)] for prefix in ("sm", "co")]
+        return sort_archs(machine_code) + sort_archs(ptx)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -107,33 +108,34 @@ class AuditFinding:
 
     @property
     def text(self) -> str:
-        some = {
-            "order-dependent": f"order-dependent float atomics in {_kernels(self.names)}",
-            "partial": f"none in the op's own kernels; {_kernels(self.names)} of the same code, for other ops, "
-            "add floats atomically",
-            "unresolved": f"{_kernels(len({row.kernel.name for row in self.unresolved_kernels}))} with atomics whose "
-            "effect could not be resolved",
-            "orderless": f"none found: the atomics of its {_kernels(self.order_independent)} do not depend on order",
+        kernels, unresolved = _kernels_text(self.names), {row.kernel.name for row in self.unresolved_kernels}
+        independent = _kernels_text(self.order_independent)
+        texts = {
+            "order-dependent": f"order-dependent float atomics in {kernels}",
+            "partial": f"none in the op's own kernels; {kernels} of the same code, for other ops, add floats "
+            "atomically",
+            "unresolved": f"{_kernels_text(len(unresolved))} with atomics whose effect could not be resolved",
+            "orderless": f"none found: the atomics of its {independent} do not depend on order",
             "no atomics": "none found: its kernels hold no atomics",
             "not shipped": "no such kernel is shipped",
         }
-        return some[self.kind] + (self._shipped_only if self.order_dependent_kernels else "")
+        return texts[self.kind] + (self._reach_text if self.order_dependent_kernels else "")
 
     @property
-    def _shipped_only(self) -> str:
-        """What is to be said beside kernels that are there and do not count."""
+    def _reach_text(self) -> str:
+        """The text about kernels that the op is not known to reach; empty if it reaches them."""
         if self.reach.how == "not established":
             return ": shipped, reach not established"
         return "" if self.reach.how == "reached" else f": shipped, {self.reach.how}: {self.reach.why}"
 
 
-def _kernels(number: int) -> str:
+def _kernels_text(number: int) -> str:
     return f"{number} kernel{'s' if number != 1 else ''}"
 
 
 @dataclass(frozen=True)
 class AuditIndex:
-    """One environment's audit, ready to be asked."""
+    """The audit of one environment, indexed to find the kernels of a source."""
 
     stored: StoredAudit
     rows: tuple[KernelRow, ...] = field(repr=False)
@@ -141,74 +143,78 @@ class AuditIndex:
     without_atomics: frozenset[str] = field(repr=False)
 
     def reach(self, audit: SourceAudit) -> Reachability:
-        """By the checked notes that cover the version, and by what this build registers for GPUs."""
+        """Return whether the op reaches its kernels, by the notes for this version and the registered GPU kernels."""
         version = self.stored.minor
-        for entry in audit.unreachable_notes:
-            if ranges.contains(entry.stock, version):
-                return Reachability("not reached", entry.note)
-        checked = next((entry for entry in audit.reachable_notes if ranges.contains(entry.stock, version)), None)
-        wanted = checked or next(iter(audit.reachable_notes), None)
-        if wanted is None:
+        for unreachable in audit.unreachable_notes:
+            if ranges.contains(unreachable.stock, version):
+                return Reachability("not reached", unreachable.note)
+        note_of_version = next(
+            (entry for entry in audit.reachable_notes if ranges.contains(entry.stock, version)), None
+        )
+        note = note_of_version or next(iter(audit.reachable_notes), None)
+        if note is None:
             return UNCHECKED
         if self.stored.registrations is None:
             return Reachability("not established", "what this build registers for GPUs is not known")
-        ops = " or ".join(wanted.ops)
-        if not any(self._on_gpu(op, dtypes) for op, dtypes in wanted.ops.items()):
+        ops = " or ".join(note.ops)
+        if not any(self._has_gpu_kernel(op, dtypes) for op, dtypes in note.ops.items()):
             return Reachability("no GPU kernel", f"this build registers no GPU kernel of {ops} for such dtypes")
-        if checked is None:
+        if note_of_version is None:
             return Reachability("not established", "not checked for this version")
-        return Reachability("reached", checked.note)
+        return Reachability("reached", note_of_version.note)
 
-    def _on_gpu(self, op: str, dtypes: list[str]) -> bool:
-        """A kernel that names no dtype, registered as an empty list, takes what its op takes."""
-        held = (self.stored.registrations or {}).get(op, {})
-        texts = [text.split() for devices, text in held.items() if "GPU" in devices.split()]
-        return any(not some or set(some) & set(dtypes) for some in texts)
+    def _has_gpu_kernel(self, op: str, dtypes: list[str]) -> bool:
+        """Return whether a GPU kernel is registered for an op and one of the dtypes; without dtypes it takes all."""
+        registered = (self.stored.registrations or {}).get(op, {})
+        dtypes_by_kernel = [text.split() for devices, text in registered.items() if "GPU" in devices.split()]
+        return any(not kernel_dtypes or set(kernel_dtypes) & set(dtypes) for kernel_dtypes in dtypes_by_kernel)
 
     def finding(self, audit: SourceAudit) -> AuditFinding | None:
-        """None where the source has no kernel to look for."""
+        """Return the kernels of a source; None if the source names none."""
         if not audit.kernels:
             return None
-        rows = self._rows_of(_names(_any_of(audit.kernels)).among(self._rows_by_signature.keys()))
+        rows = self._rows_of(_prefix_matches(_any_of(audit.kernels)).among(self._rows_by_signature.keys()))
         own = rows
         if audit.kernels_of_this_op is not None:
-            own_names = _names(audit.kernels_of_this_op).among({row.signature for row in rows})
+            own_names = _prefix_matches(audit.kernels_of_this_op).among({row.signature for row in rows})
             own = tuple(row for row in rows if row.signature in own_names)
-        heads = [head for pattern in audit.kernels if (head := _family_of(pattern))]
-        named, kept = _any_of(heads), _any_of([*heads, *([audit.family] if audit.family else [])])
+        families = [family_name for pattern in audit.kernels if (family_name := _family_of(pattern))]
+        family_pattern = _any_of(families)
+        atomic_free_pattern = _any_of([*families, *([audit.family] if audit.family else [])])
         return AuditFinding(
             rows,
             own,
             order_independent=sum(
-                self.order_independent[name] for name in _families(named).among(self.order_independent.keys())
+                self.order_independent[name]
+                for name in _full_matches(family_pattern).among(self.order_independent.keys())
             ),
-            without_atomics=tuple(sorted(_families(kept).among(self.without_atomics))),
+            without_atomics=tuple(sorted(_full_matches(atomic_free_pattern).among(self.without_atomics))),
             reach=self.reach(audit),
         )
 
     @cached_property
     def _rows_by_signature(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        numbers: dict[str, list[int]] = {}
         for number, row in enumerate(self.rows):
-            found.setdefault(row.signature, []).append(number)
-        return found
+            numbers.setdefault(row.signature, []).append(number)
+        return numbers
 
     def _rows_of(self, signatures: Iterable[str]) -> tuple[KernelRow, ...]:
-        """In the order of the audit."""
-        numbers = sorted(number for one in signatures for number in self._rows_by_signature[one])
+        """Return the kernels with these signatures, in the order of the audit."""
+        numbers = sorted(number for signature in signatures for number in self._rows_by_signature[signature])
         return tuple(self.rows[number] for number in numbers)
 
     def refusal_messages(self, audit: SourceAudit) -> list[str]:
-        """The messages by which this source's ops refuse."""
+        """Return the messages in the binaries with which this source's ops raise an error."""
         if audit.messages is None:
             return []
         return [text for text in self.stored.messages if re.search(audit.messages, text)]
 
     def unclaimed(self, sources: Iterable[Source]) -> list[KernelRow]:
-        """Kernels that depend on order, or may, and that no source's pattern matches."""
+        """Return the order-dependent and unresolved kernels that no source's pattern matches."""
         claimed = _any_of([pattern for source in sources if source.audit for pattern in source.audit.kernels])
-        known = _names(claimed).among(self._rows_by_signature.keys())
-        return [row for row in self.rows if row.kernel.verdict != "no" and row.signature not in known]
+        claimed_signatures = _prefix_matches(claimed).among(self._rows_by_signature.keys())
+        return [row for row in self.rows if row.kernel.verdict != "no" and row.signature not in claimed_signatures]
 
 
 def index_audit(stored: StoredAudit) -> AuditIndex:
@@ -216,8 +222,8 @@ def index_audit(stored: StoredAudit) -> AuditIndex:
     order_independent: dict[str, int] = {}
     without_atomics: set[str] = set()
     for library, content in stored.libraries.items():
-        short = signatures([kernel.name for kernel in content.kernels])
-        rows += [KernelRow(library, short[kernel.name], kernel) for kernel in content.kernels]
+        signature_by_name = signatures([kernel.name for kernel in content.kernels])
+        rows += [KernelRow(library, signature_by_name[kernel.name], kernel) for kernel in content.kernels]
         for name, count in content.order_independent.items():
             order_independent[name] = order_independent.get(name, 0) + count
         without_atomics.update(content.without_atomics)
@@ -225,46 +231,46 @@ def index_audit(stored: StoredAudit) -> AuditIndex:
 
 
 def count_by_family(rows: Iterable[KernelRow]) -> dict[str, int]:
-    """{family: kernels}, each kernel once."""
-    found: dict[str, set[str]] = {}
+    """Return {family: number of kernels}, each kernel counted once."""
+    kernels_by_family: dict[str, set[str]] = {}
     for row in rows:
-        found.setdefault(family(row.signature), set()).add(row.kernel.name)
-    return {name: len(kernels) for name, kernels in sorted(found.items())}
+        kernels_by_family.setdefault(family(row.signature), set()).add(row.kernel.name)
+    return {name: len(kernels) for name, kernels in sorted(kernels_by_family.items())}
 
 
 class _MatchedNames:
-    """The names that satisfy a predicate.  Environments share most of their kernels: each name is matched once."""
+    """The names that satisfy a predicate, cached because environments share most of their kernels."""
 
     def __init__(self, matches: Callable[[str], object]) -> None:
         self._matches = matches
-        self._asked: set[str] = set()
+        self._tested: set[str] = set()
         self._matched: set[str] = set()
 
     def among(self, names: Set[str]) -> Set[str]:
-        new = names - self._asked
-        self._asked |= new
+        new = names - self._tested
+        self._tested |= new
         self._matched.update(name for name in new if self._matches(name))
         return self._matched & names
 
 
 @cache
-def _names(pattern: str) -> _MatchedNames:
-    """Those that begin as a pattern says."""
+def _prefix_matches(pattern: str) -> _MatchedNames:
+    """Return the names whose beginning matches a pattern."""
     return _MatchedNames(re.compile(pattern).match)
 
 
 @cache
-def _families(pattern: str) -> _MatchedNames:
-    """Those that are, as a whole, what a pattern says."""
+def _full_matches(pattern: str) -> _MatchedNames:
+    """Return the names that a pattern matches completely."""
     return _MatchedNames(re.compile(pattern).fullmatch)
 
 
 def _any_of(patterns: list[str]) -> str:
-    """One pattern that matches what one of these does; none of them: nothing."""
+    """Return one pattern for all of these; without patterns, it matches nothing."""
     return "|".join(f"(?:{pattern})" for pattern in patterns) or r"(?!)"
 
 
 def _family_of(pattern: str) -> str | None:
-    """The family that a pattern names; None where it names some of its variants."""
+    """Return the family that a pattern matches; None if it matches only some of its variants."""
     head, _, rest = pattern.partition("<")
     return head if rest in ("", "?") else None

@@ -13,17 +13,17 @@ from tfdet.verdicts.audit_findings import AuditIndex, count_by_family
 
 @dataclass(frozen=True)
 class BuildDiff:
-    """old, new: environments.  Kernels are counted by family; copies count once."""
+    """The differences between the audits of two environments; kernels are counted by family, each copy only once."""
 
     old: str
     new: str
-    added: dict[str, int]  # with order-dependent atomics, not in the old build
-    removed: dict[str, int]  # with order-dependent atomics, in the old build only
-    changed: dict[str, tuple[int, int]]
-    deterministic_added: dict[str, list[str]]  # new and without such atomics: the sources that can use it
+    added: dict[str, int]  # {order-dependent family that only the new build has: kernels}
+    removed: dict[str, int]  # {order-dependent family that only the old build has: kernels}
+    changed: dict[str, tuple[int, int]]  # {order-dependent family: (kernels before, kernels after)}
+    deterministic_added: dict[str, list[str]]  # {new family without such atomics: the sources that can use it}
     sources: dict[str, tuple[str, str]]  # {source: (old finding, new finding)}
     variables: tuple[list[str], list[str]]  # (added, removed)
-    messages: tuple[list[str], list[str]]
+    messages: tuple[list[str], list[str]]  # (added, removed)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -41,13 +41,13 @@ class BuildDiff:
 
 def diff_builds(old: AuditIndex, new: AuditIndex, sources: Mapping[str, Source]) -> BuildDiff:
     before, after = _order_dependent(old), _order_dependent(new)
-    both = before.keys() & after.keys()
+    common = before.keys() & after.keys()
     return BuildDiff(
         old.stored.environment,
         new.stored.environment,
         added={name: after[name] for name in sorted(after.keys() - before.keys())},
         removed={name: before[name] for name in sorted(before.keys() - after.keys())},
-        changed={name: (before[name], after[name]) for name in sorted(both) if before[name] != after[name]},
+        changed={name: (before[name], after[name]) for name in sorted(common) if before[name] != after[name]},
         deterministic_added=_deterministic_added(old, new, sources),
         sources=_findings(old, new, sources),
         variables=_added_and_removed(old, new, lambda audited: audited.stored.environment_variables),
@@ -60,20 +60,21 @@ def _order_dependent(audited: AuditIndex) -> dict[str, int]:
 
 
 def _added_and_removed(
-    old: AuditIndex, new: AuditIndex, of: Callable[[AuditIndex], list[str]]
+    old: AuditIndex, new: AuditIndex, get_texts: Callable[[AuditIndex], list[str]]
 ) -> tuple[list[str], list[str]]:
-    return sorted(set(of(new)) - set(of(old))), sorted(set(of(old)) - set(of(new)))
+    return sorted(set(get_texts(new)) - set(get_texts(old))), sorted(set(get_texts(old)) - set(get_texts(new)))
 
 
 def _deterministic_added(old: AuditIndex, new: AuditIndex, sources: Mapping[str, Source]) -> dict[str, list[str]]:
-    """Those that a source names, and those that call themselves deterministic."""
-    fresh = sorted(
+    """Return the new deterministic families: those that a source names, or whose name has "Deterministic"."""
+    new_families = sorted(
         (new.without_atomics | set(new.order_independent)) - (old.without_atomics | set(old.order_independent))
     )
-    offered = {
-        name: [key for key, source in sources.items() if _is_deterministic_variant(source, name)] for name in fresh
+    sources_by_family = {
+        name: [key for key, source in sources.items() if _is_deterministic_variant(source, name)]
+        for name in new_families
     }
-    return {name: keys for name, keys in offered.items() if keys or "Deterministic" in name}
+    return {name: keys for name, keys in sources_by_family.items() if keys or "Deterministic" in name}
 
 
 def _is_deterministic_variant(source: Source, name: str) -> bool:
@@ -81,11 +82,11 @@ def _is_deterministic_variant(source: Source, name: str) -> bool:
 
 
 def _findings(old: AuditIndex, new: AuditIndex, sources: Mapping[str, Source]) -> dict[str, tuple[str, str]]:
-    found: dict[str, tuple[str, str]] = {}
+    changed: dict[str, tuple[str, str]] = {}
     for key, source in sources.items():
         if source.audit is None:
             continue
         before, after = old.finding(source.audit), new.finding(source.audit)
         if before and after and before.text != after.text:
-            found[key] = (before.text, after.text)
-    return found
+            changed[key] = (before.text, after.text)
+    return changed

@@ -1,7 +1,7 @@
-"""The cells of a device and environment, kept in the cache folder under a digest of all that they follow from.
+"""A cache of inferred cells: those of a device and environment, under a digest of everything that they depend on.
 
-To read 45,000 records takes seconds, and gives the same until a byte of them, of the matrix, the suite or this code
-changes.  What somebody signed is not kept: it is verified at each read.
+Reading 45,000 records takes seconds, and its result is the same until the records, the matrix, the suite or this code
+change.  Cells of signed records are not cached, as signatures are verified at each read.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from typing import Final
 import msgspec
 
 from tfdet.base.errors import TfdetError
-from tfdet.base.folders import is_folder, listed, walked
+from tfdet.base.folders import is_folder, list_entries, walk_files
 from tfdet.base.paths import Project, cache_dir
 from tfdet.base.runtime_folder import package_folder
 from tfdet.base.untrusted import sha256
 from tfdet.verdicts.infer import CellKey, InferredCell
 
-MOST_BYTES: Final = 64 << 20  # of all that is kept
-_CODE: Final = ("tfdet", "tfdet_common", "tfdet_probe")
-_NO_RULES: Final = ("audits", "batches", "costs", "evidence", "signatures")  # folders of the matrix
+MAX_BYTES: Final = 64 << 20  # of all cache files
+_CODE: Final = ("tfdet", "tfdet_common", "tfdet_probe")  # packages whose code the cells depend on
+# Folders of the matrix that contain no rules.
+_NO_RULES: Final = ("audits", "batches", "costs", "evidence", "signatures")
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[CellKey, InferredCell]]).decode
@@ -34,14 +35,14 @@ _decode = msgspec.msgpack.Decoder(list[tuple[CellKey, InferredCell]]).decode
 
 @dataclass(frozen=True)
 class CellCache:
-    """rules: a digest of all but the records that cells follow from."""
+    """The cache files in one folder.  rules: a digest of all that cells depend on, except the records."""
 
     folder: Path
     rules: str
 
     @classmethod
     def open(cls, project: Project, unsigned: bool) -> CellCache | None:
-        """unsigned: whether records count that nobody signed.  None where the rules cannot be read."""
+        """Open the cache; return None if the rules cannot be read.  unsigned: whether all unsigned records count."""
         rules = [("", f"{sys.version} {msgspec.__version__} {unsigned}")]
         try:
             rules += ((name, sha256(path)) for name, path in sorted(_rule_files(project)))
@@ -50,7 +51,7 @@ class CellCache:
             return None
 
     def key(self, files: Iterable[Path]) -> str | None:
-        """A digest for the cells that these files of records give; None where one cannot be read."""
+        """Return the digest under which the cells of these files of records are cached; None if one cannot be read."""
         try:
             return _digest([("", self.rules), *((f"{path.parent.name} {path.name}", sha256(path)) for path in files)])
         except (TfdetError, OSError):
@@ -59,14 +60,14 @@ class CellCache:
     def get(self, key: str) -> dict[CellKey, InferredCell] | None:
         path = self.folder / key
         try:
-            found = dict(_decode(path.read_bytes()))
-            os.utime(path)  # what was used last is kept longest
+            cells = dict(_decode(path.read_bytes()))
+            os.utime(path)  # `trim` keeps the most recently used files
         except (OSError, msgspec.MsgspecError):
             return None
-        return found
+        return cells
 
     def put(self, key: str, cells: Mapping[CellKey, InferredCell]) -> None:
-        """Nothing is kept where nothing can be written.  What a killed process leaves goes with the oldest."""
+        """Cache cells, if the folder is writable; `trim` later removes what a killed process leaves."""
         part = self.folder / f"{key}.{os.getpid()}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -76,37 +77,38 @@ class CellCache:
             with suppress(OSError):
                 part.unlink()
 
-    def trim(self, most: int = MOST_BYTES) -> None:
-        """Remove what was not used for longest, until no more than `most` bytes lie there."""
+    def trim(self, max_bytes: int = MAX_BYTES) -> None:
+        """Remove the least recently used files, until at most `max_bytes` remain."""
         try:
-            with os.scandir(self.folder) as there:
-                found = sorted(((one.stat(), one.path) for one in there), key=lambda one: -one[0].st_mtime)
+            with os.scandir(self.folder) as entries:
+                files = sorted(((entry.stat(), entry.path) for entry in entries), key=lambda file: -file[0].st_mtime)
             size = 0
-            for stat, path in found:
+            for stat, path in files:
                 size += stat.st_size
-                if size > most:
+                if size > max_bytes:
                     Path(path).unlink(missing_ok=True)
         except OSError:
             return
 
 
 def _digest(parts: Iterable[tuple[str, str]]) -> str:
-    return hashlib.sha256("".join(f"{len(one)} {one} " for part in parts for one in part).encode()).hexdigest()
+    return hashlib.sha256("".join(f"{len(text)} {text} " for part in parts for text in part).encode()).hexdigest()
 
 
 def _rule_files(project: Project) -> Iterator[tuple[str, Path]]:
-    """(a name that does not tell where the checkout lies, path) of the matrix, the suite, the keys and the code."""
-    for folder in [project.suite(""), project.user_keys, *listed(project.matrix)]:
+    """Yield (name without the checkout's location, path) of files of the matrix, the suite, the keys and the code."""
+    for folder in [project.suite(""), project.user_keys, *list_entries(project.matrix)]:
         if folder.parent == project.matrix and folder.name in _NO_RULES:
             continue
-        yield from _named(folder.name, folder)
-    yield from (("earlier", path) for path in listed(project.evidence, "*.json"))
+        yield from _named_files(folder.name, folder)
+    yield from (("earlier", path) for path in list_entries(project.evidence, "*.json"))
     for package in _CODE:
-        yield from _named(package, package_folder(package), "*.py")  # the records of an installed tfdet lie there, too
+        # Only code: the package folder of an installed tfdet also contains records.
+        yield from _named_files(package, package_folder(package), "*.py")
 
 
-def _named(name: str, folder: Path, pattern: str = "*") -> Iterator[tuple[str, Path]]:
-    files = walked(folder, pattern) if is_folder(folder) else [folder]
+def _named_files(name: str, folder: Path, pattern: str = "*") -> Iterator[tuple[str, Path]]:
+    files = walk_files(folder, pattern) if is_folder(folder) else [folder]
     for path in files:
         if "__pycache__" not in path.parts and path.is_file():
             yield f"{name} {path.relative_to(folder).as_posix()}", path

@@ -12,7 +12,10 @@ from tfdet.verdicts.status import Status, StatusCell
 
 
 class EmulationAuditConflict(NamedTuple):
-    """why: the explanation in the source's file; empty if there is none."""
+    """A conflict between the emulation and the audit of one source in one environment.
+
+    why: the explanation in the source's file; empty if there is none.
+    """
 
     source: str
     environment: str
@@ -22,10 +25,10 @@ class EmulationAuditConflict(NamedTuple):
 
 
 def find_conflicts(status: Status) -> Iterator[EmulationAuditConflict]:
-    """Cells that differed although the audit found no reachable order-dependent atomics, or the other way round.
+    """Yield the cells that differed although the audit found no reachable order-dependent atomics, and the reverse.
 
-    If it is unchecked whether the op reaches such atomics, an op that differs is no conflict.  Conflicts with documents
-    are found by `Status.contradictions`.
+    If it is unchecked whether the op reaches such atomics, an op that differs is not a conflict.  Conflicts with
+    documents are found by `Status.contradictions`.
     """
     for cell in status.cells:
         if cell.evidence_kind == "emulated" and cell.key.solution == NONE and _is_conflict(cell):

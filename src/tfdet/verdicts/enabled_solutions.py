@@ -1,4 +1,4 @@
-"""Which solutions are in effect: those that are asked for, and those that a program's own lines switch on."""
+"""Find the solutions that are in effect: those that the user names, and those that the program's own code enables."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from tfdet.verdicts.programs import Call, Program
 from tfdet.verdicts.reachable_sources import argument_matches
 
 
-def in_effect(matrix: Matrix, program: Program | None, named: Iterable[str]) -> set[str]:
-    """And what these include."""
-    found = set(named)
+def find_enabled_solutions(matrix: Matrix, program: Program | None, named: Iterable[str]) -> set[str]:
+    """Return the keys of the named solutions, of those that a program enables, and of all that these include."""
+    enabled = set(named)
     for key, solution in matrix.solutions.items() if program else ():
         framework = matrix.frameworks.get(solution.framework)
         naming = framework.naming if framework else None
-        found |= {key} if program and _switched_on(solution, program, naming) else set()
-    for key in list(found):
-        found |= set(matrix.solutions[key].includes)
-    return found
+        enabled |= {key} if program and _is_enabled_by(solution, program, naming) else set()
+    for key in list(enabled):
+        enabled |= set(matrix.solutions[key].includes)
+    return enabled
 
 
-def _switched_on(solution: Solution, program: Program, naming: ApiNames | None) -> bool:
-    wanted = solution.apply.env if solution.apply else {}
-    if not (solution.switch or wanted) or (solution.apply and solution.apply.call and not solution.switch):
+def _is_enabled_by(solution: Solution, program: Program, naming: ApiNames | None) -> bool:
+    variables = solution.apply.env if solution.apply else {}
+    if not (solution.switch or variables) or (solution.apply and solution.apply.call and not solution.switch):
         return False
-    return wanted.items() <= program.environ.items() and all(
+    return variables.items() <= program.environ.items() and all(
         _is_step_applied(step, program, naming) for step in solution.switch
     )
 
 
 def _is_step_applied(step: Calls, program: Program, naming: ApiNames | None) -> bool:
-    """The last word counts: what was switched on may be switched off again."""
-    done = False
+    """Return whether the last of the program's calls that concern a step applies it: later calls may undo it."""
+    is_applied = False
     for call in program.calls_and_settings:
         name = naming.to_documented(call.name) if naming else call.name
-        meant = [form for one, form in patterns_by_name(step) if one == name]
-        if meant:
-            done = any(_matches_call(form, call, naming) for form in meant)
-    return done
+        patterns = [pattern for pattern_name, pattern in patterns_by_name(step) if pattern_name == name]
+        if patterns:
+            is_applied = any(_matches_call(pattern, call, naming) for pattern in patterns)
+    return is_applied
 
 
-def _matches_call(form: CallPattern, call: Call, naming: ApiNames | None) -> bool:
-    return all(argument_matches(call, argument, naming) is True for argument in form.when)
+def _matches_call(pattern: CallPattern, call: Call, naming: ApiNames | None) -> bool:
+    return all(argument_matches(call, argument, naming) is True for argument in pattern.when)

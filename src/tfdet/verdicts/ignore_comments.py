@@ -1,4 +1,4 @@
-"""Comments by which a program declares a finding as known: `# tfdet: ignore[RULE, ...]` on the line of the call."""
+"""Read the comments that suppress findings: `# tfdet: ignore[RULE, ...]` on the line of the call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COMMENT = re.compile(r"#\s*tfdet:\s*ignore\[([^\]]*)\]")
 
 
 class Ignore(NamedTuple):
-    """rule: the key of a source, as a finding names it."""
+    """An ignored rule or source on one line.  cell: the number of the notebook's cell, or 0."""
 
     rule: str
     file: str
@@ -21,12 +21,12 @@ class Ignore(NamedTuple):
 
 
 def find_ignores(text: bytes | str, file: str, cell: int = 0) -> Iterator[Ignore]:
-    """text: of a whole file or of one cell of a notebook; what follows a token that cannot be read is left out."""
+    """Yield the ignored rules in a file or a notebook's cell, up to the first token that cannot be read."""
     source = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     try:
         for token in tokenize.tokenize(io.BytesIO(source).readline):
-            found = _COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
-            for rule in found[1].split(",") if found else ():
+            match = _COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
+            for rule in match[1].split(",") if match else ():
                 yield Ignore(rule.strip(), file, token.start[0], cell)
     except (tokenize.TokenError, SyntaxError, UnicodeDecodeError):
         return  # the parser says what is wrong with it

@@ -1,6 +1,6 @@
-"""From records to verdicts: pure functions that say no more than the evidence.
+"""Infer the verdict of a cell (environment, device, source, solution) from the records of its source's cases.
 
-A cell is (environment, device, source, solution).  Its verdict gathers its source's cases.
+All functions are pure, and no verdict says more than the evidence shows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tfdet.verdicts.agreement import Agreement, CaseResult, count_agreeing, find
 from tfdet.verdicts.proofs import CaseProof, CellProof, gather
 from tfdet.verdicts.variants import EAGER, FIRST_DTYPE_LABEL, variants_of
 
-MIN_RUNS = 20  # equal runs: fewer leave a chance of more than 14 % that the next one differs
+MIN_RUNS = 20  # equal runs; after fewer, the chance that the next run differs can be more than 14 %
 
 
 class Verdict(StrEnum):
@@ -35,7 +35,7 @@ class Verdict(StrEnum):
     BLANK = ""
 
 
-# All runs were equal.  What that shows is another question.
+# The verdicts of cells whose runs were all equal.
 EQUAL_VERDICTS = (Verdict.SCHEDULE_INDEPENDENT, Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
 
 _BIT = {name: 1 << number for number, name in enumerate(get_args(Observation))}
@@ -45,7 +45,7 @@ _COMPLETED = _BIT["equal"] | _BIT["differs"] | _BIT["raises"]
 
 
 class SignerVerdict(NamedTuple):
-    """What the records of one signer say by themselves.  machines: by which they made them."""
+    """The verdict of one signer's records alone.  machines: those on which the records were made."""
 
     signer: str
     verdict: Verdict
@@ -66,19 +66,20 @@ class CellKey(NamedTuple):
 
 @dataclass(frozen=True)
 class InferredCell:
-    """What the evidence says of one cell.
+    """The verdict on one cell, with the numbers behind it.
 
-    runs, differed: over the cases that the verdict rests on (for `deterministic` and `too few runs`:
-    those whose own control differed).  bound95: upper 95 % bound on the chance that a run differs,
-    None where a run did.
+    runs, differed: over the cases that the verdict depends on (for `deterministic` and `too few runs`:
+    those whose own control differed).  bound95: upper 95 % bound on the probability that a run differs,
+    None if a run differed.
     controls_differed: cases whose own control differed, of the `cases` that ran (a case counts once for each machine).
-    machines: how many the verdict rests on.  agreeing_machines: how many of them reach the verdict alone, on a case on
-    which another one reaches it, too; a single machine agrees with itself.  deciding_cases: those the verdict rests on.
-    by_signer: the verdict of each signer's records; empty if the records are unsigned.  agreements: of signers with
-    this verdict.
+    machines: the number of machines that the verdict depends on.  agreeing_machines: how many of them reach the verdict
+    alone, on a case on which another machine reaches it, too; a single machine agrees with itself.
+    deciding_cases: the names of the cases that the verdict depends on.
+    by_signer: the verdict of each signer's records; empty if the records are unsigned.
+    agreements: those between signers with this verdict.
     variants: for an op that runs in several dtypes, or compiled, the cell of each variant that ran, by its name (see
     verdicts.variants).  The verdict says nothing about other variants.
-    proof: of its cases on the virtual GPU; None where none was tried.
+    proof: the proofs of its cases on the virtual GPU; None if none was tried.
     """
 
     verdict: Verdict
@@ -101,31 +102,31 @@ class InferredCell:
 
     @property
     def signers(self) -> list[SignerVerdict]:
-        """Those who say the same by themselves."""
-        return [side for side in self.by_signer if side.verdict is self.verdict]
+        """The signers whose records alone give the same verdict."""
+        return [signer for signer in self.by_signer if signer.verdict is self.verdict]
 
     @property
     def agreeing_signers(self) -> list[str]:
-        """Those who agree with another on the same case."""
-        return sorted({name for one in self.agreements for name in one.signers})
+        """The names of the signers that agree with another signer on the same case."""
+        return sorted({name for agreement in self.agreements for name in agreement.signers})
 
     @property
     def signers_conflict(self) -> bool:
-        """Do signers say different things?  That one could not run it is no answer of theirs."""
-        mute = (Verdict.STALE, Verdict.UNSUPPORTED, Verdict.FAILED)
-        said = {side.verdict for side in self.by_signer if side.verdict not in mute}
-        if said.intersection(EQUAL_VERDICTS) != {Verdict.SCHEDULE_INDEPENDENT}:  # who did not try to prove it agrees
-            said.discard(Verdict.SCHEDULE_INDEPENDENT)
-        return len(said) > 1
+        """Whether signers have different verdicts; a signer whose records only show that it did not run is ignored."""
+        ignored = (Verdict.STALE, Verdict.UNSUPPORTED, Verdict.FAILED)
+        verdicts = {signer.verdict for signer in self.by_signer if signer.verdict not in ignored}
+        if verdicts.intersection(EQUAL_VERDICTS) != {Verdict.SCHEDULE_INDEPENDENT}:  # equal runs agree with a proof
+            verdicts.discard(Verdict.SCHEDULE_INDEPENDENT)
+        return len(verdicts) > 1
 
     @property
     def verified(self) -> bool:
-        """Two signers agree on the same case, each by machines of their own, and none says otherwise."""
+        """Whether two signers agree on the same case, each with different machines, and no signer contradicts them."""
         return bool(self.agreements) and not self.signers_conflict
 
     @property
     def is_shown_deterministic(self) -> bool:
-        """Did the solution take a difference away?  A proof alone does not say so: the control may be proved, too."""
+        """Whether the solution removed a difference; a proof alone does not show that, as the control may be proved."""
         if self.verdict is Verdict.SCHEDULE_INDEPENDENT:
             return self.controls_differed > 0
         return self.verdict is Verdict.DETERMINISTIC
@@ -138,16 +139,17 @@ class InferredCell:
 
 
 def bound95(runs: int) -> float:
-    """Upper 95 % bound on a chance of which `runs` independent runs showed no instance."""
+    """Return the upper 95 % bound on the probability of an event that did not occur in `runs` independent runs."""
     return float(1.0 - 0.05 ** (1.0 / runs))
 
 
-_Key = tuple[str, str, str, str]  # equal to the CellKey of these, and made sooner
-_Place = tuple[str, str, str]  # case, machine, signer: what one did proves nothing about another
+_Key = tuple[str, str, str, str]  # equal to a CellKey of the same values, but faster to create
+_Place = tuple[str, str, str]  # case, machine, signer: evidence of one says nothing about another
+_MACHINE, _SIGNER = 1, 2  # indices into a _Place
 
 
 class _Case:
-    """All current records of one case under one solution on one machine.  (There may be a million.)"""
+    """All current records of one case under one solution, of one machine and signer.  There may be a million."""
 
     __slots__ = ("differed", "digests", "observed", "proofs", "runs", "seconds")
 
@@ -156,47 +158,47 @@ class _Case:
         self.runs = 0
         self.differed = 0
         self.seconds: float | list[float] | None = None
-        self.digests: tuple[str, ...] = ()  # of what somebody signed
+        self.digests: tuple[str, ...] = ()  # of signed records
         self.proofs: tuple[Proof, ...] = ()
 
-    def add(self, seen: RecordSummary) -> None:
-        self.observed |= _BIT[seen.observation]
-        self.runs += seen.runs
-        self.differed += seen.differed
-        if seen.proof:
-            self.proofs += (seen.proof,)
+    def add(self, record: RecordSummary) -> None:
+        self.observed |= _BIT[record.observation]
+        self.runs += record.runs
+        self.differed += record.differed
+        if record.proof:
+            self.proofs += (record.proof,)
         if self.seconds is None:
-            self.seconds = seen.seconds
-        elif seen.seconds is not None:
+            self.seconds = record.seconds
+        elif record.seconds is not None:
             earlier = self.seconds if isinstance(self.seconds, list) else [self.seconds]
-            self.seconds = [*earlier, seen.seconds]
+            self.seconds = [*earlier, record.seconds]
 
 
 class EvidenceIndex:
-    """Records gathered one by one, by cell and case; `cell(key)` infers."""
+    """Collects records by cell and case, and infers the cell of a key."""
 
     def __init__(self, current_hashes: Mapping[str, set[str]]) -> None:
         self._hashes = current_hashes
         self._cells: dict[_Key, dict[_Place, _Case]] = defaultdict(dict)
         self._stale: set[_Key] = set()
 
-    def add(self, seen: RecordSummary, signer: str = "") -> None:
-        key = (seen.environment, seen.model, seen.source, seen.solution)
-        if seen.case_hash not in self._hashes.get(seen.source, ()):
+    def add(self, record: RecordSummary, signer: str = "") -> None:
+        key = (record.environment, record.model, record.source, record.solution)
+        if record.case_hash not in self._hashes.get(record.source, ()):
             self._stale.add(key)
             return
         cases = self._cells[key]
-        place = (seen.case, seen.machine, signer)
+        place = (record.case, record.machine, signer)
         case = cases.get(place)
         if case is None:
             case = cases[place] = _Case()
-        case.add(seen)
+        case.add(record)
         if signer:
-            case.digests += tuple(seen.digests)
+            case.digests += tuple(record.digests)
 
-    def extend(self, many: Iterable[RecordSummary]) -> EvidenceIndex:
-        for seen in many:
-            self.add(seen)
+    def extend(self, records: Iterable[RecordSummary]) -> EvidenceIndex:
+        for record in records:
+            self.add(record)
         return self
 
     def cell_keys(self) -> set[CellKey]:
@@ -207,84 +209,93 @@ class EvidenceIndex:
         if not cases:
             return InferredCell(Verdict.STALE if key in self._stale else Verdict.BLANK)
         controls = self._cells.get(key._replace(solution=NONE), {})
-        whole = _infer(key.solution, cases, controls)
-        machines, signers = (
-            _infer_by(whole, key.solution, cases, controls, 1),
-            _infer_by(whole, key.solution, cases, controls, 2),
-        )
-        saying = [name for name, part in machines.items() if part.verdict is whole.verdict]
-        sides = tuple(
-            SignerVerdict(
-                name, part.verdict, part.runs, part.differed, frozenset(place[1] for place in cases if place[2] == name)
-            )
-            for name, part in sorted(signers.items())
+        cell = _infer(key.solution, cases, controls)
+        by_machine = _infer_by(cell, key.solution, cases, controls, _MACHINE)
+        by_signer = _infer_by(cell, key.solution, cases, controls, _SIGNER)
+        machines = [name for name, part in by_machine.items() if part.verdict is cell.verdict]
+        signers = tuple(
+            SignerVerdict(name, part.verdict, part.runs, part.differed, _machines_of(name, cases))
+            for name, part in sorted(by_signer.items())
             if name
         )
-        ways = dict(_infer_variants(key.solution, cases, controls))
-        same = {side.signer: side.machines for side in sides if side.verdict is whole.verdict}
-        agreed = tuple(find_agreements(_case_results(whole.verdict, cases, controls, same, 2), same))
-        told = list(_case_results(whole.verdict, cases, controls, saying, 1))
-        return replace(whole, agreeing_machines=count_agreeing(saying, told), by_signer=sides, variants=ways,
-                       agreements=agreed, deciding_cases=frozenset(one.case for one in told))  # fmt: skip
+        variants = dict(_infer_variants(key.solution, cases, controls))
+        machines_by_signer = {signer.signer: signer.machines for signer in signers if signer.verdict is cell.verdict}
+        signed = _case_results(cell.verdict, cases, controls, machines_by_signer, _SIGNER)
+        deciding = list(_case_results(cell.verdict, cases, controls, machines, _MACHINE))
+        return replace(
+            cell,
+            agreeing_machines=count_agreeing(machines, deciding),
+            by_signer=signers,
+            variants=variants,
+            agreements=tuple(find_agreements(signed, machines_by_signer)),
+            deciding_cases=frozenset(result.case for result in deciding),
+        )
 
 
 _Cases = Mapping[_Place, _Case]
 
-
-_RESTS_ON = {
+# The observation that a case must have for a verdict to depend on it.
+_DECIDING = {
     Verdict.NONDETERMINISTIC: _DIFFERS,
     Verdict.RAISES: _BIT["raises"],
     **dict.fromkeys(EQUAL_VERDICTS, _BIT["equal"]),
 }
-# Of signers that is no answer; machines may well agree that a case does not run.
-_SEEN = {**_RESTS_ON, Verdict.UNSUPPORTED: _UNSUPPORTED, Verdict.FAILED: _INCOMPLETE}
+# Machines can also agree that a case does not run; for signers that is not a result.
+_DECIDING_FOR_MACHINES = {**_DECIDING, Verdict.UNSUPPORTED: _UNSUPPORTED, Verdict.FAILED: _INCOMPLETE}
 
 
 def _case_results(
-    verdict: Verdict, cases: _Cases, controls: _Cases, among: Collection[str], by: int
+    verdict: Verdict, cases: _Cases, controls: _Cases, names: Collection[str], by: int
 ) -> Iterator[CaseResult]:
-    """What each of these machines (by: 1) or signers (2) showed of the cases that a verdict rests on."""
+    """Yield what these machines or signers showed of the cases that a verdict depends on.  by: _MACHINE or _SIGNER."""
+    deciding = (_DECIDING_FOR_MACHINES if by == _MACHINE else _DECIDING).get(verdict, 0)
     for place, case in cases.items():
         if verdict in (Verdict.DETERMINISTIC, Verdict.TOO_FEW) and not _differed(controls.get(place)):
-            continue  # it shows nothing of the solution
-        if place[by] in among and case.observed & (_SEEN if by == 1 else _RESTS_ON).get(verdict, 0):
+            continue  # it shows nothing about the solution
+        if place[by] in names and case.observed & deciding:
             yield CaseResult(place[by], place[0], frozenset(case.digests))
+
+
+def _machines_of(signer: str, cases: _Cases) -> frozenset[str]:
+    return frozenset(place[_MACHINE] for place in cases if place[_SIGNER] == signer)
 
 
 def _differed(control: _Case | None) -> bool:
     return control is not None and bool(control.observed & _DIFFERS)
 
 
-def _infer_by(whole: InferredCell, solution: str, cases: _Cases, controls: _Cases, by: int) -> dict[str, InferredCell]:
-    """What each machine (by: 1) or signer (2) says by itself."""
+def _infer_by(cell: InferredCell, solution: str, cases: _Cases, controls: _Cases, by: int) -> dict[str, InferredCell]:
+    """Return {machine or signer: the cell that its cases alone give}.  by: _MACHINE or _SIGNER."""
     names = {place[by] for place in cases}
 
-    def own(among: _Cases, name: str) -> _Cases:
-        return {place: case for place, case in among.items() if place[by] == name}
+    def cases_of(places: _Cases, name: str) -> _Cases:
+        return {place: case for place, case in places.items() if place[by] == name}
 
     if len(names) == 1:
-        return {names.pop(): whole}
-    return {name: _infer(solution, own(cases, name), own(controls, name)) for name in names}
+        return {names.pop(): cell}
+    return {name: _infer(solution, cases_of(cases, name), cases_of(controls, name)) for name in names}
 
 
 def _infer_variants(solution: str, cases: _Cases, controls: _Cases) -> Iterator[tuple[str, InferredCell]]:
-    """None where all cases were run in the same way: op by op, in the first dtype."""
-    names = {case: variants_of(case) for case, _, _ in cases}
-    found = dict.fromkeys(name for some in names.values() for name in some)
-    if found.keys() <= {EAGER, FIRST_DTYPE_LABEL}:
+    """Yield (variant, its cell); nothing if all cases ran in the same variant: eager mode and the first dtype."""
+    variants_by_case = {case: variants_of(case) for case, _, _ in cases}
+    variants = dict.fromkeys(name for group in variants_by_case.values() for name in group)
+    if variants.keys() <= {EAGER, FIRST_DTYPE_LABEL}:
         return
-    for way in found:
-        yield way, _infer(solution, {place: case for place, case in cases.items() if way in names[place[0]]}, controls)
+    for variant in variants:
+        own_cases = {place: case for place, case in cases.items() if variant in variants_by_case[place[0]]}
+        yield variant, _infer(solution, own_cases, controls)
 
 
 def _infer(solution: str, cases: _Cases, controls: _Cases) -> InferredCell:
-    ran = {name: case for name, case in cases.items() if case.observed != _UNSUPPORTED}
-    differing = set() if solution == NONE else {name for name, case in controls.items() if case.observed & _DIFFERS}
-    proven = {name: case for name, case in ran.items() if name in differing}
-    verdict = _verdict(ran.values(), bool(proven))
-    # A run of a case that never differs by itself tells nothing about the solution.
-    weighed = proven if verdict is Verdict.DETERMINISTIC else ran
-    runs = sum(case.runs for case in weighed.values())
+    """Return the cell that cases under a solution give, with the same cases without a solution as controls."""
+    ran = {place: case for place, case in cases.items() if case.observed != _UNSUPPORTED}
+    differing = set() if solution == NONE else {place for place, case in controls.items() if case.observed & _DIFFERS}
+    with_differing_control = {place: case for place, case in ran.items() if place in differing}
+    verdict = _verdict(ran.values(), bool(with_differing_control))
+    # A run of a case whose control never differed shows nothing about the solution.
+    counted = with_differing_control if verdict is Verdict.DETERMINISTIC else ran
+    runs = sum(case.runs for case in counted.values())
     if verdict is Verdict.DETERMINISTIC and runs < MIN_RUNS:
         verdict = Verdict.TOO_FEW
     proof = _proof(ran)
@@ -293,34 +304,34 @@ def _infer(solution: str, cases: _Cases, controls: _Cases) -> InferredCell:
     return InferredCell(
         verdict,
         runs=runs,
-        differed=sum(case.differed for case in weighed.values()),
-        controls_differed=len(proven),
+        differed=sum(case.differed for case in counted.values()),
+        controls_differed=len(with_differing_control),
         cases=len(ran),
         time_ratio=_time_ratio(ran, controls) if solution != NONE else None,
-        machines=len({machine for _, machine, _ in weighed or cases}),
+        machines=len({machine for _, machine, _ in counted or cases}),
         proof=proof,
     )
 
 
 def _proof(ran: _Cases) -> CellProof | None:
-    """Of the cases that ran, wherever: the device that proves is the same on every machine."""
+    """Return the proofs of the cases that ran, on any machine: the virtual GPU is the same on all of them."""
     by_name: dict[str, list[_Case]] = defaultdict(list)
     for (name, _, _), case in ran.items():
         by_name[name].append(case)
     return gather(
         {
             name: CaseProof(
-                tuple(proof for case in some for proof in case.proofs), any(case.observed & _DIFFERS for case in some)
+                tuple(proof for case in group for proof in case.proofs), any(case.observed & _DIFFERS for case in group)
             )
-            for name, some in by_name.items()
+            for name, group in by_name.items()
         }
     )
 
 
-def _verdict(ran: Iterable[_Case], proven: bool) -> Verdict:
+def _verdict(ran: Iterable[_Case], control_differed: bool) -> Verdict:
     observed = 0
     for case in ran:
-        # What came to an end says more than an attempt that did not.
+        # If some attempts of a case completed, those that did not are ignored.
         observed |= case.observed & ~_INCOMPLETE if case.observed & _COMPLETED else case.observed
     if not observed:
         return Verdict.UNSUPPORTED
@@ -330,21 +341,21 @@ def _verdict(ran: Iterable[_Case], proven: bool) -> Verdict:
         return Verdict.FAILED
     if observed & _BIT["raises"]:
         return Verdict.RAISES
-    return Verdict.DETERMINISTIC if proven else Verdict.NOT_SHOWN
+    return Verdict.DETERMINISTIC if control_differed else Verdict.NOT_SHOWN
 
 
 def _time_ratio(cases: Mapping[_Place, _Case], controls: Mapping[_Place, _Case]) -> float | None:
-    """Median over the cases of the time under the solution to the control's."""
+    """Return the median over the cases of time under the solution / time of the control; None if nothing was timed."""
     ratios = [
         _median(case) / control
-        for name, case in cases.items()
-        if case.seconds is not None and (control := _median(controls.get(name)))
+        for place, case in cases.items()
+        if case.seconds is not None and (control := _median(controls.get(place)))
     ]
     return round(median(ratios), 3) if ratios else None
 
 
 def _median(case: _Case | None) -> float:
-    """Seconds, 0.0 where nothing was timed."""
+    """Return the median seconds of a case; 0.0 if nothing was timed."""
     if case is None or case.seconds is None:
         return 0.0
     return median(case.seconds) if isinstance(case.seconds, list) else case.seconds

@@ -1,4 +1,4 @@
-"""The cells of a notebook that are Python."""
+"""Read the Python cells of a Jupyter notebook."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ SUFFIX = ".ipynb"
 _ADVICE = (
     "Name notebooks of nbformat 4 whose language is Python, or write it as a program: jupyter nbconvert --to script."
 )
-# Of the magics of a whole cell, those after which Python comes.
+# The cell magics whose cells contain Python.
 _PYTHON = ("time", "timeit", "capture", "prun")
 _SHELL = re.compile(r"^(\s*)(?:[\w., ]+=\s*)?[%!?].*$|^(\s*)[\w.%]+\?{1,2}\s*$")
 
 
 def cells(path: Path) -> Iterator[tuple[int, str]]:
-    """(which of all cells, its text)."""
+    """Yield (number among all cells, text) of each code cell; raise DataError if it is not a Python notebook."""
     content = read_json(path, _ADVICE)
-    listed = content.get("cells") if isinstance(content, dict) else None
-    if not isinstance(listed, list) or _language(content) != "python":
+    cell_list = content.get("cells") if isinstance(content, dict) else None
+    if not isinstance(cell_list, list) or _language(content) != "python":
         raise DataError(f"{path}: no notebook with cells of Python", _ADVICE)
-    for number, cell in enumerate(listed, 1):
+    for number, cell in enumerate(cell_list, 1):
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             yield number, _source(path, number, cell)
 
 
 def _language(content: dict[str, Any]) -> str:
-    meta = content.get("metadata")
+    metadata = content.get("metadata")
     for name, key in (("kernelspec", "language"), ("language_info", "name")):
-        part = meta.get(name) if isinstance(meta, dict) else None
-        if isinstance(part, dict) and isinstance(part.get(key), str):
-            return str(part[key]).lower()
+        section = metadata.get(name) if isinstance(metadata, dict) else None
+        if isinstance(section, dict) and isinstance(section.get(key), str):
+            return str(section[key]).lower()
     return "python"
 
 
@@ -48,9 +48,9 @@ def _source(path: Path, number: int, cell: dict[str, Any]) -> str:
 
 
 def python(source: str) -> str:
-    """Lines that only a notebook understands do nothing."""
+    """Replace magics and shell commands by `pass`; return an empty text for a cell in another language."""
     lines = source.split("\n")
     first = next((line for line in lines if line.strip()), "")
     if first.startswith("%%") and first[2:].split(" ")[0].strip() not in _PYTHON:
         return ""
-    return "\n".join(_SHELL.sub(lambda found: f"{found.group(1) or found.group(2) or ''}pass", line) for line in lines)
+    return "\n".join(_SHELL.sub(lambda match: f"{match.group(1) or match.group(2) or ''}pass", line) for line in lines)

@@ -1,4 +1,4 @@
-"""Which op types have order-dependent GPU kernels in an environment, by its audit."""
+"""List the op types with order-dependent GPU kernels in an environment, from its audit."""
 
 from __future__ import annotations
 
@@ -12,24 +12,33 @@ from tfdet.verdicts.audit_findings import index_audit
 
 
 def order_dependent_ops(audits: Path, env: str, sources: Mapping[str, Source] | None = None) -> dict[str, str]:
-    """{op type: source key} for the audit `audits`/`env`.json; sources: those of the matrix around it.
+    """Return {op type: source key} for the audit `audits`/`env`.json.
 
-    Op types without a GPU kernel in that build are left out, where its registrations are known.
-    An op is named if a kernel of its source adds floats (or does the like) in an order that threads decide, or may, and
-    nobody showed that the op does not reach it.
-    A kernel that is shipped need not be the one that runs; an op that is not named can still differ, for the audit
-    sees neither cuDNN, cuBLAS and XLA nor races of plain stores.  DataError: no such audit, or a damaged one.
+    An op is listed if a kernel of its source is order-dependent or unresolved, and the op is not known not to reach it.
+    Op types without a GPU kernel in that build are left out, if its registrations are known.  A listed op may run
+    another kernel, and an op that is not listed can still differ: the audit covers neither cuDNN, cuBLAS and XLA nor
+    races of plain stores.
+
+    Args:
+        audits: the folder of the audits.
+        env: the environment.
+        sources: the sources of the matrix; by default those of the matrix that contains `audits`.
+
+    Raises:
+        DataError: the audit is missing or damaged.
     """
-    audited = index_audit(load(audits / f"{env}.json"))
+    index = index_audit(load(audits / f"{env}.json"))
     if sources is None:
         sources = load_matrix(audits.parent).sources
-    found: dict[str, str] = {}
-    # An op of several sources is told as the one that comes first.
+    source_by_op: dict[str, str] = {}
+    # An op of several sources is listed with the first one.
     for key, source in sorted(sources.items(), key=lambda item: item[1].sort_key):
-        finding = audited.finding(source.audit) if source.audit else None
+        finding = index.finding(source.audit) if source.audit else None
         reachable = finding and finding.reach.how in ("reached", "not established")
         if source.audit and finding and reachable and finding.kind in ("order-dependent", "unresolved"):
             for op in source.raw_ops if source.audit.ops is None else source.audit.ops:
-                found.setdefault(op, key)
-    known = audited.stored.registrations
-    return found if known is None else {op: key for op, key in found.items() if op in known}
+                source_by_op.setdefault(op, key)
+    registrations = index.stored.registrations
+    return (
+        source_by_op if registrations is None else {op: key for op, key in source_by_op.items() if op in registrations}
+    )

@@ -1,4 +1,4 @@
-"""What the matrix knows of an installation, or of what a program calls in it."""
+"""Compare an installed framework, or a program's calls to it, with the matrix: the findings of `tfdet check`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tfdet.verdicts.reachable_sources import SourceIndex, SourceMatch, calls_of
 from tfdet.verdicts.status import Status, StatusCell
 
 Level = Literal["error", "warning", "note"]
-_MAX_LISTED_NAMES = 8  # of calls that match no source
+_MAX_LISTED_NAMES = 8  # called names that match no source, in one message
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,11 @@ class InstalledBuild:
 
 @dataclass(frozen=True)
 class ProgramFinding:
-    """error: an op differs.  warning: it may differ.  note: an enabled solution resolves it, or nothing is known.
+    """A finding about a source, or by a rule.
 
-    settled_by: solutions that would resolve it, or do.  calls: the program's calls of the op.  rule: for findings that
-    belong to no source.
+    level: `error` if an op differs, `warning` if it may differ, `note` if an enabled solution resolves it or nothing is
+    known.  settled_by: solutions that resolve it, enabled or not.  calls: the program's calls of the op.
+    rule: the rule of a finding without a source.
     """
 
     level: Level
@@ -58,7 +59,7 @@ class ProgramFinding:
 
     @property
     def page(self) -> str:
-        """What the rule finds, and why."""
+        """The section of the documentation about the rule."""
         return f"docs/reference/check-rules.md#{'sources' if self.source else self.rule}"
 
     def as_json(self) -> dict[str, Any]:
@@ -72,15 +73,20 @@ def _place(call: Call) -> dict[str, Any]:
 
 
 def match_builds(matrix: Matrix, installed: Mapping[str, str]) -> list[InstalledBuild]:
-    """installed: {package: version}, names in lower case.  Of a framework that no environment is like: none."""
-    found = []
+    """Return the installed frameworks of which the matrix has an environment with the same minor version.
+
+    installed: {package: version}, with package names in lower case.
+    """
+    builds = []
     for package, version in sorted(installed.items()):
-        like = [key for key, one in matrix.environments.items() if package in _packages(one)]
-        exact = [key for key in like if matrix.environments[key].framework_version == version.partition("+")[0]]
-        near = [key for key in like if _minor(matrix.environments[key].framework_version) == _minor(version)]
-        if exact or near:
-            found.append(InstalledBuild(package, version, (exact or near)[0], bool(exact)))
-    return found
+        candidates = [key for key, environment in matrix.environments.items() if package in _packages(environment)]
+        exact = [key for key in candidates if matrix.environments[key].framework_version == version.partition("+")[0]]
+        same_minor = [
+            key for key in candidates if _minor(matrix.environments[key].framework_version) == _minor(version)
+        ]
+        if exact or same_minor:
+            builds.append(InstalledBuild(package, version, (exact or same_minor)[0], bool(exact)))
+    return builds
 
 
 def _packages(environment: Environment) -> set[str]:
@@ -89,155 +95,168 @@ def _packages(environment: Environment) -> set[str]:
 
 
 def _minor(version: str) -> str | None:
-    known = leading_version(version)
-    return ".".join(known.split(".")[:2]) if known else None
+    leading = leading_version(version)
+    return ".".join(leading.split(".")[:2]) if leading else None
 
 
 def check_program(
     status: Status, build: InstalledBuild, device: Device, program: Program | None, solutions: set[str]
 ) -> list[ProgramFinding]:
-    """The worst first; of a program only what it calls.  Without one, also kernels that no source lists."""
+    """Return the findings, the most severe first: for a program only those on its calls, else all of the build.
+
+    Without a program, order-dependent kernels that no source lists are reported, too.
+    """
     environment = status.matrix.environment(build.environment)
     matrix = status.matrix.for_framework(environment.framework)
-    by_source = _cells(status, build.environment, device)
-    reached, found = _reached(matrix, environment.framework, program) if program else ({}, [])
+    by_source = _cells_by_source(status, build.environment, device)
+    reached, findings = _match_sources(matrix, environment.framework, program) if program else ({}, [])
     if program:
-        others = status.matrix.sources.keys() - matrix.sources.keys()
-        found += _unused_ignores(program, reached, {one for one in program.ignores if one.rule not in others})
+        other_sources = status.matrix.sources.keys() - matrix.sources.keys()
+        findings += _unused_ignores(
+            program, reached, {ignore for ignore in program.ignores if ignore.rule not in other_sources}
+        )
         reached = _without_ignored(reached, program.ignores)
-        found += _entropy_findings(program, solutions)
+        findings += _entropy_findings(program, solutions)
     for key, source in matrix.sources.items():
         if device in source.devices and (key in reached or program is None):
-            found += list(_finding(key, source, by_source.get(key, []), solutions, reached.get(key, [])))
+            findings += list(_finding(key, source, by_source.get(key, []), solutions, reached.get(key, [])))
     if program is None and device == "gpu":
-        found += _unlisted(status, build.environment, matrix.sources.values())
-    return sorted(found, key=lambda one: ["error", "warning", "note"].index(one.level))
+        findings += _unlisted(status, build.environment, matrix.sources.values())
+    return sorted(findings, key=lambda finding: ["error", "warning", "note"].index(finding.level))
 
 
-def _reached(
+def _match_sources(
     matrix: Matrix, framework: str, program: Program
 ) -> tuple[dict[str, list[SourceMatch]], list[ProgramFinding]]:
-    """By source; and what is to be said of calls of which nothing is known."""
-    named = matrix.frameworks[framework]
-    if named.naming is None:
+    """Return ({source: the calls that reach it}, findings about calls that match no source)."""
+    framework_model = matrix.frameworks[framework]
+    if framework_model.naming is None:
         return {}, [
             _unknown_call_finding(
-                "warning", f"how programs call {named.name} is not known: of this one nothing is told"
+                "warning", f"how programs call {framework_model.name} is not known: of this one nothing is told"
             )
         ]
-    index = SourceIndex(named.naming, matrix.sources)
+    index = SourceIndex(framework_model.naming, matrix.sources)
     reached: dict[str, list[SourceMatch]] = {}
-    for reach in index.match_program(program):
-        reached.setdefault(reach.source, []).append(reach)
-    switches = {name for one in matrix.solutions.values() for step in one.switch for name, _ in patterns_by_name(step)}
-    called = calls_of(named.naming, program)
-    strange = [name for name in called if name not in switches and not index.sources_named(name)]
-    return reached, list(_unknown(named, called, strange, bool(reached)))
+    for match in index.match_program(program):
+        reached.setdefault(match.source, []).append(match)
+    switches = {
+        name for solution in matrix.solutions.values() for step in solution.switch for name, _ in patterns_by_name(step)
+    }
+    called = calls_of(framework_model.naming, program)
+    unmatched = [name for name in called if name not in switches and not index.sources_named(name)]
+    return reached, list(_unmatched_call_findings(framework_model, called, unmatched, bool(reached)))
 
 
 def _without_ignored(
     reached: Mapping[str, Sequence[SourceMatch]], ignores: Set[Ignore]
 ) -> dict[str, list[SourceMatch]]:
-    """Without the calls on whose line a comment names the source; a source of which no call is left is gone."""
-    left = {
-        source: [match for match in some if Ignore(source, *match.call.place) not in ignores]
-        for source, some in reached.items()
+    """Remove the calls on whose line a comment ignores the source, and the sources without remaining calls."""
+    remaining = {
+        source: [match for match in matches if Ignore(source, *match.call.place) not in ignores]
+        for source, matches in reached.items()
     }
-    return {source: some for source, some in left.items() if some}
+    return {source: matches for source, matches in remaining.items() if matches}
 
 
 def _entropy_findings(program: Program, solutions: set[str]) -> Iterator[ProgramFinding]:
-    """One for each rule: whether a difference reaches a result, the text does not show."""
+    """Yield a finding for each rule: a warning, because the text does not show whether a result depends on it."""
     by_rule: dict[Rule, list[Call]] = {}
     for rule, call in program.entropy:
         if Ignore(rule.id, *call.place) not in program.ignores:
             by_rule.setdefault(rule, []).append(call)
-    for rule, some in by_rule.items():
-        done = [name for name in rule.settled_by if name in solutions]
-        text = f"{rule.title}; settled by {', '.join(done)}" if done else f"{rule.title}: {rule.mend}"
-        yield ProgramFinding("note" if done else "warning", "", text, rule.settled_by, tuple(some), rule.id)
+    for rule, calls in by_rule.items():
+        enabled = [name for name in rule.settled_by if name in solutions]
+        text = f"{rule.title}; settled by {', '.join(enabled)}" if enabled else f"{rule.title}: {rule.mend}"
+        yield ProgramFinding("note" if enabled else "warning", "", text, rule.settled_by, tuple(calls), rule.id)
 
 
 def _unused_ignores(
     program: Program, reached: Mapping[str, Sequence[SourceMatch]], ignores: Set[Ignore]
 ) -> Iterator[ProgramFinding]:
-    places = {Ignore(source, *match.call.place) for source, some in reached.items() for match in some}
+    places = {Ignore(source, *match.call.place) for source, matches in reached.items() for match in matches}
     places |= {Ignore(rule.id, *call.place) for rule, call in program.entropy}
-    for one in sorted(ignores - places):
-        call = Call(one.rule, one.file, one.line, one.cell)
-        text = f"nothing on this line is found by {one.rule!r}, which its comment ignores"
+    for ignore in sorted(ignores - places):
+        call = Call(ignore.rule, ignore.file, ignore.line, ignore.cell)
+        text = f"nothing on this line is found by {ignore.rule!r}, which its comment ignores"
         yield ProgramFinding("warning", "", text, calls=(call,), rule="unused-ignore")
 
 
-def _unknown(framework: Framework, called: list[str], strange: list[str], reached: bool) -> Iterator[ProgramFinding]:
-    if not called and not reached:
+def _unmatched_call_findings(
+    framework: Framework, called: list[str], unmatched: list[str], has_matches: bool
+) -> Iterator[ProgramFinding]:
+    if not called and not has_matches:
         yield _unknown_call_finding("note", f"this program calls nothing of {framework.name} by its name")
-    elif strange:
-        some = ", ".join(strange[:_MAX_LISTED_NAMES]) + (", ..." if len(strange) > _MAX_LISTED_NAMES else "")
-        said = f"{len(strange)} of {len(called)} called names match no source: {some}"
-        yield _unknown_call_finding("note" if reached else "warning", said)
+    elif unmatched:
+        listed = ", ".join(unmatched[:_MAX_LISTED_NAMES]) + (", ..." if len(unmatched) > _MAX_LISTED_NAMES else "")
+        text = f"{len(unmatched)} of {len(called)} called names match no source: {listed}"
+        yield _unknown_call_finding("note" if has_matches else "warning", text)
 
 
 def _unknown_call_finding(level: Level, text: str) -> ProgramFinding:
     return ProgramFinding(level, "", text, rule="unknown-calls")
 
 
-def _cells(status: Status, environment: str, device: Device) -> dict[str, list[StatusCell]]:
-    found: dict[str, list[StatusCell]] = {}
+def _cells_by_source(status: Status, environment: str, device: Device) -> dict[str, list[StatusCell]]:
+    by_source: dict[str, list[StatusCell]] = {}
     for cell in status.cells:
         if cell.key.environment == environment and status.matrix.devices.claim_device(cell.key.device) == device:
-            found.setdefault(cell.key.source, []).append(cell)
-    return found
+            by_source.setdefault(cell.key.source, []).append(cell)
+    return by_source
 
 
 def _finding(
-    key: str, source: Source, cells: list[StatusCell], solutions: set[str], reached: Sequence[SourceMatch]
+    key: str, source: Source, cells: list[StatusCell], solutions: set[str], matches: Sequence[SourceMatch]
 ) -> Iterator[ProgramFinding]:
     control = [cell for cell in cells if cell.key.solution == NONE]
     differs = next((cell for cell in control if cell.cell.verdict is Verdict.NONDETERMINISTIC), None)
-    held = next(
+    audited = next(
         (cell for cell in control if cell.audited and cell.finding and cell.finding.kind == "order-dependent"), None
     )
-    said = next((cell for cell in control if cell.claimed_outcome == "nondeterministic"), None)
-    settle = tuple(sorted({cell.key.solution for cell in cells if _is_resolved_by(cell, cells)}))
-    if not (differs or held or said):
-        # A method of that name says too little to speak of what does not differ.
-        if named := tuple(reach.call for reach in reached if not reach.method):
-            yield ProgramFinding("note", key, f"{source.title}: nothing here shows that it differs", settle, named)
+    claimed = next((cell for cell in control if cell.claimed_outcome == "nondeterministic"), None)
+    settled_by = tuple(sorted({cell.key.solution for cell in cells if _is_resolved_by(cell, cells)}))
+    if not (differs or audited or claimed):
+        # No note for a match by a method's name only, which is too uncertain.
+        if calls := tuple(match.call for match in matches if not match.method):
+            yield ProgramFinding("note", key, f"{source.title}: nothing here shows that it differs", settled_by, calls)
         return
-    why = f"{source.title}: {_why(differs, held)}"
-    if done := [name for name in settle if name in solutions]:
-        calls = tuple(reach.call for reach in reached)
-        yield ProgramFinding("note", key, f"{why}; settled by {', '.join(done)}", settle, calls)
+    text = f"{source.title}: {_reason(differs, audited)}"
+    if enabled := [name for name in settled_by if name in solutions]:
+        calls = tuple(match.call for match in matches)
+        yield ProgramFinding("note", key, f"{text}; settled by {', '.join(enabled)}", settled_by, calls)
         return
-    sure = tuple(reach.call for reach in reached if not reach.may)
-    if sure or not reached:
-        yield ProgramFinding("error" if differs or held else "warning", key, why, settle, sure)
-    if open_to := [reach for reach in reached if reach.may]:
-        asked = " / ".join(dict.fromkeys(reach.may for reach in open_to))
+    certain = tuple(match.call for match in matches if not match.may)
+    if certain or not matches:
+        yield ProgramFinding("error" if differs or audited else "warning", key, text, settled_by, certain)
+    if conditional := [match for match in matches if match.may]:
+        conditions = " / ".join(dict.fromkeys(match.may for match in conditional))
         yield ProgramFinding(
-            "warning", key, f"{why}, if it is so called: {asked}", settle, tuple(one.call for one in open_to)
+            "warning",
+            key,
+            f"{text}, if it is so called: {conditions}",
+            settled_by,
+            tuple(match.call for match in conditional),
         )
 
 
-def _why(differs: StatusCell | None, held: StatusCell | None) -> str:
+def _reason(differs: StatusCell | None, audited: StatusCell | None) -> str:
     if differs:
         return (
             f"differs ({differs.backing} on {differs.key.device}, {differs.cell.differed} of {differs.cell.runs} runs)"
         )
-    return "its kernels depend on order (audited)" if held else "differs (documented)"
+    return "its kernels depend on order (audited)" if audited else "differs (documented)"
 
 
 def _is_resolved_by(cell: StatusCell, cells: list[StatusCell]) -> bool:
-    """Shown, or claimed and contradicted by nothing that was seen."""
-    same = [one.cell for one in cells if one.key.solution == cell.key.solution]
-    verdicts = {one.verdict for one in same}
-    good = (
-        any(one.is_shown_deterministic for one in same)
+    """Return whether a cell's solution is shown or claimed to resolve the source, and no run contradicts that."""
+    same_solution = [other.cell for other in cells if other.key.solution == cell.key.solution]
+    verdicts = {inferred.verdict for inferred in same_solution}
+    is_resolved = (
+        any(inferred.is_shown_deterministic for inferred in same_solution)
         or Verdict.RAISES in verdicts
         or cell.claimed_outcome in ("deterministic", "raises")
     )
-    return cell.key.solution != NONE and good and Verdict.NONDETERMINISTIC not in verdicts
+    return cell.key.solution != NONE and is_resolved and Verdict.NONDETERMINISTIC not in verdicts
 
 
 def _unlisted(status: Status, environment: str, sources: Iterable[Source]) -> list[ProgramFinding]:

@@ -1,4 +1,4 @@
-"""What a Python program calls and sets, by its text, and where."""
+"""Parse Python programs and notebooks: what they import, call and set, and where, by their text alone."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _MAX_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class Program:
-    """What a program imports, calls and sets.
+    """The imports, calls and settings of a program.
 
-    calls_and_settings: calls of imported names, and assignments, in the order of the text.  methods: calls on objects.
-    environ: what it sets in os.environ, wherever in the text.  ignores: its comments that findings are known.
-    entropy: what it takes in that another run may get otherwise, and by which rule.
+    calls_and_settings: calls of imported names, and assignments, in source order.  methods: calls of objects' methods.
+    environ: the variables that it sets in os.environ anywhere.  ignores: its comments that suppress findings.
+    entropy: (rule, call) of each input that can differ between runs.
     """
 
     imports: frozenset[str]
@@ -40,9 +40,9 @@ class Program:
 
 
 def parse_programs(paths: list[Path]) -> Program:
-    """DataError where one is no Python."""
+    """Parse files as one program; raise DataError if one is not Python 3."""
     imports: set[str] = set()
-    events: list[Call] = []
+    calls_and_settings: list[Call] = []
     methods: list[Call] = []
     environ: dict[str, str] = {}
     ignores: set[Ignore] = set()
@@ -54,39 +54,41 @@ def parse_programs(paths: list[Path]) -> Program:
         imports |= set(names.imported.values())
         for unit in units:
             entropy += find_entropy(unit, names)
-            found = list(calls(unit, names))
-            methods += [call for call in found if call.is_method]
-            named = [call for call in found if not call.is_method]
-            events += sorted([*named, *settings(unit, names)], key=lambda call: call.line)
+            unit_calls = list(calls(unit, names))
+            methods += [call for call in unit_calls if call.is_method]
+            functions = [call for call in unit_calls if not call.is_method]
+            calls_and_settings += sorted([*functions, *settings(unit, names)], key=lambda call: call.line)
             environ |= dict(environment(unit))
-    return Program(frozenset(imports), tuple(events), tuple(methods), environ, frozenset(ignores), tuple(entropy))
+    return Program(
+        frozenset(imports), tuple(calls_and_settings), tuple(methods), environ, frozenset(ignores), tuple(entropy)
+    )
 
 
 def _units(path: Path) -> Iterator[SourceUnit]:
     if path.suffix.lower() != notebooks.SUFFIX:
         content = read_bytes(path, _ADVICE, _MAX_BYTES)
-        yield SourceUnit(_parsed(content, str(path)), str(path), ignores=tuple(find_ignores(content, str(path))))
+        yield SourceUnit(_parse(content, str(path)), str(path), ignores=tuple(find_ignores(content, str(path))))
         return
     for number, text in notebooks.cells(path):
         where = f"{path}: cell {number}"
         try:
-            tree = _parsed(text, where)
+            tree = _parse(text, where)
         except DataError:
             text = notebooks.python(text)
-            tree = _parsed(text, where)
+            tree = _parse(text, where)
         yield SourceUnit(tree, str(path), number, tuple(find_ignores(text, str(path), number)))
 
 
-def _parsed(text: bytes | str, where: str) -> ast.Module:
+def _parse(text: bytes | str, where: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the program's own text
+            warnings.simplefilter("ignore")  # warnings about the program's text
             return ast.parse(text)
     except (RecursionError, MemoryError) as error:
         raise DataError(
             f"{where}: an expression is nested too deeply to be read", "Split it, or leave this file out."
         ) from error
-    except SyntaxError as error:  # str(error) names a file of its own, <unknown>
+    except SyntaxError as error:  # str(error) would name the file <unknown>
         line = f":{error.lineno}" if error.lineno else ""
         raise DataError(f"{where}{line}: not Python 3: {error.msg}", _ADVICE) from error
     except ValueError as error:

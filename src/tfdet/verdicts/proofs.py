@@ -1,4 +1,4 @@
-"""Proofs of the cases of a cell: which are proved, which are not and why, and which the evidence contradicts."""
+"""The proofs of a cell's cases: which cases are proved, why others are not, and which proofs are contradicted."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tfdet.store.fast_records import Proof
 
 
 class CaseProof(NamedTuple):
-    """All proofs that records have of one case.  Each one that succeeds stands by itself: one run suffices.
+    """All proofs of one case; a single successful one suffices.
 
-    differed: whether any run of the case was seen to differ.
+    differed: whether any run of the case differed.
     """
 
     proofs: tuple[Proof, ...]
@@ -20,22 +20,22 @@ class CaseProof(NamedTuple):
 
     @property
     def proved(self) -> list[Proof]:
-        return [one for one in self.proofs if one.is_proved]
+        return [proof for proof in self.proofs if proof.is_proved]
 
 
 @dataclass(frozen=True)
 class CellProof:
-    """What the proofs of a cell's cases show together.
+    """The combined result of the proofs of a cell's cases.
 
     Attributes:
-        cases: that ran, those without a proof among them.
-        proved: of them, those of which no order of execution gives other bytes.
-        tried: of them, those that have a proof, be it that it failed.
-        axes: what all of the proofs that succeeded left open.
+        cases: number of cases that ran, with or without a proof.
+        proved: number of cases for which no order of execution gives other bytes.
+        tried: number of cases for which a proof was tried, successful or not.
+        axes: what all successful proofs left open.
         holds_for: `shape` if they hold for every input of the cases' shapes, else `input`.
-        reasons: why the others are not proved, and of how many cases each reason is.
-        contradicted: cases that are proved, and yet were seen to differ: the prover or the record is wrong.
-        proved_cases: the names of those that are proved.
+        reasons: {reason why a case is not proved: number of cases}.
+        contradicted: names of cases that are proved, but differed: the prover or a record is wrong.
+        proved_cases: names of the cases that are proved.
     """
 
     cases: int
@@ -49,7 +49,7 @@ class CellProof:
 
     @property
     def is_whole(self) -> bool:
-        """Is every case that ran proved, and none contradicted?"""
+        """Whether every case that ran is proved, and none is contradicted."""
         return 0 < self.proved == self.cases and not self.contradicted
 
     def as_json(self) -> dict[str, Any]:
@@ -59,24 +59,24 @@ class CellProof:
 
 
 def gather(cases: dict[str, CaseProof]) -> CellProof | None:
-    """Of the cases that ran, by their names; None where no proof was tried."""
+    """Combine the proofs of the cases that ran, by their names; return None if no proof was tried."""
     tried = {name: case for name, case in cases.items() if case.proofs}
     if not tried:
         return None
     proved = {name: case.proved for name, case in tried.items() if case.proved}
     reasons: dict[str, int] = {}
     for name in sorted(tried.keys() - proved.keys()):
-        for reason in sorted(frozenset[str]().union(*(one.reasons for one in tried[name].proofs))):
+        for reason in sorted(frozenset[str]().union(*(proof.reasons for proof in tried[name].proofs))):
             reasons[reason] = reasons.get(reason, 0) + 1
-    axes, holds_for = _scope(found for some in proved.values() for found in some)
+    axes, holds_for = _scope(proof for proofs in proved.values() for proof in proofs)
     contradicted = tuple(sorted(name for name in proved if cases[name].differed))
     return CellProof(len(cases), len(proved), len(tried), axes, holds_for, reasons, contradicted, frozenset(proved))
 
 
-def _scope(found: Iterable[Proof]) -> tuple[tuple[str, ...], str]:
-    """The axes that all of them left open, and what all of them hold for."""
-    some = list(found)
-    if not some:
+def _scope(proofs: Iterable[Proof]) -> tuple[tuple[str, ...], str]:
+    """Return (the axes that all proofs left open, what all of them hold for)."""
+    proof_list = list(proofs)
+    if not proof_list:
         return (), ""
-    axes = [axis for axis in some[0].axes if all(axis in one.axes for one in some)]
-    return tuple(axes), "shape" if all(one.holds_for == "shape" for one in some) else "input"
+    axes = [axis for axis in proof_list[0].axes if all(axis in proof.axes for proof in proof_list)]
+    return tuple(axes), "shape" if all(proof.holds_for == "shape" for proof in proof_list) else "input"

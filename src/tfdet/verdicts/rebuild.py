@@ -1,4 +1,4 @@
-"""Choose cells that others measured, run them again here, and compare the verdicts (as rebuilders do)."""
+"""Choose cells that other machines measured, to run them again here, and compare the verdicts (reproduction)."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class RebuildResult:
         return sorted(self.reproduced.deciding_cases & self.recorded.deciding_cases) if same else []
 
     def as_json(self) -> dict[str, Any]:
-        told = {"recorded": str(self.recorded.verdict), "reproduced": str(self.reproduced.verdict)}
+        verdicts = {"recorded": str(self.recorded.verdict), "reproduced": str(self.reproduced.verdict)}
         return {
             **self.key._asdict(),
-            **told,
+            **verdicts,
             "runs": self.reproduced.runs,
             "differed": self.reproduced.differed,
             "answer": self.answer,
@@ -54,43 +54,47 @@ class RebuildResult:
 
 
 def rebuild_candidates(
-    status: Status, records: Iterable[Record], machine: str, word: str, environments: Collection[str]
+    status: Status, records: Iterable[Record], machine: str, device: str, environments: Collection[str]
 ) -> list[CellKey]:
-    """Cells that only other machines have run and that can run here.  word: the value of `--device`."""
+    """Return the cells that only other machines have run and that can run here.  device: the value of `--device`."""
     machines: dict[CellKey, set[str]] = defaultdict(set)
-    for r in records:
-        machines[CellKey(r.environment, r.device.model, r.source, r.solution)].add(r.machine)
-    runnable = {key: set(_runnable(status.matrix, key, word)) for key in environments}
-    silent = (Verdict.BLANK, Verdict.STALE, Verdict.FAILED, Verdict.UNSUPPORTED)
+    for record in records:
+        machines[CellKey(record.environment, record.device.model, record.source, record.solution)].add(record.machine)
+    runnable = {key: set(_runnable(status.matrix, key, device)) for key in environments}
+    without_result = (Verdict.BLANK, Verdict.STALE, Verdict.FAILED, Verdict.UNSUPPORTED)
     return sorted(
         key
-        for key, seen in machines.items()
-        if machine not in seen
+        for key, ran_on in machines.items()
+        if machine not in ran_on
         and (key.source, key.solution) in runnable.get(key.environment, ())
         and (kind := status.matrix.devices.kind(key.device))
-        and kind.cli_name == word
-        and status.verdict(key).verdict not in silent
+        and kind.cli_name == device
+        and status.verdict(key).verdict not in without_result
     )
 
 
-def _runnable(matrix: Matrix, environment: str, word: str) -> Iterator[tuple[str, str]]:
-    return ((c.source, c.solution) for c in planned(matrix, environment) if c.device == word and c.reason is None)
+def _runnable(matrix: Matrix, environment: str, device: str) -> Iterator[tuple[str, str]]:
+    return (
+        (cell.source, cell.solution)
+        for cell in planned(matrix, environment)
+        if cell.device == device and cell.reason is None
+    )
 
 
-def draw_sample(among: list[CellKey], share: float, seed: int) -> list[CellKey]:
+def draw_sample(cells: list[CellKey], share: float, seed: int) -> list[CellKey]:
     """Draw at least one cell; the same seed draws the same cells."""
-    number = max(1, round(len(among) * share))
-    return sorted(random.Random(seed).sample(among, min(number, len(among))))
+    count = max(1, round(len(cells) * share))
+    return sorted(random.Random(seed).sample(cells, min(count, len(cells))))
 
 
-def by_run(chosen: Iterable[CellKey]) -> Mapping[tuple[str, str], list[str]]:
-    """{(environment, solution): sources}: cells that one run of the suite can cover."""
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for key in chosen:
-        found[key.environment, key.solution].append(key.source)
-    return found
+def by_run(cells: Iterable[CellKey]) -> Mapping[tuple[str, str], list[str]]:
+    """Group cells that one run of the suite can cover: {(environment, solution): sources}."""
+    sources: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for key in cells:
+        sources[key.environment, key.solution].append(key.source)
+    return sources
 
 
-def compare(status: Status, again: Status, chosen: Iterable[CellKey]) -> list[RebuildResult]:
-    """again: the status of the new run; its device may be another model of the same kind."""
-    return [RebuildResult(key, status.verdict(key), again.verdict(key)) for key in chosen]
+def compare(status: Status, reproduced: Status, cells: Iterable[CellKey]) -> list[RebuildResult]:
+    """Compare cells of a status with those of the new run, whose device may be another model of the same kind."""
+    return [RebuildResult(key, status.verdict(key), reproduced.verdict(key)) for key in cells]

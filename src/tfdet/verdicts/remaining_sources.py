@@ -1,6 +1,6 @@
-"""What stays nondeterministic in each version under tfdeterminism: from claims and evidence, for its report.
+"""The sources that stay nondeterministic under tfdeterminism in each version, from claims and evidence.
 
-`tfdet status --write` puts it into the runtime package as known.json; nothing there is written by hand.
+`tfdet status --write` writes them into the runtime package as known.json, which is never edited by hand.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ ENABLED = "ED"  # the key of tfdeterminism.enable_determinism()
 
 @dataclass(frozen=True)
 class Remaining:
-    """measured: by a run under enable_determinism, patches and all; else documents say so of this version, or, where
-    they say nothing, a GPU's emulation showed it.
+    """A source that stays nondeterministic, or raises an error.
+
+    measured: whether a run under enable_determinism() with its patches showed it; otherwise documents claim it for this
+    version or, if they say nothing, the virtual GPU showed it.
     """
 
     source: str
@@ -33,9 +35,9 @@ class Remaining:
 
 
 def build_of(environment: Environment) -> tuple[str, tuple[int, int]]:
-    """What tfdeterminism would see there: line, and the framework's (major, minor).
+    """Return the build as tfdeterminism detects it: line, and the framework's (major, minor).
 
-    Of some images nobody could cite that version: they are late ones, and have a late version.
+    Images whose version is unknown are recent ones, so they get the newest version.
     """
     text = leading_version(environment.framework_version)
     if text is None:
@@ -45,49 +47,49 @@ def build_of(environment: Environment) -> tuple[str, tuple[int, int]]:
 
 
 def newest(matrix: Matrix) -> tuple[int, int]:
-    """What tfdeterminism calls the newest TensorFlow that it knows, once known.json is made of this matrix."""
+    """Return the newest TensorFlow version, (major, minor), in the known.json of this matrix."""
     builds = [build_of(matrix.environments[key]) for keys in _builds(matrix).values() for key in keys]
     return max(version for line, version in builds if line == "stock")
 
 
 def recipe_of(environment: Environment) -> recipes.Recipe:
-    """The row of the one table that holds there."""
+    """Return the recipe for an environment."""
     return recipes.recipe_for(*build_of(environment))
 
 
 def patched(environment: Environment) -> dict[str, list[str]]:
-    """{key of a patch that is applied there: the sources that it serves}."""
+    """Return {key of a patch that is applied in an environment: the sources that it serves}."""
     return {patch.key: list(patch.sources) for patch in recipes.patches_for(*build_of(environment))}
 
 
 def replaced(environment: Environment) -> set[str]:
-    """The sources whose op tfdeterminism replaces there."""
+    """Return the sources whose op tfdeterminism replaces in an environment."""
     return {source for sources in patched(environment).values() for source in sources}
 
 
 def expand_includes(matrix: Matrix, key: str | None) -> set[str]:
-    """A solution and all that it includes."""
+    """Return a solution and all solutions that it includes; an empty set for None."""
     if key is None:
         return set()
     return {key}.union(*(expand_includes(matrix, part) for part in matrix.solutions[key].includes))
 
 
 def remaining(status: Status, key: str) -> list[Remaining]:
-    """The sources that the recipe of this environment leaves, patches not counted, in the matrix' order."""
+    """Return the sources that an environment's recipe does not cover without patches, in the matrix' order."""
     environment = status.matrix.environment(key)
     solution = recipe_of(environment).solution
-    found = {r.source: r for r in _documented(status, key, solution)}
+    by_source = {entry.source: entry for entry in _documented(status, key, solution)}
     for source in status.matrix.sources:
-        if source not in found and (device := _emulated(status, key, source)):
-            found[source] = Remaining(source, f"differs (emulated on {device})", measured=False)
+        if source not in by_source and (device := _emulated(status, key, source)):
+            by_source[source] = Remaining(source, f"differs (emulated on {device})", measured=False)
         for device, cell in _measured(status, key, source):
             if cell.verdict in (Verdict.NONDETERMINISTIC, Verdict.RAISES):
-                does = "raises an error" if cell.verdict is Verdict.RAISES else "differs"
-                helps = _shown_to_help(status, key, source, device) or _documented_help(found.get(source))
-                found[source] = Remaining(source, f"{does} (measured on {device}){helps}", measured=True)
+                behavior = "raises an error" if cell.verdict is Verdict.RAISES else "differs"
+                help_text = _shown_to_help(status, key, source, device) or _documented_help(by_source.get(source))
+                by_source[source] = Remaining(source, f"{behavior} (measured on {device}){help_text}", measured=True)
             elif cell.verdict is Verdict.DETERMINISTIC and device in status.gpus:
-                found.pop(source, None)
-    return [found[source] for source in status.matrix.sources if source in found]
+                by_source.pop(source, None)
+    return [by_source[source] for source in status.matrix.sources if source in by_source]
 
 
 def _measured(status: Status, key: str, source: str) -> Iterator[tuple[str, InferredCell]]:
@@ -96,21 +98,21 @@ def _measured(status: Status, key: str, source: str) -> Iterator[tuple[str, Infe
 
 
 def _emulated(status: Status, key: str, source: str) -> str | None:
-    """The model on which it was seen to differ there, of those that stand for a GPU."""
+    """Return the emulated GPU model on which a source differed in an environment, or None."""
     cells = {device: status.verdict(CellKey(key, device, source, ENABLED)) for device in status.emulated_models}
     return next((device for device, cell in cells.items() if cell.verdict is Verdict.NONDETERMINISTIC), None)
 
 
 def _shown_to_help(status: Status, key: str, source: str, device: str) -> str:
-    """Semicolon, "needs" and the solutions that were seen to make it deterministic there; empty where none was."""
-    others = [name for name in status.matrix.solutions if name not in (NONE, ENABLED)]
-    cells = {name: status.verdict(CellKey(key, device, source, name)) for name in others}
+    """Return "; needs SOLUTIONS" with the solutions that were measured to help; empty if there are none."""
+    other_solutions = [name for name in status.matrix.solutions if name not in (NONE, ENABLED)]
+    cells = {name: status.verdict(CellKey(key, device, source, name)) for name in other_solutions}
     names = [name for name, cell in cells.items() if cell.verdict is Verdict.DETERMINISTIC]
     return f"; {_needs(status.matrix, names)}" if names else ""
 
 
-def _documented_help(known: Remaining | None) -> str:
-    return f"; {known.says}" if known and known.says.startswith(_NEEDS) else ""
+def _documented_help(documented: Remaining | None) -> str:
+    return f"; {documented.says}" if documented and documented.says.startswith(_NEEDS) else ""
 
 
 _NEEDS = "needs "
@@ -124,15 +126,15 @@ def _needs(matrix: Matrix, solutions: Iterable[str]) -> str:
 
 def _documented(status: Status, key: str, solution: str | None) -> Iterator[Remaining]:
     matrix = status.matrix
-    helps = expand_includes(matrix, solution) | {"SEED"}
+    enabled = expand_includes(matrix, solution) | {"SEED"}
     environment = matrix.environment(key)
-    twin = _stock_twin(matrix, key)
+    stock = _stock_environment(matrix, key)
     for name, source in matrix.sources.items():
         if source.group == "beyond":
             continue
-        claims, note = _claims(source, environment, twin)
+        claims, note = _claims(source, environment, stock)
         for device in source.devices:
-            says = _uncovered_claim([claim for claim in claims if claim.device == device], helps, matrix)
+            says = _uncovered_claim([claim for claim in claims if claim.device == device], enabled, matrix)
             if says and says != _RAISES and device == GPU and _audit_clears(status, key, name):
                 continue
             if says:
@@ -141,9 +143,9 @@ def _documented(status: Status, key: str, solution: str | None) -> Iterator[Rema
 
 
 def _audit_clears(status: Status, key: str, source: str) -> bool:
-    """Does that build's audit show that the op runs no order-dependent kernel on a GPU, and hides nothing?
+    """Return whether a build's audit shows that the op runs no order-dependent kernel on a GPU.
 
-    No other build's audit speaks for an image of NVIDIA's.
+    Only the audit of the same build counts, also for NVIDIA's images.
     """
     finding, audit = status.finding(key, source), status.matrix.sources[source].audit
     if finding is None or audit is None:
@@ -151,61 +153,72 @@ def _audit_clears(status: Status, key: str, source: str) -> bool:
     return finding.reach.how == "no GPU kernel" or (finding.reach.how == "not reached" and not audit.unauditable_reason)
 
 
-def _stock_twin(matrix: Matrix, key: str) -> Environment:
-    """The stock environment of the same TensorFlow version."""
+def _stock_environment(matrix: Matrix, key: str) -> Environment:
+    """Return the stock environment of the same TensorFlow version."""
     version = build_of(matrix.environment(key))[1]
-    return next(e for e in matrix.environments.values() if build_of(e) == ("stock", version))
+    return next(other for other in matrix.environments.values() if build_of(other) == ("stock", version))
 
 
-def _claims(source: Source, environment: Environment, twin: Environment) -> tuple[list[Claim], str]:
-    """What documents say of a source there.
+def _claims(source: Source, environment: Environment, stock: Environment) -> tuple[list[Claim], str]:
+    """Return (the claims on a source in an environment, a note).
 
-    Of most ops they say nothing about NVIDIA's images: then what they say of the stock version is the best guess.
+    If no document covers one of NVIDIA's images, the claims on the stock version are used, and the note says so.
     """
     own = [claim for claim in source.claims if claim.covers(environment)]
     if own or environment.line == "stock":
         return own, ""
-    claims = [claim for claim in source.claims if claim.covers(twin)]
-    return claims, f" (in stock {twin.version}; NVIDIA's is not documented)"
+    claims = [claim for claim in source.claims if claim.covers(stock)]
+    return claims, f" (in stock {stock.version}; NVIDIA's is not documented)"
 
 
-def _uncovered_claim(claims: list[Claim], helps: set[str], matrix: Matrix) -> str | None:
-    """What documents leave open of one source on one kind of device, None where the solution covers it."""
-    remedies = [s for c in claims if c.outcome == "deterministic" for s in c.solutions]
-    if any(c.outcome == "raises" and helps & set(c.solutions) for c in claims):
+def _uncovered_claim(claims: list[Claim], enabled: set[str], matrix: Matrix) -> str | None:
+    """Return how a source stays nondeterministic on a kind of device according to claims; None if it does not.
+
+    enabled: the solutions of the recipe.
+    """
+    remedies = [solution for claim in claims if claim.outcome == "deterministic" for solution in claim.solutions]
+    if any(claim.outcome == "raises" and enabled & set(claim.solutions) for claim in claims):
         return _RAISES
-    if remedies and not {*helps, NONE} & set(remedies):
+    if remedies and not {*enabled, NONE} & set(remedies):
         return _needs(matrix, remedies)
-    if claims and not remedies and {c.outcome for c in claims} != {"raises"}:
+    if claims and not remedies and {claim.outcome for claim in claims} != {"raises"}:
         return "no solution is documented"
     return None
 
 
 def to_content(status: Status) -> dict[str, Any]:
-    """known.json: places ("stock 2.0", "ngc 20.03 tf1"), the lists of what remains, and the sources' words.
+    """Return the content of known.json: builds ("stock 2.0", "ngc 20.03 tf1"), lists of remaining sources, their texts.
 
-    Places share a list, which is named after the first of them: a number would change when another list comes.
+    Builds with equal lists share one, which has the name of the first of them, so that names stay when a list is added.
     """
     lists: dict[str, list[dict[str, Any]]] = {}
     places: dict[str, str] = {}
     for place, keys in _builds(status.matrix).items():
-        found: dict[str, Remaining] = {}
-        for key in keys:  # several patch levels of one minor: what one of them showed holds
-            found |= {r.source: r for r in remaining(status, key) if r.measured or r.source not in found}
-        entries = [asdict(found[source]) for source in status.matrix.sources if source in found]
-        places[place] = next((first for first, same in lists.items() if same == entries), place)
+        by_source: dict[str, Remaining] = {}
+        for key in keys:  # several patch levels of one minor version: a measurement of one of them holds for all
+            by_source |= {
+                entry.source: entry
+                for entry in remaining(status, key)
+                if entry.measured or entry.source not in by_source
+            }
+        entries = [asdict(by_source[source]) for source in status.matrix.sources if source in by_source]
+        places[place] = next((first for first, other in lists.items() if other == entries), place)
         lists.setdefault(places[place], entries)
-    named = sorted({entry["source"] for entries in lists.values() for entry in entries})
-    return {"lists": lists, "places": places, "sources": {s: _source_text(status.matrix.sources[s]) for s in named}}
+    listed = sorted({entry["source"] for entries in lists.values() for entry in entries})
+    return {
+        "lists": lists,
+        "places": places,
+        "sources": {key: _source_text(status.matrix.sources[key]) for key in listed},
+    }
 
 
 def _builds(matrix: Matrix) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    keys_by_build: dict[str, list[str]] = {}
     for key, environment in matrix.environments.items():
         line, version = build_of(environment)
         place = f"{line} {environment.version}" + (f" tf{version[0]}" if line == "ngc" else "")
-        found.setdefault(place, []).append(key)
-    return found
+        keys_by_build.setdefault(place, []).append(key)
+    return keys_by_build
 
 
 def _source_text(source: Source) -> dict[str, str]:
@@ -213,12 +226,15 @@ def _source_text(source: Source) -> dict[str, str]:
 
 
 def to_json(status: Status) -> str:
-    """The file's text: an entry a line, so that a change is seen in a diff."""
-    found = to_content(status)
-    lists = {place: _block("[]", [json.dumps(entry) for entry in entries]) for place, entries in found["lists"].items()}
+    """Return the file's text, with one entry per line for readable diffs."""
+    content = to_content(status)
+    lists = {
+        place: _block("[]", [json.dumps(entry) for entry in entries]) for place, entries in content["lists"].items()
+    }
     parts = [f'"lists": {_block("{}", [f"{json.dumps(place)}: {block}" for place, block in lists.items()])}']
     for name in ("places", "sources"):
-        parts.append(f'"{name}": {_block("{}", [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found[name].items()])}')
+        items = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in content[name].items()]
+        parts.append(f'"{name}": {_block("{}", items)}')
     return _block("{}", parts) + "\n"
 
 

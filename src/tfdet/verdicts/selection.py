@@ -1,4 +1,4 @@
-"""Which cells somebody asks for: by framework, device, environment, source and verdict."""
+"""Select cells of the status by framework, device, environment, source and verdict."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ VERDICTS = [str(verdict) for verdict in Verdict if verdict is not Verdict.BLANK]
 
 @dataclass(frozen=True)
 class Selection:
-    """Names of each kind, any of which a cell may have; none of a kind selects all.
+    """The accepted names of each kind; an empty sequence accepts all names.
 
-    devices: words of `--device` (`gpu`, `vgpu`, `cpu`) or models (`nvidia-h200`).
+    devices: values of `--device` (`gpu`, `vgpu`, `cpu`) or models (`nvidia-h200`).
     """
 
     frameworks: Sequence[str] = ()
@@ -28,44 +28,44 @@ class Selection:
     def __bool__(self) -> bool:
         return any((self.frameworks, self.devices, self.environments, self.sources, self.verdicts))
 
-    def cells(self, found: Status) -> list[StatusCell]:
-        """The cells of `found` that are selected; UsageError with the nearest names for one that does not exist."""
-        self._require_known(found)
-        return [cell for cell in found.cells if self._has(found, cell)]
+    def cells(self, status: Status) -> list[StatusCell]:
+        """Return the selected cells of a status; raise UsageError, with similar names, for an unknown name."""
+        self._require_known(status)
+        return [cell for cell in status.cells if self._selects(status, cell)]
 
-    def builds(self, found: Status) -> list[str]:
-        """The environments that framework and environment select."""
+    def builds(self, status: Status) -> list[str]:
+        """Return the environments that `frameworks` and `environments` select."""
         return [
             key
-            for key, environment in found.matrix.environments.items()
-            if _among(self.frameworks, environment.framework) and _among(self.environments, key)
+            for key, environment in status.matrix.environments.items()
+            if _accepts(self.frameworks, environment.framework) and _accepts(self.environments, key)
         ]
 
-    def _require_known(self, found: Status) -> None:
-        matrix = found.matrix
-        words = [kind.cli_name for kind in matrix.devices.kinds.values()]
-        for kind, asked, known in (
+    def _require_known(self, status: Status) -> None:
+        matrix = status.matrix
+        cli_names = [kind.cli_name for kind in matrix.devices.kinds.values()]
+        for kind, selected, known_names in (
             ("framework", self.frameworks, list(matrix.frameworks)),
-            ("device", self.devices, [*words, *sorted({cell.key.device for cell in found.cells})]),
+            ("device", self.devices, [*cli_names, *sorted({cell.key.device for cell in status.cells})]),
             ("environment", self.environments, list(matrix.environments)),
             ("source", self.sources, list(matrix.sources)),
             ("verdict", self.verdicts, VERDICTS),
         ):
-            for name in asked:
-                if name not in known:
-                    raise unknown_name_error(kind, name, known)
+            for name in selected:
+                if name not in known_names:
+                    raise unknown_name_error(kind, name, known_names)
 
-    def _has(self, found: Status, cell: StatusCell) -> bool:
+    def _selects(self, status: Status, cell: StatusCell) -> bool:
         key = cell.key
-        kind = found.matrix.devices.kind(key.device)
+        kind = status.matrix.devices.kind(key.device)
         return (
-            _among(self.frameworks, found.matrix.environments[key.environment].framework)
-            and (_among(self.devices, key.device) or (kind is not None and kind.cli_name in self.devices))
-            and _among(self.environments, key.environment)
-            and _among(self.sources, key.source)
-            and _among(self.verdicts, str(cell.cell.verdict))
+            _accepts(self.frameworks, status.matrix.environments[key.environment].framework)
+            and (_accepts(self.devices, key.device) or (kind is not None and kind.cli_name in self.devices))
+            and _accepts(self.environments, key.environment)
+            and _accepts(self.sources, key.source)
+            and _accepts(self.verdicts, str(cell.cell.verdict))
         )
 
 
-def _among(asked: Sequence[str], name: str) -> bool:
-    return not asked or name in asked
+def _accepts(selected: Sequence[str], name: str) -> bool:
+    return not selected or name in selected

@@ -1,4 +1,4 @@
-"""What the text of a Python program says: names, where objects come from, calls with their arguments, settings."""
+"""Static analysis of Python programs: imported names, the origins of objects, calls with their arguments, settings."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from functools import cached_property
 from tfdet.verdicts.ignore_comments import Ignore
 from tfdet.verdicts.memory_use import MemoryUse, MemoryUseAnalysis
 
-UNKNOWN = "?"
+UNKNOWN = "?"  # an object whose origin is unknown, and the prefix of a method's name
 BUILTIN = "builtins"
-_MAX_DEPTH = 20  # what an object comes from is followed through so many names
+_MAX_DEPTH = 20  # names through which the origin of an object is followed
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LITERALS = (
     ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set,
@@ -23,7 +23,11 @@ _LITERALS = (
 
 @dataclass(frozen=True)
 class ArgumentValue:
-    """An argument.  value: of a literal.  name: as the program has it, of a constant or, with (), of a call."""
+    """An argument of a call.
+
+    value: that of a literal.  name: the qualified name of a constant or, with (), of a call; [] for a collection.
+    known: whether value or name are known.
+    """
 
     value: bool | int | float | str | None = None
     name: str = ""
@@ -32,11 +36,13 @@ class ArgumentValue:
 
 @dataclass(frozen=True)
 class Call:
-    """name: with the modules that the program imports; of a method "?.name".
+    """A call in a program, or an assignment to a setting.
 
-    roots: where the object of a method comes from.  has_star_args: it has *args or **kwargs, whose values are unknown.
-    sets: an assignment, not a call.  fate: how the uninitialized memory that it allocates is used.
-    is_guess: the name may be another module's, of a star import.
+    name: the qualified name; "?.name" for a method of an object.  cell: the number of the notebook's cell, or 0.
+    has_star_args: whether it has *args or **kwargs, whose values are unknown.
+    sets: whether it is an assignment.  roots: the packages that the object of a method comes from.
+    memory_use: the use of the uninitialized memory that it allocates; None if it allocates none.
+    is_guess: whether the name is a guess, because several star imports may define it.
     """
 
     name: str
@@ -48,7 +54,7 @@ class Call:
     has_star_args: bool = False
     sets: bool = False
     roots: frozenset[str] = frozenset()
-    fate: MemoryUse | None = None
+    memory_use: MemoryUse | None = None
     is_guess: bool = False
 
     @property
@@ -80,13 +86,13 @@ class SourceUnit:
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """As one reads it: a later setting is the one that stays."""
-        placed = (node for node in ast.walk(self.tree) if hasattr(node, "lineno"))
-        return sorted(placed, key=lambda node: (node.lineno, node.col_offset))  # type: ignore[attr-defined]
+        """All nodes with a position, in source order."""
+        nodes = (node for node in ast.walk(self.tree) if hasattr(node, "lineno"))
+        return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))  # type: ignore[attr-defined]
 
 
 def dotted(node: ast.AST) -> str:
-    """Empty where it is no dotted name. getattr(nn, "LSTM") is nn.LSTM."""
+    """Return an expression as a dotted name, or an empty text; getattr(nn, "LSTM") gives nn.LSTM."""
     parts = []
     while member := _member(node):
         node, name = member
@@ -95,7 +101,7 @@ def dotted(node: ast.AST) -> str:
 
 
 def _member(node: ast.AST) -> tuple[ast.AST, str] | None:
-    """The object, and the name of its member."""
+    """Return (object, attribute name) of an attribute access, or None."""
     if isinstance(node, ast.Attribute):
         return node.value, node.attr
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
@@ -106,7 +112,7 @@ def _member(node: ast.AST) -> tuple[ast.AST, str] | None:
 
 
 class NameResolver:
-    """What the names of a file stand for."""
+    """Resolves the names in a file to what they import or to the expressions that are assigned to them."""
 
     def __init__(self, nodes: Iterable[ast.AST]) -> None:
         self.imported: dict[str, str] = {}
@@ -121,62 +127,67 @@ class NameResolver:
             for name, value in _assignments(node):
                 self._origins.setdefault(name, []).append(value)
         for name, values in self._origins.items():
-            only = values[0] if len(values) == 1 else None
-            if only and name not in self.imported and (full := self.qualified_name(only)):
+            single = values[0] if len(values) == 1 else None
+            if single and name not in self.imported and (full := self.qualified_name(single)):
                 self.imported[name] = full
 
     def qualified_name(self, node: ast.AST) -> str:
-        """With the module that it is imported from; empty where it is not."""
+        """Return the dotted name of an expression with the module that it is imported from; else an empty text."""
         top, _, rest = dotted(node).partition(".")
         if top not in self.imported:
             return ""
         return f"{self.imported[top]}.{rest}" if rest else self.imported[top]
 
     def star_names(self, node: ast.AST) -> list[str]:
-        """What a name may stand for that nothing in the file gives: of each `from MODULE import *` one."""
+        """Return the qualified names that an undefined name may have, one for each `from MODULE import *`."""
         name = dotted(node)
         top = name.partition(".")[0]
-        given = top in self.imported or top in self._origins or top in self._defined or hasattr(builtins, top)
-        return [] if given or not name else [f"{module}.{name}" for module in self._star_imports]
+        is_defined = top in self.imported or top in self._origins or top in self._defined or hasattr(builtins, top)
+        return [] if is_defined or not name else [f"{module}.{name}" for module in self._star_imports]
 
     def assigned(self, name: str) -> Sequence[ast.AST | None]:
-        """All that is assigned to a name in the file; None for what may be anything."""
+        """Return the expressions that the file assigns to a name; None stands for an unknown value."""
         return self._origins.get(name, ())
 
     def roots(self, node: ast.AST) -> frozenset[str]:
-        """The packages that an object comes from; UNKNOWN among them where it may be any."""
+        """Return the packages that an object may come from, with UNKNOWN if it may be any other."""
         key = dotted(node)
         if key not in self._roots or not key:
-            self._roots[key] = frozenset(self._walk(node))
+            self._roots[key] = frozenset(self._find_roots(node))
         return self._roots[key]
 
-    def _walk(self, node: ast.AST) -> Iterator[str]:
-        ahead: list[ast.AST | None] = [node]
-        seen: set[str] = set()
-        while ahead:
-            at = ahead.pop()
-            if len(seen) > _MAX_DEPTH:
+    def _find_roots(self, node: ast.AST) -> Iterator[str]:
+        pending: list[ast.AST | None] = [node]
+        followed: set[str] = set()
+        while pending:
+            expression = pending.pop()
+            if len(followed) > _MAX_DEPTH:
                 yield UNKNOWN
                 return
-            while at is not None and (name := dotted(at)) not in self._origins and (inner := _inner(at)):
-                at = inner
-            if at is not None and name in self._origins and name not in self.imported:
-                ahead += self._origins[name] if name not in seen else []
-                seen.add(name)
-            elif isinstance(at, ast.Name) and at.id in self.imported:
-                yield self.imported[at.id].partition(".")[0]
+            while (
+                expression is not None
+                and (name := dotted(expression)) not in self._origins
+                and (inner := _object_of(expression))
+            ):
+                expression = inner
+            if expression is not None and name in self._origins and name not in self.imported:
+                pending += self._origins[name] if name not in followed else []
+                followed.add(name)
+            elif isinstance(expression, ast.Name) and expression.id in self.imported:
+                yield self.imported[expression.id].partition(".")[0]
             else:
-                yield BUILTIN if isinstance(at, _LITERALS) else UNKNOWN
+                yield BUILTIN if isinstance(expression, _LITERALS) else UNKNOWN
 
 
-def _inner(node: ast.AST) -> ast.AST | None:
+def _object_of(node: ast.AST) -> ast.AST | None:
+    """Return the object of which an expression is an attribute, an item or the result of a call."""
     if isinstance(node, ast.Attribute | ast.Subscript | ast.Await | ast.Starred):
         return node.value
     return node.func if isinstance(node, ast.Call) else None
 
 
 def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """(name in the program, what it stands for)."""
+    """Yield (name in the program, qualified name) of an import statement."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             top = alias.name.partition(".")[0]
@@ -191,50 +202,51 @@ def _star_imports(node: ast.AST) -> Iterator[str]:
 
 
 def _assignments(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
-    """(name, what is assigned to it; None where that is anything)."""
+    """Yield (name, the expression that is assigned to it); None stands for an unknown value."""
     if isinstance(node, ast.arg):
         yield node.arg, None
     elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            whole = not isinstance(target, ast.Tuple | ast.List)
-            for one in [target] if whole else target.elts:  # type: ignore[attr-defined]
-                if name := dotted(one):
-                    yield name, node.value if whole else None
+            is_single = not isinstance(target, ast.Tuple | ast.List)
+            for element in [target] if is_single else target.elts:  # type: ignore[attr-defined]
+                if name := dotted(element):
+                    yield name, node.value if is_single else None
     else:
         yield from (
-            (one.id, None) for target in _targets(node) for one in ast.walk(target) if isinstance(one, ast.Name)
+            (part.id, None) for target in _targets(node) for part in ast.walk(target) if isinstance(part, ast.Name)
         )
 
 
 def _targets(node: ast.AST) -> list[ast.expr]:
-    """Of loops, comprehensions and with."""
+    """Return the targets of a loop, a comprehension or a with statement."""
     if isinstance(node, ast.For | ast.AsyncFor):
         return [node.target]
     if isinstance(node, ast.With | ast.AsyncWith):
         return [item.optional_vars for item in node.items if item.optional_vars]
-    return [part.target for part in getattr(node, "generators", [])]
+    return [comprehension.target for comprehension in getattr(node, "generators", [])]
 
 
 def calls(unit: SourceUnit, names: NameResolver) -> Iterator[Call]:
-    fates = MemoryUseAnalysis(unit.tree, unit.parents, names.qualified_name)
+    """Yield the calls of a unit, in source order."""
+    analysis = MemoryUseAnalysis(unit.tree, unit.parents, names.qualified_name)
     for node in unit.nodes:
         if isinstance(node, ast.Call):
-            for found in _calls_at(node, unit, names):
-                yield replace(found, fate=fates.of_call(node, found.name))
+            for call in _calls_at(node, unit, names):
+                yield replace(call, memory_use=analysis.use_of_call(node, call.name))
 
 
 def _calls_at(node: ast.Call, unit: SourceUnit, names: NameResolver) -> Iterator[Call]:
-    """One; for a name that star imports may give also a guess for each of them."""
+    """Yield one call or, for a name that star imports may define, a guess for each of them."""
     if full := names.qualified_name(node.func):
         yield _call(full, node, unit, names)
     elif isinstance(node.func, ast.Attribute):
-        yield _call(_method(node.func), node, unit, names, names.roots(node.func.value))
+        yield _call(_method_name(node.func), node, unit, names, names.roots(node.func.value))
     for name in names.star_names(node.func):
         yield replace(_call(name, node, unit, names), is_guess=True)
 
 
-def _method(node: ast.Attribute) -> str:
-    """Of x.at[i].add: ?.at[].add."""
+def _method_name(node: ast.Attribute) -> str:
+    """Return the name of a method call: ?.add for x.add, ?.at[].add for x.at[i].add."""
     inner = node.value.value if isinstance(node.value, ast.Subscript) else None
     return f"?.{inner.attr}[].{node.attr}" if isinstance(inner, ast.Attribute) else f"?.{node.attr}"
 
@@ -242,14 +254,16 @@ def _method(node: ast.Attribute) -> str:
 def _call(
     name: str, node: ast.Call, unit: SourceUnit, names: NameResolver, roots: frozenset[str] = frozenset()
 ) -> Call:
-    more = any(isinstance(one, ast.Starred) for one in node.args) or any(word.arg is None for word in node.keywords)
-    keywords = {word.arg: _argument_value(word.value, names) for word in node.keywords if word.arg}
-    places = tuple(_argument_value(one, names) for one in node.args)
-    return Call(name, unit.file, node.lineno, unit.cell, places, keywords, more, roots=roots)
+    has_star_args = any(isinstance(argument, ast.Starred) for argument in node.args) or any(
+        keyword.arg is None for keyword in node.keywords
+    )
+    keywords = {keyword.arg: _argument_value(keyword.value, names) for keyword in node.keywords if keyword.arg}
+    positional = tuple(_argument_value(argument, names) for argument in node.args)
+    return Call(name, unit.file, node.lineno, unit.cell, positional, keywords, has_star_args, roots=roots)
 
 
 def settings(unit: SourceUnit, names: NameResolver) -> Iterator[Call]:
-    """package.name = value, as a call with the value."""
+    """Yield each assignment `package.name = value` as a call with the value as its argument."""
     for node in unit.nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
@@ -267,18 +281,18 @@ def _argument_value(node: ast.AST, names: NameResolver) -> ArgumentValue:
         return ArgumentValue(-number) if isinstance(number, int | float) else ArgumentValue(known=False)
     if isinstance(node, _LITERALS):
         return ArgumentValue(name="[]")
-    made = isinstance(node, ast.Call)
+    is_call = isinstance(node, ast.Call)
     if full := names.qualified_name(node.func if isinstance(node, ast.Call) else node):
-        return ArgumentValue(name=f"{full}()" if made else full)
+        return ArgumentValue(name=f"{full}()" if is_call else full)
     return ArgumentValue(known=False)
 
 
 def environment(unit: SourceUnit) -> Iterator[tuple[str, str]]:
-    """os.environ["NAME"] = "VALUE", and setdefault."""
+    """Yield (name, value) of each assignment os.environ["NAME"] = "VALUE", and of os.environ.setdefault."""
     for node in unit.nodes:
         pairs: list[tuple[ast.AST, ast.AST]] = []
         if isinstance(node, ast.Assign):
-            pairs = [(one.slice, node.value) for one in node.targets if _is_environ_item(one)]  # type: ignore[attr-defined]
+            pairs = [(target.slice, node.value) for target in node.targets if _is_environ_item(target)]  # type: ignore[attr-defined]
         elif isinstance(node, ast.Call) and dotted(node.func).endswith("environ.setdefault") and len(node.args) == 2:
             pairs = [(node.args[0], node.args[1])]
         for key, value in pairs:

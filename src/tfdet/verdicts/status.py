@@ -1,4 +1,4 @@
-"""The status: what the evidence says beside what documents claim, cell by cell."""
+"""The status: for each cell the verdict of the evidence, the claims of documents, and the findings of audits."""
 
 from __future__ import annotations
 
@@ -14,40 +14,44 @@ from tfdet.matrix.plan import claims_of, combine_claims
 from tfdet.verdicts.audit_findings import AuditFinding, AuditIndex
 from tfdet.verdicts.infer import EQUAL_VERDICTS, CellKey, InferredCell, Verdict
 
-# A claim, and the verdicts that it cannot live with.
+# {claimed outcome: the verdicts that contradict it}
 _CONTRADICTING = {
     "deterministic": (Verdict.NONDETERMINISTIC, Verdict.RAISES),
     "nondeterministic": (Verdict.DETERMINISTIC,),
     "raises": (Verdict.NONDETERMINISTIC, *EQUAL_VERDICTS),
 }
 
-# What two cannot both show: a card and its emulation, one machine and another.
+# Pairs of verdicts of the same cell, by a GPU and its emulation or by two machines, that contradict each other.
 CONFLICTING_VERDICTS = [
     *({Verdict.NONDETERMINISTIC, other} for other in (*EQUAL_VERDICTS, Verdict.RAISES)),
     *({Verdict.RAISES, other} for other in EQUAL_VERDICTS),
 ]
 
 
-def _card_may_have_missed(card: InferredCell, emulated: InferredCell) -> bool:
-    """Did a schedule differ, and the card not show it? Equal runs without a control prove nothing."""
-    return emulated.verdict is Verdict.NONDETERMINISTIC and card.verdict in (Verdict.NOT_SHOWN, Verdict.TOO_FEW)
+def _may_gpu_have_missed(gpu: InferredCell, emulated: InferredCell) -> bool:
+    """Return whether a schedule differed, but the GPU's runs were equal without a control, which proves nothing."""
+    return emulated.verdict is Verdict.NONDETERMINISTIC and gpu.verdict in (Verdict.NOT_SHOWN, Verdict.TOO_FEW)
 
 
-def _rest_on_other_cases(one: InferredCell, other: InferredCell) -> bool:
-    """Did one run none of the cases in which the other differed or raised? Equal runs of others say nothing of them."""
-    return Verdict.NOT_SHOWN in (one.verdict, other.verdict) and one.deciding_cases.isdisjoint(other.deciding_cases)
+def _have_other_cases(first: InferredCell, second: InferredCell) -> bool:
+    """Return whether one cell has equal runs only of cases that do not decide the verdict of the other."""
+    return Verdict.NOT_SHOWN in (first.verdict, second.verdict) and first.deciding_cases.isdisjoint(
+        second.deciding_cases
+    )
 
 
-def _cannot_both_be(card: InferredCell, emulated: InferredCell) -> bool:
-    if {card.verdict, emulated.verdict} not in CONFLICTING_VERDICTS:
+def _do_conflict(gpu: InferredCell, emulated: InferredCell) -> bool:
+    if {gpu.verdict, emulated.verdict} not in CONFLICTING_VERDICTS:
         return False
-    return not _card_may_have_missed(card, emulated) and not _rest_on_other_cases(card, emulated)
+    return not _may_gpu_have_missed(gpu, emulated) and not _have_other_cases(gpu, emulated)
 
 
 @dataclass(frozen=True)
 class StatusCell:
-    """finding: what that environment's audit found of the source; audited: it backs what this cell says.
+    """A cell with the claims and the audit finding on it.
 
+    cell: the verdict of its records.  claimed_outcome: the combined outcome of the claims.
+    finding: the audit finding on the source in that environment.  audited: whether the finding backs this cell.
     evidence_kind: whether records of its device are measured or emulated.
     """
 
@@ -70,12 +74,12 @@ class StatusCell:
 
     @property
     def was_run(self) -> bool:
-        """Did something run, on whatever device?"""
+        """Whether the cell has records of runs, measured or emulated."""
         return self.backing in get_args(EvidenceKind)
 
     @property
     def backing_text(self) -> str:
-        """With the number of machines: what a single one says, nobody else has seen."""
+        """The backing, with the number of machines and the signers if it is measured."""
         if self.backing != "measured":
             return self.backing
         number = self.cell.machines
@@ -83,31 +87,33 @@ class StatusCell:
 
     @property
     def signed_text(self) -> str:
-        """Who vouches for what was seen, and whether they agree: no side is left out."""
+        """The signers of the records, and whether they agree."""
         cell = self.cell
         if cell.signers_conflict:
             return "signers disagree: " + "; ".join(
-                f"{s.signer} says {s.verdict} ({s.differed} of {s.runs} runs differed)" for s in cell.by_signer
+                f"{signer.signer} says {signer.verdict} ({signer.differed} of {signer.runs} runs differed)"
+                for signer in cell.by_signer
             )
         if cell.verified:
-            agreed = min(cell.agreements, key=lambda one: (one.on, -len(one.cases)))
+            best = min(cell.agreements, key=lambda agreement: (agreement.on, -len(agreement.cases)))
             more = "" if len(cell.agreements) == 1 else f"; {len(cell.agreements)} pairs of signers agree"
-            return f"verified: {' and '.join(agreed.signers)} say the same, by {agreed.text}{more}"
-        return f"signed by {' and '.join(side.signer for side in cell.by_signer)}" if cell.signed else "unsigned"
+            return f"verified: {' and '.join(best.signers)} say the same, by {best.text}{more}"
+        return f"signed by {' and '.join(signer.signer for signer in cell.by_signer)}" if cell.signed else "unsigned"
 
     @property
     def contradiction(self) -> str | None:
-        """How the evidence contradicts the claim, if it does."""
+        """A text on how the evidence contradicts the claim; None if it does not."""
         if self.claimed_outcome is None or self.cell.verdict not in _CONTRADICTING.get(self.claimed_outcome, ()):
             return None
         if self.cell.verdict is not Verdict.NONDETERMINISTIC and any(claim.partly for claim in self.claims):
             return None
-        return self._contradicts(f"{self.backing} {self.cell.verdict}")
+        return self.contradiction_text(f"{self.backing} {self.cell.verdict}")
 
-    def _contradicts(self, found: str) -> str:
+    def contradiction_text(self, evidence: str) -> str:
+        """Return the message that evidence, described by a text, contradicts the claim."""
         cited = next(claim.cite[0] for claim in self.claims if claim.outcome == self.claimed_outcome)
         where = f"{self.key.source} under {self.key.solution} in {self.key.environment} on {self.key.device}"
-        return f"{where}: claimed {self.claimed_outcome} ({cited}), {found}"
+        return f"{where}: claimed {self.claimed_outcome} ({cited}), {evidence}"
 
     def as_json(self) -> dict[str, Any]:
         bound = self.cell.bound95
@@ -126,26 +132,30 @@ class StatusCell:
             "machines_agreeing": self.cell.agreeing_machines,
             "signed": self.cell.signed,
             "signers_agreeing": self.cell.agreeing_signers,
-            "agreements": [one.as_json() for one in self.cell.agreements],
+            "agreements": [agreement.as_json() for agreement in self.cell.agreements],
             "verified": self.cell.verified,
             "ways": {
-                way: {"verdict": str(part.verdict), "runs": part.runs, "differed": part.differed}
-                for way, part in self.cell.variants.items()
+                variant: {"verdict": str(part.verdict), "runs": part.runs, "differed": part.differed}
+                for variant, part in self.cell.variants.items()
             },
-            "disagreement": [side.as_json() for side in self.cell.by_signer] if self.cell.signers_conflict else [],
+            "disagreement": [signer.as_json() for signer in self.cell.by_signer] if self.cell.signers_conflict else [],
             "proof": self.cell.proof.as_json() if self.cell.proof else None,
             "audit": self.finding.as_json() if self.finding else None,
         }
 
 
-def _documents_know(solution: Solution) -> bool:
-    """Could they have named it where they say that there is no solution?"""
+def _is_known_to_documents(solution: Solution) -> bool:
+    """Return whether a document that says that there is no solution could have named this one."""
     return solution.applies_to_all_ops and not solution.is_project_patch
 
 
 @dataclass(frozen=True)
 class Status:
-    """verdicts: what the evidence says; a cell that is not in it was never run.  audits: the current ones."""
+    """The matrix with all evidence.
+
+    verdicts: {cell: its verdict} of the cells that were run.  audits: {environment: its current audit}.
+    stale_audits: environments whose audit was made by another version of the scanner.
+    """
 
     matrix: Matrix
     verdicts: Mapping[CellKey, InferredCell]
@@ -166,44 +176,46 @@ class Status:
         source, environment = self.matrix.source(key.source), self.matrix.environment(key.environment)
         device = self.matrix.devices.claim_device(key.device)
         claims = claims_of(source, environment, device, key.solution)
-        says = combine_claims(claims)
+        claimed_outcome = combine_claims(claims)
         finding = self.finding(key.environment, key.source) if device == GPU else None
-        audited = key.device == GPU and self._audited(key, says, finding)
-        backs = self.matrix.devices.evidence_kind(key.device)
-        return StatusCell(key, self.verdict(key), tuple(claims), says, finding, audited, backs)
+        audited = key.device == GPU and self._audited(key, claimed_outcome, finding)
+        evidence_kind = self.matrix.devices.evidence_kind(key.device)
+        return StatusCell(key, self.verdict(key), tuple(claims), claimed_outcome, finding, audited, evidence_kind)
 
     def finding(self, environment: str, source: str) -> AuditFinding | None:
-        """What the binaries of an environment hold of a source; None without an audit or a kernel to look for."""
+        """Return the audit finding on a source in an environment; None without an audit or kernels."""
         place = environment, source
         if place not in self._findings:
-            audited, what = self.audits.get(environment), self.matrix.source(source)
-            same = what.framework == self.matrix.environment(environment).framework
-            self._findings[place] = audited.finding(what.audit) if audited and what.audit and same else None
+            audited, source_model = self.audits.get(environment), self.matrix.source(source)
+            is_same_framework = source_model.framework == self.matrix.environment(environment).framework
+            self._findings[place] = (
+                audited.finding(source_model.audit) if audited and source_model.audit and is_same_framework else None
+            )
         return self._findings[place]
 
-    def _audited(self, key: CellKey, says: str | None, finding: AuditFinding | None) -> bool:
-        """Does the audit speak for this cell?  It never says that something is deterministic by a solution.
+    def _audited(self, key: CellKey, claimed_outcome: str | None, finding: AuditFinding | None) -> bool:
+        """Return whether the audit backs a cell; an audit never shows that a solution makes an op deterministic.
 
-        Atomics speak where the op reaches them; that there are none, where the op runs these kernels.
+        Order-dependent atomics back a cell if the op reaches them; their absence does if the op executes these kernels.
         """
         audit = self.matrix.source(key.source).audit
-        if says == "raises" and audit and key.environment in self.audits:
+        if claimed_outcome == "raises" and audit and key.environment in self.audits:
             return bool(self.audits[key.environment].refusal_messages(audit))
         if finding is None or finding.kind in ("not shipped", "unresolved"):
             return False
         if key.solution != NONE:
-            return finding.is_conclusive and says == "no-solution"
+            return finding.is_conclusive and claimed_outcome == "no-solution"
         if finding.kind == "order-dependent":
-            return finding.is_conclusive and says in (None, "nondeterministic")
-        return finding.reach.how != "not reached" and says != "nondeterministic"
+            return finding.is_conclusive and claimed_outcome in (None, "nondeterministic")
+        return finding.reach.how != "not reached" and claimed_outcome != "nondeterministic"
 
     @cached_property
     def cells(self) -> list[StatusCell]:
-        """Every cell that is measured or claimed, in the order of the tables."""
-        keys = {key for key in self.verdicts if self._known(key)}
-        keys |= set(self._claimed())
-        keys |= set(self._found())
-        return [self.cell(key) for key in sorted(keys, key=self._order)]
+        """Every cell that is measured, claimed or audited, in the order of the tables."""
+        keys = {key for key in self.verdicts if self._is_known(key)}
+        keys |= set(self._claimed_keys())
+        keys |= set(self._audited_keys())
+        return [self.cell(key) for key in sorted(keys, key=self.sort_key)]
 
     @cached_property
     def gpus(self) -> list[str]:
@@ -212,49 +224,49 @@ class Status:
 
     @cached_property
     def emulated_models(self) -> list[str]:
-        """The models that stood for a GPU."""
+        """The models of the virtual GPU that ran something."""
         return self._gpus("emulated")
 
-    def _gpus(self, backing: EvidenceKind) -> list[str]:
-        known = self.matrix.devices
-        seen = {key.device for key in self.verdicts if known.claim_device(key.device) == GPU}
-        return sorted(device for device in seen if known.evidence_kind(device) == backing)
+    def _gpus(self, evidence_kind: EvidenceKind) -> list[str]:
+        devices = self.matrix.devices
+        models = {key.device for key in self.verdicts if devices.claim_device(key.device) == GPU}
+        return sorted(model for model in models if devices.evidence_kind(model) == evidence_kind)
 
     @cached_property
     def measured_models(self) -> list[str]:
-        """All models that measured something; the processor is always there."""
+        """All models that measured something; the CPU is always included."""
         return [CPU, *self.gpus]
 
     def contradictions(self) -> list[str]:
-        """Every claim that the evidence contradicts, in words."""
-        found = [text for cell in self.cells if (text := cell.contradiction)]
+        """Return messages about all claims, proofs and emulated cells that the evidence contradicts."""
+        messages = [text for cell in self.cells if (text := cell.contradiction)]
         claim_device = self.matrix.devices.claim_device
         solved = {
             (
-                c.key.environment,
-                claim_device(c.key.device),
-                c.key.source,
-            ): f"{c.backing} deterministic under {c.key.solution}"
-            for c in self.cells
-            if c.cell.is_shown_deterministic and _documents_know(self.matrix.solutions[c.key.solution])
+                cell.key.environment,
+                claim_device(cell.key.device),
+                cell.key.source,
+            ): f"{cell.backing} deterministic under {cell.key.solution}"
+            for cell in self.cells
+            if cell.cell.is_shown_deterministic and _is_known_to_documents(self.matrix.solutions[cell.key.solution])
         }
         for cell in self.cells:
             place = (cell.key.environment, claim_device(cell.key.device), cell.key.source)
             if cell.claimed_outcome == "no-solution" and place in solved:
-                found.append(cell._contradicts(solved[place]))
-        return [*found, *self._disagreements(), *self._false_proofs()]
+                messages.append(cell.contradiction_text(solved[place]))
+        return [*messages, *self._disagreements(), *self._false_proofs()]
 
     def _false_proofs(self) -> Iterator[str]:
-        """Cases that are proved to be the same in every order, and yet were seen to differ, there or on a GPU."""
+        """Yield messages about cases that are proved, but differed on the virtual GPU or on a GPU."""
         for cell in self.cells:
             if cell.cell.proof is None:
                 continue
             key, proof = cell.key, cell.cell.proof
             differing = dict.fromkeys(proof.contradicted, key.device)
             for gpu in self.gpus:
-                card = self.verdict(key._replace(device=gpu))
-                if card.verdict is Verdict.NONDETERMINISTIC:
-                    differing |= dict.fromkeys(sorted(proof.proved_cases & card.deciding_cases), gpu)
+                measured = self.verdict(key._replace(device=gpu))
+                if measured.verdict is Verdict.NONDETERMINISTIC:
+                    differing |= dict.fromkeys(sorted(proof.proved_cases & measured.deciding_cases), gpu)
             for case, device in differing.items():
                 yield (
                     f"{key.source} under {key.solution} in {key.environment}: {case} is proved on {key.device} to be "
@@ -262,31 +274,33 @@ class Status:
                 )
 
     def _disagreements(self) -> Iterator[str]:
-        """Where a card showed what the emulation of its kind did not, or the other way round."""
+        """Yield messages about cells whose verdicts on a GPU and on the virtual GPU contradict each other."""
         for gpu in self.gpus:
             for key in (key for key in self.verdicts if key.device == gpu):
                 for model in self.emulated_models:
-                    card, other = self.verdict(key), self.verdict(key._replace(device=model))
-                    if _cannot_both_be(card, other):
+                    measured, emulated = self.verdict(key), self.verdict(key._replace(device=model))
+                    if _do_conflict(measured, emulated):
                         yield (
                             f"{key.source} under {key.solution} in {key.environment}: "
-                            f"{gpu} measured {card.verdict}, {model} emulated {other.verdict}"
+                            f"{gpu} measured {measured.verdict}, {model} emulated {emulated.verdict}"
                         )
 
-    def _known(self, key: CellKey) -> bool:
-        m = self.matrix
-        return key.environment in m.environments and key.source in m.sources and key.solution in m.solutions
+    def _is_known(self, key: CellKey) -> bool:
+        matrix = self.matrix
+        return (
+            key.environment in matrix.environments and key.source in matrix.sources and key.solution in matrix.solutions
+        )
 
-    def _found(self) -> Iterable[CellKey]:
-        """Under no solution: what an audit has something to say of."""
+    def _audited_keys(self) -> Iterable[CellKey]:
+        """Yield the cells without a solution that an audit backs."""
         for environment in self.audits.keys() & self.matrix.environments.keys():
             for source in self.matrix.sources:
                 key = CellKey(environment, GPU, source, NONE)
                 if self.finding(environment, source) is not None and self.cell(key).audited:
                     yield key
 
-    def _claimed(self) -> Iterable[CellKey]:
-        """Claimed cells; a GPU claim stands under the device `gpu` beside whatever GPUs measured."""
+    def _claimed_keys(self) -> Iterable[CellKey]:
+        """Yield the cells of all claims; claims on GPUs have the device `gpu`, beside the models that were measured."""
         for source_key, source in self.matrix.sources.items():
             for claim in source.claims:
                 for key, environment in self.matrix.environments.items():
@@ -294,7 +308,7 @@ class Status:
                         for solution in claim.solutions:
                             yield CellKey(key, claim.device, source_key, solution)
 
-    def _order(self, key: CellKey) -> tuple[Any, ...]:
+    def sort_key(self, key: CellKey) -> tuple[Any, ...]:
         source = self.matrix.sources[key.source]
         return (
             source.group,

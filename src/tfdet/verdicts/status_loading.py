@@ -1,4 +1,4 @@
-"""The status of a project: its matrix, its records read on all cores, its audits."""
+"""Load the status of a project: its matrix, its audits, and the verdicts of its records, read on all CPU cores."""
 
 from __future__ import annotations
 
@@ -37,32 +37,34 @@ def load_status(
     unsigned: bool = False,
     cached: bool = True,
 ) -> Status:
-    """Matrix and evidence of a checkout; `extra` files of records are looked at, not taken in.
+    """Load the matrix and the evidence of a project.
 
-    store: whether the checkout's own evidence is looked at.  A record in both counts once.
-    unsigned: whether records count that nobody signed, of devices whose records have to be.  In `extra` they do: who
-    names a file knows whose it is.
-    cached: whether cells that were inferred earlier, of the same bytes, are taken; not beside `extra` records.
+    Args:
+        project: the checkout or installation.
+        extra: files of records that count as well, but are not added to the store.  A record in both counts once.
+        store: whether the project's own evidence is read.
+        unsigned: whether unsigned records count also for devices that require signatures.  Those in `extra` always do.
+        cached: whether to use cells that were inferred earlier from the same files; never if there are `extra` files.
     """
     extra = list(extra)
     matrix = load_matrix(project.matrix, project.user_keys)
     rules = ConsistencyRules.from_matrix(matrix, current_cases(project))
-    more = {row.record.checksum: row for path in extra for row in read_record_lines(path, rules.faults_of_stored)}
-    found = {checksum: row.line for checksum, row in more.items()}
-    signatures = AttestationStore.open(
-        project, matrix, [line for path in extra for _, line in read_bundle(bundle_path(path))], found.get
+    extra_rows = {row.record.checksum: row for path in extra for row in read_record_lines(path, rules.faults_of_stored)}
+    extra_lines = {checksum: row.line for checksum, row in extra_rows.items()}
+    attestations = AttestationStore.open(
+        project, matrix, [line for path in extra for _, line in read_bundle(bundle_path(path))], extra_lines.get
     )
-    there = EvidenceStore.open(project, rules)
-    files = there.files() if store else []
-    by_place: dict[tuple[str, str], _Partition] = defaultdict(lambda: ([], []))
+    evidence = EvidenceStore.open(project, rules)
+    files = evidence.files() if store else []
+    partitions: dict[tuple[str, str], _Partition] = defaultdict(lambda: ([], []))
     for path in files:
-        by_place[path.parent.name, path.stem][0].append(path)
-    for row in more.values():
-        by_place[row.record.model, row.record.environment][1].append(_signable(row))
-    judge = partial(_infer_partition, there, matrix.devices, rules.cases.hashes(), frozenset(more),
-                    signatures=signatures, unsigned=unsigned)  # fmt: skip
+        partitions[path.parent.name, path.stem][0].append(path)
+    for row in extra_rows.values():
+        partitions[row.record.model, row.record.environment][1].append(_signable(row))
+    infer = partial(_infer_partition, evidence, matrix.devices, rules.cases.hashes(), frozenset(extra_rows),
+                    signatures=attestations, unsigned=unsigned)  # fmt: skip
     cache = CellCache.open(project, unsigned) if cached and not extra else None
-    cells = _cells_of(by_place, judge, cache, signatures)
+    cells = _cells_of(partitions, infer, cache, attestations)
     audits = {key: audit for key, audit in load_all(project).items() if key in matrix.environments}
     return Status(
         matrix,
@@ -72,34 +74,32 @@ def load_status(
     )
 
 
-_Signable = tuple[RecordSummary, str, str]  # and its checksum, and when it was started
-_Partition = tuple[
-    list[Path], list[_Signable]
-]  # one device and environment: its files, and what comes beside the store
+_Signable = tuple[RecordSummary, str, str]  # a record, its checksum, its start time
+_Partition = tuple[list[Path], list[_Signable]]  # files, records outside the store: of one device and environment
 
 
 def _cells_of(
-    by_place: Mapping[tuple[str, str], _Partition],
-    judge: Callable[[_Partition], dict[CellKey, InferredCell]],
+    partitions: Mapping[tuple[str, str], _Partition],
+    infer: Callable[[_Partition], dict[CellKey, InferredCell]],
     cache: CellCache | None,
     signatures: AttestationStore,
 ) -> dict[CellKey, InferredCell]:
-    """The cells of all places; those that nobody signed by the cache, if it has them."""
+    """Return the cells of all partitions, by {(device, environment): partition}; unsigned cells come from the cache."""
     cells: dict[CellKey, InferredCell] = {}
     missing: list[tuple[str | None, _Partition]] = []
-    for place, partition in by_place.items():
+    for place, partition in partitions.items():
         key = cache.key(partition[0]) if cache and not signatures.has_envelopes(*place) else None
-        known = cache.get(key) if cache and key else None
-        if known is None:
+        cached_cells = cache.get(key) if cache and key else None
+        if cached_cells is None:
             missing.append((key, partition))
         else:
-            cells |= known
+            cells |= cached_cells
     enough = pays_to_read(path for _, (paths, _) in missing for path in paths)
-    found = parallel_map(judge, [partition for _, partition in missing], enough=enough)
-    for (key, _), part in zip(missing, found, strict=True):
-        cells |= part
+    inferred = parallel_map(infer, [partition for _, partition in missing], enough=enough)
+    for (key, _), new_cells in zip(missing, inferred, strict=True):
+        cells |= new_cells
         if cache and key:
-            cache.put(key, part)
+            cache.put(key, new_cells)
     if cache and any(key for key, _ in missing):
         cache.trim()
     return cells
@@ -109,29 +109,33 @@ def _signable(row: RecordLine) -> _Signable:
     return row.record, row.record.checksum, row.record.started
 
 
-_Weighed = tuple[_Signable, bool]  # and whether it counts where nobody signed it
+_Countable = tuple[_Signable, bool]  # a record, and whether it counts if it is unsigned
 
 
 def _infer_cells(
-    hashes: Mapping[str, set[str]], standing: AttestationIndex, records: Iterable[_Weighed]
+    hashes: Mapping[str, set[str]], attestations: AttestationIndex, records: Iterable[_Countable]
 ) -> dict[CellKey, InferredCell]:
-    """Records of one device and environment, by source, on two sides: what is signed by who is believed, and the rest.
+    """Infer the cells of one device and environment.
 
-    What is signed decides alone; where nothing is, the rest speaks, as what it is.  No more than a source is kept.
+    A cell with trusted signed records depends only on these; other cells depend on the unsigned records that count.
+
+    hashes: {source: hashes of its current cases}.  records: sorted by source, so that only one source is in memory.
     """
-    found: dict[CellKey, InferredCell] = {}
-    for _, some in groupby(records, key=lambda one: one[0][0].source):
-        signed, rest = EvidenceIndex(hashes), EvidenceIndex(hashes)
-        for (record, checksum, started), counts in some:
-            signer = standing.trusted_signer(checksum, started)
+    cells: dict[CellKey, InferredCell] = {}
+    for _, source_records in groupby(records, key=_source_of_countable):
+        signed, unsigned = EvidenceIndex(hashes), EvidenceIndex(hashes)
+        for (record, checksum, started), counts in source_records:
+            signer = attestations.trusted_signer(checksum, started)
             if signer:
                 signed.add(record, signer)
             elif signer == NO_SIGNER and counts:
-                rest.add(record)
-        ours = {key: rest.cell(key) for key in rest.cell_keys()}
-        theirs = {key: signed.cell(key) for key in signed.cell_keys()}
-        found |= ours | {key: cell for key, cell in theirs.items() if key not in ours or cell.signed}
-    return found
+                unsigned.add(record)
+        unsigned_cells = {key: unsigned.cell(key) for key in unsigned.cell_keys()}
+        signed_cells = {key: signed.cell(key) for key in signed.cell_keys()}
+        cells |= unsigned_cells | {
+            key: cell for key, cell in signed_cells.items() if key not in unsigned_cells or cell.signed
+        }
+    return cells
 
 
 @dataclass(frozen=True)
@@ -147,24 +151,24 @@ def preview_changes(
     rules: ConsistencyRules,
     records: Iterable[RecordLine],
     attestations: Sequence[Attestation] = (),
-    found: FindRecord = find_nothing,
+    find_record: FindRecord = find_nothing,
 ) -> list[CellChange]:
-    """What these records, taken into the store, would change in the tables; they are not taken.
+    """Return the cells of the tables that would change if these records were added to the store; do not add them.
 
-    found: the records that the envelopes are of.
+    find_record: finds the records that the envelopes name.
     """
     before, store, hashes = load_status(project), EvidenceStore.open(project, rules), rules.cases.hashes()
-    signatures = AttestationStore.open(
-        project, before.matrix, [attestation.line for attestation in attestations], found
+    attestation_store = AttestationStore.open(
+        project, before.matrix, [attestation.line for attestation in attestations], find_record
     )
-    now: dict[CellKey, InferredCell] = {}
+    new_verdicts: dict[CellKey, InferredCell] = {}
     with store.prepare_merge(records, attestations) as (merge, _):
         for model, environment in merge.partitions:
             counts = not before.matrix.devices.requires_signature(model)
-            kept = ((_signable(row), counts) for row in merge.record_lines((model, environment)))
-            now |= _infer_cells(hashes, signatures.index_of(model, environment), kept)
-    then = replace(before, verdicts={**before.verdicts, **now})
-    pairs = [CellChange(before.cell(key), then.cell(key)) for key in sorted(now, key=before._order)]
+            countable = ((_signable(row), counts) for row in merge.record_lines((model, environment)))
+            new_verdicts |= _infer_cells(hashes, attestation_store.index_of(model, environment), countable)
+    after = replace(before, verdicts={**before.verdicts, **new_verdicts})
+    pairs = [CellChange(before.cell(key), after.cell(key)) for key in sorted(new_verdicts, key=before.sort_key)]
     return [pair for pair in pairs if pair.before.cell != pair.after.cell]
 
 
@@ -176,28 +180,35 @@ def _infer_partition(
     devices: DeviceRegistry,
     hashes: Mapping[str, set[str]],
     skip: frozenset[str],
-    place: _Partition,
+    partition: _Partition,
     signatures: AttestationStore = _UNSIGNED,
     unsigned: bool = False,
 ) -> dict[CellKey, InferredCell]:
-    """The verdicts of one device and environment: no other has a say in them."""
-    paths, beside = place
+    """Infer the cells of one device and environment, which depend on no other records.
+
+    skip: checksums of stored records that are also outside the store.
+    """
+    paths, outside_store = partition
     model, environment = (
-        (paths[0].parent.name, paths[0].stem) if paths else (beside[0][0].model, beside[0][0].environment)
+        (paths[0].parent.name, paths[0].stem) if paths else (outside_store[0][0].model, outside_store[0][0].environment)
     )
     counts = unsigned or not devices.requires_signature(model)
-    parts: list[Iterable[_Weighed]] = [((one, True) for one in sorted(beside, key=_source))]
+    parts: list[Iterable[_Countable]] = [((record, True) for record in sorted(outside_store, key=_source))]
     for path in paths:
-        parts.append(_kept(store.record_lines(path), skip, counts))
-        if path != paths[-1]:  # a newer tfdet may bring what its user had added
+        parts.append(_countable_records(store.record_lines(path), skip, counts))
+        if path != paths[-1]:  # a newer tfdet may ship records that its user had added
             skip |= checksums(path)
-    by_source = heapq.merge(*parts, key=lambda one: one[0][0].source)
+    by_source = heapq.merge(*parts, key=_source_of_countable)
     return _infer_cells(hashes, signatures.index_of(model, environment), by_source)
 
 
-def _source(one: _Signable) -> str:
-    return one[0].source
+def _source(record: _Signable) -> str:
+    return record[0].source
 
 
-def _kept(rows: Iterable[RecordLine], skip: frozenset[str], counts: bool) -> Iterator[_Weighed]:
+def _source_of_countable(record: _Countable) -> str:
+    return _source(record[0])
+
+
+def _countable_records(rows: Iterable[RecordLine], skip: frozenset[str], counts: bool) -> Iterator[_Countable]:
     return ((_signable(row), counts) for row in rows if row.record.checksum not in skip)

@@ -1,6 +1,6 @@
-"""In which way a case was run: in which dtype, and compiled or op by op.  A verdict speaks of those that ran alone.
+"""The variants of a case: its dtype, and whether it was compiled.  A verdict covers only the variants that ran.
 
-Said by its name: a case in a dtype beside an op's first is `NAME-in-DTYPE-MODE`, and the mode is the last word of all.
+The name of a case contains them: `NAME-MODE`, or `NAME-in-DTYPE-MODE` if the dtype is not the op's first.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ import re
 from functools import lru_cache
 
 COMPILED = "compiled"  # by torch.compile
-EAGER = "eager"  # all that is not compiled, in whichever dtype
+EAGER = "eager"  # all that is not compiled, in any dtype
 FIRST_DTYPE_LABEL = "its first dtype"
 
-_NAMED = re.compile(r"(?:.*-in-(?P<dtype>[a-z]+\d+))?.*-(?P<mode>[a-z]+)")
+_CASE_NAME = re.compile(r"(?:.*-in-(?P<dtype>[a-z]+\d+))?.*-(?P<mode>[a-z]+)")
 
 
 @lru_cache(maxsize=4096)
 def variants_of(case: str) -> tuple[str, ...]:
-    """The parts of a cell that a case belongs to; none: no case of its kind is run in more than one way."""
-    found = _NAMED.fullmatch(case)
-    if found is None:
+    """Return the variants of a cell that a case belongs to; empty if its kind of case has only one variant."""
+    match = _CASE_NAME.fullmatch(case)
+    if match is None:
         return ()
-    if found["mode"] == COMPILED:
+    if match["mode"] == COMPILED:
         return (COMPILED,)
-    if found["dtype"]:
-        return (EAGER, found["dtype"])
-    return (EAGER, FIRST_DTYPE_LABEL) if found["mode"] == EAGER else ()
+    if match["dtype"]:
+        return (EAGER, match["dtype"])
+    return (EAGER, FIRST_DTYPE_LABEL) if match["mode"] == EAGER else ()

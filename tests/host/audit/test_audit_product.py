@@ -309,7 +309,7 @@ def test_written_audits_back_the_cells_until_the_scanner_changes(run: Run, built
 def test_a_real_tensorflow_tells_its_kernels(
     tf_python: Callable[[str], Path], checkout: Project, tmp_path: Path
 ) -> None:
-    found = registrations._ask(tf_python("tf2.21"), tmp_path, checkout.runtime)
+    found = registrations._query_tensorflow(tf_python("tf2.21"), tmp_path, checkout.runtime)
     assert "float32" in found["CropAndResizeGradImage"]["CPU"]
     assert len(found) > 1000
 
@@ -317,7 +317,7 @@ def test_a_real_tensorflow_tells_its_kernels(
 def test_a_tensorflow_that_does_not_import_is_told(checkout: Project, tmp_path: Path) -> None:
     (tmp_path / "tensorflow.py").write_text("raise ImportError('libcublas.so.10.0: cannot open shared object file')\n")
     with pytest.raises(RunFailedError, match="libcublas") as caught:
-        registrations._ask(Path(sys.executable), tmp_path, checkout.runtime)
+        registrations._query_tensorflow(Path(sys.executable), tmp_path, checkout.runtime)
     assert "--kernel-registrations" in caught.value.advice
 
 

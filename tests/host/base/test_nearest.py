@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfdet.base.errors import unknown_name_error
-from tfdet.base.nearest import MOST, distance, nearest
+from tfdet.base.nearest import MAX_RESULTS, distance, nearest
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 
@@ -50,4 +50,4 @@ def test_distance_is_a_distance(one: str, other: str) -> None:
     assert distance(one, other) == distance(other, one) <= max(len(one), len(other))
     assert (distance(one, other) == 0) == (one == other)
     found = nearest(one, [one, other])
-    assert len(found) <= MOST and (not one or one in found)
+    assert len(found) <= MAX_RESULTS and (not one or one in found)

@@ -155,7 +155,7 @@ def test_the_most_valuable_cells_come_first(checkout: Project) -> None:
 def test_the_runtime_goes_along_whole(checkout: Project) -> None:
     """Without known.json enable_determinism() could not start where the bundle was carried to."""
     order = build.BundleSpec("tf2.21")
-    carried = {entry.path for entry in build._bundled_tool_files(checkout, load_matrix(checkout.matrix), order)}
+    carried = {entry.path for entry in build._tool_entries(checkout, load_matrix(checkout.matrix), order)}
     assert "runtime/tfdeterminism/known.json" in carried
     assert "runtime/tfdeterminism/pytorch/known.json" in carried
     assert "runtime/tfdet_probe/__main__.py" in carried

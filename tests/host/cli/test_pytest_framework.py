@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pytest_sessions import run_session
 
-from tfdet.cli.pytest_framework import frameworks_used
+from tfdet.cli.pytest_framework import find_frameworks
 
 PACKAGES = {"jax": "jax", "tensorflow": "tensorflow", "torch": "torch"}
 
@@ -42,7 +42,7 @@ def framework(folder: Path, text: str, *loaded: str, **files: str) -> list[str]:
     importlib.invalidate_caches()
     for name in loaded:
         importlib.import_module(name)
-    return frameworks_used(importlib.import_module("test_mine"), folder / "test_mine.py", PACKAGES)
+    return find_frameworks(importlib.import_module("test_mine"), folder / "test_mine.py", PACKAGES)
 
 
 @pytest.mark.parametrize(

@@ -210,8 +210,9 @@ def test_an_audit_tells_what_code_there_is(checkout: Project) -> None:
     """Where no document does: PyTorch's wheels, and most of TensorFlow's."""
     matrix = load_matrix(checkout.matrix)
     for key in ("torch2.8", "tf2.4"):
-        known = doctor.with_audited(checkout, key, matrix.environment(key).model_copy(update={"cuda_arch": "unknown"}))
+        environment = matrix.environment(key).model_copy(update={"cuda_arch": "unknown"})
+        known = doctor.fill_architectures(checkout, key, environment)
         sass, _ = doctor.architectures(known.cuda_arch)
         assert (7, 0) in sass and doctor.check_architecture(known, DriverInfo("580.1", (V100,))).state == "ok"
     documented = matrix.environment("tf2.4").model_copy(update={"cuda_arch": "sm_35"})
-    assert doctor.with_audited(checkout, "tf2.4", documented) is documented
+    assert doctor.fill_architectures(checkout, "tf2.4", documented) is documented

@@ -24,7 +24,7 @@ def matrix(checkout: Project) -> Matrix:
 
 
 def recipe(project: Project, matrix: Matrix, base: str | None = None) -> images._Recipe:
-    return images._recipe(project, "tf2.0", matrix.environment("tf2.0"), base)
+    return images._make_recipe(project, "tf2.0", matrix.environment("tf2.0"), base)
 
 
 def test_the_context_holds_what_the_dockerfile_copies_and_nothing_more(checkout: Project, matrix: Matrix) -> None:
@@ -40,7 +40,7 @@ def test_the_context_holds_what_the_dockerfile_copies_and_nothing_more(checkout:
 
 def test_what_has_no_wheels_is_compiled_in_the_image(checkout: Project, matrix: Matrix) -> None:
     key = "tf2.0-horovod"
-    arguments = images._recipe(checkout, key, matrix.environment(key), "python:3.7").arguments
+    arguments = images._make_recipe(checkout, key, matrix.environment(key), "python:3.7").arguments
     assert (arguments["INSTALL"], arguments["PYTHON"], arguments["COMPILED"]) == ("pip", "3.7", "horovod")
     assert "HOROVOD_WITH_GLOO=1" in arguments["COMPILE_VARIABLES"].split()
     assert "COMPILED" not in recipe(checkout, matrix, "base").arguments
@@ -108,7 +108,7 @@ def test_failures_have_a_cause_and_an_advice(checkout: Project, matrix: Matrix, 
     [(PermissionError(13, "denied"), "has no access to Docker"), (ConnectionRefusedError(111, "refused"), "Docker")],
 )
 def test_a_daemon_out_of_reach(number: OSError, cause: str) -> None:
-    assert cause in images._unreachable(Exception("Error while fetching server API version", number)).cause
+    assert cause in images._connection_error(Exception("Error while fetching server API version", number)).cause
 
 
 def test_no_daemon_at_that_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,7 +170,7 @@ class Cancelled(Slurm):
     def jobs_in_flight(self) -> JobsInFlight:
         return NOBODY
 
-    def submit(self, made: object, want: ResourceRequest) -> list[str]:
+    def submit(self, submission: object, request: ResourceRequest) -> list[str]:
         self.folder.cancel(True)
         return ["7"]
 

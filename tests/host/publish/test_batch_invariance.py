@@ -178,5 +178,5 @@ def test_the_page_has_every_case(checkout: Project) -> None:
 def test_a_bundle_carries_them(checkout: Project) -> None:
     matrix = load_matrix(checkout.matrix)
     order = build.BundleSpec("torch2.13", "cpu")
-    carried = {entry.path for entry in build._bundled_tool_files(checkout, matrix, order)}
+    carried = {entry.path for entry in build._tool_entries(checkout, matrix, order)}
     assert {"suite/batches.py", "suite/test_opinfo.py", "runtime/tfdet_probe/core/batches.py"} <= carried

@@ -39,8 +39,8 @@ def test_each_has_what_a_maintainer_needs(checkout: Project, found: list[OpCompa
         )
         assert report.sources, f"{report.finding.key}: no file and line"
         assert all(f"[{name}]({address})" in text for name, address in report.sources.items())
-        assert all(one.text in text for one in report.found)
-        assert bool(report.found) == bool(report.finding.ops)
+        assert all(one.text in text for one in report.disagreements)
+        assert bool(report.disagreements) == bool(report.finding.ops)
 
 
 def test_what_was_read_alone_is_not_called_run(checkout: Project, found: list[OpComparison]) -> None:

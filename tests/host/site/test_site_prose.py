@@ -51,5 +51,5 @@ def test_each_link_is_one_of_its_kind_and_of_known_sources(status: Status) -> No
 
 
 def test_markup_in_prose_is_escaped() -> None:
-    assert "<script>" not in prose.rendered("<script>alert(1)</script>\n\n[x](javascript:alert(1))")
-    assert "javascript:" not in re.sub(r"\[x\]\(.*?\)", "", str(prose.rendered("[x](javascript:alert(1))")))
+    assert "<script>" not in prose.render_markdown("<script>alert(1)</script>\n\n[x](javascript:alert(1))")
+    assert "javascript:" not in re.sub(r"\[x\]\(.*?\)", "", str(prose.render_markdown("[x](javascript:alert(1))")))

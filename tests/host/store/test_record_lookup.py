@@ -22,7 +22,7 @@ ROWS = [RecordLine(read_line(line), line) for line in LINES]
 def alike(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether all checksums begin as one."""
     if request.param:
-        monkeypatch.setattr(record_lookup, "_begin", lambda checksum: 7)
+        monkeypatch.setattr(record_lookup, "_prefix", lambda checksum: 7)
 
 
 @pytest.mark.usefixtures("alike")

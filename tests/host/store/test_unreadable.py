@@ -13,7 +13,7 @@ import pytest
 from signers import tfdet
 
 from tfdet.base.errors import DataError, ExitCode
-from tfdet.base.folders import is_there, listed, walked
+from tfdet.base.folders import is_there, list_entries, walk_files
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.store import audits, batch_invariance, costs
@@ -74,23 +74,25 @@ def test_a_folder_that_cannot_be_read_is_told_of(copy: Project, tmp_path: Path, 
 
 def test_no_table_is_written_of_evidence_that_cannot_be_read(copy: Project) -> None:
     """It was: 26 files, without a word."""
-    before = {path: path.read_bytes() for path in walked(copy.root / "docs")}
+    before = {path: path.read_bytes() for path in walk_files(copy.root / "docs")}
     copy.evidence.rename(copy.root / "away")
     loop(copy.evidence)
     done = tfdet(copy, "status", "--write")
     assert (done.returncode, str(copy.evidence) in done.stderr.replace("\n", "")) == (ExitCode.USAGE, True)
-    assert {path: path.read_bytes() for path in walked(copy.root / "docs")} == before
+    assert {path: path.read_bytes() for path in walk_files(copy.root / "docs")} == before
 
 
 AS_NOBODY = """
 import os, sys
 from pathlib import Path
 from tfdet.base.errors import DataError
-from tfdet.base.folders import is_there, listed
+from tfdet.base.folders import is_there, list_entries
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 folder = Path(sys.argv[1])
-for read in (lambda: listed(folder), lambda: listed(folder.parent, "*/*.toml"), lambda: is_there(folder / "x")):
+for read in (
+    lambda: list_entries(folder), lambda: list_entries(folder.parent, "*/*.toml"), lambda: is_there(folder / "x")
+):
     try:
         read()
     except DataError as error:
@@ -117,7 +119,11 @@ def test_a_folder_without_permission_is_not_empty() -> None:
 
 
 def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert (listed(tmp_path / "none", "*/*"), list(walked(tmp_path / "none")), is_there(tmp_path / "none")) == (
+    assert (
+        list_entries(tmp_path / "none", "*/*"),
+        list(walk_files(tmp_path / "none")),
+        is_there(tmp_path / "none"),
+    ) == (
         [],
         [],
         False,

@@ -20,7 +20,7 @@ from tfdet.engines.packages import installed_versions
 from tfdet.publish import check_reports
 from tfdet.publish.check_reports import as_junit, as_sarif
 from tfdet.verdicts import program_check
-from tfdet.verdicts.enabled_solutions import in_effect
+from tfdet.verdicts.enabled_solutions import find_enabled_solutions
 from tfdet.verdicts.entropy.find_entropy import RULES
 from tfdet.verdicts.program_check import InstalledBuild, ProgramFinding, check_program, match_builds
 from tfdet.verdicts.programs import Call, parse_programs
@@ -74,7 +74,7 @@ def test_an_installation_is_matched_by_its_packages_and_version(status: Status) 
 
 def test_what_a_program_calls_and_nothing_settles_is_an_error(status: Status, tmp_path: Path) -> None:
     text = parse_programs([program(tmp_path)])
-    every = check_program(status, BUILD, "gpu", text, in_effect(status.matrix, text, []))
+    every = check_program(status, BUILD, "gpu", text, find_enabled_solutions(status.matrix, text, []))
     found = {one.source: one for one in reversed(every)}
     assert {"bias-add-backprop", "bincount", "adjust-contrast", "cudnn-conv-backprop-filter"} <= set(found)
     assert "reduce-sum" not in found
@@ -85,7 +85,7 @@ def test_what_a_program_calls_and_nothing_settles_is_an_error(status: Status, tm
 @pytest.mark.parametrize(("more", "named"), [("", ["TEOD"]), ("tf.config.experimental.enable_op_determinism()", [])])
 def test_a_solution_that_is_in_effect_settles(status: Status, tmp_path: Path, more: str, named: list[str]) -> None:
     text = parse_programs([program(tmp_path, more)])
-    on = in_effect(status.matrix, text, named)
+    on = find_enabled_solutions(status.matrix, text, named)
     assert {"TEOD", "TDO"} <= on, "and what it includes"
     found = {one.source: one.level for one in check_program(status, BUILD, "gpu", text, on)}
     assert found["bias-add-backprop"] == "note"
@@ -93,8 +93,8 @@ def test_a_solution_that_is_in_effect_settles(status: Status, tmp_path: Path, mo
 
 def test_an_environment_variable_settles_only_where_it_helps(status: Status, tmp_path: Path) -> None:
     text = parse_programs([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
-    assert "TDO" in in_effect(status.matrix, text, [])
-    assert "TDO" not in in_effect(
+    assert "TDO" in find_enabled_solutions(status.matrix, text, [])
+    assert "TDO" not in find_enabled_solutions(
         status.matrix, parse_programs([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "0"')]), []
     )
 
@@ -124,7 +124,11 @@ def test_nothing_is_settled_by_what_was_seen_to_differ(status: Status) -> None:
     """A claim that a measurement contradicts settles nothing."""
     for one in check_program(status, BUILD, "gpu", None, set()):
         for solution in one.settled_by:
-            cells = [c for c in program_check._cells(status, "tf2.21", "gpu")[one.source] if c.key.solution == solution]
+            cells = [
+                c
+                for c in program_check._cells_by_source(status, "tf2.21", "gpu")[one.source]
+                if c.key.solution == solution
+            ]
             assert "nondeterministic" not in {str(cell.cell.verdict) for cell in cells}
 
 

@@ -1,1 +1,1 @@
-"""What a program takes in, by its text, that another run may get otherwise: rules of `tfdet check`, one a module."""
+"""Rules of `tfdet check`, one per module, that find inputs of a program which can differ between runs, by its text."""

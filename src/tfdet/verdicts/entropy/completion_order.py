@@ -1,6 +1,6 @@
 """Results in the order in which threads or processes finish.
 
-Why: which is first depends on the load of the machine.
+Why: which one finishes first depends on the load of the machine.
 Example: `for done in concurrent.futures.as_completed(futures): total += done.result()`
 """
 
@@ -25,8 +25,8 @@ def find(text: UnitText) -> Iterator[Call]:
 
 def _is_out_of_order(call: ast.Call) -> bool:
     return any(
-        word.arg == "in_order" and isinstance(word.value, ast.Constant) and word.value.value is False
-        for word in call.keywords
+        keyword.arg == "in_order" and isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+        for keyword in call.keywords
     )
 
 

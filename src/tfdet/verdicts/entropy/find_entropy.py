@@ -1,4 +1,4 @@
-"""All rules, in the order in which they are told."""
+"""Apply all entropy rules to a file or a notebook's cell."""
 
 from __future__ import annotations
 
@@ -24,5 +24,6 @@ RULES = tuple(
 
 
 def find_entropy(unit: SourceUnit, names: NameResolver) -> Iterator[tuple[Rule, Call]]:
+    """Yield (rule, call) of each match, in the order of the rules."""
     text = UnitText(unit, names)
     return ((rule, call) for rule in RULES for call in rule.find(text))

@@ -1,4 +1,4 @@
-"""hash() of an object whose hash may be of text, and id(): numbers that each process chooses anew.
+"""hash() of an object that may contain text, and id(): numbers that differ between processes.
 
 Why: hash() of str and bytes is keyed unless PYTHONHASHSEED is set; id() is an address.
 Example: `bucket = hash(name) % 16`
@@ -17,18 +17,18 @@ def find(text: UnitText) -> Iterator[Call]:
     for call in text.calls:
         if text.name_of(call) == "hash" and not _is_in_hash_method(text, call):
             yield text.place(call, "hash")
-        for word in call.keywords:
-            if word.arg == "key" and isinstance(word.value, ast.Name) and word.value.id in ("hash", "id"):
-                yield text.place(call, word.value.id)
+        for keyword in call.keywords:
+            if keyword.arg == "key" and isinstance(keyword.value, ast.Name) and keyword.value.id in ("hash", "id"):
+                yield text.place(call, keyword.value.id)
 
 
 def _is_in_hash_method(text: UnitText, call: ast.Call) -> bool:
-    """A class that defines its own hash hands those of its parts on."""
-    at: ast.AST | None = call
-    while at is not None:
-        if isinstance(at, ast.FunctionDef) and at.name == "__hash__":
+    """Return whether a call is inside of a __hash__ method, which may combine the hashes of attributes."""
+    node: ast.AST | None = call
+    while node is not None:
+        if isinstance(node, ast.FunctionDef) and node.name == "__hash__":
             return True
-        at = text.unit.parents.get(at)
+        node = text.unit.parents.get(node)
     return False
 
 

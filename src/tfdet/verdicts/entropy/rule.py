@@ -1,4 +1,4 @@
-"""What a rule is, and what it may ask of a program's text."""
+"""The base of the entropy rules: the class Rule, and the program's text as the rules see it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from tfdet.verdicts.static_analysis import Call, NameResolver, SourceUnit, dotted
 
-# What becomes of these does not depend on the order in which they take their argument's parts.
+# Functions whose result does not depend on the order of their argument's elements.
 _ORDER_FREE = ("sorted", "len", "set", "frozenset", "min", "max", "any", "all", "collections.Counter", "math.fsum")
-# The order of their argument's parts is that of their result's.
+# Nodes whose result has the order of their operand's elements.
 _ORDER_KEEPING = (ast.GeneratorExp, ast.ListComp, ast.comprehension, ast.Call, ast.Starred, ast.IfExp)
 
 
 @dataclass(frozen=True)
 class UnitText:
-    """A file or a cell, with what its names stand for in the whole file."""
+    """A file or a notebook's cell, with the names that are defined in the whole file."""
 
     unit: SourceUnit
     names: NameResolver
@@ -26,7 +26,7 @@ class UnitText:
         return (node for node in self.unit.nodes if isinstance(node, ast.Call))
 
     def name_of(self, call: ast.Call) -> str:
-        """As it is imported; of a builtin its name; of a method "?.name"."""
+        """Return the qualified name of a called function, the name of a builtin, or "?.name" for a method."""
         if full := self.names.qualified_name(call.func):
             return full
         if isinstance(call.func, ast.Name):
@@ -34,22 +34,24 @@ class UnitText:
         return f"?.{call.func.attr}" if isinstance(call.func, ast.Attribute) else ""
 
     def is_order_free(self, node: ast.AST) -> bool:
-        """Does its order get lost before anything can depend on it: in sorted(), len(), a set, or by its own sort()?"""
-        below, at = node, self.unit.parents.get(node)
-        while at is not None and not isinstance(at, ast.stmt):
-            if isinstance(at, ast.SetComp) or (isinstance(at, ast.Compare) and below in at.comparators):
+        """Return whether nothing depends on the order of a node's elements, as in sorted(), len(), a set or sort()."""
+        child, parent = node, self.unit.parents.get(node)
+        while parent is not None and not isinstance(parent, ast.stmt):
+            if isinstance(parent, ast.SetComp) or (isinstance(parent, ast.Compare) and child in parent.comparators):
                 return True
-            if isinstance(at, ast.Call) and self.name_of(at) in _ORDER_FREE:
+            if isinstance(parent, ast.Call) and self.name_of(parent) in _ORDER_FREE:
                 return True
-            if not isinstance(at, _ORDER_KEEPING):
+            if not isinstance(parent, _ORDER_KEEPING):
                 return False
-            below, at = at, self.unit.parents.get(at)
-        return isinstance(at, ast.Assign) and any(self._is_sorted_later(dotted(target)) for target in at.targets)
+            child, parent = parent, self.unit.parents.get(parent)
+        if not isinstance(parent, ast.Assign):
+            return False
+        return any(self._is_sorted_later(dotted(target)) for target in parent.targets)
 
     def _is_sorted_later(self, name: str) -> bool:
         return bool(name) and any(
             dotted(call.func) == f"{name}.sort"
-            or (self.name_of(call) in _ORDER_FREE and any(dotted(one) == name for one in call.args))
+            or (self.name_of(call) in _ORDER_FREE and any(dotted(argument) == name for argument in call.args))
             for call in self.calls
         )
 
@@ -59,7 +61,7 @@ class UnitText:
 
 @dataclass(frozen=True)
 class Rule:
-    """title: what it finds.  mend: what to do.  settled_by: solutions of the matrix under which it does no harm."""
+    """A rule.  title: what it finds.  mend: the advice.  settled_by: solutions of the matrix that make it harmless."""
 
     id: str
     title: str

@@ -1,6 +1,6 @@
-"""A generator of random numbers that nobody gives a seed.
+"""A random number generator that is created without a seed.
 
-Why: it takes its seed from the operating system, another one in each run.
+Why: it gets its seed from the operating system, which gives another one in each run.
 Example: `rng = numpy.random.default_rng()`
 """
 
@@ -23,8 +23,8 @@ def find(text: UnitText) -> Iterator[Call]:
 
 
 def _has_no_seed(call: ast.Call) -> bool:
-    given = [*call.args, *(word.value for word in call.keywords)]
-    return all(isinstance(one, ast.Constant) and one.value is None for one in given)
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return all(isinstance(argument, ast.Constant) and argument.value is None for argument in arguments)
 
 
 RULE = Rule("unseeded-generator", "a generator without a seed", "give it a seed: default_rng(seed)", find, ("SEED",))

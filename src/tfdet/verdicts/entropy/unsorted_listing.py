@@ -1,6 +1,6 @@
-"""Files of a folder, taken in the order in which the file system lists them.
+"""Iteration over the files of a folder in the order in which the file system lists them.
 
-Why: the order differs between file systems and machines, and after files were written anew.
+Why: the order differs between file systems and machines, and can change when files are written again.
 Example: `for path in Path("data").iterdir(): rows.append(load(path))`
 """
 
@@ -23,7 +23,7 @@ def find(text: UnitText) -> Iterator[Call]:
 
 
 def _is_path_glob(text: UnitText, name: str, func: object) -> bool:
-    """Other objects have a method `glob`, too."""
+    """Return whether a call is glob() of a pathlib path, as other objects have such a method, too."""
     return name == "?.glob" and "pathlib" in text.names.roots(func.value)  # type: ignore[attr-defined]
 
 
