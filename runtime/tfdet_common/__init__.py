@@ -1,1 +1,1 @@
-"""What the host, the probe and a bundle's script share: no more than the standard library, Python 3.5 to 3.13."""
+"""Code that the host, the probe and a bundle's script share; it uses the standard library alone, Python 3.5 to 3.13."""

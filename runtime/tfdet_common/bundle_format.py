@@ -8,6 +8,6 @@ MAX_MEMBER_BYTES = 64 << 20  # of one compressed member, unpacked
 
 
 def checksum(manifest):
-    """The SHA-256 of a manifest's canonical JSON without its field `checksum`, as 64 hex digits."""
+    """Return the SHA-256 of a manifest's canonical JSON without its field `checksum`, as 64 hex digits."""
     content = {name: value for name, value in manifest.items() if name != "checksum"}
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()

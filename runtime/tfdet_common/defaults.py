@@ -1,4 +1,4 @@
-"""The defaults of how often and how long the suite runs, and how much of it is printed; no other file repeats them."""
+"""The default numbers of runs, limits of time and memory, and size of the printed table; no other file repeats them."""
 
 import collections
 
@@ -9,5 +9,5 @@ RunParameters = collections.namedtuple("RunParameters", "repeats processes secon
 RUN_DEFAULTS = RunParameters(repeats=10, processes=2, seconds=120.0, mebibytes=4096)
 # For a bundle on a host with a GPU, which is available for minutes: more repeats of each case.
 BUNDLE_GPU_DEFAULTS = RunParameters(repeats=50, processes=3, seconds=120.0, mebibytes=16384)
-MAX_TABLE_ROWS = 24  # that a run prints without being asked: what a terminal shows at once
+MAX_TABLE_ROWS = 24  # rows that a run prints by default: as many as a terminal shows at once
 MAX_COUNT = 1000000  # the largest number of repeats, and of processes: more would take years

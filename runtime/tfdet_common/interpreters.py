@@ -1,4 +1,4 @@
-"""Find a CPython of a minor version on this host: the running one, one on PATH, or one of pyenv's."""
+"""The search for a CPython of a minor version on this host: the running one, one on PATH, or one of pyenv's."""
 
 import glob
 import os
@@ -30,10 +30,11 @@ def _candidates(version):
     for folder in folders:
         if os.path.basename(folder) != "shims":
             yield os.path.join(folder, "python" + version)
-    roots = [os.environ.get("PYENV_ROOT")] + [os.path.dirname(f) for f in folders if os.path.basename(f) == "shims"]
+    shims = [folder for folder in folders if os.path.basename(folder) == "shims"]
+    roots = [os.environ.get("PYENV_ROOT")] + [os.path.dirname(folder) for folder in shims]
     for root in [root for root in roots if root] + [os.path.join(os.path.expanduser("~"), ".pyenv")]:
-        found = glob.glob(os.path.join(glob.escape(root), "versions", version + ".*", "bin", "python" + version))
-        for path in sorted(found, reverse=True):
+        paths = glob.glob(os.path.join(glob.escape(root), "versions", version + ".*", "bin", "python" + version))
+        for path in sorted(paths, reverse=True):
             yield path
 
 

@@ -13,28 +13,28 @@ import os
 import stat
 
 SCHEMA = 2
-MAX_DIGESTS = 4  # that a record lists
+MAX_DIGESTS = 4  # digests that a record lists
 MAX_LINE_BYTES = 1 << 24  # a record has 4 KiB
 _MOVE_ADVICE = "move the file away, or name another with --out"
 
 
 def checksum(record):
-    """The SHA-256 of the record's canonical JSON without its field `checksum`, as 64 hex digits."""
+    """Return the SHA-256 of the record's canonical JSON without its field `checksum`, as 64 hex digits."""
     content = {name: value for name, value in record.items() if name != "checksum"}
     return hashlib.sha256(dump(content).encode("ascii")).hexdigest()
 
 
 def dump(record):
-    """A record as one line of canonical JSON: sorted keys, no spaces, no NaN."""
+    """Return a record as one line of canonical JSON: sorted keys, no spaces, no NaN."""
     return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 class JournalUnusableError(Exception):
-    """The file does not hold records, or another run writes it; it is not changed."""
+    """A file that does not contain records, or that another run writes; it is not changed."""
 
 
 class JournalWriteError(Exception):
-    """A record could not be written; the results of further cases would be lost."""
+    """A record that could not be written; the results of further cases would be lost."""
 
 
 class Journal(object):
@@ -55,8 +55,8 @@ class Journal(object):
         if path:
             with self._open() as out:
                 out.seek(0)
-                self.records, whole = parse(out, path)
-                out.truncate(whole)  # remove a line torn by a kill before the next is added
+                self.records, valid_size = parse(out, path)
+                out.truncate(valid_size)  # remove a line torn by a kill before the next is added
 
     def add(self, record):
         if self.path:
@@ -68,19 +68,19 @@ class Journal(object):
         return _locked(self._locked_file) if self._locked_file else _opened(self.path)
 
     def find_all(self, expected):
-        """All results whose fields have the values of `expected`.
+        """Return all results whose fields have the values of `expected`.
 
-        A crash or a timeout is no result: the machine may have caused it, so the case runs again.  The device's
+        A crash or a timeout is not a result: the machine may have caused it, so the case runs again. The device's
         `details` are not compared: they are part of the result.
         """
         results = (record for record in self.records if record.get("observation") not in ("crashed", "timed-out"))
-        return (record for record in results if all(_compared(record, k) == v for k, v in expected.items()))
+        return (record for record in results if all(_comparable_value(record, k) == v for k, v in expected.items()))
 
 
-def _compared(record, name):
+def _comparable_value(record, name):
     value = record.get(name)
     if name == "device" and isinstance(value, dict):
-        return {part: value[part] for part in value if part != "details"}
+        return {key: value[key] for key in value if key != "details"}
     return value
 
 
@@ -93,8 +93,8 @@ def _append(out, line, path):
         os.fsync(out)
     except (IOError, OSError) as error:
         os.ftruncate(out, size)
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        raise JournalWriteError("{}: {}{}".format(path, error.strerror, ". Free some space" if full else ""))
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        raise JournalWriteError("{}: {}{}".format(path, error.strerror, ". Free some space" if is_full else ""))
 
 
 @contextlib.contextmanager
@@ -139,7 +139,10 @@ def _lock_exclusively(path):
 
 
 def is_locked_by_writer(path):
-    """Whether another process writes this journal.  The path is untrusted: links and pipes are not followed."""
+    """Return whether another process writes this journal.
+
+    The path is untrusted: links and pipes are not followed.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except (IOError, OSError):
@@ -163,24 +166,24 @@ def parse(source, path):
     Returns:
         The records, and the number of bytes of their lines.
     """
-    records, whole = [], 0
+    records, valid_size = [], 0
     for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES), b""), 1):
         if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
             break  # torn by a kill
         records.append(_parse_line(line, "{}:{}".format(path, number)))
-        whole += len(line)
-    return records, whole
+        valid_size += len(line)
+    return records, valid_size
 
 
-def _parse_line(line, where):
+def _parse_line(line, place):
     try:
         record = json.loads(line.decode("ascii"))
-        good = isinstance(record, dict) and record.get("checksum") == checksum(record)
+        is_valid = isinstance(record, dict) and record.get("checksum") == checksum(record)
     except (ValueError, RecursionError):
-        good = False
-    if not good:
-        raise JournalUnusableError("{}: not a record, or changed since it was written; {}".format(where, _MOVE_ADVICE))
+        is_valid = False
+    if not is_valid:
+        raise JournalUnusableError("{}: not a record, or changed since it was written; {}".format(place, _MOVE_ADVICE))
     if record.get("schema") != SCHEMA:
         raise JournalUnusableError("{}: a record of schema {}, but a run resumes from schema {} only; {}".format(
-            where, record.get("schema"), SCHEMA, _MOVE_ADVICE))
+            place, record.get("schema"), SCHEMA, _MOVE_ADVICE))
     return record

@@ -19,36 +19,36 @@ def read_system_file(path, pattern, flags=0):
     """
     try:
         with open(path) as source:
-            found = re.search(pattern, source.read(), flags)
+            match = re.search(pattern, source.read(), flags)
     except (IOError, OSError):
         return None
-    return found.group(1) if found else None
+    return match.group(1) if match else None
 
 
 told_by = read_system_file  # the name in tfdet_probe/core/batches.py, whose tokens are hashed into its results
 
 
 def machine_name():
-    """The machine's pseudonym: 12 hex digits, the same in every engine (the host passes it to containers)."""
+    """Return the machine's pseudonym: 12 hex digits, the same in every engine (the host passes it to containers)."""
     return short_hash("tfdet machine " + (_identity() or platform.node()))
 
 
 def _identity():
     # In a container the machine-id is the image's, the same on all hosts; the boot id is the host's.
-    inside = os.path.exists("/.dockerenv")
+    is_in_container = os.path.exists("/.dockerenv")
     try:
-        with open("/proc/sys/kernel/random/boot_id" if inside else "/etc/machine-id") as source:
+        with open("/proc/sys/kernel/random/boot_id" if is_in_container else "/etc/machine-id") as source:
             return source.read().strip()
     except (IOError, OSError):
         return ""
 
 
 def device_key(gpu):
-    """The key of a GPU model in the matrix: "nvidia-h100-pcie" for "NVIDIA H100 PCIe"."""
+    """Return the key of a GPU model in the matrix: "nvidia-h100-pcie" for "NVIDIA H100 PCIe"."""
     slug = re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
     return slug if slug.startswith("nvidia-") else "nvidia-" + slug
 
 
 def short_hash(text):
-    """The first 12 hex digits of the SHA-256 of a text."""
+    """Return the first 12 hex digits of the SHA-256 of a text."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""What the virtual GPU's report (VGPU_REPORT) says under VGPU_CHECK=order, gathered by kernel."""
+"""The proofs in the virtual GPU's report (VGPU_REPORT) under VGPU_CHECK=order, by kernel."""
 
 import json
 from collections import Counter
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # for type comments alone
     from typing import Iterable, Iterator  # noqa: F401
 
-# What ends a proof beside the reasons of vgpu/src/analysis/order/reason.h.
+# Further reasons that end a proof, beside those of vgpu/src/analysis/order/reason.h.
 NO_KERNEL, LEFT_OUT, RUNS_DIFFER = "no_kernel", "left_out", "runs_differ"
 
 
@@ -15,11 +15,11 @@ class KernelLaunches(object):
     """All launches of one kernel.
 
     Attributes:
-        kernel: its name as the binary has it.
-        launches: how many there were.
-        proved: of how many of them it was proved that every order of execution leaves the same bytes.
-        reasons: why the others were not: {(reason, lines): launches}; lines: of PTX, or offsets in machine code.
-        rules: by which rules the proved ones were.
+        kernel: its name in the binary.
+        launches: their number.
+        proved: the number of launches for which every order of execution is proved to leave the same bytes.
+        reasons: why the others are not proved: {(reason, lines): launches}; lines: of PTX, or offsets in machine code.
+        rules: the rules that proved launches.
     """
 
     def __init__(self, kernel):
@@ -36,8 +36,8 @@ class KernelLaunches(object):
 
     def add(self, order):
         # type: (dict) -> None
-        """Add one launch.  order: of its line."""
-        reasons = {(one["reason"], tuple(sorted(set(one["lines"])))) for one in order["reasons"]}
+        """Add one launch. order: the field "order" of its line in the report."""
+        reasons = {(reason["reason"], tuple(sorted(set(reason["lines"])))) for reason in order["reasons"]}
         if order["proved"] is not (not reasons):
             raise ValueError("a launch of {} is proved for a reason, or not proved without one".format(self.kernel))
         self.launches += 1
@@ -63,11 +63,11 @@ class OrderReport(object):
     @property
     def is_proved(self):
         # type: () -> bool
-        return bool(self.kernels) and not self.host and all(one.is_proved for one in self.kernels.values())
+        return bool(self.kernels) and not self.host and all(kernel.is_proved for kernel in self.kernels.values())
 
     def add(self, line):
         # type: (dict) -> None
-        """Add one line.  One that says nothing of an order is no proof, whatever it says."""
+        """Add one line.  A line without an order is not a proof."""
         if "kernel" in line:
             kernel = self.kernels.setdefault(line["kernel"], KernelLaunches(line["kernel"]))
             kernel.add(line["order"])
@@ -76,7 +76,7 @@ class OrderReport(object):
         elif "cpu_fallback" in line:
             self.host[line["cpu_fallback"], "cpu_fallback"] += 1
         else:
-            reasons = {one["reason"] for one in line["order"]["reasons"]}
+            reasons = {reason["reason"] for reason in line["order"]["reasons"]}
             self.host.update((line["operation"], reason) for reason in reasons - {"cpu_fallback"})  # named by a line
 
 
@@ -85,14 +85,14 @@ def read(path):
     """Read a report.
 
     Raises:
-        ValueError: it is cut off or says nothing of an order; nothing is proved.
-        OSError: it is not there, or cannot be read.
+        ValueError: it is truncated or contains no orders; nothing is proved.
+        OSError: it does not exist, or cannot be read.
     """
-    found = OrderReport()
+    report = OrderReport()
     with open(path) as lines:
         for number, line in enumerate(lines, 1):
             try:
-                found.add(json.loads(line))
+                report.add(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ValueError("line {}: {}: {}".format(number, type(error).__name__, error))
-    return found
+    return report

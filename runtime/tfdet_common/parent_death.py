@@ -22,7 +22,7 @@ def exit_with_parent(parent):
 
 
 def interrupt_on_sigterm():
-    """Raise KeyboardInterrupt on SIGTERM, so that it ends the cases as Ctrl-C does."""
+    """Raise KeyboardInterrupt on SIGTERM, so that SIGTERM ends the cases as Ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 

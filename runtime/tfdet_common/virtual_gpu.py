@@ -22,25 +22,26 @@ _SEEDED = re.compile("exchange|lanes|(?:random|adversary|atomics):[0-9]{1,19}|pc
 
 def is_schedule(text):
     # type: (str) -> bool
-    """Whether the virtual GPU accepts this schedule, as Schedule::parse of vgpu/src/core/schedule.cpp decides."""
+    """Return whether the virtual GPU accepts a schedule, as Schedule::parse of vgpu/src/core/schedule.cpp decides."""
     if text in ("serial", "reverse"):
         return True
     name, separator, decisions = text.partition("@")
     if not _SEEDED.fullmatch(name):
         return False
-    ranges = [_DECISIONS.fullmatch(part) for part in decisions.split(",")] if separator else []
+    ranges = [_DECISIONS.fullmatch(text_range) for text_range in decisions.split(",")] if separator else []
     return all(match and int(match.group(3) or match.group(2)) >= int(match.group(2)) for match in ranges)
 
 
 def environ(folder, base_environ):
     # type: (str, Mapping[str, str]) -> dict[str, str]
-    """The environment of a process that sees the virtual GPU and no other GPU.
+    """Return the environment of a process that sees the virtual GPU and no other GPU.
 
     Args:
         folder: its libraries and its ptxas, which come first in LD_LIBRARY_PATH and PATH.
         base_environ: the environment to extend.
     """
-    found = {name: value for name, value in base_environ.items() if name != "CUDA_VISIBLE_DEVICES"}  # names real GPUs
+    # CUDA_VISIBLE_DEVICES names real GPUs.
+    variables = {name: value for name, value in base_environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     for name, default in (("LD_LIBRARY_PATH", ""), ("PATH", os.defpath)):
-        found[name] = ":".join(part for part in (folder, base_environ.get(name, default)) if part)
-    return found
+        variables[name] = ":".join(path for path in (folder, base_environ.get(name, default)) if path)
+    return variables

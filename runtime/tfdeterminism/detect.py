@@ -1,4 +1,4 @@
-"""Detect which TensorFlow is installed: its version, NVIDIA's or stock, and why it may not be a known release."""
+"""The detection of the installed TensorFlow: its version, NVIDIA's or stock, and why it may not be a known release."""
 
 import glob
 import os
@@ -34,7 +34,7 @@ class Build(object):
 
 
 def import_tensorflow():
-    """Import TensorFlow; ImportError with advice if it is not installed."""
+    """Import TensorFlow and return it; raise ImportError with advice if it is not installed."""
     try:
         import tensorflow
     except ImportError as error:
@@ -45,15 +45,15 @@ def import_tensorflow():
 
 
 def detect_build():
-    """The Build of the installed TensorFlow, which is imported for that."""
+    """Return the Build of the installed TensorFlow, which is imported."""
     tf = import_tensorflow()
     folder = os.path.dirname(os.path.dirname(os.path.abspath(tf.__file__)))
-    beside = [os.path.basename(path) for path in glob.glob(os.path.join(folder, "*-info"))]
-    return describe(tf.__version__, getattr(tf.version, "GIT_VERSION", ""), os.environ, beside)
+    distributions = [os.path.basename(path) for path in glob.glob(os.path.join(folder, "*-info"))]
+    return describe(tf.__version__, getattr(tf.version, "GIT_VERSION", ""), os.environ, distributions)
 
 
 def describe(text, git, environ, distributions):
-    """Build a Build from its properties.
+    """Return a Build from its properties.
 
     Args:
         text: tf.__version__.
@@ -77,12 +77,12 @@ def _unrecognized_reasons(text, numbers, git, kind, distributions):
     if not numbers:
         yield "its version, {!r}, is not a number".format(text)
         return
-    version, rest = (int(numbers.group(1)), int(numbers.group(2))), numbers.group(4)
+    version, suffix = (int(numbers.group(1)), int(numbers.group(2))), numbers.group(4)
     if version > NEWEST_TENSORFLOW:
         yield "{} is newer than the newest one known here, {}".format(text, as_text(NEWEST_TENSORFLOW))
     if version < OLDEST_TENSORFLOW:
         yield "{} is older than the oldest one known here, {}".format(text, as_text(OLDEST_TENSORFLOW))
-    if rest and not (kind == "ngc" and rest.startswith("+nv")):
+    if suffix and not (kind == "ngc" and suffix.startswith("+nv")):
         yield "{} is not a release".format(text)
     for name in sorted(distributions):
         if _FORK.match(name):

@@ -1,4 +1,4 @@
-"""enable_determinism, disable and patch.
+"""The functions enable_determinism, disable and patch.
 
 Their state is the process's, as are the environment variables and TensorFlow's flags and modules that they change.
 """
@@ -19,7 +19,7 @@ _BIAS_ADD = "bias-add"
 
 
 class _State(object):
-    """What is enabled, and what disable() restores."""
+    """The enabled settings, and what disable() restores."""
 
     def __init__(self):
         self.saved_variables = OrderedDict()  # environment variables; None: it was unset
@@ -112,7 +112,8 @@ def _enable():
         report.done.append(_switch_on(recipe.call))
     _install(recipes.patches_for(build.kind, build.version), build, report)
     report.patches = [PATCHES[key] for key in _state.installed]
-    report.old_references = sorted(set(name for r in _state.installed.values() for name in r.user_references()[0]))
+    report.old_references = sorted(set(
+        name for replacements in _state.installed.values() for name in replacements.user_references()[0]))
     _state.report = report
     return report
 
@@ -127,19 +128,19 @@ def _reject_unsupported(build):
                             build.text, ", ".join(recipes.as_text(version) for version in recipes.PATCHED)))
 
 
-def _set_variables(wanted):
-    """Set the variables that are not set yet; returns what was done, as sentences."""
-    done = []
-    for name, value in wanted:
-        before = os.environ.get(name)
-        if before in _TRUE:
-            done.append("environment variable {}={} was set already".format(name, before))
+def _set_variables(variables):
+    """Set the variables that are not set yet, and return what was done, as sentences."""
+    sentences = []
+    for name, value in variables:
+        old_value = os.environ.get(name)
+        if old_value in _TRUE:
+            sentences.append("environment variable {}={} was set already".format(name, old_value))
             continue
-        _state.saved_variables.setdefault(name, before)
+        _state.saved_variables.setdefault(name, old_value)
         os.environ[name] = value
-        done.append("set environment variable {}={}{}".format(
-            name, value, "" if before is None else " (it was {!r})".format(before)))
-    return done
+        sentences.append("set environment variable {}={}{}".format(
+            name, value, "" if old_value is None else " (it was {!r})".format(old_value)))
+    return sentences
 
 
 def _switch_on(call):
@@ -151,7 +152,7 @@ def _switch_on(call):
 
 
 def _config():
-    """TensorFlow's module whose disable_op_determinism() undoes the public enable_op_determinism()."""
+    """Return TensorFlow's module whose disable_op_determinism() undoes the public enable_op_determinism()."""
     return importlib.import_module("tensorflow.python.framework.config")
 
 
@@ -180,10 +181,10 @@ def _warn_of_unrecognized_build(build, report):
 
 
 def _warn_of_overrides(report):
-    how = preconditions.xla_enabled_by()
-    if how and not report.recipe.covers_xla:
+    cause = preconditions.xla_enabled_by()
+    if cause and not report.recipe.covers_xla:
         _warn("{}: what XLA compiles is not deterministic in TensorFlow {}. Leave XLA's JIT off.".format(
-            how, report.build.text), warning_categories.XlaWarning, report)
+            cause, report.build.text), warning_categories.XlaWarning, report)
     value = preconditions.autotune_override()
     if value is not None:
         _warn("TF_CUDNN_USE_AUTOTUNE is set (to {!r}): leave it unset. With 0 or false cuDNN's algorithms are not "

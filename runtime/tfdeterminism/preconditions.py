@@ -1,4 +1,4 @@
-"""Conditions that defeat determinism although it is enabled: a runtime already started, XLA, auto-tuning turned off."""
+"""Conditions that defeat determinism although it is enabled: a started runtime, XLA, auto-tuning turned off."""
 
 import gc
 import importlib
@@ -7,28 +7,31 @@ import re
 
 
 def runtime_started():
-    """What TensorFlow has done already, so that enabling determinism comes too late for it.
+    """Return what TensorFlow has done already, so that enabling determinism comes too late for it.
 
-    Detects the eager runtime, existing sessions, and ops in the default graph, but no session that was closed and
-    deleted.  Starts nothing and creates no graph.
+    It detects the eager runtime, existing sessions, and ops in the default graph, but no session that was closed and
+    deleted.  It starts nothing and creates no graph.
 
     Returns:
         A list of sentences; empty if nothing has started.
     """
-    found = []
+    sentences = []
     if getattr(_eager_context(), "_context_handle", None) is not None:
-        found.append("TensorFlow's eager runtime is running: ops may have run")
+        sentences.append("TensorFlow's eager runtime is running: ops may have run")
     sessions = _living_sessions()
     if sessions:
-        found.append("{} tf.Session object(s) exist: ops may have run".format(sessions))
+        sentences.append("{} tf.Session object(s) exist: ops may have run".format(sessions))
     nodes = _nodes_of_default_graph()
     if nodes:
-        found.append("the default graph holds {} node(s): they were built by the original functions".format(nodes))
-    return found
+        sentences.append("the default graph holds {} node(s): they were built by the original functions".format(nodes))
+    return sentences
 
 
 def xla_enabled_by():
-    """What enabled XLA's JIT compilation, as text, or None.  Does not detect tf.function(jit_compile=True)."""
+    """Return what enabled XLA's JIT compilation, as text, or None.
+
+    tf.function(jit_compile=True) is not detected.
+    """
     flags = re.findall(r"--tf_xla_auto_jit=([\w-]+)", os.environ.get("TF_XLA_FLAGS", ""))
     if flags and flags[-1] not in ("0", "-1"):
         return "TF_XLA_FLAGS holds --tf_xla_auto_jit={}".format(flags[-1])
@@ -39,31 +42,31 @@ def xla_enabled_by():
 
 
 def autotune_override():
-    """The value of TF_CUDNN_USE_AUTOTUNE, or None if it is unset, as it should be."""
+    """Return the value of TF_CUDNN_USE_AUTOTUNE, or None if it is unset, as it should be."""
     return os.environ.get("TF_CUDNN_USE_AUTOTUNE")
 
 
 def hash_seed():
-    """PYTHONHASHSEED at the start of Python, or None; a later change has no effect in this process."""
+    """Return PYTHONHASHSEED at the start of Python, or None; a later change has no effect in this process."""
     try:
         with open("/proc/self/environ", "rb") as source:
             entries = source.read().split(b"\0")
     except (IOError, OSError):  # not Linux: it may have been set later
         value = os.environ.get("PYTHONHASHSEED")
     else:
-        found = [entry.split(b"=", 1)[1] for entry in entries if entry.startswith(b"PYTHONHASHSEED=")]
-        value = found[0].decode("ascii", "replace") if found else None
+        values = [entry.split(b"=", 1)[1] for entry in entries if entry.startswith(b"PYTHONHASHSEED=")]
+        value = values[0].decode("ascii", "replace") if values else None
     return value if value not in ("", "random") else None
 
 
 def _eager_context():
-    """TensorFlow's context of eager execution, or None if nothing has used it yet."""
+    """Return TensorFlow's context of eager execution, or None if it was not used yet."""
     return getattr(importlib.import_module("tensorflow.python.eager.context"), "_context", None)
 
 
 def _living_sessions():
     base = importlib.import_module("tensorflow.python.client.session").BaseSession
-    return sum(issubclass(type(thing), base) for thing in gc.get_objects())  # isinstance would wake lazy modules
+    return sum(issubclass(type(instance), base) for instance in gc.get_objects())  # isinstance would wake lazy modules
 
 
 def _nodes_of_default_graph():

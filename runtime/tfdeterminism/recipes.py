@@ -1,6 +1,6 @@
-"""The table of what makes each TensorFlow deterministic, by version, for stock builds and NVIDIA's.
+"""The table of the settings that make each TensorFlow deterministic, by version, for stock builds and NVIDIA's.
 
-enable_determinism(), `tfdet recipe` and the project's README use it.  Replaced ops are in `patches.PATCHES`, each with
+enable_determinism(), `tfdet recipe` and the project's README use it. Replaced ops are in `patches.PATCHES`, each with
 its versions.
 """
 
@@ -35,12 +35,12 @@ class Recipe(object):
 
     @property
     def name(self):
-        """e.g. 'stock TensorFlow 1.14 to 2.0'."""
+        """A text such as 'stock TensorFlow 1.14 to 2.0'."""
         return self.name_for(NEWEST_TENSORFLOW)
 
     def name_for(self, newest):
         # type: (tuple[int, int]) -> str
-        """The name of the row; newest: the (major, minor) that an open end stands for."""
+        """Return the name of the row; newest: the (major, minor) that an open end stands for."""
         last = self.last or newest
         versions = [as_text(self.first)] + ([as_text(last)] if last != self.first else [])
         return "{} TensorFlow {}".format("NVIDIA's" if self.kind == "ngc" else "stock", " to ".join(versions))
@@ -50,7 +50,7 @@ class Recipe(object):
 
     def lines(self):
         # type: () -> list[str]
-        """The row as lines of a Python program, without the patches."""
+        """Return the row as lines of a Python program, without the patches."""
         lines = ["import os"] if self.environment else []
         lines += ["os.environ[{!r}] = {!r}".format(name, value) for name, value in self.environment]
         lines += ["import tensorflow as tf"]
@@ -61,7 +61,7 @@ class Recipe(object):
 
 def as_text(version):
     # type: (tuple[int, ...]) -> str
-    return ".".join(str(part) for part in version)
+    return ".".join(str(number) for number in version)
 
 
 _CUDNN = [("TF_CUDNN_DETERMINISTIC", "1")]
@@ -101,13 +101,16 @@ PATCHED = ((1, 14), (1, 15), (2, 0))
 
 def recipe_for(kind, version):
     # type: (str, tuple[int, int]) -> Recipe
-    """The row for a version (major, minor); for a version outside of the table the nearest row."""
+    """Return the row for a version (major, minor); for a version outside of the table the nearest row."""
     rows = [row for row in RECIPES if row.kind == kind and row.first <= max(version, OLDEST_TENSORFLOW)]
     return max(rows, key=lambda row: row.first)
 
 
 def patches_for(kind, version):
-    """The patches for a version (major, minor), in the order of PATCHES; a newer one gets those of the newest known."""
+    """Return the patches for a version (major, minor), in the order of PATCHES.
+
+    A newer version gets those of the newest known one.
+    """
     if version < OLDEST_TENSORFLOW:  # untested
         return []
     return [patch for patch in PATCHES.values() if patch.applies(min(version, NEWEST_TENSORFLOW), kind == "ngc")]

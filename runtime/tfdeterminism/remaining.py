@@ -1,4 +1,4 @@
-"""What remains nondeterministic in each version of TensorFlow, read from known.json.
+"""The ops that remain nondeterministic in each version of TensorFlow, read from known.json.
 
 `tfdet status --write` generates known.json from the project's matrix: cited claims and measured evidence.
 """
@@ -24,13 +24,13 @@ class Remaining(object):
         self.measured = measured
 
     def line(self):
-        """The source as one line of the report."""
+        """Return the source as one line of the report."""
         text = "{}: {}".format(self.title.replace("`", ""), self.says)
         return "{}. Instead: {}".format(text, self.advice.replace("`", "")) if self.advice else text
 
 
 def remaining_of(build, patched_sources):
-    """What remains in a build.
+    """Return what remains in a build.
 
     Args:
         build: a detect.Build.
@@ -47,7 +47,7 @@ def remaining_of(build, patched_sources):
 
 
 def load():
-    """The content of known.json."""
+    """Return the content of known.json."""
     content = pkgutil.get_data(__package__, "known.json")
     assert content is not None, "it lies beside this file"
     return json.loads(content.decode("ascii"))
@@ -55,12 +55,12 @@ def load():
 
 def newest():
     # type: () -> tuple[int, int]
-    """The (major, minor) of the newest stock TensorFlow in the matrix."""
+    """Return the (major, minor) of the newest stock TensorFlow in the matrix."""
     return max(_numbers(place.split(" ")[1]) for place in load()["places"] if place.startswith("stock "))
 
 
 def _nearest_build(places, build):
-    """The key of a build in known.json: this build, otherwise the nearest older one, otherwise the oldest."""
+    """Return the key of a build in known.json: this build, else the nearest older one, else the oldest."""
     if build.kind == "stock":
         candidates = [place for place in places if place.startswith("stock ")]
         version = build.version
@@ -75,5 +75,5 @@ def _nearest_build(places, build):
 
 
 def _numbers(text):
-    """A version as ints: (20, 3) for '20.03'; a part that is not a number is 0."""
+    """Return a version as ints: (20, 3) for '20.03'; a part that is not a number is 0."""
     return tuple(int(part) if part.isdigit() else 0 for part in text.split("."))

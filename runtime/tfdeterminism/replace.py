@@ -1,7 +1,7 @@
-"""Replace functions in TensorFlow's modules, and restore them.
+"""The replacement of functions in TensorFlow's modules, and their restoration.
 
 TensorFlow exports one function object under many names: `tf.math.segment_sum`, `tf.compat.v1.segment_sum`,
-`math_ops.segment_sum`.  So references to it are found by identity.
+`math_ops.segment_sum`. So references to it are found by identity.
 """
 
 import functools
@@ -13,7 +13,7 @@ _WRAPPED_MODULE_ATTRIBUTES = ("_tfmw_wrapped_module", "_dw_wrapped_module")
 
 
 class UseOriginalError(Exception):
-    """Raised by a replacement to leave this call to the original: it is invalid, or deterministic anyway."""
+    """Raised by a replacement to leave a call to the original: it is invalid, or deterministic anyway."""
 
 
 class Replacements(object):
@@ -31,10 +31,10 @@ class Replacements(object):
 
     def install(self, patch):
         """Install the replacements of a patch under every name of each op; searches all loaded modules once."""
-        before = set(self._replacements)
+        earlier_ids = set(self._replacements)
         patch.install(self)
-        functions = [old for number, (old, _) in self._replacements.items() if number not in before]
-        for holder, attribute, function in _holders(functions, _is_framework_module):
+        functions = [old for identity, (old, _) in self._replacements.items() if identity not in earlier_ids]
+        for holder, attribute, function in _find_references(functions, _is_framework_module):
             new = self._replacements[id(function)][1]
             setattr(holder, attribute, new)
             self._replaced.append((holder, attribute, function, new))
@@ -51,13 +51,13 @@ class Replacements(object):
                 UseOriginalError, or an error about its arguments before it has changed anything, the original is
                 called, and its error message is raised.
         """
-        old = getattr(module, name, None)
-        if old is None or id(old) in self._replacements or hasattr(old, "tfdeterminism_original"):
+        original = getattr(module, name, None)
+        if original is None or id(original) in self._replacements or hasattr(original, "tfdeterminism_original"):
             return
-        functions = [old]
-        raw = getattr(module, _to_camel_case(name), None)
-        if inspect.isfunction(raw):
-            functions.append(raw)
+        functions = [original]
+        raw_function = getattr(module, _to_camel_case(name), None)
+        if inspect.isfunction(raw_function):
+            functions.append(raw_function)
         for function in functions:
             self._replacements[id(function)] = (function, _make_replacement(function, compute))
 
@@ -67,14 +67,14 @@ class Replacements(object):
             self._wrappers.append(function)
 
     def user_references(self):
-        """References in modules outside of TensorFlow and this package, as "module.name".
+        """Return references in modules outside of TensorFlow and this package, as "module.name".
 
         Returns:
             Those that still refer to an original op, and those to a public function that calls a replaced one.
         """
-        stale = _holders([old for old, _ in self._replacements.values()], _is_user_module)
-        reached = _holders(self._wrappers, _is_user_module)
-        return sorted(_names(stale)), sorted(_names(reached))
+        stale_references = _find_references([old for old, _ in self._replacements.values()], _is_user_module)
+        wrapper_references = _find_references(self._wrappers, _is_user_module)
+        return sorted(_names(stale_references)), sorted(_names(wrapper_references))
 
     def restore(self):
         """Restore every original, also in modules that were loaded since and refer to a replacement."""
@@ -82,7 +82,7 @@ class Replacements(object):
             setattr(module, name, old)
         originals = dict((id(new), old) for old, new in self._replacements.values())
         news = [new for _, new in self._replacements.values()]
-        for module, name, value in _holders(news, lambda _: True):
+        for module, name, value in _find_references(news, lambda _: True):
             setattr(module, name, originals[id(value)])
         self._replaced, self._replacements, self._wrappers = [], {}, []
 
@@ -93,11 +93,11 @@ def _make_replacement(original, compute):
     @functools.wraps(original)
     def call(*args, **kwargs):
         try:
-            bound = signature.bind(*args, **kwargs)
+            bound_arguments = signature.bind(*args, **kwargs)
         except TypeError:
             return original(*args, **kwargs)
-        arguments = dict((name, given.default) for name, given in signature.parameters.items())
-        arguments.update(bound.arguments)
+        arguments = dict((name, parameter.default) for name, parameter in signature.parameters.items())
+        arguments.update(bound_arguments.arguments)
         try:
             return compute(**arguments)
         except UseOriginalError:
@@ -112,47 +112,50 @@ def _make_replacement(original, compute):
 
 
 def _is_bad_input(error):
-    """Whether an error is about arguments; in graphs only errors raised while building are."""
+    """Return whether an error is about arguments; in graphs only errors raised while building are."""
     from tensorflow.python.framework import errors
     return isinstance(error, (TypeError, ValueError, errors.InvalidArgumentError))
 
 
 def _to_camel_case(name):
-    """The name of an op in tf.raw_ops: UnsortedSegmentSum for unsorted_segment_sum."""
+    """Return the name of an op in tf.raw_ops: UnsortedSegmentSum for unsorted_segment_sum."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
-def _holders(functions, belongs):
-    """All module-level references to the functions, [(module, attribute, function)]; belongs(module name): where."""
-    wanted = set(id(function) for function in functions)
-    return [(module, name, value)
-            for module in _modules() if belongs(module.__name__) and _references_any(module, wanted)
-            for name, value in list(_contents(module).items())
-            if id(value) in wanted and inspect.isfunction(value)]
+def _find_references(functions, belongs):
+    """Return all module-level references to the functions, [(module, attribute, function)].
 
-
-def _references_any(module, wanted):
-    """Whether a module has an attribute with one of these ids.
-
-    One call in C, because there are 100,000 attributes, and so that no other thread changes the module meanwhile.
+    belongs(module name): whether to search a module.
     """
-    return not wanted.isdisjoint(map(id, _contents(module).values()))
+    ids = set(id(function) for function in functions)
+    return [(module, name, value)
+            for module in _modules() if belongs(module.__name__) and _references_any(module, ids)
+            for name, value in list(_contents(module).items())
+            if id(value) in ids and inspect.isfunction(value)]
+
+
+def _references_any(module, ids):
+    """Return whether a module has an attribute with one of these ids.
+
+    It is one call in C, because there are 100,000 attributes, and so that no other thread changes the module meanwhile.
+    """
+    return not ids.isdisjoint(map(id, _contents(module).values()))
 
 
 def _modules():
-    """Yields every loaded module, and the modules that TensorFlow's wrapper modules wrap."""
-    seen = set()
+    """Yield every loaded module, and the modules that TensorFlow's wrapper modules wrap."""
+    visited = set()
     for loaded in list(sys.modules.values()):
         module = loaded  # type: object
-        while isinstance(module, type(sys)) and id(module) not in seen:
-            seen.add(id(module))
+        while isinstance(module, type(sys)) and id(module) not in visited:
+            visited.add(id(module))
             yield module
             inner = _contents(module)
             module = inner.get(_WRAPPED_MODULE_ATTRIBUTES[0]) or inner.get(_WRAPPED_MODULE_ATTRIBUTES[1])
 
 
 def _contents(module):
-    # Not vars(): TensorFlow's lazy modules load themselves when asked for an attribute.
+    # Not vars(): TensorFlow's lazy modules load themselves at the access to an attribute.
     return object.__getattribute__(module, "__dict__")
 
 

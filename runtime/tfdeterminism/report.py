@@ -52,29 +52,29 @@ class Report(object):
         self.done.append("seeded {} with {}".format(", ".join(names), seed))
 
     def disable(self):
-        """The same as tfdeterminism.disable()."""
+        """Call tfdeterminism.disable()."""
         self._disable()
 
     def __str__(self):
-        head = "tfdeterminism {}: TensorFlow {} ({})".format(__version__, self.build.text, self.recipe.name)
-        parts = [head] + ([] if self.active else ["switched off again by disable()"])
-        parts += report_section("done", self.done)
-        parts += report_section("replaced by a deterministic form", [_patch_line(patch) for patch in self.patches])
-        parts += report_section("warnings", self.warnings)
-        parts += report_section("taken before the patch, so they keep the original", self.old_references)
-        parts += report_section("in this version", self.recipe.caveats)
-        parts += report_section("still nondeterministic, or an error, on a GPU unless said otherwise",
+        title = "tfdeterminism {}: TensorFlow {} ({})".format(__version__, self.build.text, self.recipe.name)
+        lines = [title] + ([] if self.active else ["switched off again by disable()"])
+        lines += report_section("done", self.done)
+        lines += report_section("replaced by a deterministic form", [_patch_line(patch) for patch in self.patches])
+        lines += report_section("warnings", self.warnings)
+        lines += report_section("taken before the patch, so they keep the original", self.old_references)
+        lines += report_section("in this version", self.recipe.caveats)
+        lines += report_section("still nondeterministic, or an error, on a GPU unless said otherwise",
                           [entry.line() for entry in self.remaining])
-        parts += report_section("left for you to do", self.todo)
+        lines += report_section("left for you to do", self.todo)
         if self.recipe.environment:
-            parts.append(_CACHED)
-        return "\n".join(parts).encode("ascii", "replace").decode("ascii")  # for terminals without UTF-8
+            lines.append(_CACHED)
+        return "\n".join(lines).encode("ascii", "replace").decode("ascii")  # for terminals without UTF-8
 
     __repr__ = __str__
 
 
 def report_section(title, lines):
-    """The lines of one section of a report; none if there are no entries."""
+    """Return the lines of one section of a report; none if there are no entries."""
     return ["{}:".format(title)] + ["  - {}".format(line) for line in lines] if lines else []
 
 

@@ -8,7 +8,7 @@ from . import detect
 
 
 def check_seed(seed):
-    """Check a seed.
+    """Check a seed, and return it as an int.
 
     Args:
         seed: an int from 0 to 2**32 - 1 (NumPy's range), also a NumPy integer.
@@ -20,13 +20,13 @@ def check_seed(seed):
         TypeError: it is not an integer.
         ValueError: it is out of range.
     """
-    given = seed
+    original_seed = seed
     try:
-        seed = operator.index(given)
+        seed = operator.index(original_seed)
     except TypeError:
         seed = None
-    if seed is None or type(given).__name__ in ("bool", "bool_"):  # NumPy's is either
-        raise TypeError("a seed is an int, not {!r}".format(given))
+    if seed is None or type(original_seed).__name__ in ("bool", "bool_"):  # NumPy has both names
+        raise TypeError("a seed is an int, not {!r}".format(original_seed))
     if not 0 <= seed < 2 ** 32:
         raise ValueError("a seed is 0 or more and less than 2**32 (NumPy takes no other), not {}".format(seed))
     return seed
@@ -50,25 +50,25 @@ def set_seeds(seed):
     import numpy  # TensorFlow brings it
     numpy.random.seed(seed)
     getattr(tf.compat, "v1", tf).set_random_seed(seed)
-    done = ["Python", "NumPy", "TensorFlow"]
-    return done + ["Keras"] * _seed_keras(tf, seed)
+    names = ["Python", "NumPy", "TensorFlow"]
+    return names + ["Keras"] * _seed_keras(tf, seed)
 
 
 def _seed_keras(tf, seed):
-    """Seed the generators of Keras 3 and of tf.keras since 2.7; returns whether there were any."""
-    seeded = False
+    """Seed the generators of Keras 3 and of tf.keras since 2.7; return whether there were any."""
+    is_seeded = False
     for utils in _keras_utilities(tf):
         if hasattr(utils, "set_random_seed"):
             utils.set_random_seed(seed)
-            seeded = True
-    return seeded
+            is_seeded = True
+    return is_seeded
 
 
 def _keras_utilities(tf):
-    """The utils of tf.keras, and of a Keras that the program has imported separately."""
+    """Return the utils of tf.keras, and of a Keras that the program has imported separately."""
     try:
-        found = [tf.keras.utils]
+        utilities = [tf.keras.utils]
     except (ImportError, AttributeError):  # TensorFlow 2.16 and later run without Keras installed
-        found = []
-    own = getattr(sys.modules.get("keras"), "utils", None)
-    return found + [own] * (own is not None and own not in found)
+        utilities = []
+    keras_utils = getattr(sys.modules.get("keras"), "utils", None)
+    return utilities + [keras_utils] * (keras_utils is not None and keras_utils not in utilities)

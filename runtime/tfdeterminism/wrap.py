@@ -1,6 +1,6 @@
-"""Wrap a function of TensorFlow that is looked up under one name only: a method, a hook.
+"""Wrappers around a function that is looked up under one name only: a method, a hook.
 
-For ops, which are exported under many names, see the module replace.
+For ops, which are exported under many names, see replace.py.
 """
 
 import functools
@@ -16,36 +16,36 @@ class Wrappers(object):
 
     def wrap(self, holder, name, around):
         """Replace holder.name by a function that calls around(original, *args, **kwargs)."""
-        self.set(holder, name, _wrapped(getattr(holder, name), around))
+        self.set(holder, name, _make_wrapper(getattr(holder, name), around))
 
     def set(self, holder, name, value):
         """Set holder.name until undo()."""
-        before = vars(holder).get(name)
+        old_value = vars(holder).get(name)
         setattr(holder, name, value)
-        self._undo.append((holder, name, before))
+        self._undo.append((holder, name, old_value))
 
     def undo(self):
         """Restore all attributes, the last one first."""
         while self._undo:
-            holder, name, before = self._undo.pop()
-            if before is None:
+            holder, name, old_value = self._undo.pop()
+            if old_value is None:
                 delattr(holder, name)
             else:
-                setattr(holder, name, before)
+                setattr(holder, name, old_value)
 
 
 def wrap_permanently(holder, name, around):
     """Wrap holder.name until the process ends, if this TensorFlow has it; repeating it has no effect."""
     original = getattr(holder, name, None)
     if original is not None and around not in getattr(original, _MARK, ()):
-        wrapped = _wrapped(original, around)
-        setattr(wrapped, _MARK, getattr(original, _MARK, ()) + (around,))
-        setattr(holder, name, wrapped)
+        wrapper = _make_wrapper(original, around)
+        setattr(wrapper, _MARK, getattr(original, _MARK, ()) + (around,))
+        setattr(holder, name, wrapper)
 
 
-def _wrapped(original, around):
+def _make_wrapper(original, around):
     @functools.wraps(original)
-    def wrapped(*args, **kwargs):
+    def wrapper(*args, **kwargs):
         return around(original, *args, **kwargs)
 
-    return wrapped
+    return wrapper

@@ -1,4 +1,4 @@
-"""The manifest and the parts beside this script."""
+"""The manifest and the parts in the folder of this script."""
 
 import concurrent.futures
 import errno
@@ -16,7 +16,7 @@ MAX_MANIFEST_BYTES = 256 << 20
 
 
 def open_regular(path):
-    """Open a regular file for reading; OSError for a link, and for a pipe or device without waiting for it."""
+    """Open a regular file for reading; raise OSError for a link, and, without waiting, for a pipe or device."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -25,17 +25,17 @@ def open_regular(path):
 
 
 def read_manifest(path):
-    """The JSON object in a file; ValueError if it holds none, OSError if it cannot be read."""
+    """Return the JSON object in a file; ValueError if it contains none, OSError if it cannot be read."""
     with open_regular(path) as source:
         if os.fstat(source.fileno()).st_size > MAX_MANIFEST_BYTES:
             raise ValueError("too long")
         try:
-            found = json.loads(source.read(MAX_MANIFEST_BYTES).decode("ascii"))
+            manifest = json.loads(source.read(MAX_MANIFEST_BYTES).decode("ascii"))
         except RecursionError:
             raise ValueError("nested too deeply")
-    if not isinstance(found, dict):
+    if not isinstance(manifest, dict):
         raise ValueError("not a JSON object")
-    return found
+    return manifest
 
 
 class Bundle(object):
@@ -50,12 +50,12 @@ class Bundle(object):
         path = os.path.join(folder, "manifest.json")
         try:
             self.manifest = read_manifest(path)
-            good = self.manifest.get("checksum") == checksum(self.manifest)
+            is_intact = self.manifest.get("checksum") == checksum(self.manifest)
         except OSError as error:
             raise BundleError(2, "{}: {}".format(path, error.strerror), "Copy it here again, beside unbundle.py.")
         except ValueError:
-            good = False
-        if not good:
+            is_intact = False
+        if not is_intact:
             raise BundleError(2, "{} is damaged".format(path), "Copy it here again.")
         schema = self.manifest.get("schema")
         if not integer(10**6)(schema):
@@ -66,9 +66,9 @@ class Bundle(object):
                 "{}: the bundle has schema {}, expected {}".format(path, schema, SCHEMA),
                 "Use the unbundle.py that was created with the bundle.",
             )
-        found = find_fault(self.manifest)
-        if found:
-            raise BundleError(2, "{}: {}".format(path, found), "Not a tfdet bundle; nothing was unpacked.")
+        fault = find_fault(self.manifest)
+        if fault:
+            raise BundleError(2, "{}: {}".format(path, fault), "Not a tfdet bundle; nothing was unpacked.")
 
     def __getitem__(self, name):
         return self.manifest[name]
@@ -78,9 +78,10 @@ class Bundle(object):
 
     def check_parts(self):
         """Raise a BundleError that names every part that is missing, swapped, truncated or changed."""
-        known = {part["sha256"]: part["name"] for part in self["parts"]}
+        names_by_sha256 = {part["sha256"]: part["name"] for part in self["parts"]}
         with make_thread_pool() as pool:
-            faults = [f for f in pool.map(lambda part: self._fault(part, known), self["parts"]) if f]
+            results = pool.map(lambda part: self._fault(part, names_by_sha256), self["parts"])
+            faults = [fault for fault in results if fault]
         if faults:
             raise BundleError(
                 2,
@@ -90,21 +91,21 @@ class Bundle(object):
                 ),
             )
 
-    def _fault(self, part, known):
+    def _fault(self, part, names_by_sha256):
         path, name = self.part_path(part), part["name"]
         try:
             with open_regular(path) as source:
                 size = os.fstat(source.fileno()).st_size
                 # A file whose size is no part's size is not read: that could take long.
-                found = sha256(source, size) if size in {p["size"] for p in self["parts"]} else None
+                actual_sha256 = sha256(source, size) if size in {other["size"] for other in self["parts"]} else None
         except OSError as error:
             if error.errno == errno.ENOENT:
                 return "{} is missing".format(name)
             return "{} cannot be read: {}".format(name, error.strerror)
-        if found == part["sha256"]:
+        if actual_sha256 == part["sha256"]:
             return None
-        if found in known:
-            return "{} holds the content of {}: swapped?".format(name, known[found])
+        if actual_sha256 in names_by_sha256:
+            return "{} holds the content of {}: swapped?".format(name, names_by_sha256[actual_sha256])
         if size != part["size"]:
             return "{} has {} bytes, not {}: {}?".format(
                 name, size, part["size"], "truncated" if size < part["size"] else "extended"
@@ -112,33 +113,36 @@ class Bundle(object):
         return "{} has changed: its SHA-256 differs from the manifest's".format(name)
 
     def read(self, start, size):
-        """`size` bytes from the offset `start` of the concatenated parts."""
-        found, at = [], 0
+        """Return `size` bytes from the offset `start` of the concatenated parts."""
+        blocks, offset = [], 0
         for part in self["parts"]:
-            if at + part["size"] > start and size > 0:
+            if offset + part["size"] > start and size > 0:
                 with open_regular(self.part_path(part)) as source:
-                    source.seek(start - at)
-                    block = source.read(min(size, at + part["size"] - start))
-                found.append(block)
+                    source.seek(start - offset)
+                    block = source.read(min(size, offset + part["size"] - start))
+                blocks.append(block)
                 start, size = start + len(block), size - len(block)
-            at += part["size"]
-        return b"".join(found)
+            offset += part["size"]
+        return b"".join(blocks)
 
 
 def sha256(source, size):
-    """The SHA-256 of the first `size` bytes, 64 hex digits: reading a file that grows ends, too."""
+    """Return the SHA-256 of the first `size` bytes, 64 hex digits: reading a growing file ends, too."""
     digest = hashlib.sha256()
-    for at in range(0, size, BLOCK):
-        digest.update(source.read(min(BLOCK, size - at)))
+    for offset in range(0, size, BLOCK):
+        digest.update(source.read(min(BLOCK, size - offset)))
     return digest.hexdigest()
 
 
 def file_sha256(path):
-    """The SHA-256 of a whole file, 64 hex digits."""
+    """Return the SHA-256 of a whole file, 64 hex digits."""
     with open(path, "rb") as source:
         return sha256(source, os.fstat(source.fileno()).st_size)
 
 
 def make_thread_pool():
-    """A pool of threads, one for each core up to 8: hashing and decompression run outside of the interpreter lock."""
+    """Return a pool of threads, one for each core up to 8.
+
+    Hashing and decompression run outside of the interpreter lock.
+    """
     return concurrent.futures.ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0))))

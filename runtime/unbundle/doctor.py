@@ -15,7 +15,7 @@ from unbundle.unpack import check_disk_space, is_unpacked
 
 
 def checks(bundle, device):
-    """Check what the bundle requires of this host; yields a Check for each requirement."""
+    """Check what the bundle requires of this host, and yield a Check for each requirement."""
     yield check_cpu()
     yield check_libc(bundle)
     yield check_python(bundle)
@@ -38,12 +38,12 @@ def doctor(bundle, device, target):
             ", compute capability " + bundle["compute_capability"] if bundle["compute_capability"] else "",
         )
     )
-    found = [check_parts(bundle, target), check_disk(bundle, target)] + list(checks(bundle, device))
-    for check in found:
+    results = [check_parts(bundle, target), check_disk(bundle, target)] + list(checks(bundle, device))
+    for check in results:
         sys.stdout.write("{:8} {:15} {}\n".format(check.state, check.name, check.detail))
         if check.advice:
             sys.stdout.write("{:24} {}\n".format("", check.advice))
-    return next((check.code for check in found if check.code), 0)
+    return next((check.code for check in results if check.code), 0)
 
 
 def check_parts(bundle, target):

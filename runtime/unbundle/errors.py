@@ -1,4 +1,4 @@
-"""The error of this script, and the units of its messages."""
+"""The exception for errors that are shown to the user, and units of bytes."""
 
 MIB, GIB = 1 << 20, 1 << 30
 

@@ -1,4 +1,4 @@
-"""Check the GPU and its driver against what the bundle requires."""
+"""The check of the GPU and its driver against what the bundle requires."""
 
 from tfdet_common.versions import numbers
 from unbundle.check import missing, ok
@@ -29,15 +29,15 @@ def check_gpu(bundle, nvidia):
         return missing(name, 4, "this bundle is for the CPU", "Ask for --device cpu, or bundle with --device gpu.")
     if nvidia is None or not nvidia.gpus:
         return missing(name, 4, "no GPU is visible", "See nvidia-smi, or ask for --device cpu.")
-    described = ", ".join(describe(gpu) for gpu in nvidia.gpus)
+    descriptions = ", ".join(describe(gpu) for gpu in nvidia.gpus)
     if required and not any(runs_on(numbers(required), gpu.capability) for gpu in nvidia.gpus):
         return missing(
             name,
             4,
-            "{}; the bundle holds code for {} only".format(described, required),
+            "{}; the bundle holds code for {} only".format(descriptions, required),
             "Bundle again with --compute-capability {}.{}.".format(*nvidia.gpus[0].capability),
         )
-    return ok(name, described)
+    return ok(name, descriptions)
 
 
 def describe(gpu):
@@ -46,5 +46,8 @@ def describe(gpu):
 
 
 def runs_on(code, capability):
-    """Machine code runs on its own major version, from its minor on.  None, not known: it is left to the run."""
+    """Return whether machine code runs on a GPU: on its own major version, from its minor version on.
+
+    An unknown capability (None) counts as suitable; the run will show it.
+    """
     return capability is None or (code[0] == capability[0] and code <= capability)

@@ -1,4 +1,4 @@
-"""Check this host against what the bundle requires on any device: CPU, glibc, Python, memory."""
+"""The check of this host against what the bundle requires on any device: CPU, glibc, Python, memory."""
 
 import os
 import platform
@@ -24,45 +24,45 @@ def check_cpu():
 
 
 def cpu_flags():
-    found = re.search(r"^flags\s*:\s*(.+)$", read_text("/proc/cpuinfo"), re.M)
-    return found.group(1).split() if found else ["avx"]
+    match = re.search(r"^flags\s*:\s*(.+)$", read_text("/proc/cpuinfo"), re.M)
+    return match.group(1).split() if match else ["avx"]
 
 
 def check_libc(bundle):
     name, minimum = "glibc", bundle["glibc"]
     try:
-        found = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()[-1]
+        version = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()[-1]
     except (AttributeError, IndexError, OSError, ValueError):
         return missing(name, 3, "not found, the packages need {}".format(minimum), "Use another host.")
-    if numbers(found) < numbers(minimum):
+    if numbers(version) < numbers(minimum):
         return missing(
-            name, 3, "{} is too old, the packages need {}".format(found, minimum), "Use a newer host."
+            name, 3, "{} is too old, the packages need {}".format(version, minimum), "Use a newer host."
         )
-    return ok(name, "{} (needs {})".format(found, minimum))
+    return ok(name, "{} (needs {})".format(version, minimum))
 
 
 def check_python(bundle):
     name, required = "Python", bundle["python"]
-    found = find_python(required)
-    if found is None:
-        here = "{}.{}".format(*sys.version_info[:2])
+    python = find_python(required)
+    if python is None:
+        own_version = "{}.{}".format(*sys.version_info[:2])
         return missing(
             name,
             3,
-            "{} here, the bundle is for CPython {}".format(here, required),
+            "{} here, the bundle is for CPython {}".format(own_version, required),
             "Put python{0} on the PATH, or bundle again: tfdet bundle {1} --python {2}".format(
-                required, bundle["environment"], here
+                required, bundle["environment"], own_version
             ),
         )
-    return ok(name, "{} ({})".format(required, found))
+    return ok(name, "{} ({})".format(required, python))
 
 
 def check_memory(device):
     name, minimum = "memory", MIN_FREE_MEMORY[device]
-    found = re.search(r"^MemAvailable:\s*(\d+) kB", read_text("/proc/meminfo"), re.M)
-    if not found:
+    match = re.search(r"^MemAvailable:\s*(\d+) kB", read_text("/proc/meminfo"), re.M)
+    if not match:
         return Check(name, "warn", "unknown", "", 0)
-    free = int(found.group(1)) << 10
+    free = int(match.group(1)) << 10
     detail = "{:.1f} GiB free".format(free / GIB)
     if free < minimum:
         return missing(name, 3, "{}, a run needs {:.1f}".format(detail, minimum / GIB), "End other programs first.")

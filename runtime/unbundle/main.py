@@ -29,7 +29,7 @@ def main(argv=None):
 
 
 def execute(options, started):
-    """Execute the command `options.command`; return the exit code.  started: when, as time.time() gives it."""
+    """Execute the command `options.command`, and return the exit code.  started: when, as time.time() gives it."""
     bundle = Bundle(os.path.dirname(os.path.abspath(__file__)))
     try:
         import lzma  # noqa: F401  (some builds of Python lack it)

@@ -21,7 +21,7 @@ def integer(maximum):
 
 
 def string(max_length):
-    """Printable text: a terminal shows it unchanged, and a record may hold it."""
+    """Return a predicate of printable text: a terminal shows it unchanged, and a record may contain it."""
     return lambda value: isinstance(value, str) and len(value) <= max_length and value.isprintable()
 
 
@@ -44,7 +44,7 @@ def object_with(**fields):
 
 
 def piece(value):
-    """Whether a value is [index of a file, offset of a byte, number of bytes]."""
+    """Return whether a value is [index of a file, offset of a byte, number of bytes]."""
     return isinstance(value, list) and len(value) == 3 and all(integer(MAX_SIZE)(number) for number in value)
 
 
@@ -74,7 +74,7 @@ FIELDS = {
 
 
 def find_fault(manifest):
-    """Why tfdet cannot have written this manifest, as a phrase for people; None if it can."""
+    """Return why tfdet cannot have written this manifest, as a phrase for people; None if it can."""
     for name, is_valid in FIELDS.items():
         if name not in manifest:
             return "the field {} is missing".format(name)
@@ -84,35 +84,35 @@ def find_fault(manifest):
 
 
 def path_fault(manifest):
-    """Why the names of files and parts are unsafe or ambiguous; None if they are not."""
-    for name in (f["path"] for f in manifest["files"]):
+    """Return why the names of files and parts are unsafe or ambiguous; None if they are not."""
+    for name in (entry["path"] for entry in manifest["files"]):
         if not is_relative_inside(name):
             return "the manifest names a file outside of its folder: {!a}".format(name)
         if not name.isprintable() or len(name) > 4000:
             return "the manifest names a file that tfdet would not: {!a}".format(name[:100])
-    paths = [f["path"] for f in manifest["files"]] + ["manifest.json"]
-    folders = {path[:at] for path in paths for at in range(len(path)) if path[at] == "/"}
-    parts = [part["name"] for part in manifest["parts"]]
-    if len(set(paths)) != len(paths) or len(set(parts)) != len(parts):
+    paths = [entry["path"] for entry in manifest["files"]] + ["manifest.json"]
+    folders = {path[:index] for path in paths for index in range(len(path)) if path[index] == "/"}
+    part_names = [part["name"] for part in manifest["parts"]]
+    if len(set(paths)) != len(paths) or len(set(part_names)) != len(part_names):
         return "the manifest names a file twice"
     return "the manifest names a file that is a folder, too" if folders & set(paths) else None
 
 
 def is_relative_inside(name):
-    """Whether a path is relative and stays inside its folder."""
+    """Return whether a path is relative and stays inside its folder."""
     return not any(step in ("", ".", "..") or "\\" in step or "\0" in step for step in name.split("/"))
 
 
 def size_fault(manifest):
-    """Why the sizes are inconsistent; None if each byte of each file comes from exactly one place in the parts."""
+    """Return why the sizes are inconsistent; None if each byte of each file has exactly one place in the parts."""
     if sum(member["packed"] for member in manifest["members"]) != sum(part["size"] for part in manifest["parts"]):
         return "its parts and its members differ in size"
     files, filled = manifest["files"], [0] * len(manifest["files"])
     for member in manifest["members"]:
         if sum(size for _, _, size in member["pieces"]) > MAX_MEMBER_BYTES:
             return "a member is larger than {} bytes".format(MAX_MEMBER_BYTES)
-        for number, first, size in member["pieces"]:
-            if number >= len(files) or first != filled[number]:
+        for number, offset, size in member["pieces"]:
+            if number >= len(files) or offset != filled[number]:
                 return "its members do not match its files"
             filled[number] += size
-    return None if filled == [f["size"] for f in files] else "its files and the pieces of them differ in size"
+    return None if filled == [entry["size"] for entry in files] else "its files and the pieces of them differ in size"

@@ -51,7 +51,7 @@ def run_options(parser):
 
 
 def default_text(description, name):
-    """The help of an option with its defaults: `name` is a field of RunParameters."""
+    """Return the help of an option with its defaults: `name` is a field of RunParameters."""
     return "{} (default: GPU {}, CPU {})".format(
         description, getattr(BUNDLE_GPU_DEFAULTS, name), getattr(RUN_DEFAULTS, name))
 

@@ -22,22 +22,22 @@ def check_host_packages(bundle):
     if not required:
         return ok(name, "all in the bundle")
     framework, version = required[0].split("==")
-    found = host_packages(bundle)
-    here = found.get(framework)
-    if here is None or without_local_version(here) != version:
+    versions = host_packages(bundle)
+    host_version = versions.get(framework)
+    if host_version is None or without_local_version(host_version) != version:
         return missing(
             name,
             3,
-            "{} {} here, the environment has {}".format(framework, here or "is not", version),
+            "{} {} here, the environment has {}".format(framework, host_version or "is not", version),
             "Use the Python that has {}=={}, or bundle without --host-packages.".format(framework, version),
         )
-    others = [pin for pin in required if found.get(pin.split("==")[0]) not in (None, pin.split("==")[1])]
+    differing = [pin for pin in required if versions.get(pin.split("==")[0]) not in (None, pin.split("==")[1])]
     return ok(name, "the host's own: {} {}; {} other packages differ from the lock file".format(
-        framework, here, len(others)))
+        framework, host_version, len(differing)))
 
 
 def host_packages(bundle):
-    """The environment's packages that the host's Python has, {name: version}."""
+    """Return the environment's packages that the host's Python has, {name: version}."""
     names = [pin.split("==")[0] for pin in bundle["host_packages"]]
     python = find_python(bundle["python"])
     if not names or python is None:
@@ -49,11 +49,11 @@ def host_packages(bundle):
     return dict(line.split() for line in output.decode("utf-8", "replace").splitlines())
 
 
-def packages_summary(found):
-    """The host's packages as records state them."""
-    return ["{} {}".format(name, version) for name, version in sorted(found.items())]
+def packages_summary(versions):
+    """Return the host's packages as records state them."""
+    return ["{} {}".format(name, version) for name, version in sorted(versions.items())]
 
 
 def without_local_version(version):
-    """A version without its local version label, such as +cu130 (PEP 440)."""
+    """Return a version without its local version label, such as +cu130 (PEP 440)."""
     return version.split("+")[0]

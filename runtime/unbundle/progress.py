@@ -7,30 +7,29 @@ from unbundle.errors import MIB
 
 
 class Progress(object):
-    """Print progress: a line that updates itself on a terminal, otherwise one line at the end.
+    """A progress line on stderr that updates itself on a terminal; elsewhere one line at the end.
 
     Args:
-        title: begins the line.
-        total: bytes.
+        title: text at the begin of the line.
+        total: the number of bytes to write.
     """
 
     def __init__(self, title, total):
-        self.title, self.total, self.done, self.start = title, total, 0, time.time()
+        self.title, self.total, self.written, self.start = title, total, 0, time.time()
         self.is_terminal = sys.stderr.isatty()
 
     def add(self, size):
-        self.done += size
+        self.written += size
         if self.is_terminal:
             spent = time.time() - self.start
-            left = spent * (self.total - self.done) / max(1, self.done)
-            sys.stderr.write(
-                "\r\x1b[K{}: {:.0f} %, {:.0f} s left".format(self.title, 100.0 * self.done / max(1, self.total), left)
-            )
+            remaining = spent * (self.total - self.written) / max(1, self.written)
+            percent = 100.0 * self.written / max(1, self.total)
+            sys.stderr.write("\r\x1b[K{}: {:.0f} %, {:.0f} s left".format(self.title, percent, remaining))
             sys.stderr.flush()
 
     def end(self):
         sys.stderr.write(
             "{}{}: {:.0f} MiB in {:.0f} s\n".format(
-                "\r\x1b[K" if self.is_terminal else "", self.title, self.done / MIB, time.time() - self.start
+                "\r\x1b[K" if self.is_terminal else "", self.title, self.written / MIB, time.time() - self.start
             )
         )

@@ -1,4 +1,4 @@
-"""Run the suite of the unpacked bundle."""
+"""The run of the suite of the unpacked bundle."""
 
 import contextlib
 import glob
@@ -28,7 +28,7 @@ BUNDLE_SITE_CODE = LAUNCHER_CODE.format("import site; site.USER_SITE = sys.argv.
 
 
 def run(bundle, target, options, started):
-    """Run the suite.
+    """Run the suite, and return the probe's exit code.
 
     Args:
         bundle: the Bundle.
@@ -92,14 +92,14 @@ def environment(target, links, facts):
     if libraries:
         environ["LD_LIBRARY_PATH"] = os.pathsep.join(libraries)
     compiler = os.path.join(site, "nvidia", "cuda_nvcc")
-    if os.path.isdir(compiler):  # XLA's device library lies there
+    if os.path.isdir(compiler):  # it contains XLA's device library
         environ["XLA_FLAGS"] = "--xla_gpu_cuda_data_dir=" + compiler
     return environ
 
 
 @contextlib.contextmanager
 def facts_file(bundle, from_host):
-    """A temporary file with what every record states of the bundle; yields its path, for TFDET_BUNDLE."""
+    """Create a temporary file with what every record states of the bundle; yield its path, for TFDET_BUNDLE."""
     facts = {name: bundle[name] for name in ("compute_capability", "trimmed", "stubbed", "left_out")}
     facts.update(manifest=bundle["checksum"], from_host=from_host)
     handle, path = tempfile.mkstemp(prefix="tfdet-bundle-", suffix=".json")

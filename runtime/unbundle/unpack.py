@@ -1,4 +1,4 @@
-"""Unpack the bundle: all of it, or nothing."""
+"""The unpacking of the bundle into a folder that appears only once it is complete."""
 
 import errno
 import fcntl
@@ -34,15 +34,15 @@ def unpack(bundle, target):
         advice = "Choose a folder that you can write to: --target FOLDER."
         raise BundleError(3, "{}: {}".format(target, error.strerror), advice)
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two at once: the second finds it done
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits here, and then finds the bundle unpacked
         if is_unpacked(bundle, target):
             return
         if os.path.lexists(target):
             advice = "Choose another folder: --target FOLDER."
             raise BundleError(2, "{} exists and is not this bundle".format(target), advice)
         bundle.check_parts()
-        for left in glob.glob(glob.escape(target) + ".unpacking-*"):  # left by a process that was killed
-            shutil.rmtree(left, ignore_errors=True)
+        for leftover in glob.glob(glob.escape(target) + ".unpacking-*"):  # left by a process that was killed
+            shutil.rmtree(leftover, ignore_errors=True)
         check_disk_space(bundle, parent)
         work = tempfile.mkdtemp(prefix=os.path.basename(target) + ".unpacking-", dir=parent)
         try:
@@ -58,7 +58,7 @@ def unpack(bundle, target):
 
 
 def is_unpacked(bundle, target):
-    """Whether the bundle is unpacked there: the manifest is written last, before the folder gets its name."""
+    """Return whether the bundle is unpacked there: the manifest is written last, before the folder gets its name."""
     try:
         return read_manifest(os.path.join(target, "manifest.json")).get("checksum") == bundle["checksum"]
     except (OSError, ValueError):
@@ -76,17 +76,17 @@ def check_disk_space(bundle, folder):
 
 
 def write_files(bundle, folder):
-    paths = [os.path.join(folder, *f["path"].split("/")) for f in bundle["files"]]
+    paths = [os.path.join(folder, *entry["path"].split("/")) for entry in bundle["files"]]
     for path, entry in zip(paths, bundle["files"]):
         if not os.path.isdir(os.path.dirname(path)):
             os.makedirs(os.path.dirname(path))
         with open(path, "xb") as out:
             out.truncate(entry["size"])
         os.chmod(path, 0o755 if entry["executable"] else 0o644)
-    starts, at = [], 0
+    starts, offset = [], 0
     for member in bundle["members"]:
-        starts.append(at)
-        at += member["packed"]
+        starts.append(offset)
+        offset += member["packed"]
     work = list(zip(bundle["members"], starts))
     budget = DiskBudget(bundle["disk"] + DISK_MARGIN)
     progress = Progress("unpacking", sum(piece[2] for member in bundle["members"] for piece in member["pieces"]))
@@ -94,11 +94,15 @@ def write_files(bundle, folder):
         for size in in_order(pool, lambda job: write_member(bundle, job[0], job[1], paths, budget), work):
             progress.add(size)
         progress.end()
-        wrong = [e["path"] for e, found in zip(bundle["files"], pool.map(file_sha256, paths)) if found != e["sha256"]]
-    if wrong:
+        changed_paths = [
+            entry["path"]
+            for entry, actual_sha256 in zip(bundle["files"], pool.map(file_sha256, paths))
+            if actual_sha256 != entry["sha256"]
+        ]
+    if changed_paths:
         raise BundleError(
             2,
-            "{} is not what the manifest says, though its parts are".format(wrong[0]),
+            "{} is not what the manifest says, though its parts are".format(changed_paths[0]),
             "Not a tfdet bundle: rebuild it.",
         )
     with open(os.path.join(folder, "manifest.json"), "w") as out:
@@ -106,7 +110,7 @@ def write_files(bundle, folder):
 
 
 def in_order(pool, function, work):
-    """pool.map that cancels the jobs that have not begun if one fails, or on Ctrl-C."""
+    """Yield results like pool.map, but cancel the jobs that have not begun if one fails, or on Ctrl-C."""
     futures = [pool.submit(function, job) for job in work]
     try:
         for future in futures:
@@ -130,7 +134,9 @@ class DiskBudget(object):
 
 
 def write_member(bundle, member, start, paths, budget):
-    """Decompress one member and write its pieces into their files; blocks of zeros stay holes.
+    """Decompress one member, write its pieces into their files, and return the number of bytes written.
+
+    Blocks of zeros stay holes.
 
     Args:
         bundle: the Bundle.
@@ -154,18 +160,18 @@ def write_member(bundle, member, start, paths, budget):
         raise BundleError(
             2, "a part holds {} bytes where the manifest says {}".format(len(content), size), "Rebuild the bundle."
         )
-    at = 0
-    for number, first, length in member["pieces"]:
-        write_piece(paths[number], first, memoryview(content)[at : at + length], budget)
-        at += length
+    offset = 0
+    for number, file_offset, length in member["pieces"]:
+        write_piece(paths[number], file_offset, memoryview(content)[offset : offset + length], budget)
+        offset += length
     return size
 
 
-def write_piece(path, first, content, budget):
+def write_piece(path, file_offset, content, budget):
     with open(path, "r+b") as out:
-        for at in range(0, len(content), len(ZEROS)):
-            block = content[at : at + len(ZEROS)]
+        for offset in range(0, len(content), len(ZEROS)):
+            block = content[offset : offset + len(ZEROS)]
             if block != ZEROS[: len(block)]:
                 budget.consume(len(block))
-                out.seek(first + at)
+                out.seek(file_offset + offset)
                 out.write(block)

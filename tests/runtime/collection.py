@@ -125,7 +125,7 @@ class Forked(Launcher):
         (ran,) = self._forks.run([job])
         Path(self._log).write_text(ran.stdout + ran.stderr, "utf-8")
         if ran.returncode:
-            raise self._failed(ran.returncode, number)
+            raise self._to_error(ran.returncode, number)
 
     def replay(self, path: str, times: int) -> Any:
         (ran,) = self._forks.run([Job([*TRACE, "replay", path, "--repeats", str(times)], alone=True)])

@@ -39,7 +39,7 @@ class Scripted(Search):
 
     def _run(self, level: str, steps: Any, more: Sequence[str] = (), environment: Any = None) -> str:
         self.asked.append((level, list(steps) if steps else None))
-        self.found.runs += level != "none"
+        self.result.runs += level != "none"
         folder = Path(self._folder, str(len(self.asked)))
         folder.mkdir()
         hand = Hand(folder / "trace-0.tfdt", level=level, steps=list(steps) if steps else None)

@@ -12,7 +12,7 @@ import pytest
 from test_trace_locate import Scripted
 from traces import Hand
 
-from tfdeterminism.trace.search.launcher import DeviceUnusedError, ProgramFailedError
+from tfdeterminism.trace.search.launcher import DeviceUnusedError, Launcher, ProgramFailedError
 from tfdeterminism.trace.search.progress import Progress
 from tfdeterminism.trace.search.schedules import Schedules
 from tfdeterminism.trace.search.search import Search
@@ -64,12 +64,12 @@ def test_a_difference_that_never_reaches_the_weights_is_found(tmp_path: Path) ->
         search.search()
         return search
 
-    found = searched("schedules", schedules=Schedules("VGPU_SCHEDULE", ["serial", "reverse", "random:1"])).found
+    found = searched("schedules", schedules=Schedules("VGPU_SCHEDULE", ["serial", "reverse", "random:1"])).result
     assert (found.code, [one["op_type"] for one in found.culprits]) == (1, ["CropAndResizeGradImage"])
     assert found.findings[0].startswith("weights and losses agree")
     assert found.findings[-1] == "final weights: bit-identical to those of an untraced run"
     without = searched("without")
-    assert (without.found.code, "ops" in dict(without.asked)) == (0, False)
+    assert (without.result.code, "ops" in dict(without.asked)) == (0, False)
 
 
 @pytest.mark.parametrize(("launches", "seen"), [(None, False), ("", False), ('{"kernel": "k"}\n', True)])
@@ -96,3 +96,14 @@ def test_a_program_that_runs_nothing_on_the_virtual_gpu_says_nothing_of_it(
         search.search()
     assert isinstance(error.value, DeviceUnusedError) is not seen
     assert ["VGPU_REPORT" in one for one in asked] == [True, False][: 1 + seen]
+
+
+def test_calls_that_a_cpu_computed_are_named(tmp_path: Path) -> None:
+    """By what the virtual GPU prints in the program's output, the kind of a graph's operation included."""
+    calls = ["cublasSgemm_v2", "cudnnBackendExecute(CONVOLUTION_FORWARD)"]
+    program = tmp_path / "program.py"
+    program.write_text(f"for call in {calls}: print('vgpu:', call, 'is computed by a CPU fallback: its last bits')\n")
+    launcher = Launcher([str(program)], str(tmp_path))
+    with pytest.raises(ProgramFailedError):  # it uses no framework
+        launcher.record(1, ["--out", str(tmp_path / "trace")])
+    assert launcher.fallback_calls == set(calls)

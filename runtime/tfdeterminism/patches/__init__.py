@@ -37,7 +37,7 @@ class Patch(collections.namedtuple("Patch", "key sources since before install no
     """
 
     def applies(self, version, is_ngc=False):
-        """Whether a TensorFlow needs the patch; version: a tuple of ints."""
+        """Return whether a TensorFlow version (a tuple of ints) needs the patch."""
         if is_ngc and not self.on_ngc:
             return False
         return version >= self.since and (self.before is None or version < self.before)

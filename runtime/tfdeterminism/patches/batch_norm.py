@@ -34,21 +34,22 @@ def _replacement(module, op_type):
 
 
 def _gradients(grad, x, scale, mean, variance, epsilon, data_format):
-    """To x, scale and offset, and the two outputs that hold nothing.
+    """Return the gradients to x, scale and offset, and the two empty outputs.
 
-    For a 16-bit x the sums are taken in the type of scale, as in TensorFlow's kernel: that is the type of the results.
+    For a 16-bit x the sums are computed in the type of scale, as in TensorFlow's kernel: that is the type of the
+    results.
     """
     from tensorflow.python.ops import array_ops, math_ops
     data_format = data_format.decode() if isinstance(data_format, bytes) else data_format
     rank, channel = x.shape.ndims, 1 if data_format.startswith("NC") else x.shape.ndims - 1
     require(data_format in ("NHWC", "NCHW", "NDHWC", "NCDHW"))
     axes = [axis for axis in range(rank) if axis != channel]
-    along = [-1 if axis == channel else 1 for axis in range(rank)]
+    channel_shape = [-1 if axis == channel else 1 for axis in range(rank)]
     inverse = math_ops.rsqrt(variance + epsilon)
-    wide, kind = cast(grad, scale.dtype), x.dtype
-    to_x = cast(wide * reshape(scale * inverse, along), kind)
-    to_scale = math_ops.reduce_sum(wide * (cast(x, scale.dtype) - reshape(mean, along)), axes) * inverse
-    to_offset = math_ops.reduce_sum(wide, axes)
+    wide_grad, kind = cast(grad, scale.dtype), x.dtype
+    to_x = cast(wide_grad * reshape(scale * inverse, channel_shape), kind)
+    to_scale = math_ops.reduce_sum(wide_grad * (cast(x, scale.dtype) - reshape(mean, channel_shape)), axes) * inverse
+    to_offset = math_ops.reduce_sum(wide_grad, axes)
     to_x.set_shape(x.shape)
-    nothing = array_ops.zeros([0], scale.dtype)
-    return [to_x, to_scale, to_offset, nothing, array_ops.identity(nothing)]
+    empty = array_ops.zeros([0], scale.dtype)
+    return [to_x, to_scale, to_offset, empty, array_ops.identity(empty)]

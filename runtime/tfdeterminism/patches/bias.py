@@ -18,15 +18,15 @@ def _bias_add_grad(out_backprop, data_format="NHWC", name=None):
     with Scope(name, "BiasAddGrad") as scope:
         grad = tensor(out_backprop)
         data_format = data_format.decode() if isinstance(data_format, bytes) else data_format
-        first = data_format == "NCHW"
+        channels_first = data_format == "NCHW"
         require(data_format in ("NHWC", "NCHW", None) and (grad.dtype.is_floating or grad.dtype.is_complex))
         rank = grad.shape.ndims
-        require(rank is None or rank >= (3 if first else 2))
+        require(rank is None or rank >= (3 if channels_first else 2))
         if rank is None:
             axes = math_ops.range(array_ops.rank(grad) - 1)
-            axes = select(axes > 0, axes + 1, axes) if first else axes
+            axes = select(axes > 0, axes + 1, axes) if channels_first else axes
         else:
-            axes = [0] + list(range(2, rank)) if first else list(range(rank - 1))
+            axes = [0] + list(range(2, rank)) if channels_first else list(range(rank - 1))
         result = math_ops.reduce_sum(grad, axes)
-        result.set_shape([None] if rank is None else [grad.shape.as_list()[1 if first else -1]])
+        result.set_shape([None] if rank is None else [grad.shape.as_list()[1 if channels_first else -1]])
         return scope.named(result)

@@ -1,31 +1,36 @@
-"""Process many rows in chunks, so that temporary tensors stay small and in caches."""
+"""The processing of many rows in chunks, so that temporary tensors stay small and in caches."""
 
 from tfdeterminism.patches.common import cast, while_loop, without_loops
 
-CHUNK_ELEMENTS = 2 ** 18  # of a chunk
+CHUNK_ELEMENTS = 2 ** 18  # elements of a chunk
 _PARALLEL_CHUNKS = 2
 
 
 def chunk_of(rows):
-    """A function (start, stop) -> rows[start:stop]; start=None gives all rows without an op in the graph."""
+    """Return a function (start, stop) -> rows[start:stop]; start=None returns all rows without an op in the graph."""
     return lambda start, stop: rows if start is None else rows[start:stop]
 
 
-def fits_one_chunk(many, width):
-    """Whether `many` rows of `width` elements need no chunks: they are few, or loops are not allowed."""
-    return without_loops() or isinstance(many, int) and isinstance(width, int) and many * width <= 2 * CHUNK_ELEMENTS
+def fits_one_chunk(row_count, width):
+    """Return whether rows need no chunks, because they are few, or loops are not allowed.
+
+    row_count: the number of rows; width: the number of elements in a row.
+    """
+    if without_loops():
+        return True
+    return isinstance(row_count, int) and isinstance(width, int) and row_count * width <= 2 * CHUNK_ELEMENTS
 
 
-def map_chunks(many, width, more, start, least=1, shapes=None):
+def map_chunks(row_count, width, process, start, min_rows=1, shapes=None):
     """Fold a function over all chunks, one after another.
 
     Args:
-        many: the number of rows; an int if known.
+        row_count: the number of rows; an int if known.
         width: the number of elements in a row; an int if known.
-        more: more(result so far, start, stop) -> result, a list of tensors.  more(None, None, None) processes all rows
-            at once.
+        process: process(result so far, start, stop) -> result, a list of tensors.  process(None, None, None)
+            processes all rows at once.
         start: start() -> the result before the first chunk, if there are several; eagerly None is used instead.
-        least: the least number of rows in a chunk.
+        min_rows: the minimum number of rows in a chunk.
         shapes: the shapes of the result, if a chunk changes them.
 
     Returns:
@@ -34,22 +39,22 @@ def map_chunks(many, width, more, start, least=1, shapes=None):
     from tensorflow.python.eager import context
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
-    if fits_one_chunk(many, width):
-        return more(None, None, None)
-    least = math_ops.maximum(cast(least, dtypes.int32), 1)
-    step = math_ops.maximum(CHUNK_ELEMENTS // math_ops.maximum(width, 1), least)
+    if fits_one_chunk(row_count, width):
+        return process(None, None, None)
+    min_rows = math_ops.maximum(cast(min_rows, dtypes.int32), 1)
+    step = math_ops.maximum(CHUNK_ELEMENTS // math_ops.maximum(width, 1), min_rows)
     if context.executing_eagerly():
-        found = None
-        for first in range(0, many, int(step)):
-            found = more(found, first, first + int(step))
-        return start() if found is None else found
-    found = start()
-    shapes = shapes or [value.shape for value in found]
+        result = None
+        for begin in range(0, row_count, int(step)):
+            result = process(result, begin, begin + int(step))
+        return start() if result is None else result
+    result = start()
+    shapes = shapes or [value.shape for value in result]
 
-    def body(first, *before):
-        found = more(list(before), first, first + step)
-        for value, shape in zip(found, shapes):
+    def body(begin, *values):
+        result = process(list(values), begin, begin + step)
+        for value, shape in zip(result, shapes):
             value.set_shape(shape)
-        return [first + step] + found
-    return while_loop(lambda first, *found: first < many, body, [array_ops.zeros_like(step)] + found,
+        return [begin + step] + result
+    return while_loop(lambda begin, *result: begin < row_count, body, [array_ops.zeros_like(step)] + result,
                       [step.shape] + shapes, parallel_iterations=_PARALLEL_CHUNKS)[1:]

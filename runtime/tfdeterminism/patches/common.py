@@ -5,11 +5,14 @@ import weakref
 from tfdeterminism.patches import differentiable, exports, markers
 from tfdeterminism.replace import UseOriginalError
 
-_without_loops_stack = []  # type: list[bool]  # not empty while a form without loops is built
+_without_loops_stack = []  # type: list[bool]  # not empty while a form without loops is being built
 
 
 def tensor(value, dtype=None):
-    """Convert a value to a tensor; UseOriginalError for what only the original accepts (RaggedTensor, KerasTensor)."""
+    """Return the value as a tensor; raise UseOriginalError for a type that only the original op accepts.
+
+    Such types are RaggedTensor and KerasTensor.
+    """
     from tensorflow.python.framework import ops
     try:
         return ops.convert_to_tensor(value, dtype)
@@ -23,37 +26,37 @@ def require(condition):
         raise UseOriginalError()
 
 
-def checked(value, holds, *words):
-    """The value, after checking a condition at run time, as the originals check shapes before they compute.
+def check_at_run_time(value, holds, *message):
+    """Return the value, after checking a condition at run time, as the originals check shapes before they compute.
 
     Args:
         value: a tensor.
         holds: a scalar bool tensor.
-        words: text and tensors for the InvalidArgumentError if it is false.
+        message: text and tensors for the InvalidArgumentError if it is false.
     """
     from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops, control_flow_ops
-    with ops.control_dependencies([control_flow_ops.Assert(holds, list(words))]):
+    with ops.control_dependencies([control_flow_ops.Assert(holds, list(message))]):
         return array_ops.identity(value)
 
 
 def is_real_or_complex(dtype):
-    """Whether sums in this dtype depend on their order; sums of integers do not."""
+    """Return whether sums in this dtype depend on their order; sums of integers do not."""
     return dtype.is_floating or dtype.is_complex
 
 
 def dims(value):
-    """The dimensions of a tensor of known rank: ints where known, scalar tensors where not."""
+    """Return the dimensions of a tensor of known rank: ints where known, scalar tensors where not."""
     from tensorflow.python.ops import array_ops
-    known = value.shape.as_list()
-    if None not in known:
-        return known
+    static_sizes = value.shape.as_list()
+    if None not in static_sizes:
+        return static_sizes
     shape = array_ops.shape(value)
-    return [shape[i] if size is None else size for i, size in enumerate(known)]
+    return [shape[i] if size is None else size for i, size in enumerate(static_sizes)]
 
 
 def product(sizes):
-    """The product of ints and scalar tensors; 1 for none."""
+    """Return the product of ints and scalar tensors; 1 for none."""
     result = 1
     for size in sizes:
         result = result * size
@@ -61,13 +64,13 @@ def product(sizes):
 
 
 def reshape(value, sizes):
-    """value in a shape given by ints and scalar tensors."""
+    """Return the value in a shape given by ints and scalar tensors."""
     from tensorflow.python.ops import array_ops
     return array_ops.reshape(value, sizes)
 
 
 def constant(value):
-    """The value as a NumPy array if it is constant, otherwise None."""
+    """Return the value as a NumPy array if it is constant, otherwise None."""
     import numpy as np
     from tensorflow.python.framework import tensor_util
     if isinstance(value, (int, np.integer, np.ndarray)):  # in 1.13 constant_value() accepts tensors only
@@ -81,23 +84,26 @@ def cast(value, dtype):
 
 
 def select(condition, yes, no):
-    """Rows of `yes` where the condition (a vector) is true, otherwise of `no`.  tf.where differs in 2.x."""
+    """Return rows of `yes` where the condition (a vector) is true, otherwise of `no`.
+
+    tf.where differs in 2.x.
+    """
     from tensorflow.python.ops import gen_math_ops
     return gen_math_ops.select(condition, yes, no)
 
 
 def fill_like(value, like):
-    """A tensor of the dtype and shape of `like`, filled with a scalar.
+    """Return a tensor of the dtype and shape of `like`, filled with a scalar.
 
-    Not zeros_like(like) + value: of a function's graph TensorFlow makes BroadcastTo of that, and before 2.3 a GPU has
-    no such kernel for 64-bit integers.
+    It is not zeros_like(like) + value: in a function's graph TensorFlow replaces that by BroadcastTo, and before 2.3 a
+    GPU has no such kernel for 64-bit integers.
     """
     from tensorflow.python.ops import array_ops
     return array_ops.fill(array_ops.shape(like), cast(value, like.dtype))
 
 
 def original(module, name):
-    """TensorFlow's own generated function, even if a patch has replaced it."""
+    """Return TensorFlow's own generated function, even if a patch has replaced it."""
     function = getattr(module, name)
     return getattr(function, "tfdeterminism_original", function)
 
@@ -111,7 +117,7 @@ def while_loop(condition, body, values, shapes, **options):
 
 
 def without_tape():
-    """A context in which gradient tapes record nothing."""
+    """Return a context in which gradient tapes record nothing."""
     return _tape().stop_recording()
 
 
@@ -132,12 +138,12 @@ class Scope(object):
     def __init__(self, name, op_type):
         from tensorflow.python.framework import ops
         self._scope = ops.name_scope(name, op_type)
-        self._wanted = name or op_type
+        self._requested_name = name or op_type
         self._name = None
 
     def __enter__(self):
-        self._used, key = _names_in_use(), _full_name(self._wanted)
-        self._before = (key, self._used.get(key))
+        self._used, key = _names_in_use(), _full_name(self._requested_name)
+        self._name_count = (key, self._used.get(key))
         self._name = self._scope.__enter__()
         return self
 
@@ -147,9 +153,9 @@ class Scope(object):
         return self._scope.__exit__(kind, error, trace)
 
     def _release(self):
-        """Free the name for the original, which is called next."""
-        key, count = self._before
-        if self._wanted.endswith("/"):
+        """Free the name for the original op, which is called next."""
+        key, count = self._name_count
+        if self._requested_name.endswith("/"):
             return
         self._used.pop((self._name or "").rstrip("/").lower(), None)
         self._used.pop(key, None)
@@ -157,7 +163,7 @@ class Scope(object):
             self._used[key] = count
 
     def named(self, result):
-        """The result (one tensor, or several as a list) under the name that the caller asked for."""
+        """Return the result (one tensor, or several as a list) under the name that the caller asked for."""
         from tensorflow.python.eager import context
         from tensorflow.python.ops import array_ops
         if context.executing_eagerly():
@@ -168,14 +174,14 @@ class Scope(object):
 
 
 def _names_in_use():
-    """The graph's table of names in use; empty outside of graphs, where ops have no names."""
+    """Return the graph's table of names in use; empty outside of graphs, where ops have no names."""
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops
     return {} if context.executing_eagerly() else getattr(ops.get_default_graph(), "_names_in_use", {})
 
 
 def _full_name(name):
-    """A name as the table has it: with its scope, in lower case."""
+    """Return a name in the form of the table: with its scope, in lower case."""
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops
     scope = "" if context.executing_eagerly() else ops.get_default_graph().get_name_scope()
@@ -183,7 +189,7 @@ def _full_name(name):
 
 
 class _Op(object):
-    """What a registered gradient function reads of an op."""
+    """The parts of an op that a registered gradient function reads."""
 
     def __init__(self, op_type, inputs, attributes, outputs):
         self.type, self.name, self.device = op_type, op_type, ""
@@ -241,26 +247,26 @@ def with_gradient(op_type, forward, inputs, gradient, by_its_ops=False, in_graph
         outputs = forward(*inputs)
         flat = _as_list(outputs)
         if context.executing_eagerly():
-            sources, results = inputs, [array_ops.identity(one) for one in flat]
+            sources, results = inputs, [array_ops.identity(output) for output in flat]
         else:
             sources = flat + inputs
             name = markers.marker(op_type, by_its_ops, ops.uid()) if in_graphs else op_type
-            instead = _without_loops(forward, inputs, first) if by_its_ops else {}
-            results = _marked(sources, len(flat), gradient if in_graphs else None, name, instead)
-    many = len(flat)
-    before = len(sources) - len(inputs)  # in a graph the results are sources too, without a gradient
+            replacement = _loopless_attrs(forward, inputs, first) if by_its_ops else {}
+            results = _mark_results(sources, len(flat), gradient if in_graphs else None, name, replacement)
+    output_count = len(flat)
+    source_count = len(sources) - len(inputs)  # in a graph the results are sources too, without a gradient
 
     def backward(*grads):
-        return [None] * before + _as_list(gradient(inputs, results[:many], *grads[:many]))
+        return [None] * source_count + _as_list(gradient(inputs, results[:output_count], *grads[:output_count]))
 
     _tape().record_operation(op_type, results, sources, backward)
-    return results[:many] if isinstance(outputs, (list, tuple)) else results[0]
+    return results[:output_count] if isinstance(outputs, (list, tuple)) else results[0]
 
 
-def _without_loops(forward, inputs, first):
-    """Attributes that name a form of forward(*inputs) without loops, for saved graphs, if forward made loops.
+def _loopless_attrs(forward, inputs, first):
+    """Return attributes that name a form of forward(*inputs) without loops, if forward made loops.
 
-    first: the index of the first op that forward added to the graph.
+    The form is for saved graphs. first: the index of the first op that forward added to the graph.
     """
     from tensorflow.python.framework import ops
     if not any(differentiable.is_unportable_loop(op.type) for op in ops.get_default_graph().get_operations()[first:]):
@@ -273,28 +279,31 @@ def _without_loops(forward, inputs, first):
 
 
 def without_loops():
-    """Whether loops are not allowed, because a form without loops is being built."""
+    """Return whether loops are not allowed, because a form without loops is being built."""
     return bool(_without_loops_stack)
 
 
-def _marked(tensors, many, gradient, name, attributes):
-    """Pass the tensors (`many` results, then the inputs) through one IdentityN, whose gradient tf.gradients uses."""
+def _mark_results(tensors, result_count, gradient, name, attributes):
+    """Pass the tensors (results, then inputs) through one IdentityN, whose gradient tf.gradients uses.
+
+    result_count: how many of the tensors are results.
+    """
     from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops
     exports.make_portable()
-    marked = []  # type: list
+    op_reference = []  # type: list
 
     def backward(op, *grads):
-        op = op or marked[0]()  # None: tf.saved_model.save traces the gradient function
-        gradients = gradient(list(op.inputs)[many:], list(op.outputs)[:many], *grads[:many])
-        return [None] * many + _as_list(gradients)
+        op = op or op_reference[0]()  # None: tf.saved_model.save traces the gradient function
+        gradients = gradient(list(op.inputs)[result_count:], list(op.outputs)[:result_count], *grads[:result_count])
+        return [None] * result_count + _as_list(gradients)
 
     if gradient is not None:
         ops.RegisterGradient(name)(backward)
     graph = ops.get_default_graph()
     with graph.gradient_override_map({"IdentityN": name}), graph._attr_scope(attributes):
         results = list(array_ops.identity_n(tensors))
-    marked.append(weakref.ref(results[0].op))  # weak: the registry keeps the function, but not the graph, alive
+    op_reference.append(weakref.ref(results[0].op))  # weak: the registry keeps the function, but not the graph, alive
     return results
 
 

@@ -1,7 +1,7 @@
 """crop_and_resize's gradients to the image and to the boxes.
 
 To the image: every pixel of every crop contributes to at most four pixels; the contributions are summed exactly.
-(TensorFlow's CPU kernel loses some of them: its threads race.)  To the boxes: plain sums over each crop.
+(TensorFlow's CPU kernel loses some of them: its threads race.) To the boxes: plain sums over each crop.
 """
 
 from tfdeterminism.patches import chunked, exact_sum
@@ -38,8 +38,8 @@ def _grad_image(grads, boxes, box_ind, image_size, T, method="bilinear", name=No
         require(kind in (dtypes.float16, dtypes.float32, dtypes.float64) and method in ("bilinear", "nearest"))
         _require_crops(grads, boxes, box_ind)
         require(image_size.shape.is_compatible_with([4]))
-        known = constant(image_size)
-        batch, height, width, _ = [image_size[i] if known is None else int(known[i]) for i in range(4)]
+        static_size = constant(image_size)
+        batch, height, width, _ = [image_size[i] if static_size is None else int(static_size[i]) for i in range(4)]
         crops = _Crops(boxes, box_ind, dims(grads)[1:3], batch, height, width)
         # Summed in the type of the result if that is the wider one, else in the gradients' own float32.
         grads = cast(grads, kind) if kind == dtypes.float64 else grads
@@ -66,23 +66,23 @@ def _grad_boxes(grads, image, boxes, box_ind, method="bilinear", name=None):
 
 
 def _gradients_to_boxes(grads, image, boxes, box_ind):
-    """The gradients to the boxes [boxes, 4], some boxes at a time."""
+    """Return the gradients to the boxes [boxes, 4], some boxes at a time."""
     from tensorflow.python.framework import dtypes, tensor_shape
     from tensorflow.python.ops import array_ops
     pixels = cast(reshape(image, [product(dims(image)[:3]), dims(image)[3]]), dtypes.float32)
 
-    def more(found, *chunk):
-        some_grads, some_boxes, some_ind = [chunked.chunk_of(value)(*chunk) for value in (grads, boxes, box_ind)]
-        crops = _Crops(some_boxes, some_ind, dims(grads)[1:3], *dims(image)[:3])
-        edges = _edges(some_grads, pixels, crops)
-        return [edges if found is None else array_ops.concat(found + [edges], 0)]
+    def add_boxes(edges_so_far, *chunk):
+        chunk_grads, chunk_boxes, chunk_indices = [chunked.chunk_of(value)(*chunk) for value in (grads, boxes, box_ind)]
+        crops = _Crops(chunk_boxes, chunk_indices, dims(grads)[1:3], *dims(image)[:3])
+        edges = _edges(chunk_grads, pixels, crops)
+        return [edges if edges_so_far is None else array_ops.concat(edges_so_far + [edges], 0)]
     box_count, size = dims(grads)[0], product(dims(grads)[1:])
-    return chunked.map_chunks(box_count, size, more, lambda: [array_ops.zeros([0, 4])],
+    return chunked.map_chunks(box_count, size, add_boxes, lambda: [array_ops.zeros([0, 4])],
                        shapes=[tensor_shape.TensorShape([None, 4])])[0]
 
 
 def _edges(grads, pixels, crops):
-    """The gradients [boxes, 4] to each box's y1, x1, y2, x2."""
+    """Return the gradients [boxes, 4] to each box's y1, x1, y2, x2."""
     from tensorflow.python.ops import array_ops, math_ops
     (above_left, above_right), (below_left, below_right) = [
         [array_ops.gather(pixels, crops.inside(y, x)) for x in (crops.x.low, crops.x.high)]
@@ -106,16 +106,16 @@ def _masked(valid, values):
 
 
 def _edge_shares(slopes, axis, crop, size):
-    """The parts of the slopes [boxes, CH, CW] that belong to a box's first and last edge along an axis."""
+    """Return the parts of the slopes [boxes, CH, CW] that belong to a box's first and last edge along an axis."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
     extent = cast(size, dtypes.float32) - 1
     steps = cast(crop, dtypes.float32) - 1
     position = cast(math_ops.range(crop), dtypes.float32) * (extent / math_ops.maximum(steps, 1))
-    last = array_ops.reshape(position, [1, -1, 1] if axis == 1 else [1, 1, -1])
+    offset = array_ops.reshape(position, [1, -1, 1] if axis == 1 else [1, 1, -1])
     # A crop of one row or column is in the middle of the box: half for either edge.
-    last = last + (0.5 * extent) * cast(math_ops.equal(steps, 0), dtypes.float32)
-    return slopes * (extent - last), slopes * last
+    offset = offset + (0.5 * extent) * cast(math_ops.equal(steps, 0), dtypes.float32)
+    return slopes * (extent - offset), slopes * offset
 
 
 class _Axis(object):
@@ -130,8 +130,8 @@ class _Axis(object):
         scale = (last - first) * extent / math_ops.maximum(steps, 1)
         middle = 0.5 * (first + last) * extent
         spread = first * extent + array_ops.expand_dims(cast(math_ops.range(crop), dtypes.float32), 0) * scale
-        one = array_ops.zeros_like(spread) + steps < 0.5
-        position = select(one, array_ops.zeros_like(spread) + middle, spread)
+        has_one_row = array_ops.zeros_like(spread) + steps < 0.5
+        position = select(has_one_row, array_ops.zeros_like(spread) + middle, spread)
         self.valid = math_ops.logical_and(position >= 0, position <= extent)
         self.position = select(self.valid, position, array_ops.zeros_like(position))
         self.low = cast(math_ops.floor(self.position), dtypes.int64)
@@ -140,7 +140,7 @@ class _Axis(object):
         self.share = self.position - math_ops.floor(self.position)
 
     def across(self, axis):
-        """The weight of the upper neighbor, as [boxes, 1, crop] or [boxes, crop, 1]."""
+        """Return the weight of the upper neighbor, as [boxes, 1, crop] or [boxes, crop, 1]."""
         from tensorflow.python.ops import array_ops
         return array_ops.expand_dims(self.share, axis)
 
@@ -156,23 +156,23 @@ class _Crops(object):
         self._height, self._width = cast(height, dtypes.int64), cast(width, dtypes.int64)
         self.size, self.pixels = [batch, height, width], cast(product([batch, height, width]), dtypes.int64)
         self._image = array_ops.reshape(cast(_check_box_indices(box_ind, batch), dtypes.int64), [-1, 1, 1])
-        self._known = math_ops.logical_and(self._image >= 0, self._image < cast(batch, dtypes.int64))
+        self._image_exists = math_ops.logical_and(self._image >= 0, self._image < cast(batch, dtypes.int64))
         self.valid = math_ops.logical_and(
             array_ops.expand_dims(self.y.valid, 2), array_ops.expand_dims(self.x.valid, 1))
 
     def inside(self, y, x):
-        """The pixel numbers [boxes, CH, CW] of rows y and columns x; out of range if there is no such image."""
+        """Return the pixel numbers [boxes, CH, CW] of rows y and columns x; out of range without such an image."""
         from tensorflow.python.ops import array_ops, math_ops
         pixel = (self._image * self._height + array_ops.expand_dims(y, 2)) * self._width + array_ops.expand_dims(x, 1)
-        known = math_ops.logical_and(self._known, math_ops.equal(pixel, pixel))  # in the shape of pixel
-        return select(known, pixel, fill_like(self.pixels, pixel))
+        image_exists = math_ops.logical_and(self._image_exists, math_ops.equal(pixel, pixel))  # in the shape of pixel
+        return select(image_exists, pixel, fill_like(self.pixels, pixel))
 
     def closest(self):
-        """The number of the pixel closest to each pixel of a crop: int64 vector."""
+        """Return the number of the pixel closest to each pixel of a crop: int64 vector."""
         return self._counted(self.y.closest, self.x.closest)
 
     def shares(self):
-        """[(pixel numbers, weights [N, 1])] of the four pixels around each pixel of a crop."""
+        """Return [(pixel numbers, weights [N, 1])] of the four pixels around each pixel of a crop."""
         from tensorflow.python.ops import array_ops
         y, x = self.y.across(2), self.x.across(1)
         return [(self._counted(rows, columns), array_ops.reshape(y_share * x_share, [-1, 1]))
@@ -180,7 +180,7 @@ class _Crops(object):
                 for columns, x_share in ((self.x.low, 1 - x), (self.x.high, x))]
 
     def _counted(self, y, x):
-        """As inside, but -1 for pixels that contribute nothing, such as extrapolated ones."""
+        """Return the same as inside, but -1 for pixels that contribute nothing, such as extrapolated ones."""
         from tensorflow.python.ops import array_ops, math_ops
         pixel = self.inside(y, x)
         counted = math_ops.logical_and(self.valid, pixel < self.pixels)
@@ -188,7 +188,7 @@ class _Crops(object):
 
 
 def _check_box_indices(box_ind, batch):
-    """box_ind; an image that does not exist raises OutOfRangeError on a CPU, as crop_and_resize does.
+    """Return box_ind; an image that does not exist raises OutOfRangeError on a CPU, as crop_and_resize does.
 
     A black pixel is cropped from each image; adding it keeps optimizers from dropping the check.
     """

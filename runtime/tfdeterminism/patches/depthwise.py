@@ -53,41 +53,41 @@ class _Layout(object):
         from tensorflow.python.ops import array_ops
         return array_ops.transpose(value, [0, 2, 3, 1]) if self.first else value
 
-    def padded(self, image, taps, out):
-        """The image, padded by what the filter reads beyond its borders."""
+    def padded(self, image, taps, output_sizes):
+        """Return the image, padded by what the filter reads beyond its borders."""
         from tensorflow.python.ops import array_ops, math_ops
         borders = [[0, 0]]
         for axis in (0, 1):
             size = dims(image)[1 + axis]
-            reach = (out[axis] - 1) * self.strides[axis] + (taps[axis] - 1) * self.dilations[axis] + 1
-            before = self.before[axis]
+            reach = (output_sizes[axis] - 1) * self.strides[axis] + (taps[axis] - 1) * self.dilations[axis] + 1
+            padding_before = self.before[axis]
             if self.padding == "SAME":
-                before = math_ops.maximum(reach - size, 0) // 2
-            borders.append([before, math_ops.maximum(reach - size - before, 0)])
+                padding_before = math_ops.maximum(reach - size, 0) // 2
+            borders.append([padding_before, math_ops.maximum(reach - size - padding_before, 0)])
         return array_ops.pad(image, borders + [[0, 0]])
 
 
 def _filter_gradient(layout, image, sizes, grad):
-    """The gradient to the filter: the sum over the batch, some images at a time."""
+    """Return the gradient to the filter: the sum over the batch, some images at a time."""
     from tensorflow.python.framework import tensor_util
     from tensorflow.python.ops import array_ops
     image, grad = layout.channels_last(image), layout.channels_last(grad)
-    known = tensor_util.constant_value_as_shape(sizes).with_rank(4).as_list()
-    height, width, multiplier = [sizes[i] if known[i] is None else known[i] for i in (0, 1, 3)]
+    static_sizes = tensor_util.constant_value_as_shape(sizes).with_rank(4).as_list()
+    height, width, multiplier = [sizes[i] if static_sizes[i] is None else static_sizes[i] for i in (0, 1, 3)]
 
-    def more(found, *chunk):
+    def add_chunk(sum_so_far, *chunk):
         images, grads = [chunked.chunk_of(value)(*chunk) for value in (image, grad)]
-        part = _gradient_of_images(layout, [height, width, multiplier], images, grads)
-        return [part if found is None else found[0] + part]
+        gradient = _gradient_of_images(layout, [height, width, multiplier], images, grads)
+        return [gradient if sum_so_far is None else sum_so_far[0] + gradient]
 
     def start():
         return [array_ops.zeros(array_ops.stack([height * width, dims(image)[3], multiplier]), grad.dtype)]
-    result = chunked.map_chunks(dims(grad)[0], product(dims(image)[1:]), more, start)[0]
+    result = chunked.map_chunks(dims(grad)[0], product(dims(image)[1:]), add_chunk, start)[0]
     return array_ops.reshape(result, sizes)
 
 
 def _gradient_of_images(layout, sizes, image, grad):
-    """The gradient of some images to the filter, [height * width, depth, multiplier]."""
+    """Return the gradient of some images to the filter, [height * width, depth, multiplier]."""
     from tensorflow.python.ops import array_ops, math_ops
     height, width, multiplier = sizes
     out, depth, points = dims(grad)[1:3], dims(image)[3], product(dims(grad)[:3])
@@ -98,12 +98,12 @@ def _gradient_of_images(layout, sizes, image, grad):
         """The sum over all points of (input under this tap of the filter) * gradient: [depth, multiplier]."""
         starts = [row * layout.dilations[0], column * layout.dilations[1]]
         stops = [starts[i] + (out[i] - 1) * layout.strides[i] + 1 for i in (0, 1)]
-        seen = padded[:, starts[0]:stops[0]:layout.strides[0], starts[1]:stops[1]:layout.strides[1], :]
-        return math_ops.reduce_sum(reshape(seen, [points, depth, 1]) * grad, 0)
+        window = padded[:, starts[0]:stops[0]:layout.strides[0], starts[1]:stops[1]:layout.strides[1], :]
+        return math_ops.reduce_sum(reshape(window, [points, depth, 1]) * grad, 0)
 
     if isinstance(height, int) and isinstance(width, int):
-        parts = [array_ops.expand_dims(tap(row, column), 0) for row in range(height) for column in range(width)]
-        return array_ops.concat(parts, 0) if parts else array_ops.zeros([0, depth, multiplier], grad.dtype)
+        gradients = [array_ops.expand_dims(tap(row, column), 0) for row in range(height) for column in range(width)]
+        return array_ops.concat(gradients, 0) if gradients else array_ops.zeros([0, depth, multiplier], grad.dtype)
     taps = math_ops.range(height * width)
     return _map(lambda index: tap(index // width, index % width), taps, grad.dtype)
 

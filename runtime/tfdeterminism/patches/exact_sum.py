@@ -21,94 +21,95 @@ class Addends(object):
     """Addends and their keys, computed in chunks.
 
     Args:
-        many: the number of addends.
+        row_count: the number of addends.
         width: the number of elements of a row.
         dtype: floating-point or complex.
         rows: rows(start, stop) -> [n, width]; start=None: all rows.
         keys: keys(start, stop) -> int64 [n], in [0, count); -1 for a row that is in no sum.
-        taken: [(keys, weights)] instead of keys, if each row is in several sums, multiplied by weights(start, stop),
-            [n, 1].
-        whole: all rows, if they exist as one tensor.
+        memberships: [(keys, weights)] instead of keys, if each row is in several sums, multiplied by
+            weights(start, stop), [n, 1].
+        all_rows: all rows, if they exist as one tensor.
     """
 
-    def __init__(self, many, width, dtype, rows, keys=None, taken=None, whole=None):
-        self.many, self.width, self.dtype, self.rows, self.whole = many, width, dtype, rows, whole
-        self.taken = taken or [(keys, None)]
+    def __init__(self, row_count, width, dtype, rows, keys=None, memberships=None, all_rows=None):
+        self.row_count, self.width, self.dtype, self.rows, self.all_rows = row_count, width, dtype, rows, all_rows
+        self.memberships = memberships or [(keys, None)]
 
     @classmethod
     def from_rows(cls, rows, keys):
         """Build from tensors: rows [n, width] and keys [n]."""
-        return cls(size(keys), dims(rows)[1], rows.dtype, chunked.chunk_of(rows), chunked.chunk_of(keys), whole=rows)
+        return cls(
+            size(keys), dims(rows)[1], rows.dtype, chunked.chunk_of(rows), chunked.chunk_of(keys), all_rows=rows)
 
     @classmethod
-    def weighted(cls, rows, taken):
+    def weighted(cls, rows, memberships):
         """Build from tensors: rows [n, width] and [(keys [n], weights [n, 1])]."""
-        many = size(taken[0][0])
-        taken = [(chunked.chunk_of(keys), chunked.chunk_of(weights)) for keys, weights in taken]
-        return cls(many, dims(rows)[1], rows.dtype, chunked.chunk_of(rows), taken=taken)
+        row_count = size(memberships[0][0])
+        memberships = [(chunked.chunk_of(keys), chunked.chunk_of(weights)) for keys, weights in memberships]
+        return cls(row_count, dims(rows)[1], rows.dtype, chunked.chunk_of(rows), memberships=memberships)
 
     def slice(self, start=None, stop=None, dtype=None):
-        """The (addends, keys) of a chunk or of all, for each sum that a row is in; converted to dtype."""
+        """Return the (addends, keys) of a chunk or of all rows, for each sum of a row; converted to dtype."""
         rows = self.rows(start, stop)
         rows = rows if dtype in (None, rows.dtype) else cast(rows, dtype)
         return [(rows if weights is None else rows * cast(weights(start, stop), rows.dtype), keys(start, stop))
-                for keys, weights in self.taken]
+                for keys, weights in self.memberships]
 
     def fits_one_chunk(self):
-        return chunked.fits_one_chunk(self.many, self.width)
+        return chunked.fits_one_chunk(self.row_count, self.width)
 
     def if_any(self, count):
-        """These addends, or none if there are no sums: gathers from empty tensors would fail."""
+        """Return these addends, or none if there are no sums: gathers from empty tensors would fail."""
         from tensorflow.python.framework import dtypes
         from tensorflow.python.ops import math_ops
-        known = constant(count)
-        if known is not None and known > 0:
+        static_count = constant(count)
+        if static_count is not None and static_count > 0:
             return self
-        many = self.many * math_ops.minimum(cast(count, dtypes.int32), 1)
+        row_count = self.row_count * math_ops.minimum(cast(count, dtypes.int32), 1)
 
         def bounded(take):
-            return take and (lambda start, stop: take(0, many) if start is None else take(start, stop))
-        taken = [(bounded(keys), bounded(weights)) for keys, weights in self.taken]
-        return Addends(many, self.width, self.dtype, bounded(self.rows), taken=taken)
+            return take and (lambda start, stop: take(0, row_count) if start is None else take(start, stop))
+        memberships = [(bounded(keys), bounded(weights)) for keys, weights in self.memberships]
+        return Addends(row_count, self.width, self.dtype, bounded(self.rows), memberships=memberships)
 
     def mapped(self, dtype, function):
-        """The addends function(rows) in place of the rows."""
+        """Return the addends function(rows) in place of the rows."""
         if dtype == self.dtype:
             return self
-        return Addends(self.many, self.width, dtype, lambda start, stop: function(self.rows(start, stop)),
-                       taken=self.taken)
+        return Addends(self.row_count, self.width, dtype, lambda start, stop: function(self.rows(start, stop)),
+                       memberships=self.memberships)
 
 
 def size(keys):
-    """The number of keys, an int if known."""
+    """Return the number of keys, an int if known."""
     from tensorflow.python.ops import array_ops
-    many = keys.shape.num_elements()
-    return array_ops.size(keys) if many is None else many
+    static_size = keys.shape.num_elements()
+    return array_ops.size(keys) if static_size is None else static_size
 
 
-def by_key(addends, count, many=None):
+def by_key(addends, count, counts=None):
     """Sum the addends of each key.
 
     Args:
         addends: the Addends.
         count: the number of keys.
-        many: float64 [count], the number of addends of each key, or more; None: it is counted.
+        counts: float64 [count], the number of addends of each key, or an upper limit; None to count them.
 
     Returns:
         The sums, [count, width].
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import math_ops
-    kind = addends.dtype
-    if many is None and needed():
-        many = _counts(addends, count)
-    if kind.is_complex:
-        real, imaginary = [by_key(addends.mapped(kind.real_dtype, take), count, many)
-                           for take in (math_ops.real, math_ops.imag)]
+    dtype = addends.dtype
+    if counts is None and needed():
+        counts = _counts(addends, count)
+    if dtype.is_complex:
+        real, imaginary = [by_key(addends.mapped(dtype.real_dtype, part), count, counts)
+                           for part in (math_ops.real, math_ops.imag)]
         return math_ops.complex(real, imaginary)
-    if kind.size == 2:
-        return cast(by_key(addends.mapped(dtypes.float32, to_float32), count, many), kind)
-    return _exact(addends.if_any(count), count, many) if needed() else _plain(addends, count)
+    if dtype.size == 2:
+        return cast(by_key(addends.mapped(dtypes.float32, to_float32), count, counts), dtype)
+    return _sum_exactly(addends.if_any(count), count, counts) if needed() else _sum_directly(addends, count)
 
 
 def to_float32(rows):
@@ -118,12 +119,12 @@ def to_float32(rows):
 
 
 def needed():
-    """Whether this module is needed: from 2.7 on enable_op_determinism makes unsorted_segment_sum deterministic."""
+    """Return whether this module is needed: from 2.7 on TensorFlow has a deterministic unsorted_segment_sum."""
     return version() < (2, 7)
 
 
 def segment(name, data, keys, count):
-    """TensorFlow's own unsorted_segment_<name>, patched or not."""
+    """Return the result of TensorFlow's own unsorted_segment_<name>, patched or not."""
     from tensorflow.python.ops import gen_math_ops
     return original(gen_math_ops, "unsorted_segment_" + name)(data, keys, count)
 
@@ -145,26 +146,26 @@ def count(ones, keys, size):
 
 
 def _counts(addends, count_of_keys):
-    """The number of addends of each key."""
+    """Return the number of addends of each key."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops
     return sum(count(array_ops.ones_like(keys, dtypes.int32), keys, count_of_keys)
-               for keys in (keys(None, None) for keys, _ in addends.taken))
+               for keys in (keys(None, None) for keys, _ in addends.memberships))
 
 
 def scope():
-    """The name scope of all additions here; in float64 or integers, they give the same bits in any order."""
+    """Return the name scope of all additions here; in float64 or integers, they give the same bits in any order."""
     from tensorflow.python.framework import ops
     return ops.name_scope("ExactSum")
 
 
-def _plain(addends, count):
-    def more(rows, keys, so_far):
+def _sum_directly(addends, count):
+    def add_rows(rows, keys, sums_so_far):
         sums = segment("sum", rows, keys, count)
-        return [sums if so_far is None else so_far[0] + sums]
-    if addends.whole is not None:
-        return segment("sum", addends.whole, addends.slice()[0][1], count)
-    return _fold(addends, more, lambda: [_zeros(count, addends.width, addends.dtype)], count)[0]
+        return [sums if sums_so_far is None else sums_so_far[0] + sums]
+    if addends.all_rows is not None:
+        return segment("sum", addends.all_rows, addends.slice()[0][1], count)
+    return _fold(addends, add_rows, lambda: [_zeros(count, addends.width, addends.dtype)], count)[0]
 
 
 def _zeros(count, width, dtype):
@@ -173,113 +174,116 @@ def _zeros(count, width, dtype):
     return array_ops.zeros(ops.convert_to_tensor([cast(count, dtypes.int32), width]), dtype)
 
 
-def _exact(addends, count, many):
+def _sum_exactly(addends, count, counts):
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_math_ops
     # Gradients are those of plain sums, also if a saved graph is differentiated op by op.
     peak, room = [array_ops.stop_gradient(value) for value in
-                  (_peaks(addends, count), array_ops.expand_dims(12 * many, 1))]
+                  (_peaks(addends, count), array_ops.expand_dims(12 * counts, 1))]
     if addends.dtype != dtypes.float64:
-        total = cast(_sums(addends, count, _round_once(peak, room, _are_many(addends, count)))[0], addends.dtype)
+        round_rows = _round_once(peak, room, _has_many_addends(addends, count))
+        total = cast(_sums(addends, count, round_rows)[0], addends.dtype)
     else:
         warn_cost("float64 is added in two parts for GPU-determinism: it takes about twice as long as float32")
-        one = array_ops.ones_like(peak)
-        shift = select(peak > _HUGE, one / _SHIFT, select(peak < _TINY, one * _SHIFT, one))
+        ones = array_ops.ones_like(peak)
+        shift = select(peak > _HUGE, ones / _SHIFT, select(peak < _TINY, ones * _SHIFT, ones))
         high, low = _sums(addends, count, _round_twice(peak, room, shift))
         total = select(gen_math_ops.is_finite(high), high + low, high) / shift
     return select(gen_math_ops.is_nan(total), array_ops.zeros_like(total) + float("nan"), total)
 
 
-def _are_many(addends, count):
-    """Whether there are, or may be, at least twice as many addends as sums."""
+def _has_many_addends(addends, count):
+    """Return whether there are, or may be, at least twice as many addends as sums."""
     count = constant(count)
-    return count is None or not isinstance(addends.many, int) or 2 * int(count) <= addends.many
+    return count is None or not isinstance(addends.row_count, int) or 2 * int(count) <= addends.row_count
 
 
 def _round_once(peak, room, at_once):
-    """The rounding function of float32: (rows, keys) -> [rounded rows], in float64.
+    """Return the rounding function of float32: (rows, keys) -> [rounded rows], in float64.
 
     To round an addend, an anchor is added and subtracted: at most `room` times the largest finite magnitude, so that an
-    infinite addend does not make others NaN.  It is never 0: optimizers drop a multiplication by 0, and with it the
-    counting, which rejects invalid keys.  at_once: compute the anchors of all sums first, instead of for each row.
+    infinite addend does not make others NaN. It is never 0: optimizers drop a multiplication by 0, and with it the
+    counting, which rejects invalid keys. at_once: compute the anchors of all sums first, instead of for each row.
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
     peak = math_ops.maximum(math_ops.minimum(peak, peak.dtype.max), 2.0 ** -126)
     anchors = cast(peak, dtypes.float64) * room if at_once else None
 
-    def rounded(rows, places):
+    def round_rows(rows, places):
         if at_once:
             anchor = array_ops.gather(anchors, places)
         else:
             anchor = cast(array_ops.gather(peak, places), dtypes.float64) * array_ops.gather(room, places)
         return [(rows + anchor) - anchor]
-    return rounded
+    return round_rows
 
 
 def _round_twice(peak, room, shift):
-    """The rounding function of float64: (rows, keys) -> [high parts, rounded low parts]."""
+    """Return the rounding function of float64: (rows, keys) -> [high parts, rounded low parts]."""
     from tensorflow.python.ops import array_ops, math_ops
     coarse = math_ops.maximum(math_ops.minimum(peak * shift, _MOST), _LEAST) * room
     fine = coarse * 2.0 ** -52 * room
 
-    def rounded(rows, places):
+    def round_rows(rows, places):
         rows = rows * array_ops.gather(shift, places)
         anchor, finer = array_ops.gather(coarse, places), array_ops.gather(fine, places)
         high = (rows + anchor) - anchor
         return [high, ((rows - high) + finer) - finer]
-    return rounded
+    return round_rows
 
 
 def _peaks(addends, count):
-    """The largest magnitude among the addends of each sum, [count, width]; 0 or less for a sum without addends."""
+    """Return the largest magnitude among the addends of each sum, [count, width]; at most 0 without addends."""
     from tensorflow.python.ops import math_ops
 
-    def more(rows, keys, so_far):
+    def update_peaks(rows, keys, so_far):
         largest = segment("max", math_ops.abs(rows), keys, count)
         return [largest if so_far is None else math_ops.maximum(so_far[0], largest)]
-    if addends.whole is None or addends.fits_one_chunk():
-        return _fold(addends, more, lambda: [_zeros(count, addends.width, addends.dtype)], count)[0]
+    if addends.all_rows is None or addends.fits_one_chunk():
+        return _fold(addends, update_peaks, lambda: [_zeros(count, addends.width, addends.dtype)], count)[0]
     [(rows, keys)] = addends.slice()  # without a tensor of all magnitudes
     return math_ops.maximum(segment("max", rows, keys, count), -segment("min", rows, keys, count))
 
 
-def _sums(addends, count, rounded):
-    """The sums, [count, width] each, of the parts that rounded(rows, keys) returns."""
+def _sums(addends, count, round_rows):
+    """Return the sums, [count, width] each, of the parts that round_rows(rows, keys) returns."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import math_ops
-    add = _in_place if _can_add_in_place(addends) else _scattered if version() >= (2, 5) else _segmented
-    extra_rows = 0 if add is _segmented else 1  # for addends that are in no sum
+    add = _add_in_place if _can_add_in_place(addends) else _add_by_scatter if version() >= (2, 5) else _add_by_segment
+    extra_rows = 0 if add is _add_by_segment else 1  # for addends that are in no sum
 
-    def more(rows, keys, so_far):
-        kept = rounded(rows, math_ops.maximum(keys, 0))
+    def add_rows(rows, keys, so_far):
+        parts = round_rows(rows, math_ops.maximum(keys, 0))
         with scope():
-            return [add(old, some, keys, count) for old, some in zip(so_far or [None] * len(kept), kept)]
+            sums = so_far or [None] * len(parts)
+            return [add(sum_so_far, part, keys, count) for sum_so_far, part in zip(sums, parts)]
 
     def start():
         zeros = _zeros(cast(count, dtypes.int32) + extra_rows, addends.width, dtypes.float64)
         return [zeros] * (2 if addends.dtype == dtypes.float64 else 1)
-    found = _fold(addends, more, start, 0 if add is _in_place else count, dtypes.float64)
-    return [some[:-1] for some in found] if extra_rows else found
+    sums = _fold(addends, add_rows, start, 0 if add is _add_in_place else count, dtypes.float64)
+    return [part_sums[:-1] for part_sums in sums] if extra_rows else sums
 
 
 def _can_add_in_place(addends):
-    """Whether chunks can be added to the sums in place; new sums for each chunk are expensive if there are many sums.
+    """Return whether chunks can be added to the sums in place.
 
-    From 2.4 on TensorFlow copies the tensor that it adds to, in loops, too.
+    New sums for each chunk are expensive if there are many sums. From 2.4 on TensorFlow copies the tensor that it adds
+    to, in loops, too.
     """
     from tensorflow.python.eager import context
     return (version() < (2, 4) and not addends.fits_one_chunk() and not context.executing_eagerly()
             and isinstance(addends.width, int) and addends.width >= MIN_WIDTH_IN_PLACE)
 
 
-def _segmented(so_far, rows, keys, count):
+def _add_by_segment(so_far, rows, keys, count):
     sums = segment("sum", rows, keys, count)
     return sums if so_far is None else so_far + sums
 
 
-def _scattered(so_far, rows, keys, count):
-    """As _segmented, for 2.5 and 2.6, whose segment sums raise on GPUs once determinism is enabled."""
+def _add_by_scatter(so_far, rows, keys, count):
+    """Do the same as _add_by_segment, for 2.5 and 2.6, whose segment sums raise on GPUs once determinism is enabled."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_array_ops
     places, rows = _places(keys, rows, count)
@@ -288,33 +292,33 @@ def _scattered(so_far, rows, keys, count):
     return sums if so_far is None else so_far + sums
 
 
-def _in_place(so_far, rows, keys, count):
+def _add_in_place(so_far, rows, keys, count):
     from tensorflow.python.ops import gen_array_ops
     return original(gen_array_ops, "tensor_scatter_add")(so_far, *_places(keys, rows, count))
 
 
 def _places(keys, rows, count):
-    """Keys as index tuples, with an extra index for rows in no sum; and the rows, none if their width is 0."""
+    """Return keys as index tuples, with an extra index for rows in no sum; and the rows, none if their width is 0."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
     shape = array_ops.shape(rows, out_type=dtypes.int64)
-    many = shape[0] * math_ops.minimum(shape[1], 1)
+    row_count = shape[0] * math_ops.minimum(shape[1], 1)
     places = select(keys < 0, fill_like(count, keys), keys)
-    return array_ops.expand_dims(places[:many], 1), rows[:many]
+    return array_ops.expand_dims(places[:row_count], 1), rows[:row_count]
 
 
-def _fold(addends, more, start, least, dtype=None):
-    """Fold more(rows, keys, result so far) over all addends; order and sizes of the chunks do not matter.
+def _fold(addends, combine, start, min_rows, dtype=None):
+    """Fold combine(rows, keys, result so far) over all addends; order and sizes of the chunks do not matter.
 
     Args:
         addends: the Addends.
-        more: returns the next result, a list of tensors.
+        combine: returns the next result, a list of tensors.
         start: start() -> the result before the first chunk.
-        least: the least number of rows in a chunk.
+        min_rows: the minimum number of rows in a chunk.
         dtype: that addends are converted to.
     """
-    def after(found, first, stop):
-        for rows, keys in addends.slice(first, stop, dtype):
-            found = more(rows, keys, found)
-        return found
-    return chunked.map_chunks(addends.many, addends.width, after, start, least)
+    def process_chunk(result, begin, stop):
+        for rows, keys in addends.slice(begin, stop, dtype):
+            result = combine(rows, keys, result)
+        return result
+    return chunked.map_chunks(addends.row_count, addends.width, process_chunk, start, min_rows)

@@ -59,9 +59,9 @@ def _inline(original, *args, **kwargs):
 
 def _construct(original, function, graph_def, *args, **kwargs):
     """Rewrite the GraphDef of a frozen graph, which its creator may save, too."""
-    made = original(function, graph_def, *args, **kwargs)
-    _rewrite(graph_def, made.graph)
-    return made
+    concrete_function = original(function, graph_def, *args, **kwargs)
+    _rewrite(graph_def, concrete_function.graph)
+    return concrete_function
 
 
 def _create_meta_graph_def(original, *args, **kwargs):

@@ -1,4 +1,4 @@
-"""Builds a function from the ops that a replaced op consists of."""
+"""The construction of a function from the ops that a replaced op consists of."""
 
 import hashlib
 
@@ -7,41 +7,41 @@ from tfdeterminism.patches.graphdef import data, in_function
 _START = "tfdeterminism_start"
 
 
-def function_of(view, node, op_type, inside, results, borders, many):
+def function_of(view, node, op_type, inner_names, results, borders, argument_count):
     """Build the FunctionDef of a marked node.
 
     Args:
         view: a graphdef.View.
         node: the marked node.
         op_type: the replaced op.
-        inside: the names of the nodes that become the function's.
+        inner_names: the names of the nodes that become the function's.
         results: the names of its result tensors.
         borders: {tensor as view.split returns it: the argument that it becomes, in_0, in_1, ...}.
-        many: the number of arguments.
+        argument_count: the number of arguments.
     """
     from tensorflow.core.framework import function_pb2
     types = node.attr["T"].list.type
-    made = function_pb2.FunctionDef()
-    for number in range(many):
-        made.signature.input_arg.add(name="in_%d" % number, type=types[len(results) + number])
+    function = function_pb2.FunctionDef()
+    for number in range(argument_count):
+        function.signature.input_arg.add(name="in_%d" % number, type=types[len(results) + number])
     # Constants need a control input in the function, too: otherwise old versions lose the loop around the call.
-    start = made.node_def.add(name=_START, op="Identity", input=["in_0"])
+    start = function.node_def.add(name=_START, op="Identity", input=["in_0"])
     start.attr["T"].type = types[len(results)]
-    for name in inside:
-        _copy(view, view.by_name[name], inside, borders, made.node_def.add())
+    for name in inner_names:
+        _copy(view, view.by_name[name], inner_names, borders, function.node_def.add())
     for number, result in enumerate(results):
-        _result(made, number, types[number], _inner(view, result, borders))
-    made.signature.is_stateful = any(view.signature(inner.op).is_stateful for inner in made.node_def)
-    digest = hashlib.sha256(made.SerializeToString(deterministic=True)).hexdigest()
-    made.signature.name = "tfdeterminism_%s_%s" % (op_type, digest[:16])
-    return made
+        _result(function, number, types[number], _inner(view, result, borders))
+    function.signature.is_stateful = any(view.signature(inner.op).is_stateful for inner in function.node_def)
+    digest = hashlib.sha256(function.SerializeToString(deterministic=True)).hexdigest()
+    function.signature.name = "tfdeterminism_%s_%s" % (op_type, digest[:16])
+    return function
 
 
-def _copy(view, node, inside, borders, copy):
+def _copy(view, node, inner_names, borders, copy):
     copy.CopyFrom(node)
-    copy.attr.pop("_class", None)  # where to place it: beside what may be outside
-    controls = [one for one in node.input if one.startswith("^") and one[1:] in inside]
-    copy.input[:] = [_inner(view, one, borders) for one in data(node)] + controls or ["^" + _START]
+    copy.attr.pop("_class", None)  # colocation with a node that may be outside of the function
+    controls = [reference for reference in node.input if reference.startswith("^") and reference[1:] in inner_names]
+    copy.input[:] = [_inner(view, reference, borders) for reference in data(node)] + controls or ["^" + _START]
 
 
 def _result(function, number, kind, reference):
@@ -54,7 +54,7 @@ def _result(function, number, kind, reference):
 
 
 def _inner(view, reference, borders):
-    """The name of a tensor inside the function."""
+    """Return the name of a tensor inside the function."""
     name, output = view.split(reference)
     if (name, output) in borders:
         return borders[name, output]

@@ -1,8 +1,8 @@
-"""The nodes of a GraphDef, or of a function in it: their outputs, and how tensors are named there."""
+"""The nodes of a GraphDef, or of a function in it: their outputs, and the names of their tensors."""
 
 
 class NotExportableError(Exception):
-    """Other processes cannot differentiate an op of a saved graph; the message says why."""
+    """An op of a saved graph that other processes cannot differentiate; the message says why."""
 
 
 def in_graph(reference):
@@ -32,54 +32,54 @@ class View(object):
         self._signatures = signatures
 
     def signature(self, op_type):
-        found = self._signatures.get(op_type) or _definition(op_type)
-        if found is None:
+        signature = self._signatures.get(op_type) or _definition(op_type)
+        if signature is None:
             raise NotExportableError("TensorFlow has no op %s" % op_type)
-        return found
+        return signature
 
     def add_function(self, function):
         self._signatures[function.signature.name] = function.signature
 
     def outputs(self, node):
-        """(name in functions, type) of each output of a node."""
-        found = []
+        """Return (name in functions, type) of each output of a node."""
+        outputs = []
         for argument in self.signature(node.op).output_arg:
             if argument.type_list_attr:
                 types = node.attr[argument.type_list_attr].list.type
             else:
-                many = node.attr[argument.number_attr].i if argument.number_attr else 1
-                types = [argument.type or node.attr[argument.type_attr].type] * many
-            found += [("%s:%d" % (argument.name, number), kind) for number, kind in enumerate(types)]
-        return found
+                count = node.attr[argument.number_attr].i if argument.number_attr else 1
+                types = [argument.type or node.attr[argument.type_attr].type] * count
+            outputs += [("%s:%d" % (argument.name, number), dtype) for number, dtype in enumerate(types)]
+        return outputs
 
     def tensors(self, node):
-        """A node's outputs, each as split() returns it."""
+        """Return a node's outputs, each as split() returns it."""
         return [(node.name, name if self.split is in_function else number)
                 for number, (name, _) in enumerate(self.outputs(node))]
 
     def named(self, name, number):
-        """The name of a node's output here."""
+        """Return the name of a node's output here."""
         if self.split is in_graph:
             return "%s:%d" % (name, number)
         return "%s:%s" % (name, self.outputs(self.by_name[name])[number][0])
 
     def result_of(self, call, number):
-        """The name of a result of a call to a function that this package made."""
+        """Return the name of a result of a call to a function that this package made."""
         return "%s:out_%d:0" % (call.name, number) if self.split is in_function else "%s:%d" % (call.name, number)
 
 
 def data(node):
-    """The data inputs of a node, without control inputs."""
-    return [one for one in node.input if not one.startswith("^")]
+    """Return the data inputs of a node, without control inputs."""
+    return [reference for reference in node.input if not reference.startswith("^")]
 
 
 def scope(node):
-    """The name scope of a node with its slash; it holds all ops that a replaced op consists of."""
+    """Return the name scope of a node with its slash; it contains all ops that a replaced op consists of."""
     return node.name[:node.name.rfind("/") + 1]
 
 
 def _definition(op_type):
-    """The OpDef of one of TensorFlow's ops, or None."""
+    """Return the OpDef of one of TensorFlow's ops, or None."""
     from tensorflow.python.framework import op_def_registry
     if hasattr(op_def_registry, "get"):
         return op_def_registry.get(op_type)

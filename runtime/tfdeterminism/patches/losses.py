@@ -1,12 +1,12 @@
-"""softmax_cross_entropy_with_logits and its sparse form, out of log_softmax, whose kernels add in a fixed order.
+"""softmax_cross_entropy_with_logits and its sparse form, by log_softmax, whose kernels add in a fixed order.
 
-Both outputs of the fused op are made, the loss and its gradient, and differentiated as TensorFlow differentiates the
-fused op: the gradient to the logits is softmax - labels also where the labels do not sum to one.
+Both outputs of the fused op are computed, the loss and its gradient, and differentiated as TensorFlow differentiates
+the fused op: the gradient to the logits is softmax - labels also where the labels do not sum to one.
 """
 
 import collections
 
-from tfdeterminism.patches.common import Scope, cast, checked, like_op, require, select, tensor
+from tfdeterminism.patches.common import Scope, cast, check_at_run_time, like_op, require, select, tensor
 
 _Output = collections.namedtuple("SoftmaxCrossEntropyWithLogits", ["loss", "backprop"])  # type: ignore[name-match]  # TensorFlow's name
 
@@ -14,17 +14,18 @@ _Output = collections.namedtuple("SoftmaxCrossEntropyWithLogits", ["loss", "back
 def install_dense(replacements):
     from tensorflow.python.ops import gen_nn_ops
     replacements.replace(gen_nn_ops, "softmax_cross_entropy_with_logits", _dense)
-    _reach(replacements, "softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_logits_v2",
-           "softmax_cross_entropy_with_logits_v2_helper")
+    _note_callers(replacements, "softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_logits_v2",
+                  "softmax_cross_entropy_with_logits_v2_helper")
 
 
 def install_sparse(replacements):
     from tensorflow.python.ops import gen_nn_ops
     replacements.replace(gen_nn_ops, "sparse_softmax_cross_entropy_with_logits", _sparse)
-    _reach(replacements, "sparse_softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits_v2")
+    _note_callers(replacements, "sparse_softmax_cross_entropy_with_logits",
+                  "sparse_softmax_cross_entropy_with_logits_v2")
 
 
-def _reach(replacements, *names):
+def _note_callers(replacements, *names):
     from tensorflow.python.ops import nn_ops
     for name in names:
         replacements.note_wrapper(getattr(nn_ops, name, None))
@@ -46,9 +47,9 @@ def _dense(features, labels, name=None):
 def _dense_outputs(features, labels):
     from tensorflow.python.ops import array_ops, math_ops, nn_ops
     if not (features.shape.is_fully_defined() and labels.shape.is_fully_defined()):
-        features = checked(features, _broadcastable(features, labels),
-                           "logits and labels must be broadcastable: logits_size=", array_ops.shape(features),
-                           "labels_size=", array_ops.shape(labels))
+        features = check_at_run_time(features, _broadcastable(features, labels),
+                                     "logits and labels must be broadcastable: logits_size=", array_ops.shape(features),
+                                     "labels_size=", array_ops.shape(labels))
     if not (features.shape.is_fully_defined() and features.shape.as_list() == labels.shape.as_list()):
         features, labels = features + array_ops.zeros_like(labels), labels + array_ops.zeros_like(features)
     loss = -math_ops.reduce_sum(labels * nn_ops.log_softmax(features), -1)
@@ -56,7 +57,7 @@ def _dense_outputs(features, labels):
 
 
 def _broadcastable(first, second):
-    """Whether both are matrices whose sizes can be broadcast."""
+    """Return whether both are matrices whose sizes can be broadcast."""
     from tensorflow.python.ops import array_ops, math_ops
     pairs = [array_ops.concat([array_ops.shape(value), [0, 0]], 0)[:2] for value in (first, second)]
     matrices = math_ops.logical_and(*[math_ops.equal(array_ops.rank(value), 2) for value in (first, second)])
@@ -90,32 +91,36 @@ def _sparse(features, labels, name=None):
 
 
 def _sparse_outputs(features, labels):
-    """For a label out of range a CPU raises in gather_nd and a GPU gives NaN, as the fused op does."""
+    """Return loss and gradient; for a label out of range a CPU raises in gather_nd and a GPU returns NaN.
+
+    The fused op does the same.
+    """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops, nn_ops
-    features, labels = _fitting(features, cast(labels, dtypes.int64))
+    features, labels = _check_shapes(features, cast(labels, dtypes.int64))
     shape = array_ops.shape(features, out_type=dtypes.int64)
     count, classes = shape[0], shape[1]
     valid = math_ops.logical_and(labels >= 0, labels < classes)
-    places = array_ops.concat([array_ops.expand_dims(v, 1) for v in (math_ops.range(count), labels)], 1)
-    chosen = array_ops.gather_nd(nn_ops.log_softmax(features), places)
-    hot = array_ops.one_hot(labels, cast(classes, dtypes.int32), dtype=features.dtype)
+    places = array_ops.concat([array_ops.expand_dims(vector, 1) for vector in (math_ops.range(count), labels)], 1)
+    log_probabilities = array_ops.gather_nd(nn_ops.log_softmax(features), places)
+    one_hot = array_ops.one_hot(labels, cast(classes, dtypes.int32), dtype=features.dtype)
     undefined = cast(float("nan"), features.dtype)
-    loss = select(valid, -chosen, array_ops.zeros_like(chosen) + undefined)
-    backprop = nn_ops.softmax(features) - hot
+    loss = select(valid, -log_probabilities, array_ops.zeros_like(log_probabilities) + undefined)
+    backprop = nn_ops.softmax(features) - one_hot
     return loss, select(valid, backprop, array_ops.zeros_like(backprop) + undefined)
 
 
-def _fitting(features, labels):
-    """Both, after checks at run time of their ranks and of one label for each row."""
+def _check_shapes(features, labels):
+    """Return both, after checks at run time of their ranks and of one label for each row."""
     from tensorflow.python.ops import array_ops, math_ops
     if features.shape.is_fully_defined() and labels.shape.is_fully_defined():
         return features, labels
     shape, count = array_ops.shape(features), array_ops.shape(labels)
-    features = checked(features, math_ops.equal(array_ops.rank(features), 2),
-                       "logits must be 2-D, but got shape", shape)
-    labels = checked(labels, math_ops.equal(array_ops.rank(labels), 1), "labels must be 1-D, but got shape", count)
-    labels = checked(labels, math_ops.equal(array_ops.shape(features)[0], array_ops.size(labels)),
-                     "logits and labels must have the same first dimension, got logits shape", shape,
-                     "and labels shape", count)
+    features = check_at_run_time(features, math_ops.equal(array_ops.rank(features), 2),
+                                 "logits must be 2-D, but got shape", shape)
+    labels = check_at_run_time(labels, math_ops.equal(array_ops.rank(labels), 1),
+                               "labels must be 1-D, but got shape", count)
+    labels = check_at_run_time(labels, math_ops.equal(array_ops.shape(features)[0], array_ops.size(labels)),
+                               "logits and labels must have the same first dimension, got logits shape", shape,
+                               "and labels shape", count)
     return features, labels

@@ -1,4 +1,4 @@
-"""Marks in a graph of what a replaced op becomes when the graph is saved: the name of its gradient function."""
+"""The marks of replaced ops in a graph, the names of gradient functions, which say what the ops become when saved."""
 
 import os
 
@@ -10,7 +10,7 @@ _PROCESS = "".join("%02x" % byte for byte in bytearray(os.urandom(8)))
 
 
 def marker(op_type, by_its_ops, number):
-    """The name of a gradient function; it marks what the op becomes in a saved graph.
+    """Return the name of a gradient function; it marks what the op becomes in a saved graph.
 
     Args:
         op_type: the replaced op.
@@ -25,7 +25,7 @@ def is_marker(name):
 
 
 def replacement_attrs(tensors):
-    """Attributes of a marked node: the tensors that replace its results in a saved graph."""
+    """Return attributes of a marked node: the tensors that replace its results in a saved graph."""
     from tensorflow.core.framework import attr_value_pb2
     names = [tensor.name.encode() for tensor in tensors]
     return {REPLACEMENT_ATTR: attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=names))}

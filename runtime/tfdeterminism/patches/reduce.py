@@ -1,9 +1,9 @@
-"""Reduce rows that share a key, in an order that depends on nothing but the input.
+"""The reduction of rows that share a key, in an order that depends on nothing but the input.
 
-A stable sort brings equal keys together.  Then each run of equal keys is reduced in a tree: its first row is combined
+A stable sort brings equal keys together. Then each run of equal keys is reduced in a tree: its first row is combined
 with its second, its third with its fourth, and so on, until one row is left: about 2 N combinations in all, and the
-rounding error grows with log N.  Nothing is scattered or added atomically.
-Index arithmetic is 64-bit because TensorFlow keeps 32-bit integers of a GPU's graph on the host.
+rounding error grows with log N. Nothing is scattered or added atomically. Index arithmetic is 64-bit because TensorFlow
+keeps 32-bit integers of a GPU's graph on the host.
 """
 
 from tfdeterminism.patches import exact_sum
@@ -19,18 +19,18 @@ def by_key(rows, keys, count, combine):
 
 
 def sort(keys, count):
-    """The keys ascending, with `count` for invalid ones, and the index that each came from (int64)."""
+    """Return the keys ascending, with `count` for invalid ones, and the index that each came from (int64)."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import math_ops
     count = cast(count, dtypes.int64)
-    outside = math_ops.logical_or(keys < 0, keys >= count)
-    keys = select(outside, fill_like(count, keys), keys)
-    known = constant(count)
-    return _ascending(keys, known is not None and known < 2 ** 31)
+    is_invalid = math_ops.logical_or(keys < 0, keys >= count)
+    keys = select(is_invalid, fill_like(count, keys), keys)
+    static_count = constant(count)
+    return _sort_ascending(keys, static_count is not None and static_count < 2 ** 31)
 
 
-def _ascending(keys, narrow):
-    """The keys ascending and the index that each came from, both int64.  narrow: the keys fit into 32 bits."""
+def _sort_ascending(keys, narrow):
+    """Return the keys ascending and the index that each came from, both int64.  narrow: the keys fit into 32 bits."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, nn_ops
     # top_k is stable: of equal elements it returns the earlier first.
@@ -52,7 +52,7 @@ def reduce_unique(rows, keys, combine, narrow):
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
-    ascending, order = _ascending(keys, narrow)
+    ascending, order = _sort_ascending(keys, narrow)
     changes = math_ops.not_equal(ascending[1:], ascending[:-1])
     ends = gen_array_ops.where(array_ops.concat([changes, array_ops.ones_like(ascending[-1:], dtypes.bool)], 0))[:, 0]
     last = _gather(order, ends)
@@ -60,38 +60,41 @@ def reduce_unique(rows, keys, combine, narrow):
         return _gather(rows, last), last
     if combine is math_ops.add:
         return _sums(rows, keys, _gather(ascending, ends), ends), last
-    return _one_row_each(_gather(rows, order), ascending, combine)[0], last
+    return _reduce_runs(_gather(rows, order), ascending, combine)[0], last
 
 
-def _sums(rows, keys, different, ends):
-    """The sums of the rows of each key.  different: the distinct keys, ascending; ends: their last sorted index."""
+def _sums(rows, keys, distinct_keys, ends):
+    """Return the sums of the rows of each key.
+
+    distinct_keys: the distinct keys, ascending; ends: their last sorted index.
+    """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
-    numbers = gen_array_ops.lower_bound([different], [keys], dtypes.int64)[0]
-    many = ends - array_ops.concat([array_ops.zeros_like(ends[:1]) - 1, ends[:-1]], 0)
+    numbers = gen_array_ops.lower_bound([distinct_keys], [keys], dtypes.int64)[0]
+    counts = ends - array_ops.concat([array_ops.zeros_like(ends[:1]) - 1, ends[:-1]], 0)
     inner = array_ops.shape(rows)[1:]
     flat = array_ops.reshape(rows, array_ops.stack([array_ops.size(keys), math_ops.reduce_prod(inner)]))
     addends = exact_sum.Addends.from_rows(flat, numbers)
-    sums = exact_sum.by_key(addends, array_ops.size(ends), cast(many, dtypes.float64))
+    sums = exact_sum.by_key(addends, array_ops.size(ends), cast(counts, dtypes.float64))
     return array_ops.reshape(sums, array_ops.concat([array_ops.shape(ends), inner], 0))
 
 
 def reduce_sorted(rows, keys, count, combine, longest=None, weights=None):
-    """As by_key, for rows [N, ...] whose keys ascend; a key without rows gets 0.
+    """Reduce like by_key, for rows [N, ...] whose keys ascend; a key without rows gets 0.
 
     Args:
         rows, keys, count, combine: see by_key.
-        longest: a bound on the number of rows of one key, if known.
+        longest: an upper limit of the number of rows of one key, if known.
         weights: [N, 1, ...], factors of the rows.
     """
     from tensorflow.python.ops import array_ops
-    rows, keys = _one_row_each(rows, keys, combine, longest, weights)
+    rows, keys = _reduce_runs(rows, keys, combine, longest, weights)
     filler = array_ops.zeros(array_ops.concat([[1], array_ops.shape(rows)[1:]], 0), rows.dtype)
     return _gather(array_ops.concat([rows, filler], 0), last_rows(keys, count))
 
 
-def _one_row_each(rows, keys, combine, longest=None, weights=None):
-    """One row for each distinct key, and these keys; as many tree steps as the longest run needs."""
+def _reduce_runs(rows, keys, combine, longest=None, weights=None):
+    """Return one row for each distinct key, and these keys; as many tree steps as the longest run needs."""
     from tensorflow.python.eager import context
     from tensorflow.python.framework import tensor_shape
     from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
@@ -101,17 +104,18 @@ def _one_row_each(rows, keys, combine, longest=None, weights=None):
     if longest is None and size is not None and size <= _MAX_UNROLLED_ROWS:
         longest = size
     if weights is not None:  # the first step multiplies by the weights
-        rows, keys, ranks = _tree_step(lambda at: _gather(rows, at) * _gather(weights, at), keys, ranks, combine)
+        rows, keys, ranks = _tree_step(
+            lambda indices: _gather(rows, indices) * _gather(weights, indices), keys, ranks, combine)
         longest = None if longest is None else (longest + 1) // 2
 
-    def left(ranks):
+    def has_pairs(ranks):
         return math_ops.reduce_any(ranks > 0)
 
     def tree_step(rows, keys, ranks):
-        return _tree_step(lambda at: _gather(rows, at), keys, ranks, combine)
+        return _tree_step(lambda indices: _gather(rows, indices), keys, ranks, combine)
 
     if context.executing_eagerly():
-        while left(ranks).numpy():
+        while has_pairs(ranks).numpy():
             rows, keys, ranks = tree_step(rows, keys, ranks)
         return rows, keys
     if longest is not None:
@@ -119,33 +123,34 @@ def _one_row_each(rows, keys, combine, longest=None, weights=None):
             rows, keys, ranks = tree_step(rows, keys, ranks)
         return rows, keys
     vector = tensor_shape.TensorShape([None])
-    return while_loop(lambda rows, keys, ranks: left(ranks), tree_step, [rows, keys, ranks],
+    return while_loop(lambda rows, keys, ranks: has_pairs(ranks), tree_step, [rows, keys, ranks],
                        [vector.concatenate(rows.shape[1:]), vector, vector])[:2]
 
 
 def _tree_step(take, keys, ranks, combine):
-    """Combine each row of even rank with the next row, if it has the same key.  take(indices): rows."""
+    """Combine each row of even rank with the next row, if it has the same key.  take(indices): returns rows."""
     from tensorflow.python.ops import gen_array_ops, math_ops
-    half = ranks // 2
-    kept = gen_array_ops.where(math_ops.equal(ranks, 2 * half))[:, 0]
-    after = math_ops.minimum(kept + 1, _count(ranks) - 1)
-    first, ranks_kept = take(kept), _gather(ranks, kept)
-    paired = _gather(ranks, after) > ranks_kept
-    return select(paired, combine(first, take(after)), first), _gather(keys, kept), _gather(half, kept)
+    half_ranks = ranks // 2
+    first_index = gen_array_ops.where(math_ops.equal(ranks, 2 * half_ranks))[:, 0]
+    next_index = math_ops.minimum(first_index + 1, _count(ranks) - 1)
+    first_rows, ranks_kept = take(first_index), _gather(ranks, first_index)
+    has_partner = _gather(ranks, next_index) > ranks_kept
+    combined = select(has_partner, combine(first_rows, take(next_index)), first_rows)
+    return combined, _gather(keys, first_index), _gather(half_ranks, first_index)
 
 
 def last_rows(keys, count):
-    """The index of the last row of each key in range(count); N for a key without rows."""
+    """Return the index of the last row of each key in range(count); N for a key without rows."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import gen_array_ops, math_ops
-    wanted = [math_ops.range(cast(count, dtypes.int64))]
-    upper = gen_array_ops.upper_bound([keys], wanted, dtypes.int64)[0]
-    lower = gen_array_ops.lower_bound([keys], wanted, dtypes.int64)[0]
+    all_keys = [math_ops.range(cast(count, dtypes.int64))]
+    upper = gen_array_ops.upper_bound([keys], all_keys, dtypes.int64)[0]
+    lower = gen_array_ops.lower_bound([keys], all_keys, dtypes.int64)[0]
     return select(upper > lower, upper - 1, fill_like(_count(keys), upper))
 
 
 def positions(vector):
-    """0, 1, ..., one for each element (int64)."""
+    """Return 0, 1, ..., one for each element (int64)."""
     from tensorflow.python.ops import math_ops
     return math_ops.range(_count(vector))
 

@@ -1,7 +1,7 @@
-"""Which TensorFlow the patches are in."""
+"""The version of TensorFlow in which the patches are installed."""
 
 
 def version():
-    """TensorFlow's (major, minor)."""
+    """Return TensorFlow's (major, minor)."""
     from tensorflow.python.framework import versions
-    return tuple(int(part) for part in versions.__version__.split(".")[:2])
+    return tuple(int(number) for number in versions.__version__.split(".")[:2])

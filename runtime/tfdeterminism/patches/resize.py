@@ -1,9 +1,8 @@
-"""Gradients of bilinear and nearest-neighbour resizing.
+"""The gradients of bilinear and nearest-neighbour resizing.
 
 Both resizings are linear and act on rows and columns separately, so a gradient is the transposed interpolation matrix
-applied along each axis.  The matrix has one or two entries a row: its transposed product is a sum of rows by key.
-(A dense product would spread one infinite gradient over the image, and rounds to
-TensorFloat-32 on newer GPUs.)
+applied along each axis. The matrix has one or two entries a row: its transposed product is a sum of rows by key. (A
+dense product would spread one infinite gradient over the image, and rounds to TensorFloat-32 on newer GPUs.)
 """
 
 from tfdeterminism.patches import exact_sum, reduce
@@ -24,16 +23,16 @@ from tfdeterminism.patches.common import (
 def install_bilinear(replacements):
     from tensorflow.python.ops import gen_image_ops
     replacements.replace(gen_image_ops, "resize_bilinear_grad", _bilinear_grad)
-    _reach(replacements, "resize_bilinear")
+    _note_wrappers(replacements, "resize_bilinear")
 
 
 def install_nearest(replacements):
     from tensorflow.python.ops import gen_image_ops
     replacements.replace(gen_image_ops, "resize_nearest_neighbor_grad", _nearest_grad)
-    _reach(replacements, "resize_nearest_neighbor")
+    _note_wrappers(replacements, "resize_nearest_neighbor")
 
 
-def _reach(replacements, name):
+def _note_wrappers(replacements, name):
     from tensorflow.python.ops import gen_image_ops, image_ops
     replacements.note_wrapper(getattr(gen_image_ops, name, None))
     for function in ("resize_images", "resize_images_v2", name):
@@ -62,15 +61,15 @@ def _nearest_grad(grads, size, align_corners=False, half_pixel_centers=False, na
     with Scope(name, "ResizeNearestNeighborGrad") as scope:
         grads, size = tensor(grads), tensor(size, dtypes.int32)
         require(grads.dtype.is_floating and grads.shape.ndims == 4 and size.shape.is_compatible_with([2]))
-        known = constant(size)
-        height, width = [size[0], size[1]] if known is None else [int(n) for n in known]
-        require(known is None or (height > 0 and width > 0))
+        static_size = constant(size)
+        height, width = [size[0], size[1]] if static_size is None else [int(n) for n in static_size]
+        require(static_size is None or (height > 0 and width > 0))
         options = _options(align_corners, half_pixel_centers)
 
         def forward(grads):
             return _transposed(grads, [height, width], _nearest_weights, options)
         result = _linear(forward, "ResizeNearestNeighborGrad", "resize_nearest_neighbor", grads, options)
-        height, width = [None, None] if known is None else [height, width]
+        height, width = [None, None] if static_size is None else [height, width]
         result.set_shape([grads.shape[0], height, width, grads.shape[3]])
         return scope.named(result)
 
@@ -83,7 +82,7 @@ def _options(align_corners, half_pixel_centers):
 
 
 def _linear(forward, op_type, resize, grads, options):
-    """forward(grads); its gradient is the resizing itself."""
+    """Return forward(grads); its gradient is the resizing itself."""
     from tensorflow.python.ops import array_ops, gen_image_ops
 
     def gradient(inputs, outputs, image):
@@ -93,7 +92,7 @@ def _linear(forward, op_type, resize, grads, options):
 
 
 def _transposed(grads, size, weights, options):
-    """The transposed resizing of grads [B, OH, OW, C] to [B, H, W, C]."""
+    """Return the transposed resizing of grads [B, OH, OW, C], [B, H, W, C]."""
     from tensorflow.python.ops import array_ops
     height, width = size
     rows = _along_first(array_ops.transpose(grads, [1, 0, 2, 3]), height, weights, options)
@@ -102,15 +101,15 @@ def _transposed(grads, size, weights, options):
 
 
 def _along_first(grads, size, weights, options):
-    """[O, ...] to [size, ...]: sums of the weighted rows that came from one input position."""
+    """Return [size, ...] of [O, ...]: sums of the weighted rows that came from one input position."""
     from tensorflow.python.framework import ops
-    many, total = dims(grads)[0], None
-    for keys, weight in weights(many, size, options):
-        weight = None if weight is None else reshape(cast(weight, grads.dtype), [many, 1, 1, 1])
+    output_size, total = dims(grads)[0], None
+    for keys, weight in weights(output_size, size, options):
+        weight = None if weight is None else reshape(cast(weight, grads.dtype), [output_size, 1, 1, 1])
         # One after another: computed together they need twice the memory.
         with ops.control_dependencies([] if total is None else [total]):
-            part = _sums(grads, keys, size, weight, _longest(many, size, **options))
-        total = part if total is None else total + part
+            partial_sum = _sums(grads, keys, size, weight, _longest(output_size, size, **options))
+        total = partial_sum if total is None else total + partial_sum
     return total
 
 
@@ -124,39 +123,43 @@ def _sums(rows, keys, size, weights, longest):
     return reshape(exact_sum.by_key(addends, size), [size] + sizes[1:])
 
 
-def _longest(many, size, align_corners, half_pixel_centers=False):
-    """A bound on the number of outputs that use one input, if the sizes are known: those in an interval of 1."""
+def _longest(output_size, size, align_corners, half_pixel_centers=False):
+    """Return an upper limit of the number of outputs that use one input, if the sizes are known.
+
+    They lie in an interval of length 1.
+    """
     import numpy as np
-    if not (isinstance(many, int) and isinstance(size, int)):
+    if not (isinstance(output_size, int) and isinstance(size, int)):
         return None
-    scale = (size - 1) / max(many - 1.0, 1) if align_corners else size / float(max(many, 1))
-    positions = np.arange(many) * scale + (0.5 * scale - 0.5 if half_pixel_centers else 0)
+    scale = (size - 1) / max(output_size - 1.0, 1) if align_corners else size / float(max(output_size, 1))
+    positions = np.arange(output_size) * scale + (0.5 * scale - 0.5 if half_pixel_centers else 0)
     positions = np.clip(positions, 0, size - 1)
-    following = np.searchsorted(positions, positions + 1.001, "right") - np.arange(many)  # with a margin for rounding
-    return int(following.max()) if many else 0
+    ends = np.searchsorted(positions, positions + 1.001, "right")  # with a margin for rounding
+    counts = ends - np.arange(output_size)
+    return int(counts.max()) if output_size else 0
 
 
-def _bilinear_weights(many, size, options):
-    """For each output, the two inputs it mixes: (int64 [O], weights [O]) twice."""
+def _bilinear_weights(output_size, size, options):
+    """Return, for each output, the two inputs that it mixes: (int64 [O], weights [O]) twice."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import math_ops
-    position = _source("resize_bilinear", many, size, options)
+    position = _source("resize_bilinear", output_size, size, options)
     share = position - math_ops.floor(position)
     lower = cast(math_ops.floor(position), dtypes.int64)
     return [(lower, 1 - share), (math_ops.minimum(lower + 1, cast(size, dtypes.int64) - 1), share)]
 
 
-def _nearest_weights(many, size, options):
+def _nearest_weights(output_size, size, options):
     from tensorflow.python.framework import dtypes
-    return [(cast(_source("resize_nearest_neighbor", many, size, options), dtypes.int64), None)]
+    return [(cast(_source("resize_nearest_neighbor", output_size, size, options), dtypes.int64), None)]
 
 
-def _source(resize, many, size, options):
-    """The position of each output in the input (float32 [O]), by resizing a ramp.
+def _source(resize, output_size, size, options):
+    """Return the position of each output in the input (float32 [O]), by resizing a ramp.
 
-    By the op's own kernel: the last bit decides which pixel is nearest, and graph optimizers rewrite divisions.
+    The op's own kernel is used: the last bit decides which pixel is nearest, and graph optimizers rewrite divisions.
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_image_ops, math_ops
     ramp = reshape(cast(math_ops.range(size), dtypes.float32), [1, size, 1, 1])
-    return array_ops.reshape(getattr(gen_image_ops, resize)(ramp, [many, 1], **options), [many])
+    return array_ops.reshape(getattr(gen_image_ops, resize)(ramp, [output_size, 1], **options), [output_size])

@@ -9,7 +9,7 @@ from tfdeterminism.patches import exact_sum, reduce
 from tfdeterminism.patches.common import (
     Scope,
     cast,
-    checked,
+    check_at_run_time,
     constant,
     dims,
     is_real_or_complex,
@@ -54,7 +54,10 @@ def _scatter_nd(indices, updates, shape, bad_indices_policy="", name=None):
 
 
 def _tensor_scatter(op_type, combine):
-    """The replacement of a tensor_scatter op: combine(tensor, sums of updates), or the last update if None."""
+    """Return the replacement of a tensor_scatter op.
+
+    combine(tensor, sums of updates): returns the result; if combine is None, the last update of each row wins.
+    """
 
     def scatter(tensor, indices, updates, bad_indices_policy="", name=None):
         with Scope(name, op_type) as scope:
@@ -67,7 +70,7 @@ def _tensor_scatter(op_type, combine):
                 from tensorflow.python.ops import array_ops
                 flat = FlatIndices(indices, array_ops.shape(target))
                 if combine is None:
-                    return _last(flat, target, updates)
+                    return _apply_last_updates(flat, target, updates)
                 sums, present = _sums(flat, updates)
                 return _where_present(flat, present, combine(target, sums), target)
             result = like_op(op_type, forward, [target, indices, updates])
@@ -91,7 +94,7 @@ class FlatIndices(object):
     def __init__(self, indices, shape):
         from tensorflow.python.framework import dtypes
         from tensorflow.python.ops import array_ops, math_ops
-        self.given = indices
+        self.given_indices = indices
         self.shape, self.indices = cast(shape, dtypes.int64), cast(indices, dtypes.int64)
         depth = indices.shape.as_list()[-1] if indices.shape.ndims else None
         depth = array_ops.shape(indices)[-1] if depth is None else depth
@@ -99,7 +102,7 @@ class FlatIndices(object):
         self.rows, self.width = self._size(shape, depth)
         count = product(dims(indices)[:-1]) if indices.shape.ndims else array_ops.size(indices) // depth
         tuples = array_ops.reshape(self.indices, [count, depth])
-        outside = math_ops.logical_or(tuples < 0, tuples >= self.outer)
+        is_outside = math_ops.logical_or(tuples < 0, tuples >= self.outer)
         self.keys = array_ops.zeros([count], dtypes.int64)
         if isinstance(depth, int):
             # Column by column: old versions have no reductions of 64-bit integers on a GPU.
@@ -108,82 +111,87 @@ class FlatIndices(object):
         else:
             self.keys = math_ops.reduce_sum(
                 tuples * math_ops.cumprod(self.outer, exclusive=True, reverse=True), 1)
-        bad = math_ops.logical_or(math_ops.reduce_any(outside, 1), self.keys >= self.rows)
-        self.keys = select(bad, array_ops.zeros_like(self.keys) - 1, self.keys)
+        is_invalid = math_ops.logical_or(math_ops.reduce_any(is_outside, 1), self.keys >= self.rows)
+        self.keys = select(is_invalid, array_ops.zeros_like(self.keys) - 1, self.keys)
 
     def _size(self, shape, depth):
-        """The number of rows and the size of each, as ints where the shape is known."""
+        """Return the number of rows and the size of each, as ints where the shape is known."""
         from tensorflow.python.ops import math_ops
-        known = constant(shape)
-        if known is not None and isinstance(depth, int):
-            return product(int(n) for n in known[:depth]), product(int(n) for n in known[depth:])
+        static_shape = constant(shape)
+        if static_shape is not None and isinstance(depth, int):
+            return product(int(n) for n in static_shape[:depth]), product(int(n) for n in static_shape[depth:])
         return math_ops.reduce_prod(self.outer), math_ops.reduce_prod(self.inner)
 
     def count(self):
-        """The number of tuples of each row (float64), counted by TensorFlow's own op, which checks the indices."""
+        """Return the number of tuples of each row (float64), by TensorFlow's own op, which checks the indices."""
         from tensorflow.python.framework import dtypes
         from tensorflow.python.ops import array_ops, gen_array_ops
-        ones = array_ops.ones(array_ops.shape(self.given)[:-1], dtypes.int32)
+        ones = array_ops.ones(array_ops.shape(self.given_indices)[:-1], dtypes.int32)
         with exact_sum.scope():
-            counts = original(gen_array_ops, "scatter_nd")(self.given, ones, cast(self.outer, self.given.dtype))
+            shape = cast(self.outer, self.given_indices.dtype)
+            counts = original(gen_array_ops, "scatter_nd")(self.given_indices, ones, shape)
         return cast(array_ops.reshape(counts, [-1]), dtypes.float64)
 
     def updates(self, updates):
-        """The updates as [number of tuples, width]; an error at run time if their shape does not match."""
+        """Return the updates as [number of tuples, width]; an error at run time if their shape does not match."""
         from tensorflow.python.framework import dtypes
         from tensorflow.python.ops import array_ops
         if not (updates.shape.is_fully_defined() and self.indices.shape.is_fully_defined()):
-            given, outer = array_ops.shape(updates, out_type=dtypes.int64), array_ops.shape(self.indices)[:-1]
-            wanted = array_ops.concat([cast(outer, dtypes.int64), self.inner], 0)
-            updates = checked(updates, vectors_equal(given, wanted), "updates.shape must be indices.shape[:-1] +",
-                              "shape[indices.shape[-1]:], which is", wanted, "but got updates.shape", given)
+            actual, outer = array_ops.shape(updates, out_type=dtypes.int64), array_ops.shape(self.indices)[:-1]
+            expected = array_ops.concat([cast(outer, dtypes.int64), self.inner], 0)
+            updates = check_at_run_time(
+                updates, vectors_equal(actual, expected), "updates.shape must be indices.shape[:-1] +",
+                "shape[indices.shape[-1]:], which is", expected, "but got updates.shape", actual)
         return _grid(updates, array_ops.size(self.keys), self.width)
 
     def shaped(self, rows):
-        """Rows in the indexed shape."""
+        """Return rows in the indexed shape."""
         from tensorflow.python.ops import array_ops
-        known = constant_shape(self.shape)
+        static_shape = constant_shape(self.shape)
         # Ints if known: until 2.4 vectorized_map does not accept 64-bit shapes.
-        return reshape(rows, known.as_list()) if known.is_fully_defined() else array_ops.reshape(rows, self.shape)
+        if static_shape.is_fully_defined():
+            return reshape(rows, static_shape.as_list())
+        return array_ops.reshape(rows, self.shape)
 
 
 def _sums(flat, updates):
-    """The sum of the updates of each row, in the indexed shape; and which rows have updates."""
-    many = flat.count()
-    sums = exact_sum.by_key(exact_sum.Addends.from_rows(flat.updates(updates), flat.keys), flat.rows, many)
-    return flat.shaped(sums), many > 0
+    """Return the sum of the updates of each row, in the indexed shape; and which rows have updates."""
+    counts = flat.count()
+    sums = exact_sum.by_key(exact_sum.Addends.from_rows(flat.updates(updates), flat.keys), flat.rows, counts)
+    return flat.shaped(sums), counts > 0
 
 
-def _last(flat, target, updates):
-    """The target with the last update of each row."""
+def _apply_last_updates(flat, target, updates):
+    """Return the target with the last update of each row."""
     from tensorflow.python.ops import array_ops
     keys, order = reduce.sort(flat.keys, flat.rows)
     last, present = reduce.last_rows(keys, flat.rows), flat.count() > 0
     rows = array_ops.gather(flat.updates(updates), order)
-    old = _grid(target, flat.rows, flat.width)
+    old_rows = _grid(target, flat.rows, flat.width)
     # One gather out of the updates followed by the old rows.
-    kept = array_ops.size(keys, out_type=last.dtype) + reduce.positions(last)
-    return flat.shaped(array_ops.gather(array_ops.concat([rows, old], 0), select(present, last, kept)))
+    old_positions = array_ops.size(keys, out_type=last.dtype) + reduce.positions(last)
+    return flat.shaped(array_ops.gather(array_ops.concat([rows, old_rows], 0), select(present, last, old_positions)))
 
 
-def _where_present(flat, present, new, old):
-    """New rows if they have updates, otherwise the old ones: adding a zero would turn -0.0 into 0.0."""
+def _where_present(flat, present, new_values, old_values):
+    """Return new rows if they have updates, otherwise the old ones: adding a zero would turn -0.0 into 0.0."""
     from tensorflow.python.ops import array_ops
-    both = array_ops.concat([_grid(value, flat.rows, flat.width) for value in (new, old)], 0)
+    candidates = array_ops.concat([_grid(value, flat.rows, flat.width) for value in (new_values, old_values)], 0)
     # Not a select: optimizers drop a branch that is never taken, and with it the check of the indices.
     row = reduce.positions(present)
-    return flat.shaped(array_ops.gather(both, select(present, row, row + array_ops.size(row, out_type=row.dtype))))
+    row = select(present, row, row + array_ops.size(row, out_type=row.dtype))
+    return flat.shaped(array_ops.gather(candidates, row))
 
 
 def _grid(value, rows, width):
     from tensorflow.python.framework import dtypes
     sizes = [size if isinstance(size, int) else constant(size) for size in (rows, width)]
-    return reshape(value, [cast(size, dtypes.int64) if known is None else int(known)
-                           for size, known in zip((rows, width), sizes)])
+    return reshape(value, [cast(size, dtypes.int64) if static_size is None else int(static_size)
+                           for size, static_size in zip((rows, width), sizes)])
 
 
 def vectors_equal(first, second):
-    """Whether two vectors are equal, in size too."""
+    """Return whether two vectors are equal, in size too."""
     from tensorflow.python.ops import array_ops, math_ops
     size = math_ops.minimum(array_ops.size(first), array_ops.size(second))
     return math_ops.logical_and(math_ops.equal(array_ops.size(first), array_ops.size(second)),

@@ -33,7 +33,7 @@ def install_unsorted(replacements):
 
 
 def unsorted(op_type, combine, empty, fewest=0):
-    """The replacement of unsorted_segment_sum or _prod.
+    """Return the replacement of unsorted_segment_sum or _prod.
 
     Args:
         op_type: the op.
@@ -48,15 +48,15 @@ def unsorted(op_type, combine, empty, fewest=0):
             require(is_real_or_complex(data.dtype) and ids.dtype.is_integer and count.dtype.is_integer)
             require(count.shape.is_compatible_with([]))
             _require_prefix(ids.shape, data.shape)
-            known = constant(count)
-            require(known is None or known >= 0)
-            many = ids.shape.num_elements()
-            require(many is None or many >= fewest)
+            static_count = constant(count)
+            require(static_count is None or static_count >= 0)
+            id_count = ids.shape.num_elements()
+            require(id_count is None or id_count >= fewest)
 
             def forward(data, ids, count):
                 return _reduce_unsorted(data, ids, count, combine, empty)
             result = like_op(op_type, forward, [data, ids, count])
-            result.set_shape(_output_shape(known, data.shape, ids.shape))
+            result.set_shape(_output_shape(static_count, data.shape, ids.shape))
             return scope.named(result)
     return unsorted_segment
 
@@ -66,15 +66,15 @@ def _reduce_unsorted(data, ids, count, combine, empty):
     from tensorflow.python.ops import array_ops, math_ops
     # Counted by the original, whose errors report ids out of range and shapes that do not match.
     outer = ids.shape if ids.shape.is_fully_defined() else array_ops.shape(data)[:array_ops.rank(ids)]
-    many = exact_sum.count(array_ops.ones(outer, dtypes.int32), ids, count)
+    counts = exact_sum.count(array_ops.ones(outer, dtypes.int32), ids, count)
     keys = _vector(ids)
     rows, inner = _rows(data, ids, keys)
-    count = array_ops.size(many)
+    count = array_ops.size(counts)
     if combine is math_ops.add:
-        result = exact_sum.by_key(exact_sum.Addends.from_rows(rows, keys), count, many)
+        result = exact_sum.by_key(exact_sum.Addends.from_rows(rows, keys), count, counts)
     else:
-        result = _filled(reduce.by_key(rows, keys, count, combine), many, empty)
-    return _shaped(result, many, inner)
+        result = _fill_empty(reduce.by_key(rows, keys, count, combine), counts, empty)
+    return _restore_row_shape(result, counts, inner)
 
 
 def _vector(ids):
@@ -83,29 +83,29 @@ def _vector(ids):
     return cast(ids if ids.shape.ndims == 1 else array_ops.reshape(ids, [-1]), dtypes.int64)
 
 
-def _shaped(result, many, inner):
-    """A result with its rows in their inner shape."""
+def _restore_row_shape(result, counts, inner):
+    """Return a result with its rows in their inner shape."""
     from tensorflow.python.ops import array_ops
     if isinstance(inner, list) and len(inner) == 1:
         return result
-    return array_ops.reshape(result, array_ops.concat([array_ops.shape(many), inner], 0))
+    return array_ops.reshape(result, array_ops.concat([array_ops.shape(counts), inner], 0))
 
 
-def _filled(result, many, empty):
-    """Set the result of ids without rows to `empty`.  It depends on `many`, so that optimizers keep its checks."""
+def _fill_empty(result, counts, empty):
+    """Set the result of ids without rows to `empty`.  It depends on `counts`, so that optimizers keep its checks."""
     from tensorflow.python.ops import array_ops
-    return select(many > 0, result, array_ops.zeros_like(result) + cast(empty, result.dtype))
+    return select(counts > 0, result, array_ops.zeros_like(result) + cast(empty, result.dtype))
 
 
 def _rows(data, ids, keys):
-    """The data as [number of ids, elements of a row], and the shape of a row."""
+    """Return the data as [number of ids, elements of a row], and the shape of a row."""
     from tensorflow.python.ops import array_ops, math_ops
     if data.shape.is_fully_defined() and ids.shape.is_fully_defined():
-        rest = data.shape.as_list()[ids.shape.ndims:]
-        rows = [ids.shape.num_elements(), product(rest)]
-        return data if data.shape.as_list() == rows else reshape(data, rows), rest
-    rest = array_ops.shape(data)[array_ops.rank(ids):]
-    return reshape(data, [array_ops.size(keys), math_ops.reduce_prod(rest)]), rest
+        row_shape = data.shape.as_list()[ids.shape.ndims:]
+        rows = [ids.shape.num_elements(), product(row_shape)]
+        return data if data.shape.as_list() == rows else reshape(data, rows), row_shape
+    row_shape = array_ops.shape(data)[array_ops.rank(ids):]
+    return reshape(data, [array_ops.size(keys), math_ops.reduce_prod(row_shape)]), row_shape
 
 
 def _require_prefix(ids, data):
@@ -121,7 +121,7 @@ def _output_shape(count, data, ids):
 
 
 def _sorted(op_type, combine, empty):
-    """The replacement of segment_sum or segment_prod; arguments as for unsorted()."""
+    """Return the replacement of segment_sum or segment_prod; arguments as for unsorted()."""
 
     def segment(data, segment_ids, name=None):
         with Scope(name, op_type) as scope:
@@ -142,17 +142,17 @@ def _sorted(op_type, combine, empty):
 def _reduce_sorted(data, ids, combine, empty):
     from tensorflow.python.ops import array_ops, math_ops
     outer = ids.shape if ids.shape.is_fully_defined() else array_ops.shape(data)[:1]
-    many = _count_sorted(outer, ids)
+    counts = _count_sorted(outer, ids)
     keys = _vector(ids)
     if combine is math_ops.add:
         rows, inner = _rows(data, ids, keys)
-        sums = exact_sum.by_key(exact_sum.Addends.from_rows(rows, keys), array_ops.size(many), many)
-        return _shaped(sums, many, inner)
-    return _filled(reduce.reduce_sorted(data, keys, array_ops.size(many), combine), many, empty)
+        sums = exact_sum.by_key(exact_sum.Addends.from_rows(rows, keys), array_ops.size(counts), counts)
+        return _restore_row_shape(sums, counts, inner)
+    return _fill_empty(reduce.reduce_sorted(data, keys, array_ops.size(counts), combine), counts, empty)
 
 
 def _count_sorted(outer, ids):
-    """The number of each id (float64), counted by the original, whose error reports ids that do not ascend."""
+    """Return the number of each id (float64), by the original, whose error reports ids that do not ascend."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_math_ops
     ones = array_ops.ones(outer, dtypes.float64)

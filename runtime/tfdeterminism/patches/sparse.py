@@ -1,4 +1,4 @@
-"""sparse_dense_matmul: the row of the product that each non-zero gives, summed exactly instead of atomically."""
+"""sparse_dense_matmul: the rows of the product, one for each nonzero, are summed exactly instead of atomically."""
 
 from tfdeterminism.patches import chunked, exact_sum
 from tfdeterminism.patches.common import (
@@ -61,21 +61,24 @@ def _product(indices, values, shape, b, adjoint_a, adjoint_b):
 
 
 def _rows(shape, axis):
-    """shape[axis], a constant if known."""
+    """Return shape[axis], as a constant if known."""
     from tensorflow.python.framework import constant_op
-    known = constant(shape)
-    return shape[axis] if known is None else constant_op.constant(known[axis])
+    static_shape = constant(shape)
+    return shape[axis] if static_shape is None else constant_op.constant(static_shape[axis])
 
 
 def _nan_outside(values, column, size):
-    """NaN for a column out of range, as the original on a GPU; a gather there would give zeros."""
+    """Return the values, with NaN for a column out of range, as the original does on a GPU.
+
+    A gather there would return zeros.
+    """
     from tensorflow.python.ops import array_ops, math_ops
-    inside = math_ops.logical_and(column >= 0, column < size)
-    return select(inside, values, array_ops.zeros_like(values) + cast(float("nan"), values.dtype))
+    is_inside = math_ops.logical_and(column >= 0, column < size)
+    return select(is_inside, values, array_ops.zeros_like(values) + cast(float("nan"), values.dtype))
 
 
 def _conjugates():
-    """Whether adjoint_a conjugates: until 2.4 the op only transposed, contrary to its documentation."""
+    """Return whether adjoint_a conjugates: until 2.4 the op only transposed, contrary to its documentation."""
     return version() >= (2, 5)
 
 

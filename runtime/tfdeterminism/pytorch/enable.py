@@ -1,4 +1,4 @@
-"""enable_determinism, disable and set_seeds for PyTorch; their state is the process's, as are PyTorch's flags."""
+"""enable_determinism, disable and set_seeds for PyTorch; their state and PyTorch's flags belong to the process."""
 
 import os
 import random
@@ -37,10 +37,10 @@ def enable_determinism(seed=None):
     import torch
     report = Report(torch.__version__, seed)
     report.done.append(_set_workspace(torch, report))
-    for name, setter, value, before in _flags(torch):
-        _saved_flags.setdefault(name, (setter, before))
+    for name, setter, value, old_value in _flags(torch):
+        _saved_flags.setdefault(name, (setter, old_value))
         setter(value)
-        report.done.append("{} = {}".format(name, value) + (" (was set already)" if before == value else ""))
+        report.done.append("{} = {}".format(name, value) + (" (was set already)" if old_value == value else ""))
     if seed is not None:
         report.done.append("seeded {} with {}".format(", ".join(set_seeds(seed)), seed))
     return report
@@ -50,13 +50,13 @@ def disable():
     # type: () -> None
     """Restore PyTorch's flags and the environment variable; without effect if nothing is enabled.  Seeds stay."""
     while _saved_flags:
-        _, (setter, before) = _saved_flags.popitem()
-        setter(before)
+        _, (setter, old_value) = _saved_flags.popitem()
+        setter(old_value)
 
 
 def set_seeds(seed):
     # type: (int) -> list[str]
-    """Seed Python, NumPy and PyTorch on all devices; returns the names of what was seeded."""
+    """Seed Python, NumPy and PyTorch on all devices; return the names of what was seeded."""
     seed = check_seed(seed)
     import numpy
     import torch
@@ -67,17 +67,17 @@ def set_seeds(seed):
 
 
 def _flags(torch):
-    """Yields (name, setter, new value, current value) of each flag."""
+    """Yield (name, setter, new value, current value) of each flag."""
     yield ("torch.use_deterministic_algorithms", torch.use_deterministic_algorithms, True,
            torch.are_deterministic_algorithms_enabled())
-    # Not by torch.backends.cudnn: once torch.testing is imported, its flags refuse to be set.
+    # Not by torch.backends.cudnn: once torch.testing is imported, its flags cannot be set.
     yield ("torch.backends.cudnn.deterministic", torch._C._set_cudnn_deterministic, True,
            torch._C._get_cudnn_deterministic())
     yield "torch.backends.cudnn.benchmark", torch._C._set_cudnn_benchmark, False, torch._C._get_cudnn_benchmark()
     deterministic = getattr(torch.utils, "deterministic", None)  # since 2.2
     if deterministic is not None:
         yield ("torch.utils.deterministic." + _FILL_UNINITIALIZED,
-               lambda on: setattr(deterministic, _FILL_UNINITIALIZED, on), True,
+               lambda value: setattr(deterministic, _FILL_UNINITIALIZED, value), True,
                getattr(deterministic, _FILL_UNINITIALIZED))
 
 
@@ -85,17 +85,17 @@ _FILL_UNINITIALIZED = "fill_uninitialized_memory"
 
 
 def _set_workspace(torch, report):
-    before = os.environ.get(_WORKSPACE)
-    if before in _VALUES:
-        return "environment variable {}={} was set already".format(_WORKSPACE, before)
+    old_value = os.environ.get(_WORKSPACE)
+    if old_value in _VALUES:
+        return "environment variable {}={} was set already".format(_WORKSPACE, old_value)
     if torch.cuda.is_initialized():
         text = "CUDA has started: cuBLAS does not see {} any more. Call enable_determinism() before.".format(_WORKSPACE)
         report.warnings.append(text)
         warnings.warn(text, EnabledTooLateWarning, stacklevel=3)
-    _saved_flags.setdefault(_WORKSPACE, (_put_variable, before))
+    _saved_flags.setdefault(_WORKSPACE, (_put_variable, old_value))
     _put_variable(_VALUES[0])
     return "set environment variable {}={}{}".format(
-        _WORKSPACE, _VALUES[0], "" if before is None else " (it was {!r})".format(before))
+        _WORKSPACE, _VALUES[0], "" if old_value is None else " (it was {!r})".format(old_value))
 
 
 def _put_variable(value):

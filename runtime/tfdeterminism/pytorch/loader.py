@@ -4,11 +4,11 @@ import random
 
 
 def generator(seed):
-    """A seeded torch.Generator; it determines the order of the examples and each worker's seed."""
+    """Return a seeded torch.Generator; it determines the order of the examples and each worker's seed."""
     import torch
-    made = torch.Generator()
-    made.manual_seed(seed)
-    return made
+    torch_generator = torch.Generator()
+    torch_generator.manual_seed(seed)
+    return torch_generator
 
 
 def seed_worker(_):

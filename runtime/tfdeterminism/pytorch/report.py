@@ -26,11 +26,11 @@ class Report(object):
         return list(_todo(self))
 
     def __str__(self):
-        parts = ["tfdeterminism {}: PyTorch {}".format(__version__, self.version)]
-        parts += report_section("done", self.done) + report_section("warnings", self.warnings)
-        parts += report_section("still nondeterministic, or an error", self.remaining)
-        parts += report_section("left for you to do", self.todo)
-        return "\n".join(parts).encode("ascii", "replace").decode("ascii")
+        lines = ["tfdeterminism {}: PyTorch {}".format(__version__, self.version)]
+        lines += report_section("done", self.done) + report_section("warnings", self.warnings)
+        lines += report_section("still nondeterministic, or an error", self.remaining)
+        lines += report_section("left for you to do", self.todo)
+        return "\n".join(lines).encode("ascii", "replace").decode("ascii")
 
     __repr__ = __str__
 
@@ -50,13 +50,13 @@ def _todo(report):
 
 
 def _entries(version):
-    """The entries of known.json for this version, otherwise the nearest older one, otherwise the oldest."""
+    """Return the entries of known.json for this version, else the nearest older one, else the oldest."""
     content = pkgutil.get_data(__package__, "known.json")
     assert content is not None, "it lies beside this file"
-    known = json.loads(content.decode("ascii"))
-    earlier = [minor for minor in known if _numbers(minor) <= _numbers(version)]
-    return known[max(earlier, key=_numbers) if earlier else min(known, key=_numbers)]
+    entries = json.loads(content.decode("ascii"))
+    earlier = [minor for minor in entries if _numbers(minor) <= _numbers(version)]
+    return entries[max(earlier, key=_numbers) if earlier else min(entries, key=_numbers)]
 
 
 def _numbers(version):
-    return tuple(int(part) for part in version.split(".")[:2])
+    return tuple(int(number) for number in version.split(".")[:2])

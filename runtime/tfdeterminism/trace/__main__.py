@@ -12,16 +12,17 @@ _COMMANDS = {"run": ("capture.run", "record a program"), "diff": ("commands.diff
 
 def main(argv):
     if not argv or argv[0] not in _COMMANDS:
-        wanted = bool(argv) and argv[0] in ("-h", "--help")
+        is_help = bool(argv) and argv[0] in ("-h", "--help")
         text = "usage: python -m tfdeterminism.trace COMMAND ...\n" + "".join(
-            "  {:8} {}\n".format(name, what) for name, (_, what) in sorted(_COMMANDS.items()))
-        (sys.stdout if wanted else sys.stderr).write(text)
-        return 0 if wanted else 2
-    caught = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # ignored behind nohup: then it stays so
-    if caught:
+            "  {:8} {}\n".format(name, description) for name, (_, description) in sorted(_COMMANDS.items()))
+        (sys.stdout if is_help else sys.stderr).write(text)
+        return 0 if is_help else 2
+    # Behind nohup SIGINT is ignored, and stays so.
+    raises_interrupt = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if raises_interrupt:
         signal.signal(signal.SIGINT, _leave)
     command = _command(argv[0], argv[1:])
-    if caught:
+    if raises_interrupt:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return command(argv[1:]) if callable(command) else command
@@ -30,22 +31,22 @@ def main(argv):
 
 
 def _leave(number, frame):
-    """Ctrl-C while modules are imported: nothing is under way, and no import can swallow it."""
+    """Exit on Ctrl-C while modules are imported: an exception could be swallowed by an import."""
     os._exit(INTERRUPTED)
 
 
 def _command(name, arguments):
-    """The function that does it, or the exit code where it cannot."""
+    """Return the main function of a command, or the exit code if it cannot run."""
     import importlib
 
     from . import command_line, errors
     try:
-        getattr(command_line, name)(arguments)  # help and wrong usage end here, whatever this Python lacks
+        getattr(command_line, name)(arguments)  # help and usage errors end here, even if NumPy is missing
     except errors.UsageError as error:
         errors.log(str(error))
         return errors.EXIT_USAGE
     try:
-        import numpy  # noqa: F401  (what every command begins with)
+        import numpy  # noqa: F401  (every command needs it)
     except ImportError:
         errors.log("this Python has no NumPy: call the one that has your TensorFlow")
         return errors.EXIT_USAGE

@@ -1,4 +1,4 @@
-"""The command lines of run, diff, locate and replay: they need no NumPy, only what they begin does."""
+"""The command lines of run, diff, locate and replay. This module does not need NumPy, unlike the commands."""
 
 import argparse
 import errno
@@ -15,45 +15,48 @@ _LAUNCHERS = {"torchrun": "torch.distributed.run", "horovodrun": "horovod.runner
 LEVELS = ("none", "weights", "layers", "unordered", "ops")
 
 
-def program_of(words):
-    """The argv of the program that Python runs. words: those behind the options, which may be what a shell would run:
-    "-- python train.py", "-- torchrun --nproc_per_node 4 train.py"."""
-    words = words[1:] if words[:1] == ["--"] else words
-    name = words[0] if words and not os.path.exists(words[0]) else ""
+def program_of(arguments):
+    """Return the argv of the program that Python runs.
+
+    arguments: those behind the options, possibly a shell command: "-- python train.py", "-- torchrun --nproc_per_node 4
+    train.py".
+    """
+    arguments = arguments[1:] if arguments[:1] == ["--"] else arguments
+    name = arguments[0] if arguments and not os.path.exists(arguments[0]) else ""
     if re.match(r"python[\d.]*$", name):
-        return words[1:]
-    return ["-m", _LAUNCHERS[name]] + words[1:] if name in _LAUNCHERS else words
+        return arguments[1:]
+    return ["-m", _LAUNCHERS[name]] + arguments[1:] if name in _LAUNCHERS else arguments
 
 
 def print_error(cause, advice, code=errors.EXIT_USAGE):
-    """Two lines on standard error; gives the exit code."""
-    said = "{}{}\n  {}".format(errors.LOG_PREFIX, cause, advice)  # of a stranger's file, it may be
-    sys.stderr.write("".join(sanitize_line(line) + "\n" for line in said.split("\n")))
+    """Print two lines on standard error, and return the exit code."""
+    text = "{}{}\n  {}".format(errors.LOG_PREFIX, cause, advice)  # may contain text of an untrusted file
+    sys.stderr.write("".join(sanitize_line(line) + "\n" for line in text.split("\n")))
     return code
 
 
 def print_os_error(error, path):
-    """(cause, advice) of what the operating system refused; path: where, if it does not say."""
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    """Return (cause, advice) for an error of the operating system. path: used if the error names none."""
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return ("{}: {}".format(error.filename or path, error.strerror or error),
-            "free some space" if full else "name another folder, or change its permissions")
+            "free some space" if is_full else "name another folder, or change its permissions")
 
 
-class _OneLineErrorParser(argparse.ArgumentParser):
-    """One line for wrong usage."""
+class _OneLineParser(argparse.ArgumentParser):
+    """A parser that raises UsageError for wrong usage."""
 
     def error(self, message):
         raise errors.UsageError(message, "see --help")
 
 
 def run(argv):
-    parser = _OneLineErrorParser(prog="python -m tfdeterminism.trace run",
+    parser = _OneLineParser(prog="python -m tfdeterminism.trace run",
                      usage="%(prog)s --out FOLDER [options] -- PROGRAM [ARGUMENTS...]")
     parser.add_argument("--out", required=True, help="a new folder for the trace")
     parser.add_argument("--level", choices=LEVELS, default="ops",
                         help="none: only the digest of the final weights; unordered: the ops alone that graphs leave "
                              "unordered, which run as they do without the tool; default ops")
-    parser.add_argument("--steps", type=_steps, help="FIRST:END, the steps to record; default all")
+    parser.add_argument("--steps", type=_parse_steps, help="FIRST:END, the steps to record; default all")
     parser.add_argument("--capture-inputs", metavar="JSON", dest="capture",
                         help="JSON of an op whose inputs are kept for replay")
     parser.add_argument("--record-values", metavar="JSON", dest="values",
@@ -61,7 +64,7 @@ def run(argv):
                         "what `diff --json` printed or [] (at level weights they are kept anyway)")
     parser.add_argument("--no-xla", dest="xla", action="store_const", const=False,
                         help="switch XLA off at level none too, to compare with the other levels")
-    parser.add_argument("--apply-solutions", dest="apply", type=_remedies, default=[], metavar="NAME,NAME...",
+    parser.add_argument("--apply-solutions", dest="apply", type=_parse_remedies, default=[], metavar="NAME,NAME...",
                         help="solutions to apply before the program's first op, such as ED, SEED")
     parser.add_argument("program", help="a Python file; or -m MODULE")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -71,28 +74,28 @@ def run(argv):
     return arguments
 
 
-def _remedies(text):
+def _parse_remedies(text):
     names = text.split(",")
-    unknown = [one for one in names if one not in AUTOMATIC_FIXES or not AUTOMATIC_FIXES[one].call]
+    unknown = [name for name in names if name not in AUTOMATIC_FIXES or not AUTOMATIC_FIXES[name].call]
     if unknown:
         raise argparse.ArgumentTypeError("{}: no solution that can be applied by a call".format(", ".join(unknown)))
     return names
 
 
-def _steps(text):
-    """(first, end) of "FIRST:END"; either may be left out."""
+def _parse_steps(text):
+    """Return (first, end) of "FIRST:END"; either may be left out."""
     first, colon, end = text.partition(":")
     try:
-        found = int(first or 0), int(end or 1 << 31) if colon else int(first) + 1
+        steps = int(first or 0), int(end or 1 << 31) if colon else int(first) + 1
     except ValueError:
         raise argparse.ArgumentTypeError("{} is not FIRST:END".format(text))
-    if not 0 <= found[0] < found[1]:
+    if not 0 <= steps[0] < steps[1]:
         raise argparse.ArgumentTypeError("{} holds no step".format(text))
-    return found
+    return steps
 
 
-class _TwoLines(argparse.ArgumentParser):
-    """Two lines for wrong usage."""
+class _TwoLineParser(argparse.ArgumentParser):
+    """A parser that prints two lines for wrong usage and exits."""
 
     def error(self, message):
         print_error(message, "see --help")
@@ -100,14 +103,14 @@ class _TwoLines(argparse.ArgumentParser):
 
 
 def diff(argv):
-    parser = _TwoLines(prog="python -m tfdeterminism.trace diff", description="Name the first op that differs.")
+    parser = _TwoLineParser(prog="python -m tfdeterminism.trace diff", description="Name the first op that differs.")
     parser.add_argument("trace", nargs="+", help="what `run --out` wrote: a folder or one file of it")
     parser.add_argument("--json", action="store_true", help="for machines")
     return parser.parse_args(argv)
 
 
 def locate(argv):
-    parser = _TwoLines(prog="python -m tfdeterminism.trace locate", description="Name the culprit of a program.")
+    parser = _TwoLineParser(prog="python -m tfdeterminism.trace locate", description="Name the culprit of a program.")
     parser.add_argument("--max-runs", type=_parse_run_count, default=5, help="runs at most at each level (default 5)")
     parser.add_argument("--keep-traces", metavar="FOLDER", help="keep the traces there")
     parser.add_argument("--fix", action="store_true",
@@ -124,7 +127,7 @@ def locate(argv):
 
 
 def _parse_vary(text):
-    """(name, values) of "NAME=VALUE,VALUE"."""
+    """Return (name, values) of "NAME=VALUE,VALUE"."""
     name, _, values = text.partition("=")
     if not name or "," not in values:
         raise argparse.ArgumentTypeError("{} is not NAME=VALUE,VALUE".format(text))

@@ -1,9 +1,9 @@
-"""What can be wrong with a run, and with which exit code it is said."""
+"""The exit codes of the commands, the error of wrong usage, and the log on standard error."""
 
 import sys
 
-MODULE = "tfdeterminism.trace"  # what Python's -m calls us
-LOG_PREFIX = MODULE + ": "  # begins what is ours in a program's output
+MODULE = "tfdeterminism.trace"  # name for python -m
+LOG_PREFIX = MODULE + ": "  # prefix of the tool's lines in a program's output
 
 # Exit codes: those of tfdet, and those that a trace alone has (docs/reference/exit-codes.md).
 EXIT_SAME = 0            # no difference was found
@@ -18,14 +18,14 @@ EXIT_INTERRUPTED = 130   # Ctrl-C
 
 
 class UsageError(Exception):
-    """cause, advice: one line each."""
+    """A wrong use of a command. cause, advice: one line each."""
 
     def __init__(self, cause, advice):
         Exception.__init__(self, "{}: {}".format(cause, advice))
 
 
 def log(text):
-    """One line on standard error that cannot be taken for the program's own."""
+    """Write one line on standard error with a prefix that distinguishes it from the program's output."""
     try:
         sys.stderr.write(LOG_PREFIX + text + "\n")
         sys.stderr.flush()

@@ -4,7 +4,7 @@ import enum
 
 
 class Fault(enum.Enum):
-    """What kind of fault makes two runs differ. The value is what a report calls it."""
+    """The kind of fault that makes two runs differ. The value is its name in reports."""
 
     STRUCTURE = "structure"                    # the two programs did not do the same things
     ORDER = "order only"                       # the same values, in another order
@@ -20,7 +20,7 @@ class Fault(enum.Enum):
 
 
 class CauseKind(enum.Enum):
-    """Why a record is a cause."""
+    """The reason why a record is a cause."""
 
     VALUE = "value"                        # its inputs agree, its output differs
     STRUCTURE = "structure"                # one run has it, the other has not, or other inputs feed it

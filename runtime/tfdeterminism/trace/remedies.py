@@ -2,12 +2,15 @@
 
 
 class AutomaticFix(object):
-    """A solution as it is applied from outside. environment: variables to set; call: is there something to call in the
-    program's process, see capture/apply_fixes.py?"""
+    """A solution that is applied from outside.
 
-    def __init__(self, key, words, environment=(), call=False):
+    environment: variables to set; call: whether functions are called in the program's process, see
+    capture/apply_fixes.py.
+    """
+
+    def __init__(self, key, description, environment=(), call=False):
         self.key = key
-        self.description = words
+        self.description = description
         self.environment = dict(environment)
         self.call = call
 
@@ -29,4 +32,4 @@ ORDERED_FIXES = [
     AutomaticFix("SEED", "the seeds of Python, NumPy and the framework", call=True),
     AutomaticFix("KSEED", "tf.keras.utils.set_random_seed(1)", call=True),
 ]
-AUTOMATIC_FIXES = {one.key: one for one in ORDERED_FIXES}
+AUTOMATIC_FIXES = {fix.key: fix for fix in ORDERED_FIXES}

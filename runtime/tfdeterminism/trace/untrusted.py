@@ -1,4 +1,4 @@
-"""Untrusted input: files that may be anybody's, and the JSON in them."""
+"""Readers of untrusted input: files from anywhere, and the JSON in them."""
 
 import errno
 import io
@@ -9,27 +9,27 @@ import stat
 import unicodedata
 from typing import Any  # noqa: F401  (for a type comment)
 
-MAX_DEPTH = 32  # of a recorder's JSON; what is nested deeper overflows the stack of some later reader
+MAX_DEPTH = 32  # of a recorder's JSON; deeper nesting overflows the stack of some later reader
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _ESCAPES = re.compile(r"\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})")
 
 
 def open_regular(path, buffering=-1):
-    """For reading bytes. OSError where it is no regular file: a FIFO would wait for ever, a device may never end."""
+    """Open a file for reading bytes. Raises OSError unless it is a regular file: a FIFO may block for ever."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
     return io.open(path, "rb", buffering)
 
 
 def parse_json(content):
-    """What the JSON in bytes or text says. Raises ValueError, for what is nested deeper than MAX_DEPTH, too."""
+    """Return the value of JSON in bytes or text. Raises ValueError, also if it is nested deeper than MAX_DEPTH."""
     try:
         value = json.loads(content.decode("utf-8") if isinstance(content, bytes) else content)
     except RecursionError:
         raise ValueError("nested too deeply")
     layer = [[value]]  # type: list[Any]
     for _ in range(MAX_DEPTH + 2):
-        layer = [inner for one in layer for inner in (one.values() if isinstance(one, dict) else one)
+        layer = [inner for outer in layer for inner in (outer.values() if isinstance(outer, dict) else outer)
                  if isinstance(inner, (dict, list))]
         if not layer:
             return value
@@ -37,11 +37,11 @@ def parse_json(content):
 
 
 def sanitize_line(line):
-    """A line of untrusted text for a terminal: "?" for what would steer it, or hide or reorder what the line says."""
-    return "".join("?" if unicodedata.category(c) in _HIDDEN and c != "\t" else c for c in line)
+    """Return untrusted text for a terminal: "?" replaces characters that control it, or hide or reorder text."""
+    return "".join("?" if unicodedata.category(char) in _HIDDEN and char != "\t" else char for char in line)
 
 
 def to_json(value):
-    """JSON for any reader: the half of a surrogate pair, as a name that is no UTF-8 has, becomes its escape as text."""
-    return _ESCAPES.sub(lambda found: "\\" + found.group() if found.group(1) else found.group(),
+    """Return JSON for any reader: a lone surrogate, as in a file name that is not UTF-8, becomes its escape as text."""
+    return _ESCAPES.sub(lambda match: "\\" + match.group() if match.group(1) else match.group(),
                         json.dumps(value, indent=1))

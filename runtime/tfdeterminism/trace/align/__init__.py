@@ -1,1 +1,1 @@
-"""Brings the records of two traces together, and measures by how much their values differ."""
+"""The alignment of the records of two traces, and the differences of their values."""

@@ -1,4 +1,4 @@
-"""Matches the processes of several runs, and finds runs that only distributed the same work differently."""
+"""The processes of several runs: their matching, and runs that only distributed the same work differently."""
 
 import numpy
 
@@ -8,7 +8,7 @@ from .table import TraceTable, portable_key
 
 
 class Processes(object):
-    """The processes that one folder has traces of. files: {name: path}."""
+    """The processes of which a folder has traces. files: {name: path}."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -23,40 +23,40 @@ class Processes(object):
 
 
 def processes_of(folders):
-    """The Processes of each. Raises TraceFormatError where they are not those of the same program."""
-    found = [Processes(folder) for folder in folders]
-    for one in found[1:]:
-        lacking = unmatched(found[0], one)
-        strangers = [name for name in lacking if (one if name in one.files else found[0]).parents[name] is None]
-        if strangers or not set(found[0].files) & set(one.files):
+    """Return the Processes of each folder. Raises TraceFormatError if they are not of the same program."""
+    runs = [Processes(folder) for folder in folders]
+    for run in runs[1:]:
+        names = unmatched(runs[0], run)
+        roots = [name for name in names if (run if name in run.files else runs[0]).parents[name] is None]
+        if roots or not set(runs[0].files) & set(run.files):
             raise TraceFormatError("{} and {} do not have the same processes: {}".format(
-                found[0].folder, one.folder, ", ".join(strangers or lacking)), "compare runs of as many processes")
-    return found
+                runs[0].folder, run.folder, ", ".join(roots or names)), "compare runs of as many processes")
+    return runs
 
 
 def unmatched(left, right):
-    """Names of processes that only one of two has."""
+    """Return the names of processes that only one of two runs has."""
     return sorted(set(left.files) ^ set(right.files))
 
 
 def only_redistributed(left, right, parent):
-    """Did the children of this process do the same things together, though maybe not the same one?"""
-    sides = [[TraceTable(one.files[name]) for name in one.children(parent)] for one in (left, right)]
-    weights = [sorted((run.end or {}).get("weights") or "" for run in runs) for runs in sides]
-    if [one for one in weights[0] if one] != [one for one in weights[1] if one]:
+    """Return whether the children of a process did the same work together, divided in another way."""
+    tables = [[TraceTable(processes.files[name]) for name in processes.children(parent)] for processes in (left, right)]
+    weights = [sorted((run.end or {}).get("weights") or "" for run in runs) for runs in tables]
+    if [digest for digest in weights[0] if digest] != [digest for digest in weights[1] if digest]:
         return False
-    return numpy.array_equal(*[_all_records(runs) for runs in sides])
+    return numpy.array_equal(*[_all_records(runs) for runs in tables])
 
 
 def _all_records(runs):
-    """Every record of some runs as one number, sorted: who made it, and when, does not count."""
-    found = [numpy.empty(0, numpy.uint64)]
+    """Return the records of some runs as sorted numbers, which do not depend on process and time."""
+    hashes = [numpy.empty(0, numpy.uint64)]
     for run in runs:
         names = numpy.array([hash(portable_key(key_of(run.definition(number)))) & 0xffffffffffffffff
                              for number in run.ids()], numpy.uint64)
         with numpy.errstate(over="ignore"):
-            found.append(names[run.key] * numpy.uint64(0x9e3779b97f4a7c15) ^ run.value)
-    return numpy.sort(numpy.concatenate(found))
+            hashes.append(names[run.key] * numpy.uint64(0x9e3779b97f4a7c15) ^ run.value)
+    return numpy.sort(numpy.concatenate(hashes))
 
 
 def _header(path):

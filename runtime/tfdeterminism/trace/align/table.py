@@ -1,10 +1,10 @@
-"""Bring the records of two traces together: by what they are, never by position.
+"""The table that aligns the records of two traces by their keys, never by position.
 
-Two records are the same one where their keys (`format.key_of`) and occurrences agree; where the two
-runs do a thing in other steps, where their steps and occurrences in these agree (`by_step`). Both
-traces are laid out in one table of *slots*, a run of slots for each key and in it one for each
-occurrence, so that comparing is one pass over two columns. 20 bytes a record and trace while
-reading, 48 bytes a slot afterwards.
+Two records correspond to each other if their keys (`format.key_of`) and occurrences agree. If the runs execute an op in
+different steps, their steps and their occurrences in the step must agree (`by_step`). Both traces are laid out in one
+table of *slots*: a range of slots for each key, and in it one for each occurrence, so that a comparison is one pass
+over two columns. The table needs 20 bytes for each record of a trace while reading, and 48 bytes for each slot
+afterwards.
 """
 
 import bisect
@@ -17,7 +17,7 @@ from ..schema import format as trace_format
 from ..schema.reader import Reader
 from . import by_step
 
-MISSING = numpy.uint32(0xffffffff)  # as `order`: no record
+MISSING = numpy.uint32(0xffffffff)  # value of `order` without a record
 _WORDS = ("file", "variable", "layer", "forward", "dtype")
 _FOLDER = re.compile(r"@.*[/\\]")
 _GENERATED = re.compile(r"(__autograph_generated_file|\btmp)[a-z0-9_]{8}\.py\b")
@@ -27,16 +27,16 @@ _SHAPE_WEIGHT = numpy.uint64(0x9e3779b97f4a7c15)  # odd: no shape is lost
 class TraceTable(object):
     """One trace: header, keys (hashable, by id), columns of its records in file order, and its ends.
 
-    key, occurrence, step (u4) and value (u8: digest and shape together); notes, captures, end, damage
-    as in `reader.Trace`; values: list of value_recorder.TensorSample.
+    key, occurrence, step (u4) and value (u8: digest and shape together); notes, captures, end, damage as in
+    `reader.Trace`; values: list of tensor_values.TensorSample.
     """
 
     def __init__(self, path):
         self.path = path
         self.notes, self.captures, self.values, self.end = [], [], [], None
-        self._source = {}   # file: {line: text}, as far as the trace carries it
+        self._source = {}   # {file: {line: text}} of the lines that the trace contains
         self._times = []    # (number of records before, seconds since 1970)
-        self._history = {}  # id: [(number of records before, definition), ...]
+        self._history = {}  # {id: [(number of records before, definition), ...]}
         reader = Reader(path)
         try:
             self.header = reader.header
@@ -45,74 +45,77 @@ class TraceTable(object):
             reader.close()
         self.damage = reader.damage
 
-    def _check(self, one, others):
-        """BadTrace for a definition that no recorder writes: the file may be a stranger's."""
-        known = max(len(self._history), max(other["id"] for other in others) + 1)
-        words = all(one.get(name) is None or isinstance(one[name], str) for name in _WORDS)
-        calls = all(isinstance(call, list) and len(call) == 2 and isinstance(call[0], str) and isinstance(call[1], int)
-                    for call in one["calls"])
-        frames = all(isinstance(frame, list) and [type(part) for part in frame] == [str, int, str]
-                     for frame in one["stack"] + one["forward_stack"])
-        if not (words and calls and frames and all(0 <= number < known for number in one["inputs"])):
+    def _check(self, definition, definitions):
+        """Raise TraceFormatError for a definition that no recorder writes, because the file is untrusted."""
+        id_count = max(len(self._history), max(sibling["id"] for sibling in definitions) + 1)
+        texts_valid = all(definition.get(name) is None or isinstance(definition[name], str) for name in _WORDS)
+        calls_valid = all(
+            isinstance(call, list) and len(call) == 2 and isinstance(call[0], str) and isinstance(call[1], int)
+            for call in definition["calls"])
+        frames_valid = all(isinstance(frame, list) and [type(field) for field in frame] == [str, int, str]
+                           for frame in definition["stack"] + definition["forward_stack"])
+        inputs_valid = texts_valid and calls_valid and frames_valid and all(
+            0 <= number < id_count for number in definition["inputs"])
+        if not inputs_valid:
             raise trace_format.TraceFormatError(
-                "{} has a definition that makes no sense: id {}".format(self.path, one["id"]), "record it again")
+                "{} has a definition that makes no sense: id {}".format(self.path, definition["id"]), "record it again")
 
     @property
     def is_complete(self):
-        """Did the program end by itself, with everything recorded?"""
+        """Whether the program ended normally, and everything was recorded."""
         return bool(self.end and self.end.get("clean", True) and not self.end.get("error")) and not self.damage
 
     def snippet(self, path, number, around=2):
-        """[[number, text], ...] of the program about a line: what the trace carries; no file is opened for it."""
+        """Return [[number, text], ...] of the program around a line, from the trace alone."""
         lines = self._source.get(path, {})
-        return [[at, lines[at][:160]] for at in range(number - around, number + around + 1) if at in lines]
+        return [[line, lines[line][:160]] for line in range(number - around, number + around + 1) if line in lines]
 
     def changed_lines(self, other):
-        """{file: line}: where the text of a file is first another in the other run, among the lines that both carry."""
-        found = {}
+        """Return {file: the first line whose text differs in the other run}, among lines that both have."""
+        first_changes = {}
         for path in set(self._source) & set(other._source):
-            mine, theirs = self._source[path], other._source[path]
-            unlike = [line for line in set(mine) & set(theirs) if mine[line] != theirs[line]]
-            if unlike:
-                found[path] = min(unlike)
-        return found
+            own_lines, other_lines = self._source[path], other._source[path]
+            changed = [line for line in set(own_lines) & set(other_lines) if own_lines[line] != other_lines[line]]
+            if changed:
+                first_changes[path] = min(changed)
+        return first_changes
 
     def ids(self):
         return range(len(self._history))
 
     def definition(self, number, order=None):
-        """What id `number` meant when record `order` was made; None for the latest."""
+        """Return the definition of id `number` at the time of record `order`; None for the latest."""
         versions = self._history[number]
         if order is not None and len(versions) > 1:
-            valid = [one for before, one in versions if before <= order]
+            valid = [version for first, version in versions if first <= order]
             return valid[-1] if valid else versions[0][1]
         return versions[-1][1]
 
     def recorded_at(self, order):
-        """When record number `order` was made, in seconds since 1970, or a little later; None if that is not known."""
-        before = bisect.bisect_right(self._times, (order, float("inf")))
-        return self._times[before - 1][1] if before else None
+        """Return the time of record number `order`, in seconds since 1970, or slightly later; None if unknown."""
+        count = bisect.bisect_right(self._times, (order, float("inf")))
+        return self._times[count - 1][1] if count else None
 
     def free_columns(self):
-        """Give back the columns: the table holds what they held."""
+        """Free the columns, whose content the AlignedPair has."""
         self.key = self.occurrence = self.step = self.value = None
 
     def _read(self, reader):
-        room = _records_within(self.path)
-        self.key, self.occurrence, self.step = (numpy.empty(room, "<u4") for _ in range(3))
-        self.value = numpy.empty(room, "<u8")
+        capacity = _max_record_count(self.path)
+        self.key, self.occurrence, self.step = (numpy.empty(capacity, "<u4") for _ in range(3))
+        self.value = numpy.empty(capacity, "<u8")
         count = 0
         for kind, value in reader:
             if kind == "records":
-                part = slice(count, count + len(value))
-                self.key[part], self.occurrence[part] = value["key"], value["occurrence"]
-                self.step[part] = value["step"]
-                self.value[part] = value["digest"] + value["shape"] * _SHAPE_WEIGHT
+                rows = slice(count, count + len(value))
+                self.key[rows], self.occurrence[rows] = value["key"], value["occurrence"]
+                self.step[rows] = value["step"]
+                self.value[rows] = value["digest"] + value["shape"] * _SHAPE_WEIGHT
                 count += len(value)
             elif kind == "definitions":
-                for one in value:
-                    self._check(one, value)
-                    self._history.setdefault(one["id"], []).append((count, one))
+                for definition in value:
+                    self._check(definition, value)
+                    self._history.setdefault(definition["id"], []).append((count, definition))
             elif kind == "note":
                 self.notes.append(value)
             elif kind == "capture":
@@ -131,8 +134,8 @@ class TraceTable(object):
             setattr(self, name, getattr(self, name)[:count])
 
 
-def _records_within(path):
-    """No file holds more records than this. Pages that stay untouched cost nothing."""
+def _max_record_count(path):
+    """Return an upper limit of the number of records in a file. Untouched pages of memory cost nothing."""
     return os.path.getsize(path) // trace_format.RECORD_DTYPE.itemsize
 
 
@@ -167,26 +170,26 @@ class AlignedPair(object):
         return int(self.first_slot[-1])
 
     def count_common(self, end):
-        """How many records both have before this step, or at it."""
-        both = (self.order[0] != MISSING) & (self.order[1] != MISSING)
-        return int(numpy.count_nonzero(both & (numpy.maximum(*self.step) <= end)))
+        """Return how many records both runs have up to a step, inclusive."""
+        is_common = (self.order[0] != MISSING) & (self.order[1] != MISSING)
+        return int(numpy.count_nonzero(is_common & (numpy.maximum(*self.step) <= end)))
 
     def slots(self, group):
-        """The slots of a group, as a slice."""
+        """Return the slots of a group, as a slice."""
         return slice(int(self.first_slot[group]), int(self.first_slot[group + 1]))
 
     def ever_differs(self, number, side):
-        """Does a record of this id differ from the other run's in any step?"""
+        """Return whether a record of this id differs from the other run's in any step."""
         slots = self.slots(int(self.group[side][number]))
-        both = (self.order[0][slots] != MISSING) & (self.order[1][slots] != MISSING)
-        return bool((both & (self.value[0][slots] != self.value[1][slots])).any())
+        is_common = (self.order[0][slots] != MISSING) & (self.order[1][slots] != MISSING)
+        return bool((is_common & (self.value[0][slots] != self.value[1][slots])).any())
 
     def groups_of(self, slots):
-        """The group of each slot."""
+        """Return the group of each slot."""
         return numpy.searchsorted(self.first_slot, slots, "right") - 1
 
     def definition(self, group, order=None):
-        """(side, definition) of a group: the first run's, or the second's where only that has it."""
+        """Return (side, definition) of a group, from the first run that has it."""
         for side in (0, 1):
             number = int(self.ids[side][group])
             if number >= 0:
@@ -201,37 +204,37 @@ class AlignedPair(object):
             column = numpy.full(len(self), empty, source.dtype)
             column[place] = source
             getattr(self, name).append(column)
-        if numpy.count_nonzero(self.order[-1] != MISSING) != run.count:  # two records in one place
+        if numpy.count_nonzero(self.order[-1] != MISSING) != run.count:  # two records in one slot
             raise _bad_occurrences_error(run)
 
-    def _refill_slots(self, first, places):
-        """Move the slots. first: the new first_slot; places: for each run the new place of each slot."""
-        self.first_slot = first
+    def _refill_slots(self, first_slot, places):
+        """Move the slots. first_slot: the new one; places: for each run the new position of each slot."""
+        self.first_slot = first_slot
         for side, place in enumerate(places):
-            have = self.order[side] != MISSING
+            present = self.order[side] != MISSING
             for columns, empty in ((self.value, 0), (self.step, 0), (self.order, MISSING)):
                 column = numpy.full(len(self), empty, columns[side].dtype)
-                column[place[have]] = columns[side][have]
+                column[place[present]] = columns[side][present]
                 columns[side] = column
 
 
 def _groups(runs):
-    """(keys, for each run the group by id): the same key, the same group; its n-th id if it has several."""
+    """Return (keys, for each run the group by id). Ids with the same key, in order, have the same group in both."""
     numbers, by_run = {}, []
     for run in runs:
-        mine, seen = [], {}
+        run_groups, counts = [], {}
         for number in run.ids():
             key = portable_key(trace_format.key_of(run.definition(number)))
-            seen[key] = seen.get(key, -1) + 1
-            mine.append(numbers.setdefault((key, seen[key]), len(numbers)))
-        by_run.append(numpy.array(mine, numpy.int64))
+            counts[key] = counts.get(key, -1) + 1
+            run_groups.append(numbers.setdefault((key, counts[key]), len(numbers)))
+        by_run.append(numpy.array(run_groups, numpy.int64))
     return [key for (key, _), _ in sorted(numbers.items(), key=lambda item: item[1])], by_run
 
 
 def portable_key(key):
-    """A key without what names a run and no program: the folder of a file, a file that AutoGraph made."""
-    return tuple(_FOLDER.sub("@", _GENERATED.sub("autograph.py", part)) if isinstance(part, str) else part
-                 for part in key)
+    """Return a key without the folder of a file and without AutoGraph's file names, which depend on the run."""
+    return tuple(_FOLDER.sub("@", _GENERATED.sub("autograph.py", field)) if isinstance(field, str) else field
+                 for field in key)
 
 
 def _inverse(group, size):
@@ -241,7 +244,7 @@ def _inverse(group, size):
 
 
 def _counts(run, group, size):
-    """How many records each group has in a run."""
+    """Return the number of records of each group in a run."""
     by_id = numpy.bincount(run.key, minlength=len(group))
     if (run.occurrence >= by_id[run.key]).any():
         raise _bad_occurrences_error(run)

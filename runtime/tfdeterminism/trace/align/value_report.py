@@ -1,91 +1,97 @@
-"""What the values that two traces keep say: how much what differs, and how the difference grows from step to step."""
+"""The report on the values that two traces store: the differences, and how they grow from step to step."""
 
 from . import value_difference
 
 _LISTED = 80  # tensors
-_GROWTH = 400  # steps of the picture
+_GROWTH = 400  # steps in the chart
 
 
 def compare_values(pair):
-    """The dict that `diff --json` gives as "values", or None where the runs share none.
+    """Return the dict that `diff --json` prints as "values", or None if the runs share no values.
 
-    tensors: each that `--record-values` named, the culprit first, at the first step at which it differs. growth: of
-    "loss" and "weights" what differs at the end of each step that was kept. nonfinite: the first NaN or infinity of
-    each run, or None.
+    tensors: each that `--record-values` named, the culprit first, at the first step at which it differs. growth: the
+    differences of "loss" and "weights" at the end of each stored step. nonfinite: the first NaN or infinity of each
+    run, or None.
     """
-    kept = [_named(pair, side) for side in (0, 1)]
-    both = [(name, [one[name] for one in kept]) for name in kept[0] if name in kept[1]]
-    if not both:
+    by_run = [_samples_by_key(pair, side) for side in (0, 1)]
+    pairs = [(name, [values[name] for values in by_run]) for name in by_run[0] if name in by_run[1]]
+    if not pairs:
         return None
-    return {"tensors": _tensors(pair, both), "growth": {kind + "s" * (kind == "weight"): _growth(both, kind)
-                                                        for kind in ("loss", "weight")},
+    return {"tensors": _tensors(pair, pairs), "growth": {kind + "s" * (kind == "weight"): _growth(pairs, kind)
+                                                         for kind in ("loss", "weight")},
             "nonfinite": [_first_nonfinite(run) for run in pair.runs]}
 
 
 def merge_growth(near, far):
-    """What runs about the culprit say, `near`, with the growth that whole runs show, `far` or None."""
+    """Return the values of runs about the culprit, `near`, with the growth in whole runs, `far` or None."""
     if far is None or not any(far["growth"].values()):
         return near
-    first = [min(filter(None, both), key=lambda one: one["step"], default=None)
-             for both in zip(near["nonfinite"], far["nonfinite"])]
-    return dict(near, growth=far["growth"], nonfinite=first)
+    earliest = [min(filter(None, candidates), key=lambda entry: entry["step"], default=None)
+                for candidates in zip(near["nonfinite"], far["nonfinite"])]
+    return dict(near, growth=far["growth"], nonfinite=earliest)
 
 
-def _named(pair, side):
-    """{what it is: tensor_values.TensorSample} of a run; what it is: the same in both."""
-    found = {}
+def _samples_by_key(pair, side):
+    """Return {key: tensor_values.TensorSample} of a run. The key is the same in both runs."""
+    samples = {}
     for value in pair.runs[side].values:
         head = value.head
-        what = int(pair.group[side][head["key"]]) if head["kind"] == "op" else head["name"]
-        found.setdefault((head["kind"], what, head["step"], head["occurrence"]), value)
-    return found
+        name = int(pair.group[side][head["key"]]) if head["kind"] == "op" else head["name"]
+        samples.setdefault((head["kind"], name, head["step"], head["occurrence"]), value)
+    return samples
 
 
-def _tensors(pair, both):
+def _tensors(pair, pairs):
     tensors = {}
-    for (kind, group, _, _), values in both:
+    for (kind, group, _, _), values in pairs:
         if kind == "op":
             tensors.setdefault(group, []).append(values)
-    found = [_tensor(pair, group, values) for group, values in tensors.items()]
-    return sorted(found, key=lambda one: one.pop("order"))[:_LISTED]
+    tensor_reports = [_tensor(pair, group, values) for group, values in tensors.items()]
+    return sorted(tensor_reports, key=lambda report: report.pop("order"))[:_LISTED]
 
 
 def _tensor(pair, group, values):
-    """Of one op's output: the first of its values that differ, else the first."""
-    amounts = [value_difference.measure_difference(*one) for one in values]
-    differing = [number for number, one in enumerate(amounts) if one["differing"] or one["shapes"]]
-    at = differing[0] if differing else 0
-    head = values[at][0].head
-    _, one = pair.definition(group)
-    return dict(amounts[at], op=one["op"], name=one["node"], output=one["output"], file=one["file"], line=one["line"],
-                dtype=head["dtype"], shape=head["shape"], step=head["step"], role=head["role"], order=head["order"])
+    """Return the report on an op's output, from its first value that differs, else from its first value."""
+    differences = [value_difference.measure_difference(*samples) for samples in values]
+    differing = [number for number, difference in enumerate(differences)
+                 if difference["differing"] or difference["shapes"]]
+    position = differing[0] if differing else 0
+    head = values[position][0].head
+    _, definition = pair.definition(group)
+    return dict(differences[position], op=definition["op"], name=definition["node"], output=definition["output"],
+                file=definition["file"], line=definition["line"], dtype=head["dtype"], shape=head["shape"],
+                step=head["step"], role=head["role"], order=head["order"])
 
 
-def _growth(both, kind):
-    """Over all losses, or weights, of each step: [{"step", "absolute", "ulps", "differing", "compared", "elements",
-    "name" of what has the largest absolute difference}]."""
+def _growth(pairs, kind):
+    """Return a dict for each step, over all its losses or weights.
+
+    Its keys are "step", "absolute", "ulps", "differing", "compared", "elements", and "name" of the tensor with the
+    largest absolute difference.
+    """
     steps = {}
-    for (found, name, step, _), values in both:
-        if found == kind:
+    for (pair_kind, name, step, _), values in pairs:
+        if pair_kind == kind:
             steps.setdefault(step, []).append((name, value_difference.measure_difference(*values)))
     points = [_point(step, steps[step]) for step in sorted(steps)]
-    every = -(-len(points) // _GROWTH) or 1
-    return points[::every] + ([points[-1]] if points[::every][-1:] != points[-1:] else [])
+    interval = -(-len(points) // _GROWTH) or 1
+    return points[::interval] + ([points[-1]] if points[::interval][-1:] != points[-1:] else [])
 
 
-def _point(step, named):
-    name, largest = max(named, key=lambda one: (one[1]["absolute"] or 0, one[1]["differing"]))
-    ulps = [one["ulps"] for _, one in named if one["ulps"] is not None]
-    return {"step": step, "absolute": largest["absolute"] or 0, "ulps": max(ulps) if ulps else 0, "name": name,
-            **{what: sum(one[what] for _, one in named) for what in ("differing", "compared", "elements")}}
+def _point(step, differences):
+    name, largest = max(differences, key=lambda item: (item[1]["absolute"] or 0, item[1]["differing"]))
+    ulps = [difference["ulps"] for _, difference in differences if difference["ulps"] is not None]
+    sums = {field: sum(difference[field] for _, difference in differences)
+            for field in ("differing", "compared", "elements")}
+    return {"step": step, "absolute": largest["absolute"] or 0, "ulps": max(ulps) if ulps else 0, "name": name, **sums}
 
 
 def _first_nonfinite(run):
-    """Where a NaN or an infinity is first among what a run kept: by step, then as it was recorded."""
-    bad = [value.head for value in run.values if value.head["nan"] + value.head["inf"]]
-    if not bad:
+    """Return a dict about the first NaN or infinity among the stored values of a run, or None."""
+    heads = [value.head for value in run.values if value.head["nan"] + value.head["inf"]]
+    if not heads:
         return None
-    head = min(bad, key=lambda one: one["step"])
+    head = min(heads, key=lambda candidate: candidate["step"])
     return {"what": "NaN" if head["nan"] else "infinity", "name": head["name"], "kind": head["kind"],
             "step": head["step"], "index": head["first"], "nan": head["nan"], "inf": head["inf"],
             "elements": head["elements"]}

@@ -1,1 +1,1 @@
-"""Runs inside a framework: observes what a program computes, and writes digests of it."""
+"""The probes that run inside a framework: they observe what a program computes, and write digests of it."""

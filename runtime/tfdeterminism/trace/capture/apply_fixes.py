@@ -1,6 +1,6 @@
-"""Applies solutions to a program without changing it: before its first line, and after it imports its framework.
+"""The application of solutions from outside of a program: before its first line, and when it imports its framework.
 
-In a process that the program starts, when it imports that.
+In a child process they are applied when it imports the framework.
 """
 
 import random
@@ -15,7 +15,7 @@ _SEEDING_SOLUTIONS = ("SEED", "KSEED", "TEOD", "ED")
 
 
 def apply(names):
-    """names: keys of solutions that have something to call, see the remedies module."""
+    """Apply solutions. names: keys of those that call functions, see trace/remedies.py."""
     if set(names) & set(_SEEDING_SOLUTIONS):
         random.seed(_SEED)
         numpy.random.seed(_SEED)

@@ -1,4 +1,4 @@
-"""What a Python does that a traced program has started: it records with the options of its parent."""
+"""The start of the recording in a Python process that a traced program started, with the options of its parent."""
 
 import atexit
 import json
@@ -10,15 +10,16 @@ from .identity import ProcessIdentity
 
 
 def begin():
-    """Called by the hook in a Python that a traced program has started, just before it imports a framework."""
+    """Start recording; the sitecustomize hook calls this just before the process imports a framework."""
     if VARIABLE not in os.environ or recording.is_recording():
         return
     options = json.loads(os.environ[VARIABLE])
-    replaced = options["pid"] == os.getpid()
+    is_same_process = options["pid"] == os.getpid()
     fields = options["identity"]
-    identity = ProcessIdentity.with_name(fields["parent"]) if replaced else ProcessIdentity(**fields)
-    made = recording.Recording(options["out"], options["level"], options["steps"], options["capture"], options["xla"],
-                               options["values"], identity, apply=options["apply"])
-    made.start()
+    identity = ProcessIdentity.with_name(fields["parent"]) if is_same_process else ProcessIdentity(**fields)
+    new_recording = recording.Recording(
+        options["out"], options["level"], options["steps"], options["capture"], options["xla"], options["values"],
+        identity, apply=options["apply"])
+    new_recording.start()
     apply_fixes.apply(options["apply"])
-    atexit.register(made.stop)
+    atexit.register(new_recording.stop)

@@ -1,15 +1,15 @@
-"""What the coarse levels record: weights, losses and outputs of layers, which are values of no op."""
+"""The records of the coarse levels: weights, losses and outputs of layers, which are not outputs of an op."""
 
 
 class CoarseRecorder(object):
-    """Gives each such value an id of its own, once."""
+    """The recorder of weights, losses and outputs of layers; each gets an id of its own."""
 
     def __init__(self, recorder):
         self._recorder = recorder
         self._ids = {}
 
     def record(self, kind, node, output, value, layer=None):
-        """value: its digest."""
+        """Record a value of the current step. value: its digest."""
         name = (kind, node, output)
         if name not in self._ids:
             self._ids[name] = self._recorder.definitions.new_key(

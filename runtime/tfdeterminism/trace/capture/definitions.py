@@ -1,10 +1,13 @@
-"""What a recorder's key ids mean: given out once, written before the first record that has them."""
+"""The definitions of a recorder's key ids, each of which is written before its first record."""
 
 from ..schema import format as trace_format
 
 
 class Definitions(object):
-    """lock: the recorder's; backend: the backends.Backend that says what an op's type means. Thread-safe."""
+    """The definitions of one process. Thread-safe.
+
+    lock: the recorder's; backend: the backends.Backend that knows the traits of op types.
+    """
 
     def __init__(self, lock, backend):
         self.count = 0
@@ -14,46 +17,46 @@ class Definitions(object):
         self._traces, self._labels = {}, {}
 
     def new_key(self, **fields):
-        """A fresh id, to be defined now."""
+        """Add a definition and return its id."""
         return self.add(**fields)["id"]
 
     def add(self, **fields):
-        """The definition of a fresh id."""
+        """Return a definition with a new id."""
         with self._lock:
-            made = self._made(self.count, fields)
+            definition = self._make(self.count, fields)
             self.count += 1
-            self._unwritten.append(made)
-            return made
+            self._unwritten.append(definition)
+            return definition
 
     def redefine(self, number, **fields):
-        """What is known of this id now."""
-        self.write_again(self._made(number, fields))
+        """Replace the definition of an id."""
+        self.write_again(self._make(number, fields))
 
-    def _made(self, number, fields):
-        """A definition with what its type says of it."""
+    def _make(self, number, fields):
+        """Return a definition with the traits and attributes of its op type."""
         op_type = fields["op"]
-        known = self._types.get(op_type)
-        if known is None:
-            known = self._types[op_type] = sorted(self._backend.traits(op_type)), self._backend.attributes(op_type)
-        attrs = dict(known[1], **fields.get("attrs", {})) if known[1] else fields.get("attrs", {})
-        return trace_format.definition(number, **dict(fields, traits=known[0], attrs=attrs))
+        type_info = self._types.get(op_type)
+        if type_info is None:
+            type_info = self._types[op_type] = sorted(self._backend.traits(op_type)), self._backend.attributes(op_type)
+        attrs = dict(type_info[1], **fields.get("attrs", {})) if type_info[1] else fields.get("attrs", {})
+        return trace_format.definition(number, **dict(fields, traits=type_info[0], attrs=attrs))
 
     def write_again(self, definition):
-        """The same as a definition that may change again."""
+        """Write a copy of a definition that has changed, and may change again."""
         with self._lock:
             self._unwritten.append(dict(definition))
 
     def pop_unwritten(self):
-        """Those that no file holds yet."""
-        found, self._unwritten = self._unwritten, []
-        return found
+        """Return the definitions that were not written yet, and clear their list."""
+        unwritten, self._unwritten = self._unwritten, []
+        return unwritten
 
     def next_trace_number(self, function):
-        """How many functions of this name were traced before."""
+        """Return how many functions of this name were traced before."""
         return self._count(self._traces, function)
 
     def unique_label(self, name):
-        """A name for a variable that no other has."""
+        """Return a unique name for a variable."""
         number = self._count(self._labels, name)
         return "{}#{}".format(name, number) if number else name
 

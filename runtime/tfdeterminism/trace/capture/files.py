@@ -1,4 +1,4 @@
-"""Which files the program's own lines open, and what lay there when they were first read."""
+"""The files that the program's own lines open, with the digest of their content when they were first read."""
 
 import builtins
 import hashlib
@@ -12,18 +12,21 @@ import threading
 from ...wrap import Wrappers
 from . import user_frames
 
-_MOST = 256              # files that are looked at
-_WHOLE = 1 << 20         # bytes; of larger files so many are read, in pieces
+_MOST = 256              # maximum number of files
+_WHOLE = 1 << 20         # bytes of a file that are read; of a larger file they are spread over pieces
 _PIECES = 16
-_CODE = (".py", ".pyc")  # a program that is another one is told of elsewhere
+_CODE = (".py", ".pyc")  # changes of the program itself are reported elsewhere
 _TRACES = (".tfdt", ".npz")
 _SYSTEM = ("/proc/", "/sys/", "/dev/")
-_FRAMES = 4              # of whom the reading line is called by
-_watching, _hooked = [], []  # Python keeps what is added to hear it: one function for all
+_FRAMES = 4              # frames that are kept of the stack of a read
+_watching, _hooked = [], []  # an audit hook cannot be removed: one function serves all recorders
 
 
 class FileAccesses(object):
-    """defined(): how many ops are known so far; folder: of the trace, whose own files are no input. Thread-safe."""
+    """The recorder of opened files. Thread-safe.
+
+    defined(): returns the number of ops defined so far; folder: of the trace, whose own files are not recorded.
+    """
 
     def __init__(self, defined, folder):
         self._defined = defined
@@ -38,7 +41,7 @@ class FileAccesses(object):
         add_hook = getattr(sys, "addaudithook", None)  # Python 3.8 and later
         if add_hook is not None:
             if not _hooked:
-                add_hook(_heard)
+                add_hook(_on_audit_event)
                 _hooked.append(True)
         else:
             for module in (builtins, io):
@@ -50,14 +53,14 @@ class FileAccesses(object):
         self._wrappers.undo()
 
     def on_fork(self):
-        """In a fork, which another thread's lock must not hold up: what it opens is its own."""
+        """Reset in a fork, where another thread's lock may be held for ever."""
         self._lock, self._known = threading.Lock(), {}
 
     def as_json(self):
-        """For the end of a trace, as causes.files_read reads it."""
-        folder = tempfile.gettempdir()  # not while a file is opened: tempfile may be opening it, and holds its lock
+        """Return a list of dicts for the end of a trace, which causes.files_read reads."""
+        folder = tempfile.gettempdir()  # not in on_open(): tempfile itself may open the file and hold its own lock
         with self._lock:
-            return [dict(one, temporary=_lies_in(folder, path)) for path, one in sorted(self._known.items())]
+            return [dict(access, temporary=_lies_in(folder, path)) for path, access in sorted(self._known.items())]
 
     def _opens(self, original, file, mode="r", *args, **kwargs):
         flags = os.O_RDWR if "+" in mode else os.O_RDONLY if "r" in mode else os.O_WRONLY
@@ -65,14 +68,14 @@ class FileAccesses(object):
         return original(file, mode, *args, **kwargs)
 
     def on_open(self, path, flags):
-        """A file is about to be opened."""
+        """Record a file that is about to be opened."""
         if getattr(self._local, "busy", False) or isinstance(path, int):
             return
         self._local.busy = True
         try:
             self._note(os.path.abspath(os.fsdecode(path)), flags)
         except (OSError, ValueError, TypeError):
-            pass  # whatever is wrong with it, the program hears of it
+            pass  # open() itself reports the invalid arguments
         finally:
             self._local.busy = False
 
@@ -81,34 +84,34 @@ class FileAccesses(object):
         if not stack or path.endswith(_CODE) or path.startswith(_SYSTEM) or not user_frames.is_user(path):
             return
         if os.path.dirname(path) == self._folder and path.endswith(_TRACES):
-            return  # a fork looks at what its parent wrote
+            return  # a trace's own file
         with self._lock:
-            one = self._known.get(path)
-            if one is None:
+            file = self._known.get(path)
+            if file is None:
                 if len(self._known) >= _MOST:
                     return
-                one = self._known[path] = {"path": path, "reads": None, "changed": None, "by": None, "writes": None,
-                                           "own": False, "defined": 0}
+                file = self._known[path] = {"path": path, "reads": None, "changed": None, "by": None, "writes": None,
+                                            "own": False, "defined": 0}
             access = flags & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR)
-            if access != os.O_WRONLY and not flags & os.O_TRUNC and one["reads"] is None:
-                self._read(one, stack)
-            if access != os.O_RDONLY and one["writes"] is None:
-                one["writes"] = stack[:1]
+            if access != os.O_WRONLY and not flags & os.O_TRUNC and file["reads"] is None:
+                self._read(file, stack)
+            if access != os.O_RDONLY and file["writes"] is None:
+                file["writes"] = stack[:1]
 
-    def _read(self, one, stack):
+    def _read(self, file, stack):
         try:
-            about = os.stat(one["path"])
-            if stat.S_ISREG(about.st_mode):
-                one.update(reads=_digest(one["path"], about.st_size), changed=about.st_mtime, by=stack[:_FRAMES],
-                           own=one["writes"] is not None, defined=self._defined())
+            status = os.stat(file["path"])
+            if stat.S_ISREG(status.st_mode):
+                file.update(reads=_digest(file["path"], status.st_size), changed=status.st_mtime, by=stack[:_FRAMES],
+                            own=file["writes"] is not None, defined=self._defined())
         except (IOError, OSError):
-            pass  # it is about to be made, or may not be read
+            pass  # the file does not exist yet, or may not be read
 
 
-def _heard(event, arguments):
+def _on_audit_event(event, arguments):
     if event == "open" and _watching:
-        for one in list(_watching):
-            one.on_open(arguments[0], arguments[2] or 0)
+        for accesses in list(_watching):
+            accesses.on_open(arguments[0], arguments[2] or 0)
 
 
 def _lies_in(folder, path):
@@ -116,13 +119,13 @@ def _lies_in(folder, path):
 
 
 def _digest(path, size):
-    """Of its length and of what lies in it, of a large one in some places of it."""
-    found = hashlib.sha1(str(size).encode("ascii"))
+    """Return the digest of a file's size and content; of a large file, of some pieces of its content."""
+    hasher = hashlib.sha1(str(size).encode("ascii"))
     with io.open(path, "rb") as source:
         if size <= _WHOLE:
-            found.update(source.read())
+            hasher.update(source.read())
         else:
             for number in range(_PIECES):
                 source.seek((size - _WHOLE // _PIECES) * number // (_PIECES - 1))
-                found.update(source.read(_WHOLE // _PIECES))
-    return found.hexdigest()
+                hasher.update(source.read(_WHOLE // _PIECES))
+    return hasher.hexdigest()

@@ -1,4 +1,4 @@
-"""What a process is called in every run of a program: its rank, or whose child it is and which; never its pid."""
+"""The name of a process, the same in every run of a program: its rank, or its parent and its role, never its pid."""
 
 import os
 import re
@@ -11,11 +11,11 @@ _SPECIAL = re.compile(r"[^\w.+-]+")
 
 
 class ProcessIdentity(object):
-    """Of this process. The first of a program has no parent.
+    """The identity of this process. The first process of a program has no parent.
 
-    parent: its parent's name; base: what the names of multiprocessing's processes are put behind, which are told
-    apart among all of one program; above: the parent's rank; role: which of its children it is; process: what it
-    is called by multiprocessing if that is only inherited.
+    parent: name of the parent; base: prefix of the names of multiprocessing's processes, which are unique in a
+    program; above: rank of the parent; role: which child of the parent it is; process: its name in multiprocessing, if
+    that is inherited.
     """
 
     def __init__(self, parent=None, base=None, above=None, role=None, process=_MAIN):
@@ -25,51 +25,51 @@ class ProcessIdentity(object):
 
     @property
     def name(self):
-        """Fixed when it is first asked for: a child learns its rank late."""
+        """The name, which is fixed at its first use: a child may get its rank late."""
         if self._name is None:
             self._name = self._find_name()
         return self._name
 
     @classmethod
     def with_name(cls, name):
-        """Of a process that goes on under the name of another: a program that was put in its place."""
-        made = cls(name)
-        made._name = name
-        return made
+        """Return the identity of a program that replaced another in the same process."""
+        identity = cls(name)
+        identity._name = name
+        return identity
 
     @property
     def is_final(self):
-        """Can its name not change any more? A process of multiprocessing may get its rank when it runs already."""
-        return self._name is not None or self.parent is None or not self._is_multiprocessings()
+        """Whether the name is fixed. A process of multiprocessing may get its rank after its start."""
+        return self._name is not None or self.parent is None or not self._is_multiprocessing_child()
 
     def _find_name(self):
-        own = rank()
-        if self.parent is None or own != self._above:
-            return own
-        if self._is_multiprocessings():
-            return "{}.{}".format(self._base, _plain(_process_name()))
-        return "{}.{}".format(self.parent, self._role or _plain(script_of([sys.argv[0]] if sys.argv else [])))
+        own_rank = rank()
+        if self.parent is None or own_rank != self._above:
+            return own_rank
+        if self._is_multiprocessing_child():
+            return "{}.{}".format(self._base, _to_file_name(_process_name()))
+        return "{}.{}".format(self.parent, self._role or _to_file_name(script_of([sys.argv[0]] if sys.argv else [])))
 
-    def _is_multiprocessings(self):
+    def _is_multiprocessing_child(self):
         return _process_name() != self._process
 
     def child_arguments(self, role=None):
-        """The arguments of a ProcessIdentity of a child of this process."""
+        """Return the arguments of a ProcessIdentity for a child of this process."""
         name = self.name
-        base = self._base if self.parent is not None and self._is_multiprocessings() else name
+        base = self._base if self.parent is not None and self._is_multiprocessing_child() else name
         return {"parent": name, "base": base, "above": rank(), "role": role}
 
     def for_fork(self, number):
-        """The ProcessIdentity of a fork of this process, asked in the parent."""
+        """Return the ProcessIdentity of a fork of this process; called in the parent."""
         return ProcessIdentity(process=_process_name(), **self.child_arguments("fork-{}".format(number)))
 
 
-def script_of(words):
-    """Which program a command line runs: a script's name, a module's, or the command's."""
-    words = [os.path.basename(os.fsdecode(one)) for one in words]
-    scripts = [one[:-3] for one in words if one.endswith(".py")]
-    modules = words[words.index("-m") + 1:][:1] if "-m" in words else []
-    return _plain((scripts or modules or words[:1] or [""])[0])
+def script_of(arguments):
+    """Return the name of the program of a command line: of a script, of a module, or of the command."""
+    arguments = [os.path.basename(os.fsdecode(argument)) for argument in arguments]
+    scripts = [argument[:-3] for argument in arguments if argument.endswith(".py")]
+    modules = arguments[arguments.index("-m") + 1:][:1] if "-m" in arguments else []
+    return _to_file_name((scripts or modules or arguments[:1] or [""])[0])
 
 
 def _process_name():
@@ -77,5 +77,5 @@ def _process_name():
     return module.current_process().name if module is not None else _MAIN
 
 
-def _plain(name):
+def _to_file_name(name):
     return _SPECIAL.sub("_", name).strip(".") or "python"

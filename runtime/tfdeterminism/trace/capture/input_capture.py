@@ -1,8 +1,7 @@
-"""Keeps the inputs of one op, once, so that it can be run again on them: see the replay module.
+"""The capture of the inputs of one op, so that replay.py can run it again on them.
 
-The file is an .npz without pickled objects: input_0, input_1, ... are the bytes of each input
-(uint8), lengths_0, ... the lengths of the strings of an input of text, and "meta" is JSON: the op,
-its dtypes, shapes, device and attributes.
+The file is an .npz without pickled objects: input_0, input_1, ... are the bytes of each input (uint8); lengths_0, ...
+the lengths of the strings of a string input; "meta" is JSON: the op, its dtypes, shapes, device and attributes.
 """
 
 import io
@@ -18,19 +17,19 @@ _NAMES = ("function", "trace", "node")
 
 
 def parse(text):
-    """{"function", "trace", "node", "occurrence", "rank"} from JSON on a command line. Raises UsageError."""
+    """Return {"function", "trace", "node", "occurrence", "rank"} from JSON on the command line. Raises UsageError."""
     try:
-        wanted = untrusted.parse_json(text)
-        return {"function": str(wanted.get("function", "")), "trace": int(wanted.get("trace", 0)),
-                "node": str(wanted["node"]), "occurrence": int(wanted.get("occurrence", 0)),
-                "rank": wanted.get("rank")}
+        fields = untrusted.parse_json(text)
+        return {"function": str(fields.get("function", "")), "trace": int(fields.get("trace", 0)),
+                "node": str(fields["node"]), "occurrence": int(fields.get("occurrence", 0)),
+                "rank": fields.get("rank")}
     except (ValueError, OverflowError, KeyError, TypeError, AttributeError):
         raise errors.UsageError("--capture-inputs {}: not an op".format(text),
                               'give JSON: {"function": "", "trace": 0, "node": "...", "occurrence": 0}')
 
 
 class InputCapture(object):
-    """wanted: as parse() gives it."""
+    """The capture of one op. wanted: the result of parse()."""
 
     def __init__(self, recorder, wanted):
         self._recorder = recorder
@@ -42,14 +41,17 @@ class InputCapture(object):
         return not self.done and [self._wanted[name] for name in _NAMES] == [function, trace, node]
 
     def on_op_run(self, key, meta, values):
-        """The wanted op has run once more. meta: what is kept of it as JSON, with dtypes and device of its inputs;
-        values: those as arrays, None for what has none."""
+        """Count a run of the op, and write its inputs if this is the wanted one.
+
+        meta: JSON data to store, with dtypes and device of the inputs; values: the inputs as arrays, None for one that
+        has no value.
+        """
         self._seen += 1
         if self._seen != self._wanted["occurrence"] + 1:
             return
         self.done = True
-        size = sum(getattr(one, "nbytes", 0) for one in values)
-        if size > LIMIT or any(one is None for one in values):
+        size = sum(getattr(value, "nbytes", 0) for value in values)
+        if size > LIMIT or any(value is None for value in values):
             self._recorder.note("capture", "the inputs of {} cannot be kept: {}".format(
                 self._wanted["node"], "they are larger than 1 GiB" if size > LIMIT else "one of them is a resource"))
             return
@@ -73,16 +75,16 @@ class InputCapture(object):
 
 
 def as_bytes(value):
-    """The bytes of an array as uint8."""
+    """Return the bytes of an array as uint8."""
     if value.dtype.kind in "OSU":
         return numpy.frombuffer(b"".join(_items(value)), numpy.uint8)
     return numpy.frombuffer(numpy.ascontiguousarray(value).tobytes(), numpy.uint8)
 
 
 def string_lengths(value):
-    """The lengths of an array's strings."""
-    return numpy.array([len(one) for one in _items(value)], numpy.int64)
+    """Return the lengths of an array's strings."""
+    return numpy.array([len(text) for text in _items(value)], numpy.int64)
 
 
 def _items(value):
-    return [one if isinstance(one, bytes) else str(one).encode("utf-8") for one in value.reshape(-1).tolist()]
+    return [item if isinstance(item, bytes) else str(item).encode("utf-8") for item in value.reshape(-1).tolist()]

@@ -1,13 +1,16 @@
-"""The trace of a process that may have nothing to tell: no file before there is something."""
+"""The trace of a process that may record nothing: its file is created with the first record."""
 
 
 class LazyWriter(object):
-    """As a writer.Writer. make(): the Writer; before(): what the file begins with, [(method, arguments), ...]."""
+    """A buffer with the methods of a writer.Writer.
+
+    make(): creates the Writer; before(): returns the calls, [(method, arguments), ...], that the file begins with.
+    """
 
     def __init__(self, make, before=list):
         self._make, self._before = make, before
         self._writer = None
-        self._waiting = []  # (method, arguments) of what says nothing by itself
+        self._waiting = []  # buffered (method, arguments)
 
     @property
     def path(self):
@@ -22,8 +25,8 @@ class LazyWriter(object):
     def note(self, kind, text):
         self._buffer_call("note", kind, text)
 
-    def time(self, at):
-        self._buffer_call("time", at)
+    def time(self, seconds):
+        self._buffer_call("time", seconds)
 
     def value(self, payload):
         self._buffer_call("value", payload)
@@ -43,11 +46,11 @@ class LazyWriter(object):
             self._writer.close()
 
     def definitions(self):
-        """What a fork of this process has to begin its file with."""
+        """Return the function that gives the calls with which the file of a fork begins."""
         if self._writer is not None:
             return self._writer.definitions()
-        waiting = self._before() + [one for one in self._waiting if one[0] in ("define", "source")]
-        return lambda: waiting
+        calls = self._before() + [call for call in self._waiting if call[0] in ("define", "source")]
+        return lambda: calls
 
     def _buffer_call(self, method, *arguments):
         if self._writer is not None:

@@ -1,18 +1,20 @@
-"""Arrays that NumPy has read from files: a value from Python that is one of them comes from there."""
+"""The digests of arrays that NumPy read from files, by which values from Python are traced back to a file."""
 
 import numpy
 
 from ...wrap import Wrappers
 from . import digest
 
-_MOST = 1024            # arrays that are known
-_LARGEST = 64 << 20     # bytes of one
+_MOST = 1024            # maximum number of arrays
+_LARGEST = 64 << 20     # maximum size of an array, in bytes
 _READERS = ("load", "fromfile", "loadtxt", "genfromtxt")
 
 
 class LoadedArrays(object):
-    """Wraps the functions that read. known: digests of what they have given, its types named as NumPy does and as
-    PyTorch does."""
+    """The wrappers around NumPy's functions that read files.
+
+    digests: of the arrays that they returned, each with its dtype named as by NumPy and as by PyTorch.
+    """
 
     def __init__(self):
         self.digests = set()
@@ -27,10 +29,10 @@ class LoadedArrays(object):
         self._wrappers.undo()
 
     def _read(self, original, *args, **kwargs):
-        found = original(*args, **kwargs)
-        if isinstance(found, numpy.ndarray) and not isinstance(found, numpy.memmap) and len(self.digests) < _MOST \
-                and found.nbytes <= _LARGEST and found.dtype.kind in "biufc":
-            plain = numpy.ascontiguousarray(found)
-            self.digests.add(digest.digest_array(plain))
-            self.digests.add(digest.digest_bytes(plain.reshape(-1).view(numpy.uint8), plain.dtype.name))
-        return found
+        result = original(*args, **kwargs)
+        if isinstance(result, numpy.ndarray) and not isinstance(result, numpy.memmap) and len(self.digests) < _MOST \
+                and result.nbytes <= _LARGEST and result.dtype.kind in "biufc":
+            array = numpy.ascontiguousarray(result)
+            self.digests.add(digest.digest_array(array))
+            self.digests.add(digest.digest_bytes(array.reshape(-1).view(numpy.uint8), array.dtype.name))
+        return result

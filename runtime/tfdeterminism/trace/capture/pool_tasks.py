@@ -1,7 +1,8 @@
-"""What a pool of threads is given to do. Which of its threads takes which task is chance, and so is which is done
-first: what a task does is recorded under the name of the task, by the order in which they were handed in. What the
-program starts as a thread of its own is a task, too. All of a task is of the step in which it was begun: how far the
-others have come meanwhile is chance.
+"""The tasks of thread pools, by whose names the records of their threads are kept.
+
+Which thread runs which task is chance, and so is which task runs first. The records of a task therefore have the
+task's name, which counts the submissions. A thread that the program starts is a task, too. All records of a task belong
+to the step in which it began, because how far other threads are meanwhile is chance.
 """
 
 import threading
@@ -11,7 +12,7 @@ from .. import backends
 
 
 class _Local(threading.local):
-    """What no thread has set is of each."""
+    """The state of a thread; the class attributes are the defaults."""
 
     task = None  # type: PoolTask | None
     is_known = False
@@ -22,8 +23,7 @@ _FRAMEWORKS = frozenset(backends.packages())
 
 
 class PoolTask(object):
-    """label: its name; step: in which it was begun; counts: how often what was done in it; state: what else is known
-    of it."""
+    """A task. label: its name; step: in which it began; counts: of the ops of each name; state: data of the probes."""
 
     def __init__(self, label, step):
         self.label, self.step = label, step
@@ -31,7 +31,7 @@ class PoolTask(object):
 
 
 def current_task():
-    """The PoolTask that this thread does, or None: the main one, and a framework's own, have none."""
+    """Return the PoolTask of this thread, or None for the main thread and those of a framework."""
     if not _local.is_known:
         _local.is_known = True
         thread = threading.current_thread()
@@ -41,45 +41,48 @@ def current_task():
 
 
 def thread_name():
-    """What this thread is called in a trace: as its task; the main one, and a framework's own, have no name."""
+    """Return the thread's name in a trace: that of its task, "" for the main thread and those of a framework."""
     task = current_task()
     if task is not None:
         return task.label
     thread = threading.current_thread()
-    plain = thread is threading.main_thread() or isinstance(thread, threading._DummyThread)
-    return "" if plain else thread.name
+    is_unnamed = thread is threading.main_thread() or isinstance(thread, threading._DummyThread)
+    return "" if is_unnamed else thread.name
 
 
 def name_in_task(name):
-    """The name of a value that is no op's, with that of the task which has made it."""
+    """Return the name of a value that is not an op's output, with the name of the task that made it."""
     task = current_task()
     return name if task is None else "{} of {}".format(name, task.label)
 
 
-def _task(begun, function):
-    """The function, as a task of that (label, step); the function alone where it has none."""
-    if begun is None:
+def _task(name_and_step, function):
+    """Return the function as a task of that (label, step), or unchanged if it is None."""
+    if name_and_step is None:
         return function
 
     def run(*args, **kwargs):
-        before, _local.task = current_task(), PoolTask(*begun)
+        previous, _local.task = current_task(), PoolTask(*name_and_step)
         try:
             return function(*args, **kwargs)
         finally:
-            _local.task = before
+            _local.task = previous
 
     return run
 
 
 class PoolTasks(object):
-    """recording: a recording.Recording, whose recorder counts the tasks of a step."""
+    """The wrappers around the functions that submit tasks.
+
+    recording: a recording.Recording, whose recorder counts the tasks of a step.
+    """
 
     def __init__(self, recording):
         self._recording = recording
         self._wrappers = Wrappers()
 
     def import_hooks(self):
-        """{module: what is to be called with it when it is imported}."""
+        """Return {module: function to call with it when it is imported}."""
         return {"concurrent.futures.thread": self._watch_futures, "multiprocessing.pool": self._watch_pools}
 
     def open(self):
@@ -88,14 +91,13 @@ class PoolTasks(object):
     def close(self):
         self._wrappers.undo()
 
-    def _begun(self, pool):
-        """(label, step) of the next task that is handed in to pools of this name in this step, or in this task; None
-        where nothing is recorded."""
-        recorder, above = self._recording.recorder, current_task()
+    def _next_task(self, pool):
+        """Return (label, step) of the next task of pools of this name, or None if nothing is recorded."""
+        recorder, parent = self._recording.recorder, current_task()
         if recorder is None or not recorder.active:
             return None
         label = "task {} of {}".format(recorder.eager.next_occurrence("task", pool), pool)
-        return label if above is None else "{} in {}".format(label, above.label), recorder.steps.number
+        return label if parent is None else "{} in {}".format(label, parent.label), recorder.steps.number
 
     def _start(self, original, thread):
         recorder = self._recording.recorder
@@ -107,35 +109,39 @@ class PoolTasks(object):
         self._wrappers.wrap(module.ThreadPoolExecutor, "submit", self._submit)
 
     def _submit(self, original, executor, *args, **kwargs):
-        if args:  # else it says by itself what is wrong
-            args = (_task(self._begun(type(executor).__name__), args[0]),) + args[1:]
+        if args:  # without arguments, submit() itself raises
+            args = (_task(self._next_task(type(executor).__name__), args[0]),) + args[1:]
         return original(executor, *args, **kwargs)
 
     def _watch_pools(self, module):
         def apply_async(original, pool, func, *args, **kwargs):
-            begun = self._begun("ThreadPool") if isinstance(pool, module.ThreadPool) else None
-            return original(pool, _task(begun, func), *args, **kwargs)
+            name_and_step = self._next_task("ThreadPool") if isinstance(pool, module.ThreadPool) else None
+            return original(pool, _task(name_and_step, func), *args, **kwargs)
 
-        def elements(original, pool, func, iterable, *args, **kwargs):
-            begun = self._begun("ThreadPool") if isinstance(pool, module.ThreadPool) else None
-            if begun is not None:
-                func, iterable = _of_elements(begun, func, module.starmapstar in args), _numbered(iterable)
+        def map_elements(original, pool, func, iterable, *args, **kwargs):
+            name_and_step = self._next_task("ThreadPool") if isinstance(pool, module.ThreadPool) else None
+            if name_and_step is not None:
+                func = _as_element_tasks(name_and_step, func, module.starmapstar in args)
+                iterable = _enumerate(iterable)
             return original(pool, func, iterable, *args, **kwargs)
 
         self._wrappers.wrap(module.Pool, "apply_async", apply_async)
         for name in ("_map_async", "imap", "imap_unordered"):
-            self._wrappers.wrap(module.Pool, name, elements)
+            self._wrappers.wrap(module.Pool, name, map_elements)
 
 
-def _of_elements(begun, function, unpacked):
-    """A function of an element with its number, each a task. unpacked: is an element what is to be unpacked?"""
+def _as_element_tasks(name_and_step, function, unpacked):
+    """Return a function of a pair (number, element) that runs each element as a task.
+
+    unpacked: whether an element is a tuple of arguments.
+    """
     def task(number):
-        return _task((begun[0].replace(" of ", ".{} of ".format(number), 1), begun[1]), function)
+        return _task((name_and_step[0].replace(" of ", ".{} of ".format(number), 1), name_and_step[1]), function)
 
     if unpacked:
         return lambda number, element: task(number)(*element)
     return lambda numbered: task(numbered[0])(numbered[1])
 
 
-def _numbered(iterable):
+def _enumerate(iterable):
     return list(enumerate(iterable)) if hasattr(iterable, "__len__") else enumerate(iterable)

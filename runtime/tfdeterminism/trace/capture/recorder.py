@@ -1,4 +1,4 @@
-"""One process's trace: writes what the back ends observe."""
+"""The recorder of a process, which writes what the probes of a framework observe into its trace."""
 
 import contextlib
 import os
@@ -15,8 +15,8 @@ from .source_lines import SourceLines
 from .steps import Steps
 from .value_recorder import ValueRecorder
 
-_EAGER_BUFFER = 256  # records; what a killed program may lose
-_TICK = 0.02         # seconds; as exactly is known when something was recorded, to compare processes
+_EAGER_BUFFER = 256  # records, which a killed program may lose
+_TICK = 0.02         # seconds: resolution of the times of records, by which processes are compared
 
 
 class Recorder(object):
@@ -41,33 +41,36 @@ class Recorder(object):
         self.values = None if values is None else ValueRecorder(self, values, self._lock)
         self._pid = os.getpid()
         self._loaded = loaded
-        self.first_own_id = 0  # ids below this are of what the parent of a fork has made
+        self.first_own_id = 0  # smaller ids were defined by the parent of a fork
         self._writer = writer
         self._sources = SourceLines()
         self._buffer = []  # four numbers of each record
-        self._since = self._marked = 0.0  # when the first record of the buffer came, and what was said last of time
+        self._since = self._marked = 0.0  # time of the buffer's first record, and the last time that was written
         self._occurrences = numpy.zeros(1024, numpy.uint32)  # by key
         self._at_step = []
 
     @contextlib.contextmanager
     def unrecorded(self):
-        """What this thread runs meanwhile is not the program's own, and is not recorded."""
-        before, self.local.busy = getattr(self.local, "busy", False), True
+        """Do not record what this thread runs in the block, because it is not the program's own."""
+        was_busy, self.local.busy = getattr(self.local, "busy", False), True
         try:
             yield
         finally:
-            self.local.busy = before
+            self.local.busy = was_busy
 
     def has_seen_ops(self):
-        """Has the program run any op, recorded or not?"""
+        """Return whether the program has run any op, recorded or not."""
         return self.seen_ops or bool(self._buffer)
 
     def is_recording_step(self):
-        """Is this step recorded?"""
+        """Return whether the current step is recorded."""
         return self.active and self.steps.is_recorded()
 
     def emit(self, keys, digests, shapes=None):
-        """keys: array of different ids; digests: array of uint64; shapes: array of CRCs or None for unknown."""
+        """Record several outputs.
+
+        keys: array of distinct ids; digests: array of uint64; shapes: array of CRCs, or None if unknown.
+        """
         with self._lock:
             if not self.is_recording_step() or not self._is_own_process():
                 return
@@ -85,11 +88,11 @@ class Recorder(object):
             self._write(records)
 
     def emit_one(self, key, value, shape=0):
-        """One record, kept back for a while: eager ops come one by one."""
+        """Buffer one record, because eager ops come one by one."""
         with self._lock:
             if not self.is_recording_step():
                 return
-            now = time.time()  # records that are written together have one
+            now = time.time()  # records that are written together share a time
             if len(self._buffer) >= 4 * _EAGER_BUFFER or self._buffer and now - self._since > _TICK:
                 self._flush_buffer()
             if not self._buffer:
@@ -97,13 +100,13 @@ class Recorder(object):
             self._buffer += value, key, self.steps.number, shape
 
     def mark_loaded(self, key, value):
-        """Say so where a value that no op has made is what was read from a file."""
+        """Mark a value from Python that equals an array that was read from a file."""
         if value in self._loaded:
             self.eager.add_attrs(key, from_file=True)
 
     @contextlib.contextmanager
     def quiesced(self):
-        """All is written, and nobody records meanwhile: a process may be forked."""
+        """Write all buffered records and hold the lock, so that the process may be forked."""
         with self._lock:
             self._flush()
             yield
@@ -114,11 +117,11 @@ class Recorder(object):
                 self._flush_buffer()
 
     def definitions_so_far(self):
-        """What a fork's file has to begin with, as lazy_writer.LazyWriter takes it."""
+        """Return the function with which the LazyWriter of a fork begins its file."""
         return self._writer.definitions()
 
     def on_fork(self, writer):
-        """In a fork: what is recorded from now on is its own; what is known of ops stays."""
+        """Start the records of a fork; its definitions stay."""
         self._writer.close()
         self._writer, self._pid = writer, os.getpid()
         self._buffer, self._marked = [], 0.0
@@ -139,11 +142,11 @@ class Recorder(object):
         self._guarded(lambda: (self._define(), self._writer.capture(key, occurrence, step, name)))
 
     def write_value(self, payload):
-        """A value, as tensor_values.pack() makes it."""
+        """Write a value, packed by tensor_values.pack()."""
         self._guarded(lambda: (self._define(), self._writer.value(payload)))
 
     def add_step_callback(self, function):
-        """function() is called at the end of each recorded step."""
+        """Register function(), called at the end of each recorded step."""
         self._at_step.append(function)
 
     def _step_ended(self):
@@ -154,8 +157,10 @@ class Recorder(object):
         self.eager.on_step_end()
 
     def end(self, clean, exit_status, weights, variables, files):
-        """Write the last block. weights: hex digits or None; variables: {label: hex digits}; files: as FileAccesses
-        tells of them."""
+        """Write the last block.
+
+        weights: hex digits or None; variables: {label: hex digits}; files: the result of FileAccesses.as_json().
+        """
         with self._lock:
             if self._is_own_process():
                 self._flush()
@@ -166,7 +171,7 @@ class Recorder(object):
             self.active = False
 
     def _is_own_process(self):
-        """A forked child must not write into its parent's file."""
+        """Return False, and stop recording, in a fork that must not write into its parent's file."""
         if os.getpid() == self._pid:
             return True
         self.active = False
@@ -190,19 +195,19 @@ class Recorder(object):
             for name, column in zip(("digest", "key", "step", "shape"), columns):
                 records[name] = column
             self._reserve()
-            records["occurrence"] = self._counted(records["key"])
+            records["occurrence"] = self._count_occurrences(records["key"])
             self._write(records)
 
-    def _counted(self, keys):
-        """The occurrence of each, of which some may be the same."""
-        order = numpy.argsort(keys, kind="mergesort")  # that is stable
+    def _count_occurrences(self, keys):
+        """Return the occurrence of each key; the keys may contain duplicates."""
+        order = numpy.argsort(keys, kind="mergesort")  # stable
         ordered = keys[order]
         begins = numpy.flatnonzero(numpy.concatenate([[True], ordered[1:] != ordered[:-1]]))
         counts = numpy.diff(numpy.append(begins, len(keys)))
-        found = numpy.empty(len(keys), numpy.uint32)
-        found[order] = numpy.arange(len(keys)) - numpy.repeat(begins, counts) + self._occurrences[ordered]
+        occurrences = numpy.empty(len(keys), numpy.uint32)
+        occurrences[order] = numpy.arange(len(keys)) - numpy.repeat(begins, counts) + self._occurrences[ordered]
         self._occurrences[ordered[begins]] += counts.astype(numpy.uint32)
-        return found
+        return occurrences
 
     def _write(self, records):
         def write():
@@ -216,7 +221,7 @@ class Recorder(object):
         self._guarded(write)
 
     def _guarded(self, write):
-        """A full disk ends the trace, not the program: what was written stays readable."""
+        """Call write(); a failure, such as a full disk, ends the trace but not the program."""
         with self._lock:
             if not self.active or not self._is_own_process():
                 return
@@ -226,7 +231,7 @@ class Recorder(object):
                 self.fail("{}: {}".format(self._writer.path, error.strerror or error))
 
     def fail(self, reason):
-        """Nothing more is recorded; said once."""
+        """Stop recording, and log the reason."""
         self.active = False
         self.error = reason
         errors.log("{}; the program goes on, and its trace ends at step {}".format(reason, self.steps.number))

@@ -1,4 +1,4 @@
-"""Recording in this process: where the file lies, when the probes come and go."""
+"""The recording of a process: its trace file, and the installation and removal of the probes."""
 
 import contextlib
 import os
@@ -30,21 +30,22 @@ _current = []
 
 
 def end_step_everywhere():
-    """A training step ends in whatever is being recorded."""
+    """End a training step in the current recording, if there is one."""
     for recording in _current:
         recording.step()
 
 
 def is_recording():
-    """Is something being recorded?"""
+    """Return whether this process is being recorded."""
     return bool(_current)
 
 
 class Recording(object):
-    """One process's trace. start() and stop(), or a `with` statement.
+    """The trace of one process, with start() and stop(), or as a context manager.
 
-    identity: the identity.ProcessIdentity of a child, whose file is made when it has something to tell; else a new one.
-    with_children: are the processes that it starts recorded as well? apply: what these apply, see the remedy module.
+    identity: the identity.ProcessIdentity of a child, whose file is created with its first record; None for the first
+    process. with_children: whether the processes that it starts are recorded as well. apply: the solutions that these
+    apply, see trace/remedies.py.
     """
 
     def __init__(self, out, level="ops", steps=None, capture=None, xla=None, values=None, identity=None,
@@ -62,7 +63,7 @@ class Recording(object):
         self._closers = []
         self._at_exit = []
         self._pid = os.getpid()
-        # None until a framework has been imported; labels stays so where its probes could not be put in.
+        # None until a framework has been imported; labels stays None if its probes could not be installed.
         self.recorder = None  # type: Recorder | None
         self._framework = None  # the name of its module
         self.labels = None
@@ -84,12 +85,12 @@ class Recording(object):
         self.stop(clean=kind is None)
 
     def start(self):
-        """Begin now if a framework is there, or else as soon as the program has imported one."""
+        """Start now if a framework is loaded, or else as soon as the program imports one."""
         if _current:
             raise errors.UsageError("a trace is being recorded already", "end it first; traces do not nest")
         _current.append(self)
-        for one in (self._tasks, self._files, self._loaded, self._imports):
-            one.open()
+        for probe in (self._tasks, self._files, self._loaded, self._imports):
+            probe.open()
         self._imports.add({name: self._install for name in backends.entries()})
         self._imports.add(self._tasks.import_hooks())
         if self._children is not None:
@@ -97,7 +98,7 @@ class Recording(object):
             self._imports.add({"multiprocessing.connection": self._children.hook_multiprocessing})
 
     def stop(self, clean=True, exit_status=None):
-        """End the trace with the digest of the final weights, and take the probes away."""
+        """End the trace with the digest of the final weights, and remove the probes."""
         if self not in _current:
             return
         _current.remove(self)
@@ -110,7 +111,7 @@ class Recording(object):
             if os.getpid() == self._pid:
                 self._end(clean, exit_status)
         finally:
-            self._tasks.close()  # the frameworks' probes lie around its own, and go before
+            self._tasks.close()  # the last one: the frameworks' probes wrap the wrappers of the tasks
 
     def _end(self, clean, exit_status):
         if self.recorder is None:
@@ -137,14 +138,14 @@ class Recording(object):
     # Children
 
     def child_options(self, role=None):
-        """How a child of this process is to be recorded, as JSON can say it. role: which one it is, if known."""
+        """Return the options for recording a child, as JSON values. role: which child it is, or None."""
         return {"out": self._out, "level": self._level, "steps": self._steps, "capture": self.capture,
                 "values": self._values, "xla": None if self.xla or self._level != "none" else False,
                 "apply": self._apply, "pid": os.getpid(), "identity": self.identity.child_arguments(role)}
 
     @contextlib.contextmanager
     def quiesced(self):
-        """Nothing is recorded meanwhile, and all is written that was."""
+        """Write all buffered records, and block recording meanwhile."""
         if self.recorder is None:
             yield
         else:
@@ -156,7 +157,7 @@ class Recording(object):
             self.recorder.flush()
 
     def on_fork(self, identity):
-        """This process is a fork of the one that was recorded."""
+        """Continue as the fork of a recorded process."""
         self._pid = os.getpid()
         self.identity, self._is_child = identity, True
         self._files.on_fork()
@@ -166,18 +167,18 @@ class Recording(object):
             self.labels.on_fork()
 
     def _children_left_traces(self):
-        """Have children left traces?"""
-        mine = os.path.basename(self._path())
-        return any(name.endswith(trace_format.EXTENSION) and name != mine for name in os.listdir(self._out))
+        """Return whether children left traces in the folder."""
+        own_name = os.path.basename(self._path())
+        return any(name.endswith(trace_format.EXTENSION) and name != own_name for name in os.listdir(self._out))
 
     def problem(self):
-        """(exit code, text) if there is something wrong with the trace, else None."""
+        """Return (exit code, text) if the trace is incomplete or empty, else None."""
         if self._is_child:
-            return None  # it ends as it would without us
+            return None  # a child ends as it would without a trace
         if self.recorder is not None and self.recorder.error:
-            return errors.EXIT_INCOMPLETE, None  # said when it happened
-        silent = self.recorder is None or not self.recorder.has_seen_ops()
-        if self._level != "none" and silent and not self._children_left_traces():
+            return errors.EXIT_INCOMPLETE, None  # the error was logged when it happened
+        is_silent = self.recorder is None or not self.recorder.has_seen_ops()
+        if self._level != "none" and is_silent and not self._children_left_traces():
             return errors.EXIT_NOTHING_RECORDED, "the program ran no {} op; there is nothing to compare".format(
                 backends.labels())
         return None
@@ -192,7 +193,7 @@ class Recording(object):
             raise errors.UsageError("{}: {}".format(self._path(), error.strerror), "name another folder with --out")
 
     def _new_writer(self):
-        """The file of this process."""
+        """Create the file of this process."""
         number = 1
         while True:
             try:
@@ -203,13 +204,13 @@ class Recording(object):
                 number += 1
 
     def _path(self, number=1):
-        """Of this process's file. number: which process of this name it is; two should not have the same."""
+        """Return the path of this process's file. number: of the process among those of the same name."""
         name = self.identity.name + ("" if number == 1 else "+{}".format(number))
         return os.path.join(self._out, "trace-{}{}".format(name, trace_format.EXTENSION))
 
     def _header(self):
         return {"framework": self._framework, "version": _version(self._framework), "numpy": numpy.__version__,
-                "python": platform.python_version(), "argv": [str(one) for one in sys.argv],
+                "python": platform.python_version(), "argv": [str(argument) for argument in sys.argv],
                 "cwd": os.getcwd(), "level": self._level,
                 "steps": list(self._steps) if self._steps else None, "pid": os.getpid(), "rank": self.identity.name,
                 "parent": self.identity.parent,
@@ -220,7 +221,7 @@ class Recording(object):
 
     def _install(self, framework):
         if self.recorder is not None:
-            return  # it has two: what was there first is what trains
+            return  # the program has two frameworks, and the first is recorded
         self._framework = framework.__name__
         try:
             self.recorder = self._new_recorder()
@@ -230,41 +231,45 @@ class Recording(object):
             return
         try:
             backends.find(self._framework).install(self)
-        except Exception as error:  # a version that we do not know must not end the user's program
+        except Exception as error:  # an unknown version of the framework must not end the user's program
             self.recorder.fail("{} {} cannot be traced: {}: {}".format(
                 backends.find(self._framework).label, framework.__version__, type(error).__name__, error))
 
     def end_and_exit(self, original, status):
-        """os._exit skips what Python does at its end: the trace is ended first."""
+        """End the trace before os._exit, which skips Python's exit handlers."""
         try:
             self.stop(exit_status=status)
         finally:
             original(status)
 
     def captures_inputs(self):
-        """Is it this process that keeps an op's inputs?"""
+        """Return whether this process keeps the inputs of an op."""
         if not self.capture:
             return False
         return self.capture["rank"] == self.identity.name or (self.capture["rank"] is None and not self._is_child)
 
     def add_exit_callback(self, function):
-        """function({label: digest}) is told what has been trained, before the trace ends."""
+        """Register function({label: digest of a trained weight}) to be called before the trace ends."""
         self._at_exit.append(function)
 
-    def on_installed(self, labels, wrappers, closers, wanted):
-        """Called back by a framework's install. labels: what is trained, and how it is called."""
+    def on_installed(self, labels, wrappers, closers, import_hooks):
+        """Store the results of a framework's install().
+
+        labels: names and values of the trained variables; wrappers: to undo, and closers: functions to call, when the
+        trace ends; import_hooks: {module: function to call with it once it is imported}.
+        """
         self.labels, self._wrappers, self._closers = labels, wrappers, closers
-        self._imports.add(wanted)
+        self._imports.add(import_hooks)
 
 
-def _version(module):
-    """Of what the program has imported, or None."""
-    version = getattr(sys.modules.get(module), "__version__", None) if module else None
+def _version(module_name):
+    """Return the version of a module that the program has imported, or None."""
+    version = getattr(sys.modules.get(module_name), "__version__", None) if module_name else None
     return None if version is None else str(version)  # PyTorch's is a type of its own
 
 
 def _check_new(out, path):
-    """Make the folder. Raises UsageError."""
+    """Create the folder. Raises UsageError."""
     try:
         if not os.path.isdir(out):
             os.makedirs(out)

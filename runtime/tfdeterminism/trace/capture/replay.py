@@ -1,7 +1,7 @@
-"""Run one op many times on the inputs that a trace kept: python -m tfdeterminism.trace replay FILE.
+"""The command that runs one op many times on its recorded inputs: python -m tfdeterminism.trace replay FILE.
 
-Prints one line of JSON: {"op", "times", "distinct": [per output], "digests": [per output]}. Exit
-code 0 if all runs of all outputs agree, 1 if not, 2 if the file or the op cannot be used.
+It prints one line of JSON: {"op", "times", "distinct": [per output], "digests": [per output]}. The exit code is 0 if
+all runs of all outputs agree, 1 if not, 2 if the file or the op cannot be used.
 """
 
 import io
@@ -18,16 +18,16 @@ from ..schema import reader
 def main(argv):
     arguments = command_line.replay(argv)
     try:
-        found = replay(arguments.file, arguments.repeats)
+        result = replay(arguments.file, arguments.repeats)
     except (errors.UsageError, trace_format.TraceFormatError) as error:
         errors.log(str(error))
         return errors.EXIT_USAGE
-    print(json.dumps(found, sort_keys=True))
-    return 1 if max(found["distinct"] or [1]) > 1 else 0
+    print(json.dumps(result, sort_keys=True))
+    return 1 if max(result["distinct"] or [1]) > 1 else 0
 
 
 def replay(path, times):
-    """How many different results `times` runs of the op gave. Imports its framework. Raises UsageError."""
+    """Run the op `times` times and return how many distinct results it gave. Raises UsageError."""
     meta, arrays = load(path)
     if not _is_named(path, meta["op"]):
         raise errors.UsageError("{}: no trace beside it names it with this op".format(path),
@@ -40,40 +40,40 @@ def replay(path, times):
         results = backend.replay(meta, arrays, times)
     except errors.UsageError:
         raise
-    except Exception as error:  # whatever the framework raises for an op that it cannot run alone
+    except Exception as error:  # the type depends on the framework
         raise errors.UsageError("{} cannot be run alone: {}".format(meta["op"], str(error).splitlines()[0]),
                               "compare two traces instead")
-    return {"op": meta["op"], "times": times, "distinct": [len(set(one)) for one in results],
-            "digests": [["{:016x}".format(value) for value in one] for one in results]}
+    return {"op": meta["op"], "times": times, "distinct": [len(set(digests)) for digests in results],
+            "digests": [["{:016x}".format(value) for value in digests] for digests in results]}
 
 
 def load(path):
-    """(meta, list of arrays, uint8 of raw bytes or lists of strings)."""
+    """Return (meta, list of arrays: uint8 of raw bytes, or lists of strings)."""
     try:
-        with untrusted.open_regular(path) as source, numpy.load(source, allow_pickle=False) as kept:
-            meta = untrusted.parse_json(kept["meta"].tobytes())
+        with untrusted.open_regular(path) as source, numpy.load(source, allow_pickle=False) as archive:
+            meta = untrusted.parse_json(archive["meta"].tobytes())
             if not isinstance(meta["op"], str) or meta.get("framework") not in backends.entries():
                 raise ValueError("it names no op of a framework that can be traced")
-            arrays = [_array(kept, meta, number) for number in range(len(meta["dtypes"]))]
+            arrays = [_array(archive, meta, number) for number in range(len(meta["dtypes"]))]
         return meta, arrays
-    except Exception as error:  # of zipfile, zlib and NumPy each raises others for a damaged archive
+    except Exception as error:  # zipfile, zlib and NumPy raise different types for a damaged archive
         raise errors.UsageError("{} holds no inputs: {}".format(path, error), "record them with --capture-inputs")
 
 
 def _is_named(path, op):
-    """Does a trace in this file's folder say that it kept the inputs of such an op in it?"""
+    """Return whether a trace in the file's folder names the file as the inputs of such an op."""
     folder, name = os.path.split(os.path.abspath(path))
     for trace in trace_format.trace_files(folder).values():
-        found = reader.load(trace)
-        if any(one.get("file") == name and 0 <= (one.get("key") or 0) < len(found.definitions)
-               and found.definitions[one.get("key") or 0]["op"] == op for one in found.captures):
+        contents = reader.load(trace)
+        if any(capture.get("file") == name and 0 <= (capture.get("key") or 0) < len(contents.definitions)
+               and contents.definitions[capture.get("key") or 0]["op"] == op for capture in contents.captures):
             return True
     return False
 
 
-def _array(kept, meta, number):
-    data, shape = kept["input_{}".format(number)], meta["shapes"][number]
+def _array(archive, meta, number):
+    data, shape = archive["input_{}".format(number)], meta["shapes"][number]
     if meta["dtypes"][number] != "string":
         return data, shape
-    stream, sizes = io.BytesIO(data.tobytes()), kept["lengths_{}".format(number)]
+    stream, sizes = io.BytesIO(data.tobytes()), archive["lengths_{}".format(number)]
     return numpy.array([stream.read(int(size)) for size in sizes], object).reshape(shape), shape

@@ -1,7 +1,7 @@
-"""python -m tfdeterminism.trace run: the user's unchanged program, with probes.
+"""The command that runs the user's unchanged program with probes: python -m tfdeterminism.trace run.
 
-What the program prints and its exit code stay its own. A program that ends with 0 though its trace
-is of no use makes us end with a code of ours: see the errors module.
+The output and the exit code of the program stay its own. If it ends with 0 but its trace is incomplete or empty, the
+exit code is one of errors.py.
 """
 
 import atexit
@@ -27,7 +27,7 @@ def main(argv):
                               arguments.capture and input_capture.parse(arguments.capture), arguments.xla,
                               value_recorder.parse(arguments.values) if arguments.values is not None else None,
                               with_children=True, apply=arguments.apply)
-        sys.argv[:] = program.argv  # before a trace begins, which tells of them
+        sys.argv[:] = program.argv  # before the trace begins, whose header contains them
         recording.start()
         apply_fixes.apply(arguments.apply)
     except errors.UsageError as error:
@@ -37,19 +37,19 @@ def main(argv):
 
 
 class _ScriptProgram(object):
-    """`python PATH ARGUMENTS`. As the module below: what a program is; BadUsage where there is none."""
+    """The program of `python PATH ARGUMENTS`. Raises UsageError if it cannot be read or compiled."""
 
     spec = None
 
     def __init__(self, path, arguments):
-        self.code = _compiled(path)
+        self.code = _compile_script(path)
         self.file = os.path.abspath(path) if sys.version_info >= (3, 9) else path  # as Python's own
         self.argv = [path] + arguments
         self.imports_from = os.path.dirname(os.path.realpath(path))
 
 
 class _ModuleProgram(object):
-    """`python -m MODULE ARGUMENTS`."""
+    """The program of `python -m MODULE ARGUMENTS`. Raises UsageError if it cannot be found."""
 
     def __init__(self, arguments):
         if not arguments:
@@ -66,7 +66,7 @@ class _ModuleProgram(object):
 
 
 def _find_module(name):
-    """(spec, code) of what `-m NAME` runs; None for what there is not."""
+    """Return (spec, code) of what `-m NAME` runs, None for each that does not exist."""
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
         spec = importlib.util.find_spec(name + ".__main__")
@@ -77,7 +77,7 @@ def _find_module(name):
 
 
 def _execute(program, recording):
-    """Run it as Python would; the exit code."""
+    """Run the program as Python would, and return the exit code."""
     module = types.ModuleType("__main__")
     module.__file__ = program.file
     module.__dict__["__builtins__"] = __builtins__
@@ -93,7 +93,7 @@ def _execute(program, recording):
         exec(program.code, module.__dict__)
     except SystemExit as stop:
         end.clean = True
-        end.status = _status(stop.code)
+        end.status = _exit_status(stop.code)
         if end.status:
             raise
     except BaseException as error:
@@ -116,10 +116,10 @@ _WRAPS = os.path.join(os.path.dirname(_OURS), "wrap.py")
 
 
 def _hide_tool_frames(error):
-    """The stack, and those of the errors behind it, as the program alone would have had them."""
-    seen = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    """Remove the frames of this tool from the traceback of an error and of its causes."""
+    visited = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         error.__traceback__ = _user_traceback(error.__traceback__)
         error = error.__cause__ or error.__context__
 
@@ -127,11 +127,11 @@ def _hide_tool_frames(error):
 def _user_traceback(traceback):
     while traceback is not None and _is_tool_frame(traceback):
         traceback = traceback.tb_next
-    last = traceback
-    while last is not None and sys.version_info >= (3, 7):  # before, the links are fixed
-        while last.tb_next is not None and _is_tool_frame(last.tb_next):
-            last.tb_next = last.tb_next.tb_next
-        last = last.tb_next
+    entry = traceback
+    while entry is not None and sys.version_info >= (3, 7):  # before, the links are fixed
+        while entry.tb_next is not None and _is_tool_frame(entry.tb_next):
+            entry.tb_next = entry.tb_next.tb_next
+        entry = entry.tb_next
     return traceback
 
 
@@ -141,7 +141,7 @@ def _is_tool_frame(traceback):
 
 
 class _ExitHandler(object):
-    """Ends the trace when the process ends."""
+    """A callable that ends the trace when the process ends."""
 
     def __init__(self, recording):
         self._recording = recording
@@ -155,11 +155,11 @@ class _ExitHandler(object):
             errors.log(str(error))
 
 
-def _status(code):
+def _exit_status(code):
     return 0 if code is None else code if isinstance(code, int) else 1
 
 
-def _compiled(path):
+def _compile_script(path):
     if os.path.isdir(path):
         path = os.path.join(path, "__main__.py")
     try:

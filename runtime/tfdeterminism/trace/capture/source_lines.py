@@ -1,4 +1,4 @@
-"""The lines of the user's program that a trace carries, so that whoever reads it needs no file of this machine."""
+"""The lines of the user's program that a trace contains, so that its reader needs no file of this machine."""
 
 import io
 
@@ -8,22 +8,22 @@ _MAX_LINE_LENGTH = 160
 
 
 class SourceLines(object):
-    """Each line once."""
+    """The source lines of one trace, each of which is returned once."""
 
     def __init__(self):
-        self._files = {}  # path: its lines that were not given out yet, by number
+        self._files = {}  # {path: {number: text} of the lines that were not returned yet}
 
     def new_lines(self, definitions):
-        """{file: {line: text}} about the lines that these definitions name, and that nobody was given before."""
-        found = {}
-        for one in definitions:
-            path = one["file"]
+        """Return {file: {line: text}} of the lines around these definitions that were not returned before."""
+        new_lines = {}
+        for definition in definitions:
+            path = definition["file"]
             if path and path.endswith(".py"):
                 lines = self._lines(path)
-                for number in range(one["line"] - _AROUND, one["line"] + _AROUND + 1):
+                for number in range(definition["line"] - _AROUND, definition["line"] + _AROUND + 1):
                     if number in lines:
-                        found.setdefault(path, {})[number] = lines.pop(number)
-        return found
+                        new_lines.setdefault(path, {})[number] = lines.pop(number)
+        return new_lines
 
     def _lines(self, path):
         if path not in self._files:

@@ -1,4 +1,4 @@
-"""Where a training step ends: where the program says so, or else where its optimizers and gradients do."""
+"""The ends of training steps: where the program calls step(), or else where its optimizers and gradients run."""
 
 import threading
 
@@ -7,10 +7,13 @@ from . import pool_tasks
 
 
 class Steps(object):
-    """window: (first, end) of the steps to record, or None for all. lock: the recorder's; ended(): called with it
-    held at the end of each step. Thread-safe: a task ends no step, and all that it does is of the one in which it was
-    begun, see the tasks module. The program is ended once its main thread has taken as many steps as
-    variables.STOP_AFTER allows: SystemExit is raised where the last one ends."""
+    """The counter of training steps. Thread-safe.
+
+    window: (first, end) of the steps to record, or None for all; lock: the recorder's; ended(): called with the lock
+    held at the end of each step. A task of a pool ends no step; all its records belong to the step in which it began
+    (see pool_tasks). When the main thread has run as many steps as variables.STOP_AFTER allows, SystemExit ends the
+    program.
+    """
 
     def __init__(self, lock, window, ended):
         self.window = window
@@ -21,13 +24,13 @@ class Steps(object):
         self.reset()
 
     def reset(self):
-        """In a fork: its steps are its own."""
+        """Restart the count in a fork."""
         self.last = 0
         self._manual = self._applied = self._gradient = self._ends = False
 
     @property
     def number(self):
-        """Of what this thread does now. last: of what the program itself does."""
+        """The step of the current thread's task, or of the program (`last`) outside of tasks."""
         task = pool_tasks.current_task()
         return self.last if task is None else task.step
 
@@ -35,30 +38,30 @@ class Steps(object):
         return self.window is None or self.window[0] <= self.number < self.window[1]
 
     def starts_later(self, steps=None):
-        """Does the window that is recorded only begin later? steps: in at most so many."""
-        left = 0 if self.window is None else self.window[0] - self.number
-        return left > 0 and (steps is None or left <= steps)
+        """Return whether the recorded window begins later. steps: within at most so many steps, None for any."""
+        remaining = 0 if self.window is None else self.window[0] - self.number
+        return remaining > 0 and (steps is None or remaining <= steps)
 
     def add_window_callback(self, function):
-        """function(begins) is called when the first step of the window begins, and when its last has ended."""
+        """Register function(begins), called when the window's first step begins and its last has ended."""
         self._at_edge.append(function)
 
     def end_step(self):
-        """trace.step(): from now on the program says where a step ends, and nobody guesses."""
+        """End a step, as the program's call of trace.step() says; no step is inferred from now on."""
         task = pool_tasks.current_task()
         if task is not None:
             task.step += 1
             task.counts.clear()
             return
         with self._lock:
-            # The program's first step may have been guessed already, and then this is its end too.
+            # The end of the first step may have been inferred already, and then this call means the same end.
             if self._manual or not self.last:
                 self._advance()
             self._manual = True
         self._stop_after_last()
 
     def on_optimizer_applied(self):
-        """An optimizer has updated its variables, and the caller is back in Python."""
+        """End a step after an optimizer has updated its variables and returned to Python."""
         self._end_by_optimizer()
         self._stop_after_last()
 
@@ -72,7 +75,7 @@ class Steps(object):
                 self._advance()
 
     def on_gradient(self):
-        """A gradient is about to be computed: without an optimizer this is what separates steps."""
+        """End a step before a gradient is computed, if the program has no optimizer."""
         if pool_tasks.current_task() is not None:
             return
         with self._lock:
@@ -82,17 +85,17 @@ class Steps(object):
         self._stop_after_last()
 
     def on_loop_iteration(self):
-        """One iteration of a loop in a graph that holds a training step has run."""
+        """End a step after an iteration of a graph's loop that contains a training step."""
         self._ends = self._ends and pool_tasks.current_task() is not None
         self._end_by_optimizer()  # the graph goes on: no exception may leave it
 
     def on_function_run(self):
-        """A graph function that holds a training step has run; the step ends with the outermost call."""
+        """Note that a graph function with a training step has run; the outermost call ends the step."""
         if pool_tasks.current_task() is None:
             self._ends = True
 
     def on_call_end(self):
-        """An outermost call of a graph function has ended."""
+        """End a noted step after an outermost call of a graph function."""
         if self._ends and pool_tasks.current_task() is None:
             self._ends = False
             self._end_by_optimizer()

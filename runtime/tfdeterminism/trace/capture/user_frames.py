@@ -1,4 +1,4 @@
-"""Which lines of the user's program made an op."""
+"""The lines of the user's program that created an op, found in its stack."""
 
 import os
 import sys
@@ -14,53 +14,54 @@ DEPTH = 8  # frames kept of a stack
 
 _HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _PACKAGES = backends.packages() + ("numpy", "horovod", "tfdet_probe")
-_KNOWN_LIMIT = 1 << 16  # codes and stacks that are known
-_known = {}
-_folders = {}
-_codes = {}   # id of a code: (the code, which keeps its id, is it the user's)
-_library_codes = set()  # ids of the codes that are not: asked first
-_stacks = {}  # (id of a code, place in it, ...) of the user's frames: what of_caller() gives
-_places = {}  # (id of a code, place in it): what place_of_caller() gives
+_KNOWN_LIMIT = 1 << 16  # entries of a cache
+_known = {}    # path: result of is_user()
+_folders = {}  # files of the imported packages: result of _library_folders()
+_codes = {}   # id of a code object: (the code object, which keeps the id valid, whether it is the user's)
+_library_codes = set()  # ids of the code objects that are not the user's, for a fast test
+_stacks = {}  # (id of a code object, offset in it, ...) of the user's frames: result of stack_of_caller()
+_places = {}  # (id of a code object, offset in it): result of location_of_caller()
 
 
 def is_user(path):
-    """Is it a file of the user's program, not of Python, TensorFlow, an installed package or ours?"""
-    known = _known.get(path)
-    if known is None:
-        known = _known[path] = not path.startswith(_library_folders()) and not _generated(path)
-    return known
+    """Return whether a file belongs to the user's program, not to Python, a framework, a package or this tool."""
+    is_users = _known.get(path)
+    if is_users is None:
+        is_users = _known[path] = not path.startswith(_library_folders()) and not _is_generated(path)
+    return is_users
 
 
-def _generated(path):
+def _is_generated(path):
     return (path.startswith(("<frozen", "<__array_function__")) or "__autograph_generated_file" in path
             or path == "<string>")
 
 
 def _library_folders():
-    """Folders of what is not the program's, by which of the packages have been imported so far."""
+    """Return the folders of libraries, which depend on the packages that were imported so far."""
     files = tuple(getattr(sys.modules.get(name), "__file__", None) for name in _PACKAGES)
     if files not in _folders:
         folders = [_HERE] + [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
         folders += [os.path.dirname(os.path.abspath(path)) for path in files if path]
-        _folders[files] = tuple(folder + os.sep for folder in folders + [os.path.realpath(one) for one in folders])
+        real_folders = [os.path.realpath(folder) for folder in folders]
+        _folders[files] = tuple(folder + os.sep for folder in folders + real_folders)
     return _folders[files]
 
 
 def stack_of_op(op):
-    """[[file, line, function], ...] of the user, innermost first: where a graph op was created."""
+    """Return [[file, line, function], ...] of the user, innermost first: where a graph op was created."""
     try:
         traceback = op.traceback
-        if hasattr(traceback, "get_user_frames"):  # spares us TensorFlow's own, which are most
-            found = [(frame.filename, frame.lineno, frame.name) for frame in traceback.get_user_frames()]
+        if hasattr(traceback, "get_user_frames"):  # without TensorFlow's own frames, which are the most
+            frames = [(frame.filename, frame.lineno, frame.name) for frame in traceback.get_user_frames()]
         else:
-            found = [tuple(frame)[:3] for frame in traceback or ()]
-    except Exception:  # an imported graph has no stack; what is raised depends on the version
+            frames = [tuple(frame)[:3] for frame in traceback or ()]
+    except Exception:  # an imported graph has no stack; the type depends on the version
         return []
-    return [list(frame) for frame in reversed(found) if is_user(frame[0])][:DEPTH]
+    return [list(frame) for frame in reversed(frames) if is_user(frame[0])][:DEPTH]
 
 
 def in_keras():
-    """Is it Keras that the user's innermost line has called?"""
+    """Return whether the user's innermost line called Keras."""
     for frame in outer_frames(sys._getframe(1)):
         path = frame.f_code.co_filename
         if is_user(path):
@@ -71,10 +72,10 @@ def in_keras():
 
 
 def stack_of_caller():
-    """The same for the caller's own stack; not to be changed, as who asks from there again gets the same list."""
+    """Return the same for the caller's own stack. The list is cached: callers must not change it."""
     frame = sys._getframe(1)  # type: FrameType | None
     frames, place = [], []
-    while frame is not None:  # asked of each op: few calls, and a line's number is long looked for
+    while frame is not None:  # this runs for each op: few calls, and no line numbers, which are slow to compute
         code = frame.f_code
         if id(code) not in _library_codes and _is_users(code):
             place += id(code), frame.f_lasti
@@ -82,40 +83,41 @@ def stack_of_caller():
             if len(frames) == DEPTH:
                 break
         frame = frame.f_back
-    found = _stacks.get(tuple(place))
-    if found is None:
-        found = _stacks[tuple(place)] = [[one.f_code.co_filename, one.f_lineno, one.f_code.co_name] for one in frames]
-    return found
+    stack = _stacks.get(tuple(place))
+    if stack is None:
+        stack = _stacks[tuple(place)] = [
+            [user_frame.f_code.co_filename, user_frame.f_lineno, user_frame.f_code.co_name] for user_frame in frames]
+    return stack
 
 
 def location_of_caller():
-    """(file, line) of the user's innermost frame, () for none."""
+    """Return (file, line) of the user's innermost frame, () if there is none."""
     frame = sys._getframe(1)  # type: FrameType | None
     while frame is not None:
         code = frame.f_code
         if id(code) not in _library_codes and _is_users(code):
-            found = _places.get((id(code), frame.f_lasti))
-            if found is None:
-                found = _places[id(code), frame.f_lasti] = code.co_filename, frame.f_lineno
-            return found
+            location = _places.get((id(code), frame.f_lasti))
+            if location is None:
+                location = _places[id(code), frame.f_lasti] = code.co_filename, frame.f_lineno
+            return location
         frame = frame.f_back
     return ()
 
 
 def _is_users(code):
-    found = _codes.get(id(code))
-    if found is None:
+    entry = _codes.get(id(code))
+    if entry is None:
         if len(_codes) > _KNOWN_LIMIT or len(_stacks) > _KNOWN_LIMIT:
-            for known in (_stacks, _places, _library_codes, _codes):  # the last keeps the others' ids
-                known.clear()
-        found = _codes[id(code)] = code, is_user(code.co_filename)
-        if not found[1]:
+            for cache in (_stacks, _places, _library_codes, _codes):  # _codes last: it keeps the ids valid
+                cache.clear()
+        entry = _codes[id(code)] = code, is_user(code.co_filename)
+        if not entry[1]:
             _library_codes.add(id(code))
-    return found[1]
+    return entry[1]
 
 
 def outer_frames(frame):
-    """The frame, the one that called it, and so on."""
+    """Yield the frame, its caller, and so on."""
     while frame is not None:
         yield frame
         frame = frame.f_back

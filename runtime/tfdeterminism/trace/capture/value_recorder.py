@@ -1,7 +1,7 @@
-"""Keeps values of some tensors in the trace: of named ops, of losses, of weights; see schema/tensor_values.py.
+"""The recorder of tensor values in the trace: of named ops, losses and weights (see schema/tensor_values.py).
 
-What this may take is bounded: elements of a tensor, steps, bytes of the whole file. Beyond that a part is kept, and
-which part depends on shapes and steps alone: two runs keep the same.
+Limits apply to the elements of a tensor, the steps, and the bytes of the whole file. Beyond them a part is stored that
+depends on shapes and steps alone, so that two runs store the same part.
 """
 
 import math
@@ -14,70 +14,77 @@ from ..schema import tensor_values as form
 from . import pool_tasks
 
 OP_LIMIT = 1 << 16      # elements of a named op's output
-SERIES_LIMIT = 1 << 10  # elements of a loss or a weight, which are kept again and again
+SERIES_LIMIT = 1 << 10  # elements of a loss or a weight, which are recorded in many steps
 TOTAL_LIMIT = 1 << 26   # bytes in all
-_DENSE = 32             # so many steps are kept each, and later half as many of each doubling
+_DENSE = 32             # the first steps, all of which are recorded; the interval then doubles with each doubling
 
 _NAMES = ("function", "trace", "node")
 
 
 def parse(text):
-    """The list of wanted outputs, of JSON: a list of them, what `diff --json` printed, or the name of a file that holds
-    either. Raises UsageError."""
+    """Return the list of wanted outputs. Raises UsageError.
+
+    text: JSON with a list of outputs or the output of `diff --json`, or the name of a file with either.
+    """
     try:
         if os.path.exists(text):
             with untrusted.open_regular(text) as source:
                 text = source.read().decode("utf-8")
-        wanted = untrusted.parse_json(text)
-        if isinstance(wanted, dict):
-            wanted = wanted["path"]
-        return [_wanted(one, order) for order, one in enumerate(wanted)]
+        outputs = untrusted.parse_json(text)
+        if isinstance(outputs, dict):
+            outputs = outputs["path"]
+        return [_wanted_outputs(output, order) for order, output in enumerate(outputs)]
     except (IOError, OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError):
         raise errors.UsageError("--record-values {}: no list of tensors".format(text[:80]),
                               "give what `diff --json` printed, or []: losses and weights alone")
 
 
-def _wanted(one, order):
-    role = one.get("role", "path")
-    return {"function": str(one.get("function", "")), "trace": int(one.get("trace", 0)), "node": str(one["node"]),
-            "output": int(one.get("output", 0)), "order": order, "role": role if role in form.ROLES else "path"}
+def _wanted_outputs(output, order):
+    role = output.get("role", "path")
+    return {"function": str(output.get("function", "")), "trace": int(output.get("trace", 0)),
+            "node": str(output["node"]), "output": int(output.get("output", 0)), "order": order,
+            "role": role if role in form.ROLES else "path"}
 
 
 class ValueRecorder(object):
-    """wanted: as parse() gives it; lock: the recorder's, as what ends a step holds it and keeps values. Thread-safe."""
+    """The values of one process. Thread-safe.
+
+    wanted: the result of parse(); lock: the recorder's, which is held at the end of a step, when values are recorded.
+    """
 
     def __init__(self, recorder, wanted, lock):
         self._recorder = recorder
-        self._wanted = {}
-        for one in wanted:
-            self._wanted.setdefault(tuple(one[name] for name in _NAMES), []).append(one)
+        self._wanted_outputs = {}
+        for entry in wanted:
+            self._wanted_outputs.setdefault(tuple(entry[name] for name in _NAMES), []).append(entry)
         self._left = TOTAL_LIMIT
         self._counts, self._names = {}, {}
         self._lock = lock
         self._last = None  # the step whose weights were kept last
 
     def entries_for(self, function, trace, node):
-        """What is wanted of an op: a list of entries, one for each output."""
-        return self._wanted.get((function, trace, node), [])
+        """Return the wanted entries of an op, one for each output."""
+        return self._wanted_outputs.get((function, trace, node), [])
 
-    def loss_name(self, *where):
-        """A name for a loss: the first of a program is "loss"."""
-        if pool_tasks.current_task() is not None and len(where) == 1:  # a graph's may be made in whatever task is first
-            return pool_tasks.name_in_task("loss#{}".format(*where))
-        number = self._names.setdefault(where, len(self._names))
+    def loss_name(self, *location):
+        """Return a name for a loss; the first one of a program is "loss"."""
+        # A loss of a graph is made in whatever task runs first, so that its name must not contain the task.
+        if pool_tasks.current_task() is not None and len(location) == 1:
+            return pool_tasks.name_in_task("loss#{}".format(*location))
+        number = self._names.setdefault(location, len(self._names))
         return "loss#{}".format(number) if number else "loss"
 
     def is_due(self):
-        """Is this a step of which values are kept?"""
+        """Return whether values are recorded in this step."""
         steps = self._recorder.steps
         number = steps.number - (steps.window[0] if steps.window else 0)
-        every = 1
-        while number >= _DENSE * every:
-            every *= 2
-        return self._recorder.is_recording_step() and number % every == 0
+        interval = 1
+        while number >= _DENSE * interval:
+            interval *= 2
+        return self._recorder.is_recording_step() and number % interval == 0
 
     def record_op(self, entry, key, array):
-        """An output of a named op. key: id of its definition."""
+        """Record an output of a named op. key: id of its definition."""
         if self.is_due():
             self._keep({"kind": "op", "name": entry["node"], "key": key, "order": entry["order"],
                         "role": entry["role"]}, array, OP_LIMIT, self._recorder.steps.number)
@@ -87,12 +94,12 @@ class ValueRecorder(object):
             self._series("loss", name, array, self._recorder.steps.number)
 
     def record_weights(self, arrays):
-        """arrays: {label: array}, at the end of a step."""
+        """Record weights at the end of a step. arrays: {label: array}."""
         if self.is_due():
             self._weights(arrays, self._recorder.steps.number)
 
     def record_final_weights(self, arrays):
-        """What the last step left, if its weights were not kept."""
+        """Record the weights after the last step, if they were not recorded."""
         steps = self._recorder.steps
         if steps.window is None and steps.number and self._last != steps.number - 1:
             self._weights(arrays, steps.number - 1)
@@ -117,23 +124,26 @@ class ValueRecorder(object):
             return
         flat = form.to_stored(array, dtype)
         stride = _stride(flat.size, limit)
-        kept = numpy.ascontiguousarray(flat[::stride])
-        nan, inf, first = form.count_nonfinite(flat, dtype)
+        stored = numpy.ascontiguousarray(flat[::stride])
+        nan, inf, first_index = form.count_nonfinite(flat, dtype)
         name = (head["kind"], head["key"], head["name"])
-        before = self._counts.get(name, (step, -1))
-        occurrence = before[1] + 1 if before[0] == step else 0
+        previous = self._counts.get(name, (step, -1))
+        occurrence = previous[1] + 1 if previous[0] == step else 0
         self._counts[name] = step, occurrence
-        self._left -= kept.nbytes
+        self._left -= stored.nbytes
         self._recorder.write_value(form.pack(dict(
             head, step=step, occurrence=occurrence, dtype=dtype, shape=[int(size) for size in array.shape],
-            stride=stride, nan=nan, inf=inf, first=first), kept))
+            stride=stride, nan=nan, inf=inf, first=first_index), stored))
         if self._left <= 0:
             self._recorder.note("values", "values are kept up to step {} only: they fill {} MiB".format(
                 step, TOTAL_LIMIT >> 20))
 
 
 def _stride(size, limit):
-    """The least by which at most `limit` elements are left, and all rows and columns are met."""
+    """Return the smallest stride that keeps at most `limit` elements and has no common factor with the size.
+
+    Such a stride meets all rows and columns.
+    """
     stride = -(-size // limit) or 1
     while stride > 1 and math.gcd(stride, size) > 1:
         stride += 1

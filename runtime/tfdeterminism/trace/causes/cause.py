@@ -1,4 +1,4 @@
-"""A cause, and what its definition says of where it is."""
+"""A cause, and where in the program its definition lies."""
 
 import re
 
@@ -9,8 +9,11 @@ _TASK = re.compile(r"task [\d.]+ of ")
 
 
 class Cause(object):
-    """A cause. group, slot: its record (slot None: it has none of its own, a write); side: the run
-    whose definition it is; kind: a CauseKind."""
+    """A cause of a difference.
+
+    group, slot: of its record (slot is None for a write, which has none of its own); side: index of the run that has
+    the definition; kind: a CauseKind.
+    """
 
     def __init__(self, kind, side, definition, step, order, group, slot=None):
         self.kind = kind
@@ -23,33 +26,34 @@ class Cause(object):
 
     @property
     def is_state(self):
-        """Is it only what something before it must have made, unseen?"""
+        """Whether the value was made before recording began, or by an op that was not recorded."""
         return self.kind in (CauseKind.VALUE, CauseKind.UNEXPLAINED, CauseKind.UNRECORDED_WRITE) and (
             self.definition["kind"] == "read" or bool(self.definition["attrs"].get("preexisting")))
 
 
 def in_graph(definition):
-    """Is it an op of a graph, whose wiring is fixed, and not one that ran eagerly?"""
+    """Return whether the op belongs to a graph, as opposed to an op that ran eagerly."""
     return not ("@" in definition["node"] and _NUMBER.search(definition["node"]))
 
 
 def is_of_task(definition):
-    """Was it made in a task of a pool of threads?"""
+    """Return whether the op ran in a task of a thread pool."""
     return bool(_TASK.match(definition["thread"]))
 
 
 def without_occurrence(node):
-    """The name of an op; of one that ran eagerly without the number of its turn."""
+    """Return the name of an op; for an eager op without the number of its occurrence."""
     return _NUMBER.sub("", node) if "@" in node else node
 
 
 def line_key(definition):
-    """What eager records of one line of the program share."""
+    """Return the key that eager records of the same line of the program share."""
     return (definition["thread"], definition["replica"], definition["function"], definition["trace"],
             _NUMBER.sub("", definition["node"]), definition["output"])
 
 
 def program_location(root):
-    """Several outputs of one op, or turns of one line, are one cause."""
-    one = root.definition
-    return (one["function"], one["trace"], _NUMBER.sub("", one["node"]), one["replica"], one["thread"])
+    """Return the key under which several outputs of one op, or iterations of one line, are one cause."""
+    definition = root.definition
+    return (definition["function"], definition["trace"], _NUMBER.sub("", definition["node"]), definition["replica"],
+            definition["thread"])

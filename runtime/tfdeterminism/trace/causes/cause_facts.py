@@ -1,4 +1,4 @@
-"""What the rules ask about a cause: where its value comes from, and what else was done with it."""
+"""The facts about a cause that the rules use: where its value comes from, and which other ops use it."""
 
 from ..schema import traits
 from . import files_read
@@ -10,7 +10,7 @@ _MAX_HOPS = 10  # ops between a seed from Python and what draws with it
 
 
 class PairFacts(object):
-    """What is found out once for two runs. pair: an align.table.AlignedPair."""
+    """Facts that are computed once for two runs. pair: an align.table.AlignedPair."""
 
     def __init__(self, pair):
         self.pair = pair
@@ -19,14 +19,14 @@ class PairFacts(object):
         self._flows = {}
 
     def flow(self, side):
-        """The DefUseGraph of one run."""
+        """Return the DefUseGraph of one run."""
         if side not in self._flows:
             self._flows[side] = DefUseGraph(self.pair.runs[side])
         return self._flows[side]
 
 
 class CauseFacts(object):
-    """Of one cause. cause: a cause.Cause; definition: of its op; run: the one whose definition it is."""
+    """The facts about one cause. cause: a cause.Cause; definition: of its op; run: the run that has the definition."""
 
     def __init__(self, shared, cause):
         self.cause, self.definition = cause, cause.definition
@@ -34,70 +34,71 @@ class CauseFacts(object):
         self._shared = shared
 
     def forward(self):
-        """The definition of the op whose gradient it is, or None."""
+        """Return the definition of the op whose gradient the cause is, or None."""
         return self._shared.forwards.find(self.definition, self.cause.side)
 
     def is_from_host(self):
-        """Has no op made this value, but Python, or whoever called?"""
+        """Return whether Python, or the caller of the function, made the value, and no op did."""
         return self.definition["kind"] in ("feed", "argument") or traits.READS_HOST in self.definition["traits"]
 
     def is_from_file(self):
-        """Does this value come from a file that was not the same in both runs?"""
+        """Return whether the value comes from a file that differed between the runs."""
         return traits.LOADS in self.definition["traits"] or self._shared.files.file_of_value(self.cause) is not None
 
     def ran_unordered(self):
-        """At the level "unordered" only that is recorded, and only where all else agrees."""
+        """Return whether the trace records only unordered ops, and this is one of them."""
         return self.run.header.get("level") == "unordered" and bool(self.definition["attrs"].get("unordered"))
 
     def reads_unordered_variable(self):
-        """Does it get a variable that another op writes, before or after?"""
+        """Return whether the op uses a variable that another op writes before or after it."""
         return reads_any_of(self.definition, self.run, unordered_variables(self.run))
 
     def upstream(self):
-        """What feeds it and has no records, such as the stages of a pipeline behind an iterator: nearest first."""
-        seen, walk, found = set(), list(self.definition["inputs"]), []
-        while walk:
-            number = walk.pop(0)
-            one = self.run.definition(number)
-            if number not in seen and not one["recorded"]:
-                found.append(one)
-                walk.extend(one["inputs"])
-            seen.add(number)
-        return found
+        """Return the definitions without records that feed the op, such as pipeline stages, the nearest first."""
+        visited, pending, sources = set(), list(self.definition["inputs"]), []
+        while pending:
+            number = pending.pop(0)
+            definition = self.run.definition(number)
+            if number not in visited and not definition["recorded"]:
+                sources.append(definition)
+                pending.extend(definition["inputs"])
+            visited.add(number)
+        return sources
 
     def pipeline(self):
-        """The stages of the pipeline behind an iterator; where nothing tells, all that were made before it."""
-        found = [one for one in self.upstream() if {traits.PIPELINE, traits.SEED_GENERATOR} & set(one["traits"])]
-        before = (self.run.definition(number) for number in self.run.ids() if number < self.definition["id"])
-        return found or [one for one in before if traits.PIPELINE in one["traits"]]
+        """Return the pipeline stages behind an iterator, or all earlier stages if its stages are unknown."""
+        stages = [op for op in self.upstream() if {traits.PIPELINE, traits.SEED_GENERATOR} & set(op["traits"])]
+        earlier = (self.run.definition(number) for number in self.run.ids() if number < self.definition["id"])
+        return stages or [op for op in earlier if traits.PIPELINE in op["traits"]]
 
     def seeded_op(self):
-        """The definition of the random op whose seed this value is, or None.
+        """Return the definition of the random op whose seed this value is, or None.
 
-        A few casts may lie between, a variable that keeps the seed, a function that gets it.
+        Casts, a variable that keeps the seed, and a function that receives it may lie between the value and the op.
         """
         pair, side = self._shared.pair, self.cause.side
-        wave, seen = [self.definition], set()
+        wave, visited = [self.definition], set()  # breadth-first search
         for _ in range(_MAX_HOPS):
-            fed = [one for up in wave for one in self._shared.flow(side).successors(up) if one["id"] not in seen]
-            random = [one for one in fed if one["kind"] == "random" or traits.RANDOM in one["traits"]]
-            if random:
-                return random[0]
-            seen.update(one["id"] for one in fed)
-            wave = [one for one in fed if one["kind"] in ("call", "write") or traits.SEED_ARITHMETIC in one["traits"]
-                    or one["kind"] in ("argument", "read") and pair.ever_differs(one["id"], side)]
+            uses = (op for producer in wave for op in self._shared.flow(side).successors(producer))
+            consumers = [op for op in uses if op["id"] not in visited]
+            random_ops = [op for op in consumers if op["kind"] == "random" or traits.RANDOM in op["traits"]]
+            if random_ops:
+                return random_ops[0]
+            visited.update(op["id"] for op in consumers)
+            wave = [op for op in consumers if op["kind"] in ("call", "write") or traits.SEED_ARITHMETIC in op["traits"]
+                    or op["kind"] in ("argument", "read") and pair.ever_differs(op["id"], side)]
         return None
 
     def callers(self):
-        """The calls of the function that it lies in, as far as a line of the program is known of them."""
+        """Return the calls of the function that contains the op, if their lines in the program are known."""
         body = [self.definition["function"], self.definition["trace"]]
         calls = (self.run.definition(number) for number in self.run.ids())
-        return [one for one in calls if body in one["calls"] and one["file"]]
+        return [call for call in calls if body in call["calls"] and call["file"]]
 
     def users(self):
-        """The types of the ops that get a value from Python: [] for any other."""
+        """Return the types of the ops that use a value from Python, at most four; [] for other values."""
         if self.definition["kind"] not in ("feed", "argument"):
             return []
-        fed = (self.run.definition(number) for number in self.run.ids())
-        used = {one["op"] for one in fed if self.definition["id"] in one["inputs"]}
-        return sorted(used - {self.definition["op"]})[:4]
+        definitions = (self.run.definition(number) for number in self.run.ids())
+        op_types = {definition["op"] for definition in definitions if self.definition["id"] in definition["inputs"]}
+        return sorted(op_types - {self.definition["op"]})[:4]

@@ -1,26 +1,29 @@
-"""Def-use graph of a traced run: a trace stores the inputs of each definition; this finds its uses."""
+"""Def-use graph of a traced run: a trace stores the inputs of each definition; the graph adds its uses."""
 
 from ..schema import traits
 
 
-def is_copy(one):
-    """Is the output a copy of the input, on another device or in another process?"""
-    return traits.COPIES in one["traits"]
+def is_copy(definition):
+    """Return whether the op copies its input to another device or another process."""
+    return traits.COPIES in definition["traits"]
 
 
-def may_forward(one):
-    """Can a difference pass through although the recorded output is equal? A callee may write variables."""
-    return not one["recorded"] or one["kind"] in ("write", "call") or calls_python(one)
+def may_forward(definition):
+    """Return whether a difference can pass through although the recorded output is equal.
+
+    A callee may write variables.
+    """
+    return not definition["recorded"] or definition["kind"] in ("write", "call") or calls_python(definition)
 
 
-def calls_python(one):
-    """Is it an op that calls back into Python? Such a call may write variables and return other values."""
-    return one["kind"] == "feed" and bool(one["calls"])
+def calls_python(definition):
+    """Return whether the op calls back into Python, which may write variables and return other values."""
+    return definition["kind"] == "feed" and bool(definition["calls"])
 
 
-def returns_python_number(one):
-    """Does the op return a Python number, and no tensor?"""
-    return one["kind"] == "op" and one["output"] >= 0 and not one["dtype"]
+def returns_python_number(definition):
+    """Return whether the op returns a Python number and not a tensor."""
+    return definition["kind"] == "op" and definition["output"] >= 0 and not definition["dtype"]
 
 
 class DefUseGraph(object):
@@ -29,29 +32,32 @@ class DefUseGraph(object):
     def __init__(self, run):
         self._fed, self._arguments, self._reads = {}, {}, {}
         for number in run.ids():
-            one = run.definition(number)
-            for up in one["inputs"]:
-                self._fed.setdefault(up, []).append(one)
-            if one["kind"] == "argument":
-                self._arguments.setdefault((one["function"], one["trace"]), []).append(one)
-            elif one["variable"] and one["kind"] != "write":
-                self._reads.setdefault(one["variable"], []).append(one)
+            definition = run.definition(number)
+            for producer in definition["inputs"]:
+                self._fed.setdefault(producer, []).append(definition)
+            if definition["kind"] == "argument":
+                self._arguments.setdefault((definition["function"], definition["trace"]), []).append(definition)
+            elif definition["variable"] and definition["kind"] != "write":
+                self._reads.setdefault(definition["variable"], []).append(definition)
 
-    def successors(self, one):
-        """The definitions that use a value; of a call also its callee's arguments, of a write the variable's reads."""
-        if one["kind"] == "write":
-            return self._reads.get(one["variable"], [])
-        inside = [argument for body in one["calls"] for argument in self._arguments.get(tuple(body), ())]
-        return inside + self._fed.get(one["id"], [])
+    def successors(self, definition):
+        """Return the definitions that use a value.
 
-    def descendants(self, one, passes):
-        """All definitions that a value may reach. passes(definition): are its uses followed, too?"""
-        walk, seen = [one], {one["id"]}
-        while walk:
-            for found in self.successors(walk.pop()):
-                if found["id"] in seen:
+        For a call these include the callee's arguments; for a write they are the reads of the variable.
+        """
+        if definition["kind"] == "write":
+            return self._reads.get(definition["variable"], [])
+        arguments = [argument for body in definition["calls"] for argument in self._arguments.get(tuple(body), ())]
+        return arguments + self._fed.get(definition["id"], [])
+
+    def descendants(self, definition, passes):
+        """Yield all definitions that a value may reach. passes(definition): whether its uses are followed, too."""
+        pending, visited = [definition], {definition["id"]}
+        while pending:
+            for use in self.successors(pending.pop()):
+                if use["id"] in visited:
                     continue
-                seen.add(found["id"])
-                yield found
-                if passes(found):
-                    walk.append(found)
+                visited.add(use["id"])
+                yield use
+                if passes(use):
+                    pending.append(use)

@@ -1,4 +1,4 @@
-"""What two runs say when they are laid side by side: the same, diverged, or not the same things."""
+"""The comparison of two aligned traces: whether they agree, and which records are the causes of the differences."""
 
 import collections
 
@@ -49,23 +49,23 @@ class PairAnalysis(object):
         return "structure" if self.common_prefix.is_uneven else "same"
 
     def steps(self):
-        """(step, records, differing or missing) of each step that has records."""
+        """Return (step, records, differing or missing records) of each step that has records."""
         step, _ = _positions(self.pair)
-        numbers, place = numpy.unique(step, return_inverse=True)  # a step's number may be large
-        bad = self.differs.copy()
-        bad[self.missing_slots] = True
-        records = numpy.bincount(place, minlength=len(numbers))
-        differing = numpy.bincount(place[bad], minlength=len(numbers))
+        numbers, index = numpy.unique(step, return_inverse=True)  # a step's number may be large
+        differing_flags = self.differs.copy()
+        differing_flags[self.missing_slots] = True
+        records = numpy.bincount(index, minlength=len(numbers))
+        differing = numpy.bincount(index[differing_flags], minlength=len(numbers))
         return list(zip(numbers.tolist(), records.tolist(), differing.tolist()))
 
     def step_slots(self, step):
-        """Slots of a step in the order of the run that has them."""
+        """Return the slots of a step in the order of the run that has them."""
         steps, order = _positions(self.pair)
         slots = numpy.flatnonzero(steps == step)
         return slots[numpy.argsort(order[slots], kind="mergesort")]
 
     def slot_state(self, slot):
-        """"same", "differs", "missing" or "written" of one slot."""
+        """Return "same", "differs", "missing" or "written" for one slot."""
         if MISSING in (self.pair.order[0][slot], self.pair.order[1][slot]):
             return "missing"
         if self.differs[slot]:
@@ -82,7 +82,7 @@ class PairAnalysis(object):
             self.first_step = (self.causes or [self.preexisting])[0].step
 
     def _find_by_value(self, structural, differing):
-        """The causes of the earliest step that has any: after it everything may be a consequence."""
+        """Set the causes of the earliest step that has any; later differences may be consequences."""
         masked_before = []
         for step, slots in _by_step(self.pair, differing):
             if structural and structural[0].step < step:
@@ -91,7 +91,7 @@ class PairAnalysis(object):
             causes, masked_now = self._causes_of(facts)
             masked_before = masked_before or masked_now
             if causes and masked_before and all(root.kind is CauseKind.UNEXPLAINED for root in causes):
-                causes = masked_before  # it was kept for later
+                causes = masked_before
             if causes:
                 self._set_causes(causes)
                 return
@@ -99,141 +99,153 @@ class PairAnalysis(object):
             self._set_causes(masked_before)
 
     def _causes_of(self, facts):
-        """(causes of one step; what was dismissed as masked in it)."""
-        found, masked_now = Suspects(self.pair, self.differs, facts.step, facts.slots).find_causes(), []
+        """Return (causes of one step, causes that were dismissed as masked in it)."""
+        causes, masked_now = Suspects(self.pair, self.differs, facts.step, facts.slots).find_causes(), []
         for rule in dismissals.DISMISSALS:
-            dismissed = [root for root in found if rule.holds(root, facts)]
+            dismissed = [root for root in causes if rule.holds(root, facts)]
             if dismissed:
                 self.dismissed[rule] += rule.count(dismissed, facts)
-                found = [root for root in found if root not in dismissed]
+                causes = [root for root in causes if root not in dismissed]
             masked_now = dismissed if rule is dismissals.masked else masked_now
-        if len(found) < 2:
-            return found, masked_now
-        rest = [root for root in found if not dismissals.report_only.holds(root, facts)]
-        return found if all(root.is_state for root in rest) else rest, masked_now
+        if len(causes) < 2:
+            return causes, masked_now
+        certain = [root for root in causes if not dismissals.report_only.holds(root, facts)]
+        return causes if all(root.is_state for root in certain) else certain, masked_now
 
     def _set_causes(self, causes):
-        """A state that differs already is no op's fault, if anything else is."""
+        """Set the causes; a state that differs already becomes `preexisting` if there is no other cause."""
         self.causes = [root for root in causes if not root.is_state]
         self.preexisting = causes[0] if causes and not self.causes else None
 
     def _without_consequences(self, structural):
-        """The structural cause, unless one of the others explains it: `missing` tells of it then."""
+        """Return the structural cause, or [] if another cause explains it."""
         explained = any(_is_before(root, structural[0]) or self._is_argument_of(root, structural[0])
                         for root in self.causes if structural)
         return [] if explained else structural
 
     def _add(self, structural):
-        if structural:  # what is only wired otherwise is so because of what one run lacks
+        if structural:  # the record that one run lacks explains ops that are only wired differently
             self.causes = [root for root in self.causes
                           if root.kind not in (CauseKind.STRUCTURE, CauseKind.UNEXPLAINED)]
         self.causes = sorted(self.causes + structural,
                             key=lambda root: (root.step, root.order, root.kind.value))[:MAX_CAUSES]
 
     def _structural(self):
-        """The first record that one run lacks, as [cause], or [], and flags of what differs by its value: nothing does
-        any more behind where the runs part."""
-        found, unlike = _first_missing(self.pair, self.missing_slots), self.differs.copy()
-        unlike[self.missing_slots] = True
+        """Return ([the cause at the first record that one run lacks] or [], flags of the slots whose values differ).
+
+        Slots behind a path mismatch have no flag.
+        """
+        causes, unequal = _first_missing(self.pair, self.missing_slots), self.differs.copy()
+        unequal[self.missing_slots] = True
         steps, _ = _positions(self.pair)
-        looked_at = sorted({int(steps[unlike].min())} | {root.step for root in found}) if unlike.any() else []
-        found_at = (path_mismatch.find_path_mismatch(self.pair, step, unlike) for step in looked_at)
-        parted = next(filter(None, found_at), None)
-        if parted is None or any(root.step < parted.cause.step or root.step == parted.cause.step
-                                 and root.order < parted.orders[root.side] for root in found):
-            return found, self.differs
-        return [parted.cause], self.differs & ~parted.slots_after(self.pair)
+        candidate_steps = sorted({int(steps[unequal].min())} | {root.step for root in causes}) if unequal.any() else []
+        mismatches = (path_mismatch.find_path_mismatch(self.pair, step, unequal) for step in candidate_steps)
+        mismatch = next(filter(None, mismatches), None)
+        if mismatch is None or any(root.step < mismatch.cause.step or root.step == mismatch.cause.step
+                                   and root.order < mismatch.orders[root.side] for root in causes):
+            return causes, self.differs
+        return [mismatch.cause], self.differs & ~mismatch.slots_after(self.pair)
 
     def _is_argument_of(self, root, other):
-        """Is it a value that a call gets in whose function the runs part? It is recorded when the call has ended."""
+        """Return whether a cause is an argument of the call in which the paths of the runs part.
+
+        The call's arguments are recorded when the call has ended.
+        """
         if root.kind is not CauseKind.VALUE or root.step != other.step or root.side or not in_graph(other.definition):
             return False
         facts = StepFacts(self._flows, root.step, (), True)
         body = [other.definition["function"], other.definition["trace"]]
-        reached = facts.flow().descendants(root.definition, lambda one: may_forward(one) or facts.differs_now(one))
-        return any(body in one["calls"] for one in reached)
+        reached = facts.flow().descendants(
+            root.definition, lambda definition: may_forward(definition) or facts.differs_now(definition))
+        return any(body in definition["calls"] for definition in reached)
 
 
 def _is_before(root, other):
-    """Until `other`, the first record that one run lacks, both runs count their records alike."""
+    """Return whether a cause precedes `other`, the first record that one run lacks."""
     return root.step < other.step or (root.step == other.step and root.kind in (CauseKind.VALUE, CauseKind.UNORDERED)
                                       and root.order < other.order)
 
 
 def _differences(pair):
-    """(differs, missing): a flag for each slot."""
-    have = [order != MISSING for order in pair.order]
-    differs = have[0] & have[1]
+    """Return (differs, missing): a flag for each slot."""
+    present = [order != MISSING for order in pair.order]
+    differs = present[0] & present[1]
     differs &= pair.value[0] != pair.value[1]
-    missing = have[0] != have[1]
+    missing = present[0] != present[1]
     slots = numpy.flatnonzero(missing)
     groups = pair.groups_of(slots)
-    ahead = [group for group in numpy.unique(groups).tolist() if _is_prefetch(pair, group)]
-    missing[slots[numpy.isin(groups, ahead)]] = False
-    for group, edge in _boundary_reads(pair):
-        missing[pair.slots(group)] = False  # when a variable that nobody needs is gone is chance
-        differs[pair.slots(group)] &= edge
+    prefetched = [group for group in numpy.unique(groups).tolist() if _is_prefetch(pair, group)]
+    missing[slots[numpy.isin(groups, prefetched)]] = False
+    for group, is_meaningful in _boundary_reads(pair):
+        missing[pair.slots(group)] = False  # it is chance when an unused variable is garbage-collected
+        differs[pair.slots(group)] &= is_meaningful
     return differs, missing
 
 
 def _boundary_reads(pair):
-    """(group, does it tell something?) of what is read at the edges of what is recorded. Where a variable is but given
-    its value, that it has become another says nothing of what was recorded."""
-    edges, changed, given = [], set(), {}
-    for side in (0, 1):
-        for number in pair.runs[side].ids():
-            one, group = pair.runs[side].definition(number), int(pair.group[side][number])
-            if one["attrs"].get("boundary"):
-                edges.append((group, one))
-            elif one["kind"] == "write" and pair.record_counts[side][group]:
-                given.setdefault(one["variable"], set()).add(group)
-                changed.update([] if traits.OVERWRITES in one["traits"] else [one["variable"]])
-    changed.update(variable for variable, groups in given.items() if len(groups) > 1)  # which came last?
-    return [(group, one["attrs"]["boundary"] == "begin" or one["variable"] in changed) for group, one in edges]
+    """Return (group, whether a difference is meaningful) of the reads where recording begins and ends.
+
+    At the end, a variable that was only assigned may differ for reasons that lie outside of the records.
+    """
+    reads, updated, assignments = [], set(), {}
+    for index in (0, 1):
+        for number in pair.runs[index].ids():
+            definition, group = pair.runs[index].definition(number), int(pair.group[index][number])
+            if definition["attrs"].get("boundary"):
+                reads.append((group, definition))
+            elif definition["kind"] == "write" and pair.record_counts[index][group]:
+                assignments.setdefault(definition["variable"], set()).add(group)
+                updated.update([] if traits.OVERWRITES in definition["traits"] else [definition["variable"]])
+    updated.update(variable for variable, groups in assignments.items() if len(groups) > 1)  # their order may differ
+    return [(group, definition["attrs"]["boundary"] == "begin" or definition["variable"] in updated)
+            for group, definition in reads]
 
 
 def _is_prefetch(pair, group):
-    """Is it chance how often this was recorded? Both runs must know it."""
-    return min(int(pair.ids[side][group]) for side in (0, 1)) >= 0 \
+    """Return whether it is chance how often an op that both runs know was recorded."""
+    return min(int(pair.ids[index][group]) for index in (0, 1)) >= 0 \
         and bool(pair.definition(group)[1]["attrs"].get("prefetch"))
 
 
 def _positions(pair):
-    """(step, order) of each slot, by the run that has it, the first where both do."""
+    """Return (step, order) of each slot in the run that has it, the first run if both do."""
     absent = pair.order[0] == MISSING
     return numpy.where(absent, pair.step[1], pair.step[0]), numpy.where(absent, pair.order[1], pair.order[0])
 
 
 def _by_step(pair, differs):
-    """(step, slots) of the differing slots, step by step."""
+    """Yield (step, slots) of the differing slots, step by step."""
     slots = numpy.flatnonzero(differs)
     if not len(slots):
         return
     steps = pair.step[0][slots]
-    turn = numpy.argsort(steps, kind="mergesort")
-    slots, steps = slots[turn], steps[turn]
+    sorting = numpy.argsort(steps, kind="mergesort")
+    slots, steps = slots[sorting], steps[sorting]
     ends = numpy.flatnonzero(numpy.diff(steps)) + 1
-    first = 0
+    begin = 0
     for end in ends.tolist() + [len(slots)]:
-        yield int(steps[first]), slots[first:end]
-        first = end
+        yield int(steps[begin]), slots[begin:end]
+        begin = end
 
 
 def _first_missing(pair, slots):
-    """The first record that one run lacks, as [cause], or []: of its step the one that was defined first."""
-    found = []
-    for side in (0, 1):
-        mine = slots[pair.order[side][slots] != MISSING]
-        if not len(mine):
+    """Return [the cause at the first record that one run lacks], or [].
+
+    Of several such records in one step, the one that was defined first is chosen.
+    """
+    candidates = []
+    for index in (0, 1):
+        own_slots = slots[pair.order[index][slots] != MISSING]
+        if not len(own_slots):
             continue
-        step = int(pair.step[side][mine].min())
-        mine = mine[pair.step[side][mine] == step]
-        groups = pair.groups_of(mine)
-        alone = pair.ids[1 - side][groups] < 0  # else the other run only has fewer of them
-        turn = numpy.lexsort((pair.order[side][mine], pair.ids[side][groups], ~alone))[0]
-        slot, group = int(mine[turn]), int(groups[turn])
-        order, number = int(pair.order[side][slot]), int(pair.ids[side][group])
-        definition = pair.runs[side].definition(number, order)
-        cause = Cause(CauseKind.STRUCTURE, side, definition, step, order, group, slot)
-        found.append(((step, not alone[turn], number), cause))
-    return [root for _, root in sorted(found, key=lambda one: one[0])[:1]]
+        step = int(pair.step[index][own_slots].min())
+        own_slots = own_slots[pair.step[index][own_slots] == step]
+        groups = pair.groups_of(own_slots)
+        is_undefined = pair.ids[1 - index][groups] < 0  # else the other run only has fewer of them
+        choice = numpy.lexsort((pair.order[index][own_slots], pair.ids[index][groups], ~is_undefined))[0]
+        slot, group = int(own_slots[choice]), int(groups[choice])
+        order, number = int(pair.order[index][slot]), int(pair.ids[index][group])
+        definition = pair.runs[index].definition(number, order)
+        cause = Cause(CauseKind.STRUCTURE, index, definition, step, order, group, slot)
+        candidates.append(((step, not is_undefined[choice], number), cause))
+    return [root for _, root in sorted(candidates, key=lambda candidate: candidate[0])[:1]]

@@ -1,4 +1,4 @@
-"""Finds the forward op of a gradient op: by what was recorded, by the rows of a sparse gradient, or by its type."""
+"""The search for the forward op of a gradient op: by its record, by the rows of a sparse gradient, or by its type."""
 
 import collections
 
@@ -11,69 +11,73 @@ class ForwardOps(object):
     def __init__(self, pair):
         self._pair = pair
         self._by_node = {}
-        for side in (1, 0):  # where both have it, the first run's
+        for side in (1, 0):
             run = pair.runs[side]
             for number in run.ids():
-                one = run.definition(number)
-                self._by_node.setdefault(one["node"], []).append((side, one))
+                definition = run.definition(number)
+                self._by_node.setdefault(definition["node"], []).append((side, definition))
 
     def find(self, definition, side):
-        """The definition of the forward op, or None: of the same function if that has it."""
+        """Return the definition of the forward op, in the same function if that has it, or None."""
         run = self._pair.runs[side]
-        told = self._of_rows(definition, run) or definition
-        found = [one for mine, one in self._by_node.get(told["forward"], ()) if mine == side] if told["forward"] else []
-        mine = [one for one in found if one["function"] == definition["function"]]
-        return (mine or found or _unrecorded_forward(told) or _by_inputs(definition, run) or [None])[0]
+        gradient = self._of_rows(definition, run) or definition
+        named = self._by_node.get(gradient["forward"], ()) if gradient["forward"] else ()
+        candidates = [candidate for op_side, candidate in named if op_side == side]
+        in_function = [candidate for candidate in candidates if candidate["function"] == definition["function"]]
+        return (in_function or candidates or _unrecorded_forward(gradient) or _by_inputs(definition, run) or [None])[0]
 
     def _of_rows(self, definition, run):
-        """A definition that names the forward op of a summed sparse gradient, or None.
+        """Return a definition that names the forward op of a summed sparse gradient, or None.
 
         An op that needs a sparse gradient as a dense tensor (another gradient, an optimizer) sums its rows. That sum is
         the gradient of the op that produced the rows and their indices; if there are several, of the first one.
         """
         if traits.SUMS_ROWS not in definition["traits"]:
             return None
-        given = [_gradient_producers(number, run) for number in definition["inputs"]]
-        count = collections.Counter(name for names in given for name in names)
-        both = [name for name in count if count[name] > 1]
-        if not both or definition["forward"] in both:
+        producers = [_gradient_producers(number, run) for number in definition["inputs"]]
+        count = collections.Counter(name for names in producers for name in names)
+        shared = [name for name in count if count[name] > 1]
+        if not shared or definition["forward"] in shared:
             return None
-        first = min(both, key=lambda name: min([one["id"] for _, one in self._by_node.get(name, ())] or [float("inf")]))
-        return next(names[first] for names in given if first in names)
+        forward = min(shared, key=self._first_id)
+        return next(names[forward] for names in producers if forward in names)
+
+    def _first_id(self, name):
+        return min([definition["id"] for _, definition in self._by_node.get(name, ())] or [float("inf")])
 
 
 def _gradient_producers(number, run):
-    """{name of a forward op: a definition of its gradient} of the ops that produced this value."""
-    walk, seen, found = [number], set(), {}
-    while walk:
-        number = walk.pop()
-        one = run.definition(number)
-        if number in seen:
+    """Return {name of a forward op: a definition of its gradient} for the ops that produced a value."""
+    pending, visited, producers = [number], set(), {}
+    while pending:
+        number = pending.pop()
+        definition = run.definition(number)
+        if number in visited:
             continue
-        seen.add(number)
-        if one["forward"]:
-            found[one["forward"]] = one
-        elif traits.FORWARDS_ROWS in one["traits"]:
-            walk.extend(one["inputs"])
-    return found
+        visited.add(number)
+        if definition["forward"]:
+            producers[definition["forward"]] = definition
+        elif traits.FORWARDS_ROWS in definition["traits"]:
+            pending.extend(definition["inputs"])
+    return producers
 
 
-def _unrecorded_forward(told):
-    """The forward op where nobody needs its value, so that it never ran: what its gradient's op knows of it."""
-    if not told["forward"] or not told["forward_stack"]:
+def _unrecorded_forward(gradient):
+    """Return [a definition of a forward op that never ran], made of what its gradient's definition says, or []."""
+    if not gradient["forward"] or not gradient["forward_stack"]:
         return []
-    stack = told["forward_stack"]
-    op_type = told["attrs"].get("forward_type") or "an op"
-    return [dict(told, op=op_type, node=told["forward"], stack=stack, file=stack[0][0], line=stack[0][1])]
+    stack = gradient["forward_stack"]
+    op_type = gradient["attrs"].get("forward_type") or "an op"
+    return [dict(gradient, op=op_type, node=gradient["forward"], stack=stack, file=stack[0][0], line=stack[0][1])]
 
 
 def _by_inputs(definition, run):
-    """Of an eager gradient: the latest op before it that its own type names, with an input in common."""
+    """Return [the latest op before an eager gradient that its type names and that shares an input], or []."""
     family = definition["attrs"].get("gradient_of")
     if family is None:
         return []
-    mine = set(definition["inputs"])
-    before = (run.definition(number) for number in range(definition["id"] - 1, -1, -1))
-    return [one for one in before
-            if one["op"] != definition["op"] and family == one["attrs"].get("family", one["op"])
-            and mine & set(one["inputs"])][:1]
+    inputs = set(definition["inputs"])
+    earlier = (run.definition(number) for number in range(definition["id"] - 1, -1, -1))
+    return [op for op in earlier
+            if op["op"] != definition["op"] and family == op["attrs"].get("family", op["op"])
+            and inputs & set(op["inputs"])][:1]

@@ -1,7 +1,8 @@
-"""Where two runs begin to do other things: what Python runs in a step, one thing after the other.
+"""The first op in a step that one run executes and the other does not, for ops that Python runs eagerly.
 
-What runs op by op is known by its line and by which of that line it is in its step. A loop that turns once more shifts
-all that this line does later in the step: from there on nothing can be brought together, and nothing is a cause.
+An eager record is identified by its line and by its number among the records of that line in the step. One more
+iteration of a loop shifts the numbers of all later records of the line. Records behind that point cannot be aligned, so
+that none of them is a cause.
 """
 
 import collections
@@ -14,7 +15,7 @@ from ..faults import CauseKind
 from ..schema.format import PYTHON
 from .cause import Cause
 
-_WINDOW = 256  # records that are looked at behind where they part
+_WINDOW = 256  # records behind a mismatch that are compared
 _NUMBER = re.compile(r"#\d+$")
 
 
@@ -30,100 +31,105 @@ class PathMismatch(object):
         self.cause = cause
 
     def slots_after(self, pair):
-        """A flag for each slot: is it of the records from there on, in either run?"""
-        return numpy.logical_or(*[(order >= at) & (order != MISSING) for order, at in zip(pair.order, self.orders)])
+        """Return a flag for each slot: whether its record stands at or behind the mismatch in either run."""
+        flags = [(order >= start) & (order != MISSING) for order, start in zip(pair.order, self.orders)]
+        return numpy.logical_or(*flags)
 
 
-def find_path_mismatch(pair, step, unlike):
-    """The PathMismatch of this step, or None. Of the main thread alone: what threads do is in no order, and where
-    there are some it is chance of which step a record is. unlike: a flag for each slot, does it differ or is it
-    missing? What is done in another order, and is alike in it, is no parting."""
+def find_path_mismatch(pair, step, unequal):
+    """Return the PathMismatch of a step, or None.
+
+    unequal: a flag for each slot, whether its record differs or is missing. Equal records in another order are not a
+    mismatch. Programs that run ops in several threads have none: their records have no fixed order or step.
+    """
     if any(key[0] for key in pair.keys):
         return None
     lines = _lines(pair)
     runs = [_sequence(pair, side, step, lines) for side in (0, 1)]
     names = [lines[pair.groups_of(slots)] for slots in runs]
-    at = _first_difference(names, [unlike[slots] for slots in runs])
-    if at is None:
+    position = _first_difference(names, [unequal[slots] for slots in runs])
+    if position is None:
         return None
-    orders = [int(pair.order[side][slots[at]]) if at < len(slots) else int(MISSING)
+    orders = [int(pair.order[side][slots[position]]) if position < len(slots) else int(MISSING)
               for side, slots in enumerate(runs)]
-    side = _longer_run(names, at)
-    return PathMismatch(orders, _root(pair, side, step, runs[side], at))
+    side = _longer_run(names, position)
+    return PathMismatch(orders, _root(pair, side, step, runs[side], position))
 
 
 def _lines(pair):
-    """What the records of one line of the program share, as a number for each group; -1 for all that is not run by
-    Python itself."""
-    numbers, found = {}, []
+    """Return a number for each group, equal for records of one line of the program; -1 for ops that graphs run."""
+    numbers, line_numbers = {}, []
     for _, replica, function, _, node, output, op in pair.keys:
         line = (_NUMBER.sub("", node), output, op) if "@" in node and _NUMBER.search(node) else None
-        found.append(-1 if line is None or function or replica else numbers.setdefault(line, len(numbers)))
-    return numpy.array(found, numpy.int64)
+        line_numbers.append(-1 if line is None or function or replica else numbers.setdefault(line, len(numbers)))
+    return numpy.array(line_numbers, numpy.int64)
 
 
 def _sequence(pair, side, step, lines):
-    """The slots of a run in a step, as they were made."""
+    """Return the slots of a run in a step, in the order of execution."""
     slots = numpy.flatnonzero((pair.order[side] != MISSING) & (pair.step[side] == step))
     slots = slots[lines[pair.groups_of(slots)] >= 0]
     return slots[numpy.argsort(pair.order[side][slots], kind="mergesort")]
 
 
-def _first_difference(names, unlike):
-    """Where two sequences go apart for good, or None; unlike: flags of their records."""
-    length = min(len(one) for one in names)
+def _first_difference(names, unequal):
+    """Return the position from which two sequences differ for good, or None. unequal: flags of their records."""
+    length = min(len(sequence) for sequence in names)
     candidates = numpy.flatnonzero(names[0][:length] != names[1][:length]).tolist()
     end = 0
-    for at in candidates:
-        if at < end:
+    for position in candidates:
+        if position < end:
             continue
-        end = _end_of_block(names, at)
-        if end is None or any(flags[at:end].any() for flags in unlike):
-            return at
+        end = _end_of_block(names, position)
+        if end is None or any(flags[position:end].any() for flags in unequal):
+            return position
     return length if len(names[0]) != len(names[1]) else None
 
 
 def _end_of_block(names, start):
-    """Up to where both do the same from there on, in any order; None where they never do."""
+    """Return the end of the block that has the same names in any order in both sequences, or None."""
     count = collections.Counter()
-    for at in range(start, min(len(one) for one in names)):
-        for name, change in ((int(names[0][at]), 1), (int(names[1][at]), -1)):
+    for position in range(start, min(len(sequence) for sequence in names)):
+        for name, change in ((int(names[0][position]), 1), (int(names[1][position]), -1)):
             count[name] += change
             if not count[name]:
                 del count[name]
         if not count:
-            return at + 1
+            return position + 1
     return None
 
 
-def _longer_run(names, at):
-    """The run that does something more before it does what the other goes on with; where both may be said, the one that
-    repeats what was done last: a loop."""
-    rest = [one[at:at + _WINDOW].tolist() for one in names]
-    if not all(rest):
-        return int(not rest[0])
-    edits = [_edit_distance(rest[0][1:], rest[1]), _edit_distance(rest[0], rest[1][1:])]
-    last = [int(numpy.flatnonzero(names[0][:at] == one[0])[-1:].sum()) for one in rest]
-    return int((edits[1], -last[1]) < (edits[0], -last[0]))
+def _longer_run(names, position):
+    """Return the index of the run that has an additional op at a position.
+
+    If either run may have it, the run that repeats the op it executed last is chosen, because a loop does so.
+    """
+    remainders = [sequence[position:position + _WINDOW].tolist() for sequence in names]
+    if not all(remainders):
+        return int(not remainders[0])
+    edits = [_edit_distance(remainders[0][1:], remainders[1]), _edit_distance(remainders[0], remainders[1][1:])]
+    previous = [int(numpy.flatnonzero(names[0][:position] == remainder[0])[-1:].sum()) for remainder in remainders]
+    return int((edits[1], -previous[1]) < (edits[0], -previous[0]))
 
 
 def _edit_distance(left, right):
-    """How many have to be put in and taken out to make the one of the other."""
-    before = list(range(len(right) + 1))
-    for one in left:
-        row = [before[0] + 1]
-        for at, other in enumerate(right):
-            row.append(before[at] if one == other else 1 + min(before[at + 1], row[at]))
-        before = row
-    return before[-1]
+    """Return the number of insertions and deletions that turn one sequence into the other."""
+    previous = list(range(len(right) + 1))
+    for name in left:
+        row = [previous[0] + 1]
+        for column, other_name in enumerate(right):
+            row.append(previous[column] if name == other_name else 1 + min(previous[column + 1], row[column]))
+        previous = row
+    return previous[-1]
 
 
-def _root(pair, side, step, slots, at):
-    """The first op that is too many: not the value from Python that goes into it."""
+def _root(pair, side, step, slots, position):
+    """Return the Cause for the first additional op, not for the Python value that is its input."""
+    window = slots[position:position + 64]
     definitions = [pair.runs[side].definition(int(pair.ids[side][group]), int(pair.order[side][slot]))
-                   for slot, group in zip(slots[at:at + 64].tolist(), pair.groups_of(slots[at:at + 64]).tolist())]
-    one = next((number for number, found in enumerate(definitions) if found["op"] != PYTHON
-                and found["line"] == definitions[0]["line"]), 0)
-    slot = int(slots[at + one])
+                   for slot, group in zip(window.tolist(), pair.groups_of(window).tolist())]
+    offset = next((number for number, definition in enumerate(definitions) if definition["op"] != PYTHON
+                   and definition["line"] == definitions[0]["line"]), 0)
+    slot = int(slots[position + offset])
     order, group = int(pair.order[side][slot]), int(pair.groups_of(slot))
-    return Cause(CauseKind.STRUCTURE, side, definitions[one], step, order, group, slot)
+    return Cause(CauseKind.STRUCTURE, side, definitions[offset], step, order, group, slot)

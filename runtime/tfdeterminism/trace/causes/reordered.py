@@ -1,4 +1,4 @@
-"""Finds values that both runs have in the same step, in another order."""
+"""The detection of values that both runs have in the same step, in another order."""
 
 import numpy
 
@@ -7,7 +7,7 @@ from .cause import in_graph, line_key
 
 
 class Reordered(object):
-    """Called for the key of a record; for an eager op it looks at all keys of the same line of the program.
+    """A predicate on the key of a record; for an eager op it examines all keys of the same line of the program.
 
     pair: an align.table.AlignedPair; inputs: the inputs.InputGraph of the step.
     """
@@ -17,20 +17,20 @@ class Reordered(object):
         self._known, self._lines = {}, None
 
     def __call__(self, group, definition):
-        """Do both runs have the same values of this key (or line) in this step, in another order?"""
-        inside = in_graph(definition)
-        line = group if inside else line_key(definition)
-        if line not in self._known:
-            self._known[line] = self.is_permutation([group] if inside else self._same_line(line))
-        return self._known[line]
+        """Return whether both runs have the same values of this key (or line) in this step, in another order."""
+        is_in_graph = in_graph(definition)
+        key = group if is_in_graph else line_key(definition)
+        if key not in self._known:
+            self._known[key] = self.is_permutation([group] if is_in_graph else self._same_line(key))
+        return self._known[key]
 
     def _same_line(self, line):
         if self._lines is None:
             self._lines = {}
             for group in range(len(self._pair.keys)):
-                _, one = self._pair.definition(group)
-                if not in_graph(one):
-                    self._lines.setdefault(line_key(one), []).append(group)
+                _, definition = self._pair.definition(group)
+                if not in_graph(definition):
+                    self._lines.setdefault(line_key(definition), []).append(group)
         return self._lines[line]
 
     def is_permutation(self, groups):

@@ -1,7 +1,7 @@
-"""Changes of the user's own lines that take a proven cause away: what a good engineer would write there.
+"""Edits of the user's own source lines that remove a proven cause, and the advice in words for each kind of it.
 
-A fix is offered only where the line has what it replaces. Positions in source come from `ast` of Python 3.8 and later;
-before, there are words alone.
+An edit is offered only where the line has an expression that a rule recognizes. Rules need the source positions that
+`ast` gives in Python 3.8 and later; older versions of Python get the words alone.
 """
 
 import ast
@@ -47,10 +47,10 @@ _SEEDED_BY = tuple(
 _TIMES = tuple(
     "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns now utcnow timestamp".split()
 )
-_DATES = ("now", "utcnow", "today")  # of datetime; the others are functions of time
+_DATES = ("now", "utcnow", "today")  # methods of datetime; the other names are functions of the module time
 _TICK_LINES = ["import itertools", "_TICKS = itertools.count()  # calls, not seconds: each is a millisecond"]
 _FILE_TIMES = tuple("st_{}time{}".format(kind, unit) for kind in "mca" for unit in ("", "_ns"))
-_TEXTS = ("strftime", "isoformat", "str", "ctime", "asctime")  # what gives text
+_TEXTS = ("strftime", "isoformat", "str", "ctime", "asctime")  # functions that return a string
 _COUNTS = ("workers", "num_workers", "max_workers", "processes", "num_parallel_calls")
 _POOLS = ("Pool", "ThreadPool", "ThreadPoolExecutor", "ProcessPoolExecutor")
 _ZEROS = {
@@ -82,102 +82,108 @@ _THREAD_LINES = {
 
 
 def words(kind, new_lines=()):
-    """What to do about a kind of nondeterminism, in one line. new_lines: what the change writes."""
+    """Return the advice for a kind of nondeterminism, in one line. new_lines: the lines that the edit writes."""
     if kind == "hash-seed" and new_lines:
-        return _DIGEST_WORDS if any(_DIGEST.partition("{}")[0] in one for one in new_lines) else _SORT_WORDS
+        return _DIGEST_WORDS if any(_DIGEST.partition("{}")[0] in line for line in new_lines) else _SORT_WORDS
     return _WORDS[kind]
 
 
 def changes_of_line(kind, source, line):
-    """Texts of the whole file with one line changed, the likeliest first. source: text of the file; line: its
-    number."""
-    at = _parsed(source, line)
-    if at is None:
+    """Return edited texts of the whole file with one line changed, the likeliest edit first.
+
+    source: the text of the file; line: the number of the line.
+    """
+    code = _parse(source, line)
+    if code is None:
         return []
-    changes = [[one] for one in _RULES[kind](at)] if kind in _RULES else []
+    changes = [[edit] for edit in _RULES[kind](code)] if kind in _RULES else []
     if kind == "addresses" and changes:
-        changes.append(changes[0] + _sets_as_dicts(at, changes[0]))
-    if kind == "clock" and at.calls(_TIMES + _DATES):
-        changes.append(_counted_time(at))
-    return [changed for changed in (_edited(source, some) for some in changes) if changed != source]
+        changes.append(changes[0] + _sets_as_dicts(code, changes[0]))
+    if kind == "clock" and code.calls(_TIMES + _DATES):
+        changes.append(_count_ticks(code))
+    return [text for text in (_apply_edits(source, edits) for edits in changes) if text != source]
 
 
 def names_in_line(source, line):
-    """The names of variables, attributes and functions that a line of a file uses."""
-    at = _parsed(source, line)
-    return {name for node in at.nodes for name in _names_of(node)} if at is not None else set()
+    """Return the names of variables, attributes and functions that a line of a file uses."""
+    code = _parse(source, line)
+    return {name for node in code.nodes for name in _names_of(node)} if code is not None else set()
 
 
 def sets_as_dicts(source, names):
-    """The text of a file in which sets with one of these names, and those that functions of these names make, keep the
-    order in which they were filled."""
-    at = _parsed(source)
-    if at is None:
+    """Return the file's text with the sets of some names replaced by dicts, which keep the order of insertion.
+
+    names: the names of variables, and of functions whose sets are replaced as well.
+    """
+    code = _parse(source)
+    if code is None:
         return source
-    functions = [node for node in ast.walk(at.tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    nodes = ast.walk(at.tree)
-    made = [getattr(node, "value", None) for node in nodes if any(_names_of(one) & names for one in _targets(node))]
-    made += [node for function in functions if function.name in names for node in ast.walk(function)]
-    edits = [at.replace(node, text) for node in made for text in _as_dict(at, node)]
-    for call in (node for node in ast.walk(at.tree) if isinstance(node, ast.Call) and _name(node) == "add"):
+    functions = [node for node in ast.walk(code.tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    assignments = (node for node in ast.walk(code.tree) if any(_names_of(target) & names for target in _targets(node)))
+    values = [getattr(node, "value", None) for node in assignments]
+    values += [node for function in functions if function.name in names for node in ast.walk(function)]
+    edits = [code.replace(node, text) for node in values for text in _as_dict(code, node)]
+    for call in (node for node in ast.walk(code.tree) if isinstance(node, ast.Call) and _name(node) == "add"):
         if edits and _names_of(getattr(call.func, "value", call)) & names:
-            edits.append(at.replace(call.func, at.text(call.func)[: -len("add")] + "setdefault"))
-    return _edited(source, _outermost(edits))
+            edits.append(code.replace(call.func, code.text(call.func)[: -len("add")] + "setdefault"))
+    return _apply_edits(source, _outermost(edits))
 
 
 def with_ticks(source):
-    """The text with the statements that counted time needs."""
+    """Return the text with the definition of `_TICKS`, if the text uses it and lacks it."""
     return with_lines(source, _TICK_LINES) if "_TICKS)" in source and _TICK_LINES[1] not in source else source
 
 
 def with_lines(source, lines):
-    """The text of the main script with statements after its first imports."""
+    """Return the text of the main script with statements inserted behind its first imports."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return source
-    at, bound = 0, {}
+    code, bound = 0, {}
     for node in tree.body:
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, _Constant)
         if not isinstance(node, (ast.Import, ast.ImportFrom)) and not is_text:
             break
         if not is_text:
-            new = _bound_by(node)
-            bound = new if "*" in new else dict(bound, **new)
-        at = node.end_lineno if hasattr(node, "end_lineno") else node.lineno
-    kept = source.splitlines(True)
-    return "".join(kept[:at] + [one + "\n" for one in _renamed(lines, bound)] + kept[at:])
+            names = _imported_names(node)
+            bound = names if "*" in names else dict(bound, **names)
+        code = node.end_lineno if hasattr(node, "end_lineno") else node.lineno
+    old_lines = source.splitlines(True)
+    return "".join(old_lines[:code] + [line + "\n" for line in _rename_imports(lines, bound)] + old_lines[code:])
 
 
-def _bound_by(node):
-    """{name: module, or None for what is in one} that an import binds; "*" if it may bind any name."""
+def _imported_names(node):
+    """Return {name: module, or None for a member of a module} of an import; "*" is a key if it may bind any name."""
     if isinstance(node, ast.ImportFrom):
-        return {one.asname or one.name: None for one in node.names}
-    modules = [(one.asname, one.name if one.asname else one.name.partition(".")[0]) for one in node.names]
-    return {alias or module: module for alias, module in modules}
+        return {alias.asname or alias.name: None for alias in node.names}
+    modules = [(alias.asname, alias.name if alias.asname else alias.name.partition(".")[0]) for alias in node.names]
+    return {name or module: module for name, module in modules}
 
 
-def _renamed(lines, bound):
-    """Statements whose imports take no name away that the program has bound to something else."""
+def _rename_imports(lines, bound):
+    """Return the statements, their imports under new names where the program has bound the name to something else."""
     for line in lines:
         name = line.partition("import ")[2] if line.startswith("import ") else ""
         if name and (bound[name] != name if name in bound else "*" in bound):
-            used = re.compile(r"(?<![\w.'\"/]){}\.".format(name))
-            lines = [used.sub("_{}.".format(name), one) for one in lines]
+            use = re.compile(r"(?<![\w.'\"/]){}\.".format(name))
+            lines = [use.sub("_{}.".format(name), other) for other in lines]
             lines[lines.index(line)] = "import {0} as _{0}".format(name)
     return lines
 
 
 def seed_lines(generator):
-    """Statements that seed a global generator, as the ledger names it."""
-    return [one.format(SEED) for one in _SEED_LINES.get(generator, ())]
+    """Return statements that seed a global generator. generator: its name in the ledger."""
+    return [line.format(SEED) for line in _SEED_LINES.get(generator, ())]
 
 
 def seeded_by_arguments(source, line, generator):
-    """The text in which the function at a line seeds a global generator from its arguments: a task draws the same
-    numbers whichever worker takes it. As it was where no function with arguments is there."""
-    at = _parsed(source)
-    nodes = ast.walk(at.tree) if at is not None else []
+    """Return the text in which the function at a line seeds a global generator from its arguments.
+
+    A task then draws the same numbers in every worker. The text is unchanged where no function with arguments is found.
+    """
+    code = _parse(source)
+    nodes = ast.walk(code.tree) if code is not None else []
     functions = [
         node
         for node in nodes
@@ -186,7 +192,7 @@ def seeded_by_arguments(source, line, generator):
     if not functions or generator not in _SEED_LINES:
         return source
     function = max(functions, key=lambda node: node.lineno)
-    names = [one.arg for one in function.args.args if one.arg not in ("self", "cls")]
+    names = [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
     if not names:
         return source
     number = _DIGEST.format("({},)".format(", ".join(names)))
@@ -195,11 +201,11 @@ def seeded_by_arguments(source, line, generator):
         begin = function.body[1]  # behind what the function says of itself
     if begin.lineno == function.lineno:
         return source
-    kept = source.splitlines(True)
+    lines = source.splitlines(True)
     module = _SEED_LINES[generator][0].partition(" ")[2]
     call = _SEED_LINES[generator][1].format(number).replace(module, "__import__({!r})".format(module), 1)
-    new = "{}{}\n".format(" " * begin.col_offset, call)
-    return "".join(kept[: begin.lineno - 1] + [new] + kept[begin.lineno - 1 :])
+    statement = "{}{}\n".format(" " * begin.col_offset, call)
+    return "".join(lines[: begin.lineno - 1] + [statement] + lines[begin.lineno - 1 :])
 
 
 def switch_lines(framework):
@@ -207,7 +213,7 @@ def switch_lines(framework):
 
 
 def fusion_lines():
-    """Statements that switch Horovod's tensor fusion off."""
+    """Return statements that switch Horovod's tensor fusion off."""
     return ["import os", 'os.environ["HOROVOD_FUSION_THRESHOLD"] = "0"  # before hvd.init()']
 
 
@@ -216,7 +222,7 @@ def thread_lines(framework):
 
 
 def remove_file_lines(name):
-    """Statements that begin a run without a file. name: relative to the working directory."""
+    """Return statements that remove a file when the program begins. name: relative to the working directory."""
     return [
         "import os",
         "if os.path.exists({0!r}):".format(name),
@@ -224,44 +230,45 @@ def remove_file_lines(name):
     ]
 
 
-def _parsed(source, line=0):
-    """The _Line; None of what cannot be read or has no positions."""
+def _parse(source, line=0):
+    """Return the _Code, or None if Python cannot parse the source or gives no positions."""
     if sys.version_info < (3, 8):
         return None
     try:
-        return _Line(source, ast.parse(source), line)
+        return _Code(source, ast.parse(source), line)
     except (SyntaxError, ValueError):
         return None
 
 
-class _Line(object):
-    """The nodes of a statement that touch a line. text(node): its source."""
+class _Code(object):
+    """The source of a file, and the nodes of one of its statements that touch a line."""
 
     def __init__(self, source, tree, line):
-        self.lines = [one.encode("utf-8") for one in source.splitlines(True)]
+        self.lines = [text.encode("utf-8") for text in source.splitlines(True)]
         self.source, self.tree = source, tree
         statement = _statement(tree, line)
-        own = list(ast.walk(statement)) if statement is not None else []
-        self.nodes = [node for node in own if _covers(node, line)]
+        nodes = list(ast.walk(statement)) if statement is not None else []
+        self.nodes = [node for node in nodes if _covers(node, line)]
         self.statement = statement
 
     def calls(self, names):
-        """The calls of functions or methods with one of these names."""
+        """Return the calls of functions or methods with one of these names."""
         return [node for node in self.nodes if isinstance(node, ast.Call) and _name(node) in names]
 
     def keywords(self, names):
-        """The values of the arguments of these names, of any call."""
+        """Return the values of the keyword arguments with one of these names, of any call."""
         calls = [node for node in self.nodes if isinstance(node, ast.Call)]
-        return [one.value for call in calls for one in call.keywords if one.arg in names]
+        return [keyword.value for call in calls for keyword in call.keywords if keyword.arg in names]
 
     def text(self, node):
+        """Return the source of a node."""
         return ast.get_source_segment(self.source, node) or ""  # novm
 
     def replace(self, node, text):
-        """An edit: (first byte, last byte, text)."""
+        """Return an edit: (first byte, end byte, new text)."""
         starts = [0]
-        for one in self.lines:
-            starts.append(starts[-1] + len(one))
+        for line in self.lines:
+            starts.append(starts[-1] + len(line))
         return (
             starts[node.lineno - 1] + node.col_offset,
             starts[node.end_lineno - 1] + node.end_col_offset,
@@ -275,13 +282,13 @@ def _covers(node, line):
 
 
 def _statement(tree, line):
-    """The innermost statement that holds the line; of a compound one, its head counts."""
-    found = None
-    for node in (one for one in ast.walk(tree) if isinstance(one, ast.stmt)):
+    """Return the innermost statement that covers the line."""
+    innermost = None
+    for node in (node for node in ast.walk(tree) if isinstance(node, ast.stmt)):
         if node.lineno <= line <= (node.end_lineno or node.lineno):
-            if found is None or node.lineno >= found.lineno:
-                found = node
-    return found
+            if innermost is None or node.lineno >= innermost.lineno:
+                innermost = node
+    return innermost
 
 
 def _name(call):
@@ -289,53 +296,54 @@ def _name(call):
 
 
 def _names_of(node):
-    """The name of a variable or an attribute, in a set."""
+    """Return the name of a variable or an attribute as a set, empty for other nodes."""
     return {name for name in (getattr(node, "id", None), getattr(node, "attr", None)) if name}
 
 
 def _targets(node):
-    """What an assignment assigns to; [] of anything else."""
+    """Return the targets of an assignment, [] for other nodes."""
     return [node.target] if isinstance(node, ast.AnnAssign) else node.targets if isinstance(node, ast.Assign) else []
 
 
 def _outermost(edits):
-    """Each once, and none that lies within another."""
-    once = sorted(set(edits))
-    return [one for one in once if not any(a <= one[0] and one[1] <= b for a, b, _ in once if (a, b) != one[:2])]
+    """Return the distinct edits that lie within no other edit."""
+    distinct = sorted(set(edits))
+    return [edit for edit in distinct
+            if not any(begin <= edit[0] and edit[1] <= end for begin, end, _ in distinct if (begin, end) != edit[:2])]
 
 
-def _edited(source, edits):
-    """The source with some edits, each (first byte, last byte, text), none within another."""
+def _apply_edits(source, edits):
+    """Return the source after some edits, each (first byte, end byte, text), none of which overlap."""
     data = source.encode("utf-8")
-    for first, last, text in sorted(edits, reverse=True):
-        data = data[:first] + text.encode("utf-8") + data[last:]
+    for first, end, text in sorted(edits, reverse=True):
+        data = data[:first] + text.encode("utf-8") + data[end:]
     return data.decode("utf-8")
 
 
-def _sorted_sets(at):
-    found = [node.iter for node in at.nodes if isinstance(node, ast.For)]
-    found += [one.iter for node in at.nodes for one in getattr(node, "generators", ())]
-    found += [one for call in at.calls(_ITERATING) for one in call.args]
-    by_key = [call for call in at.calls(("sorted", "min", "max")) if call.keywords]  # ties keep the set's order
-    found += [one for call in by_key for one in call.args[:1]]
-    found = sorted(_unsorted(found), key=_unlikeliness_of_set)
+def _sort_sets(code):
+    iterables = [node.iter for node in code.nodes if isinstance(node, ast.For)]
+    iterables += [generator.iter for node in code.nodes for generator in getattr(node, "generators", ())]
+    iterables += [argument for call in code.calls(_ITERATING) for argument in call.args]
+    by_key = [call for call in code.calls(("sorted", "min", "max")) if call.keywords]  # ties keep the set's order
+    iterables += [argument for call in by_key for argument in call.args[:1]]
+    iterables = sorted(_unsorted(iterables), key=_set_rank)
     edits = []
-    for node in found:
-        edits += [at.replace(node, text.format(at.text(node))) for text in ("sorted({})", "sorted({}, key=repr)")]
-    hashes = [call for call in at.calls(("hash",)) if call.args]
-    return edits + [at.replace(call, _DIGEST.format(at.text(call.args[0]))) for call in hashes]
+    for node in iterables:
+        edits += [code.replace(node, text.format(code.text(node))) for text in ("sorted({})", "sorted({}, key=repr)")]
+    hashes = [call for call in code.calls(("hash",)) if call.args]
+    return edits + [code.replace(call, _DIGEST.format(code.text(call.args[0]))) for call in hashes]
 
 
 def _unsorted(nodes):
-    """Those that lie in no call of sorted() among them."""
+    """Return the nodes that lie in no call of sorted() among them."""
     calls = [
         node for node in nodes if isinstance(node, ast.Call) and _name(node) == "sorted" and not node.keywords
     ]
-    return [node for node in nodes if not any(other is not node and node in ast.walk(other) for other in calls)]
+    return [node for node in nodes if not any(call is not node and node in ast.walk(call) for call in calls)]
 
 
-def _unlikeliness_of_set(node):
-    """0 for what is a set, 1 for what may be one, 2 for anything else."""
+def _set_rank(node):
+    """Return a sort key: 0 for a set, 1 for an expression that may be a set, 2 for anything else."""
     if isinstance(node, ast.Call):
         return 0 if _name(node) in ("set", "frozenset", "union", "intersection", "difference") else 2
     if isinstance(node, (ast.Set, ast.SetComp)):
@@ -343,201 +351,209 @@ def _unlikeliness_of_set(node):
     return 1 if isinstance(node, (ast.Name, ast.Attribute, ast.BinOp, ast.Subscript)) else 2
 
 
-def _sorted_listing(at):
+def _sort_listing(code):
     forms = [
         (_LISTINGS, "sorted({})"),
         (("scandir",), "sorted({}, key=lambda entry: entry.name)"),
         (("walk",), "((here, folders.sort() or folders, sorted(names)) for here, folders, names in {})"),
     ]
-    return [at.replace(call, form.format(at.text(call))) for names, form in forms for call in at.calls(names)]
+    return [code.replace(call, form.format(code.text(call))) for names, form in forms for call in code.calls(names)]
 
 
-def _by_content(at):
-    """Order by name; a number that follows from the time a file was written follows from what is in it."""
-    edits = [at.replace(one, "str") for one in at.keywords(("key",)) if "time" in at.text(one)]
+def _use_file_content(code):
+    """Return edits that sort by name, and that derive a number from a file's content in place of its time."""
+    edits = [code.replace(value, "str") for value in code.keywords(("key",)) if "time" in code.text(value)]
     form = "__import__('zlib').crc32(open({}, 'rb').read())"
-    asked = [(node, node.value) for node in at.nodes if isinstance(node, ast.Attribute) and node.attr in _FILE_TIMES]
-    asked = [(node, call) for node, call in asked if isinstance(call, ast.Call) and _name(call) in ("stat", "lstat")]
-    for node, call in asked + [(call, call) for call in at.calls(("getmtime", "getctime", "getatime"))]:
-        path = at.text(call.args[0]) if call.args else at.text(getattr(call.func, "value", call))
-        edits.append(at.replace(node, form.format(path)))
+    times = [(node, node.value) for node in code.nodes if isinstance(node, ast.Attribute) and node.attr in _FILE_TIMES]
+    times = [(node, call) for node, call in times if isinstance(call, ast.Call) and _name(call) in ("stat", "lstat")]
+    for node, call in times + [(call, call) for call in code.calls(("getmtime", "getctime", "getatime"))]:
+        path = code.text(call.args[0]) if call.args else code.text(getattr(call.func, "value", call))
+        edits.append(code.replace(node, form.format(path)))
     return edits
 
 
-def _chosen_number(at):
-    own = [node for node in at.nodes if isinstance(node, ast.Attribute) and node.attr in ("pid", "ident")]
-    return [at.replace(one, SEED) for one in at.calls(("getpid", "get_ident", "get_native_id")) + own]
+def _use_constant_id(code):
+    attributes = [node for node in code.nodes if isinstance(node, ast.Attribute) and node.attr in ("pid", "ident")]
+    return [code.replace(node, SEED) for node in code.calls(("getpid", "get_ident", "get_native_id")) + attributes]
 
 
-def _chosen_time(at):
-    """Only where the time seeds or chooses something: a loop until a time would never end."""
-    times = at.calls(_TIMES)
-    chosen = [one for call in at.calls(_SEEDED_BY) for one in call.args]
-    indices = [node.slice for node in at.nodes if isinstance(node, ast.Subscript)]
-    chosen += [one for one in indices if isinstance(one, (ast.BinOp, ast.Call))]  # no slice; Python 3.9 and later
-    edits = [at.replace(one, SEED) for one in chosen if any(call in ast.walk(one) for call in times)]
-    if times and isinstance(at.statement, ast.Assign) and _is_seed(at, at.text(at.statement.targets[0])):
-        value = at.statement.value
+def _use_constant_time(code):
+    """Return edits of times that seed or index something. Other times stay: a loop until a constant would never end."""
+    times = code.calls(_TIMES)
+    operands = [argument for call in code.calls(_SEEDED_BY) for argument in call.args]
+    indices = [node.slice for node in code.nodes if isinstance(node, ast.Subscript)]
+    operands += [index for index in indices if isinstance(index, (ast.BinOp, ast.Call))]  # not a slice; Python 3.9
+    edits = [code.replace(operand, SEED) for operand in operands if any(call in ast.walk(operand) for call in times)]
+    if times and isinstance(code.statement, ast.Assign) and _is_seed(code, code.text(code.statement.targets[0])):
+        value = code.statement.value
         is_text = any(_name(node) in _TEXTS for node in ast.walk(value) if isinstance(node, ast.Call))
-        edits.append(at.replace(value, repr(SEED) if is_text else SEED))
+        edits.append(code.replace(value, repr(SEED) if is_text else SEED))
     return edits
 
 
-def _counted_time(at):
-    """All times of the file, as they are compared: a clock that counts how often it was asked."""
+def _count_ticks(code):
+    """Return edits that replace all times of the file by a clock that counts how often it was read."""
     edits = []
-    for call in (node for node in ast.walk(at.tree) if isinstance(node, ast.Call)):
+    for call in (node for node in ast.walk(code.tree) if isinstance(node, ast.Call)):
         name = _name(call)
         if name in _DATES and isinstance(call.func, ast.Attribute) and not (name == "utcnow" and call.args):
-            zone = [at.text(one) for one in call.args + [one.value for one in call.keywords]]
+            zone = [code.text(argument) for argument in call.args + [argument.value for argument in call.keywords]]
             text = ", ".join(["next(_TICKS) / 1000"] + zone)
-            edits.append(at.replace(call, "{}.fromtimestamp({})".format(at.text(call.func.value), text)))
+            edits.append(code.replace(call, "{}.fromtimestamp({})".format(code.text(call.func.value), text)))
         elif name in _TIMES and name != "timestamp" and not call.args and not call.keywords:
-            edits.append(at.replace(call, "next(_TICKS) * 10**6" if name.endswith("_ns") else "(next(_TICKS) / 1000)"))
+            text = "next(_TICKS) * 10**6" if name.endswith("_ns") else "(next(_TICKS) / 1000)"
+            edits.append(code.replace(call, text))
     return _outermost(edits)
 
 
-def _is_seed(at, name):
-    """Is a variable of this name a seed, or handed to what takes one?"""
-    calls = [node for node in ast.walk(at.tree) if isinstance(node, ast.Call) and _name(node) in _SEEDED_BY]
-    handed = {one.id for call in calls for one in ast.walk(call) if isinstance(one, ast.Name)}
-    return "seed" in name.lower() or name in handed
+def _is_seed(code, name):
+    """Return whether a variable of this name is a seed, or is passed to a function that takes a seed."""
+    calls = [node for node in ast.walk(code.tree) if isinstance(node, ast.Call) and _name(node) in _SEEDED_BY]
+    passed = {node.id for call in calls for node in ast.walk(call) if isinstance(node, ast.Name)}
+    return "seed" in name.lower() or name in passed
 
 
-def _seeded(at):
-    unseeded = [call for call in at.calls(_GENERATORS) if not call.args and not call.keywords]
+def _seed_generators(code):
+    unseeded = [call for call in code.calls(_GENERATORS) if not call.args and not call.keywords]
     unseeded += [
         call
-        for call in at.calls(_GENERATORS)
+        for call in code.calls(_GENERATORS)
         if len(call.args) == 1 and isinstance(call.args[0], _Constant) and call.args[0].value is None
     ]
     edits = []
     for call in unseeded:
-        name = at.text(call.func)
+        name = code.text(call.func)
         if _name(call) == "SystemRandom":
             name = name[: -len("SystemRandom")] + "Random" if "." in name else "__import__('random').Random"
-        edits.append(at.replace(call, "{}({})".format(name, SEED)))
-    for call in at.calls(("choice",)):
-        if _is_of_module(at, call, "secrets"):
-            edits.append(at.replace(call.func, "__import__('random').Random({}).choice".format(SEED)))
-    for call in at.calls(("urandom", "token_bytes")):
-        edits += [at.replace(call, "bytes({})".format(at.text(size))) for size in call.args[:1]]
-    for call in at.calls(("token_hex",)):
-        edits += [at.replace(call, "'00' * ({})".format(at.text(size))) for size in call.args[:1]]
-    for call in at.calls(("uuid4", "uuid1")):
+        edits.append(code.replace(call, "{}({})".format(name, SEED)))
+    for call in code.calls(("choice",)):
+        if _is_of_module(code, call, "secrets"):
+            edits.append(code.replace(call.func, "__import__('random').Random({}).choice".format(SEED)))
+    for call in code.calls(("urandom", "token_bytes")):
+        edits += [code.replace(call, "bytes({})".format(code.text(size))) for size in call.args[:1]]
+    for call in code.calls(("token_hex",)):
+        edits += [code.replace(call, "'00' * ({})".format(code.text(size))) for size in call.args[:1]]
+    for call in code.calls(("uuid4", "uuid1")):
         is_of_module = isinstance(call.func, ast.Attribute)
-        module = at.text(call.func.value) if is_of_module else "__import__('uuid')"
-        edits.append(at.replace(call, "{}.UUID(int=0)".format(module)))
-    return edits + [at.replace(call, SEED) for call in at.calls(("randbits", "randbelow"))]
+        module = code.text(call.func.value) if is_of_module else "__import__('uuid')"
+        edits.append(code.replace(call, "{}.UUID(int=0)".format(module)))
+    return edits + [code.replace(call, SEED) for call in code.calls(("randbits", "randbelow"))]
 
 
-def _is_of_module(at, call, module):
-    """Is what is called a module's, by its name here or by how it was imported?"""
+def _is_of_module(code, call, module):
+    """Return whether a call is of a module's function, through the module's name or an import from it."""
     if isinstance(call.func, ast.Attribute):
-        return at.text(call.func.value) == module
-    imports = [node for node in ast.walk(at.tree) if isinstance(node, ast.ImportFrom) and node.module == module]
-    return any((one.asname or one.name) == _name(call) for node in imports for one in node.names)
+        return code.text(call.func.value) == module
+    imports = [node for node in ast.walk(code.tree) if isinstance(node, ast.ImportFrom) and node.module == module]
+    return any((alias.asname or alias.name) == _name(call) for node in imports for alias in node.names)
 
 
-def _in_order(at):
+def _keep_task_order(code):
     edits = []
-    for call in at.calls(("as_completed",)):
-        tasks = at.text(call.func).startswith("asyncio")
+    for call in code.calls(("as_completed",)):
+        tasks = code.text(call.func).startswith("asyncio")
         form = "[asyncio.ensure_future(one) for one in {}]" if tasks else "list({})"
-        edits += [at.replace(call, form.format(at.text(futures))) for futures in call.args[:1]]
-    for call in at.calls(("imap_unordered",)):
-        edits.append(at.replace(call.func, at.text(call.func).replace("imap_unordered", "imap")))
-    for one in at.keywords(("in_order", "deterministic")):
-        edits += [at.replace(one, "True")] if getattr(one, "value", None) is False else []
-    assigned = [at.statement] + (list(ast.walk(at.tree)) if at.calls(("with_options",)) else [])
-    for one in (one for one in assigned if isinstance(one, ast.Assign)):
-        if at.text(one.targets[0]).endswith("deterministic") and getattr(one.value, "value", None) is False:
-            edits.append(at.replace(one.value, "True"))
-    for node in _gathers(at):
-        each = [at.text(one.value if isinstance(one, ast.Starred) else one) for one in node.value.args]
+        edits += [code.replace(call, form.format(code.text(futures))) for futures in call.args[:1]]
+    for call in code.calls(("imap_unordered",)):
+        edits.append(code.replace(call.func, code.text(call.func).replace("imap_unordered", "imap")))
+    for keyword in code.keywords(("in_order", "deterministic")):
+        edits += [code.replace(keyword, "True")] if getattr(keyword, "value", None) is False else []
+    statements = [code.statement] + (list(ast.walk(code.tree)) if code.calls(("with_options",)) else [])
+    for statement in (statement for statement in statements if isinstance(statement, ast.Assign)):
+        value = statement.value
+        if code.text(statement.targets[0]).endswith("deterministic") and getattr(value, "value", None) is False:
+            edits.append(code.replace(value, "True"))
+    for node in _gathers(code):
+        coroutines = [code.text(argument.value if isinstance(argument, ast.Starred) else argument)
+                      for argument in node.value.args]
         is_list = isinstance(node.value.args[0], ast.Starred)
-        text = "[await _one for _one in {}]".format(each[0]) if is_list else \
-            "[{}]".format(", ".join("await {}".format(one) for one in each))
-        edits.append(at.replace(node, text))
-    for call in at.calls(("start",)):
-        owner = getattr(call.func, "value", None)  # one that is made in the line cannot be named twice
+        text = "[await _one for _one in {}]".format(coroutines[0]) if is_list else \
+            "[{}]".format(", ".join("await {}".format(text) for text in coroutines))
+        edits.append(code.replace(node, text))
+    for call in code.calls(("start",)):
+        owner = getattr(call.func, "value", None)  # an expression that makes the thread cannot be written twice
         is_named = isinstance(owner, (ast.Name, ast.Attribute, ast.Subscript))
-        if isinstance(at.statement, (ast.Expr, ast.For)) and is_named:
-            edits.append(at.replace(call, "({0}.start(), {0}.join())".format(at.text(owner))))
-    edits += [at.replace(one, "1") for one in at.keywords(_COUNTS)]
+        if isinstance(code.statement, (ast.Expr, ast.For)) and is_named:
+            edits.append(code.replace(call, "({0}.start(), {0}.join())".format(code.text(owner))))
+    edits += [code.replace(count, "1") for count in code.keywords(_COUNTS)]
     return edits
 
 
-def _gathers(at):
-    """What waits for coroutines together: of this line, or else of the file, where they append what they were told."""
-    found = [[node for node in nodes if isinstance(node, ast.Await) and isinstance(node.value, ast.Call)
+def _gathers(code):
+    """Return the `await gather(...)` nodes of this line or, if it has none, those of the file."""
+    waits = [[node for node in nodes if isinstance(node, ast.Await) and isinstance(node.value, ast.Call)
               and _name(node.value) == "gather" and node.value.args and not node.value.keywords
-              and (len(node.value.args) == 1 or not any(isinstance(one, ast.Starred) for one in node.value.args))]
-             for nodes in (at.nodes, ast.walk(at.tree) if at.statement is not None else ())]
-    return found[0] or found[1]
+              and (len(node.value.args) == 1
+                   or not any(isinstance(argument, ast.Starred) for argument in node.value.args))]
+             for nodes in (code.nodes, ast.walk(code.tree) if code.statement is not None else ())]
+    return waits[0] or waits[1]
 
 
-def _in_given_order(at):
-    made = [call for call in at.calls(("set", "frozenset")) if call.args]
-    edits = [at.replace(call, text) for call in made for text in _as_dict(at, call)]
-    for call in at.calls(("sorted",)):
-        if call.args and any(one.arg == "key" and at.text(one.value) == "id" for one in call.keywords):
-            edits.append(at.replace(call, "list({})".format(at.text(call.args[0]))))
-    for call in at.calls(("sort",)):
-        by_id = [at.text(one.value) for one in call.keywords] == ["id"]
-        if by_id and isinstance(at.statement, ast.Expr) and at.statement.value is call:
-            edits.append(at.replace(at.statement, "pass  # in the order in which they were added"))
-    seeds = [one for call in at.calls(_SEEDED_BY) for one in call.args]
-    edits += [at.replace(one, SEED) for one in seeds if any(call in ast.walk(one) for call in at.calls(("id",)))]
-    shown = [node for node in at.nodes if not isinstance(node, ast.Call)]
-    return edits + [at.replace(node, text) for node in shown for text in _as_dict(at, node)]
+def _keep_insertion_order(code):
+    sets = [call for call in code.calls(("set", "frozenset")) if call.args]
+    edits = [code.replace(call, text) for call in sets for text in _as_dict(code, call)]
+    for call in code.calls(("sorted",)):
+        if call.args and any(keyword.arg == "key" and code.text(keyword.value) == "id" for keyword in call.keywords):
+            edits.append(code.replace(call, "list({})".format(code.text(call.args[0]))))
+    for call in code.calls(("sort",)):
+        by_id = [code.text(keyword.value) for keyword in call.keywords] == ["id"]
+        if by_id and isinstance(code.statement, ast.Expr) and code.statement.value is call:
+            edits.append(code.replace(code.statement, "pass  # in the order in which they were added"))
+    seeds = [argument for call in code.calls(_SEEDED_BY) for argument in call.args]
+    edits += [code.replace(seed, SEED) for seed in seeds if any(call in ast.walk(seed) for call in code.calls(("id",)))]
+    literals = [node for node in code.nodes if not isinstance(node, ast.Call)]
+    return edits + [code.replace(node, text) for node in literals for text in _as_dict(code, node)]
 
 
-def _as_dict(at, node):
-    """A list of the text that makes of a set a dict with its elements as keys; [] if it is none."""
+def _as_dict(code, node):
+    """Return a list of the text of a dict whose keys are a set's elements; [] if the node is not a set."""
     if isinstance(node, ast.Set):
-        return ["dict.fromkeys([{}])".format(at.text(node)[1:-1])]
+        return ["dict.fromkeys([{}])".format(code.text(node)[1:-1])]
     if isinstance(node, ast.SetComp):
-        return ["dict.fromkeys({})".format(at.text(node)[1:-1])]
+        return ["dict.fromkeys({})".format(code.text(node)[1:-1])]
     if isinstance(node, ast.Call) and _name(node) in ("set", "frozenset") and not node.keywords:
-        return ["dict.fromkeys({})".format(at.text(one)) for one in node.args[:1]] or ["{}"]
+        return ["dict.fromkeys({})".format(code.text(elements)) for elements in node.args[:1]] or ["{}"]
     return []
 
 
-def _sets_as_dicts(at, others):
-    """Edits of the whole file: what is a set, whose order follows addresses, keeps the order of its making. others:
-    edits that they must not touch."""
-    calls = [node for node in ast.walk(at.tree) if isinstance(node, ast.Call) and _name(node) == "set"]
+def _sets_as_dicts(code, others):
+    """Return edits of the whole file that replace sets, whose order follows addresses, by dicts.
+
+    others: edits that they must not touch.
+    """
+    calls = [node for node in ast.walk(code.tree) if isinstance(node, ast.Call) and _name(node) == "set"]
     edits = [
-        at.replace(call, "dict.fromkeys({})".format(at.text(one))) for call in calls for one in call.args[:1]
+        code.replace(call, "dict.fromkeys({})".format(code.text(elements)))
+        for call in calls
+        for elements in call.args[:1]
     ]
-    return [one for one in edits if all(one[1] <= first or last <= one[0] for first, last, _ in others)]
+    return [edit for edit in edits if all(edit[1] <= first or end <= edit[0] for first, end, _ in others)]
 
 
-def _written_first(at):
+def _zero_memory(code):
     edits = []
-    for call in at.calls(_ZEROS):
+    for call in code.calls(_ZEROS):
         name = _name(call)
-        edits.append(at.replace(call.func, at.text(call.func)[: -len(name)] + _ZEROS[name]))
+        edits.append(code.replace(call.func, code.text(call.func)[: -len(name)] + _ZEROS[name]))
     return edits
 
 
-def _one_worker(at):
-    found = at.keywords(("processes", "max_workers"))
-    found += [one for call in at.calls(_POOLS) for one in call.args[:1]]
-    edits = [at.replace(one, "1") for one in found]
-    return edits + [at.replace(one, text) for one in at.keywords(("num_workers",)) for text in "01"]
+def _use_one_worker(code):
+    counts = code.keywords(("processes", "max_workers"))
+    counts += [argument for call in code.calls(_POOLS) for argument in call.args[:1]]
+    edits = [code.replace(count, "1") for count in counts]
+    return edits + [code.replace(count, text) for count in code.keywords(("num_workers",)) for text in "01"]
 
 
 _RULES = {
-    "hash-seed": _sorted_sets,
-    "listing": _sorted_listing,
-    "mtime": _by_content,
-    "pid": _chosen_number,
-    "clock": _chosen_time,
-    "random": _seeded,
-    "completion": _in_order,
-    "memory": _written_first,
-    "addresses": _in_given_order,
-    "one-worker": _one_worker,
+    "hash-seed": _sort_sets,
+    "listing": _sort_listing,
+    "mtime": _use_file_content,
+    "pid": _use_constant_id,
+    "clock": _use_constant_time,
+    "random": _seed_generators,
+    "completion": _keep_task_order,
+    "memory": _zero_memory,
+    "addresses": _keep_insertion_order,
+    "one-worker": _use_one_worker,
 }

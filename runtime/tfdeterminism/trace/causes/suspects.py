@@ -1,14 +1,14 @@
-"""Which record began it: the earliest step, then the record whose inputs agree and whose output differs.
+"""The causes of a step: the records whose inputs agree in both runs and whose output differs.
 
-Everything is asked at one step only, the earliest that differs: before it all agrees, after it
-everything may be a consequence. Rules that keep consequences from looking like causes:
+Only the earliest step that differs is examined: before it everything agrees, after it everything may be a consequence.
+These rules keep consequences from looking like causes:
 
 - the value of an input is that of the same occurrence in this step (or the latest one before);
 - a read of a variable has the writes since the last read as its inputs;
 - an argument of a function body has the inputs of the call, and in a loop the rest of the body;
-- a call has the records of the functions that it calls, be they Python's;
-- an op that only passes on what it gets is no cause while anything that feeds it differs, nor is an iterator;
-- where the two programs are wired differently, that is the cause.
+- a call has the records of the functions that it calls, Python functions included;
+- an op that only passes its input on is not a cause while anything that feeds it differs, nor is an iterator;
+- where the graphs of the two programs are wired differently, the wiring is the cause.
 """
 
 import numpy
@@ -23,7 +23,7 @@ from .inputs import InputGraph
 from .reordered import Reordered
 from .variable_writes import VariableWrites
 
-MAX_CANDIDATES = 200000  # of the differing ones of a step
+MAX_CANDIDATES = 200000  # differing records of a step that are examined
 _COMPLETION_ORDER_TEXT = "it takes what tasks of a pool give as they end, and which of them is first is chance"
 
 
@@ -41,26 +41,27 @@ class Suspects(object):
         self._bodies = self._differing_bodies()
 
     def find_causes(self):
-        """Every cause of the step, in the order of the first run; the first difference if none stands out."""
-        found, seen, reordered = [], set(), []
+        """Return all causes of the step in the first run's order, or the first difference if there is no cause."""
+        causes, locations, reordered = [], set(), []
         for slot, group in zip(self._slots.tolist(), self._groups.tolist()):
             root = self._cause(slot, group)
             if root is None:
                 continue
-            if program_location(root) in seen:
+            if program_location(root) in locations:
                 continue
-            seen.add(program_location(root))
-            (reordered if root.kind is CauseKind.ORDER else found).append(root)
-        if not found and not reordered:
+            locations.add(program_location(root))
+            (reordered if root.kind is CauseKind.ORDER else causes).append(root)
+        if not causes and not reordered:
             slot, group = int(self._slots[0]), int(self._groups[0])
-            found = [self._root(CauseKind.UNEXPLAINED, slot, group)]
-        if found and reordered and all(in_graph(root.definition) for root in reordered):
+            causes = [self._root(CauseKind.UNEXPLAINED, slot, group)]
+        if causes and reordered and all(in_graph(root.definition) for root in reordered):
             reordered = []  # a loop's iterations overtook each other: no cause beside a real one
-        if any(root.kind is CauseKind.UNORDERED for root in found):
-            reordered = []  # it comes of that
-        return sorted(found + reordered, key=lambda root: root.order)
+        if any(root.kind is CauseKind.UNORDERED for root in causes):
+            reordered = []  # the unordered op explains the order
+        return sorted(causes + reordered, key=lambda root: root.order)
 
     def _cause(self, slot, group):
+        """Return the Cause that a differing record is, or None if it is a consequence."""
         _, definition = self._feeds.definition(slot, group)
         if definition["kind"] == "write":
             return None
@@ -71,17 +72,17 @@ class Suspects(object):
             return None
         if definition["kind"] in ("read", "random") and definition["variable"]:
             write = self._writes.latest(definition, self._feeds.order(slot))
-            if any(self._writes.is_tainted(one) for one in self._writes.reaching(definition, write)):
+            if any(self._writes.is_tainted(previous) for previous in self._writes.reaching(definition, write)):
                 return None
             if write is not None and definition["kind"] == "read":
                 racing = self._writes.unordered(definition)
-                if any(self._writes.is_tainted(one) for one in racing):
-                    return None  # it came before or after what differs itself
+                if any(self._writes.is_tainted(race) for race in racing):
+                    return None  # the read came before or after a write of a value that differs itself
                 if len(racing) == 1:
                     return self._root(CauseKind.UNORDERED, racing[0].slot, racing[0].group)
                 if self._writes.is_plain_assignment(write, definition):
                     return self._root(CauseKind.UNRECORDED_WRITE, slot, group)
-                return self._root(CauseKind.VALUE, write.slot, write.group)  # though all that went into it agrees
+                return self._root(CauseKind.VALUE, write.slot, write.group)  # the inputs of the write agree
         if self._reordered(group, definition):
             return None if explained else self._root(CauseKind.ORDER, slot, group)
         if explained == "order" and not in_graph(definition):
@@ -91,16 +92,18 @@ class Suspects(object):
         return self._explained_by_caller(definition) or self._root(CauseKind.VALUE, slot, group)
 
     def _consumes_completion_order(self, group, definition):
-        """Does it get what tasks of a pool give, here of the one and there of another? What Python gives an op is not
-        known of each record: all that it has got is looked at."""
+        """Return whether an op consumes results of different tasks of a pool in the two runs.
+
+        The inputs that Python gives an op are not known for each record: all inputs of the definition are compared.
+        """
         if in_graph(definition) or is_of_task(definition):
             return False
-        given = [run.definition(up) for run, ids in zip(self._pair.runs, self._pair.ids) if ids[group] >= 0
-                 for up in run.definition(int(ids[group]))["inputs"]]
-        return len({one["thread"] for one in given if is_of_task(one)}) > 1
+        producers = [run.definition(up) for run, ids in zip(self._pair.runs, self._pair.ids) if ids[group] >= 0
+                     for up in run.definition(int(ids[group]))["inputs"]]
+        return len({producer["thread"] for producer in producers if is_of_task(producer)}) > 1
 
     def _explained_by_caller(self, definition):
-        """Of a value that Python makes in a function that a graph calls: that call, where it puts out what differs."""
+        """Return the Cause at the graph's call of the Python function that made a value, or None."""
         if definition["op"] != PYTHON or not definition["function"]:
             return None
         for call in self._calls.get((definition["function"], definition["trace"]), ()):
@@ -112,68 +115,72 @@ class Suspects(object):
         return None
 
     def _explained(self, slot, group, definition):
-        """"values" if something that feeds the record differs, "order" if only by order, else ""."""
-        how = set()
+        """Return "values" if a record that feeds this one differs, "order" if only in its order, else ""."""
+        explanations = set()
         for feeding in self._feeds.input_slots(slot, group, definition):
             if self._differs[feeding]:
-                other = int(self._pair.groups_of(feeding))
-                how.add("order" if self._reordered(other, self._feeds.definition(feeding, other)[1]) else "values")
-        before = self._feeds.order(slot) if calls_python(definition) else MISSING  # it may be called again in this step
-        if any(self._bodies.get(body, MISSING) < before for body in self._feeds.sources(definition).bodies):
-            how.add("values")
-        if definition["kind"] == "argument" and self._argument_explained(slot, definition):
-            how.add("values")
-        if not in_graph(definition) and self._took_other_branch(slot, group):
-            how.add("values")  # of which a structural cause tells
+                feeder = int(self._pair.groups_of(feeding))
+                is_reordered = self._reordered(feeder, self._feeds.definition(feeding, feeder)[1])
+                explanations.add("order" if is_reordered else "values")
+        latest = self._feeds.order(slot) if calls_python(definition) else MISSING  # it may be called again in this step
+        if any(self._bodies.get(body, MISSING) < latest for body in self._feeds.sources(definition).bodies):
+            explanations.add("values")
+        if definition["kind"] == "argument" and self._is_argument_explained(slot, definition):
+            explanations.add("values")
+        if not in_graph(definition) and self._has_other_branch(slot, group):
+            explanations.add("values")
         forwards = traits.FORWARDS in definition["traits"] or definition["kind"] == "input"
-        if forwards and (self._fed_by_difference(definition) or self._passed_in_difference(slot, definition)):
-            how.add("values")
-        return "values" if "values" in how else "order" if how else ""
+        if forwards and (self._is_fed_by_difference(definition) or self._has_differing_container(slot, definition)):
+            explanations.add("values")
+        return "values" if "values" in explanations else "order" if explanations else ""
 
-    def _took_other_branch(self, slot, group):
-        """Has either run made something in this step that may feed this, and that the other has not?"""
+    def _has_other_branch(self, slot, group):
+        """Return whether a possible input of this record was made in this step by one run only."""
         pair, step = self._pair, int(self._pair.step[0][slot])
         for side in (0, 1):
-            one = pair.runs[side].definition(int(pair.ids[side][group]), int(pair.order[side][slot]))
-            for number in one["inputs"]:
+            definition = pair.runs[side].definition(int(pair.ids[side][group]), int(pair.order[side][slot]))
+            for number in definition["inputs"]:
                 slots = pair.slots(int(pair.group[side][number]))
                 if ((pair.order[1 - side][slots] == MISSING) & (pair.step[side][slots] == step)).any():
                     return True
         return False
 
     def _has_other_inputs(self, slot, group):
-        """Do other outputs feed it in the second run? Eager values may come from anywhere: graphs only."""
+        """Return whether other outputs feed this op of a graph in the second run. Eager ops are not checked."""
         pair = self._pair
         numbers = [int(pair.ids[side][group]) for side in (0, 1)]
         definitions = [pair.runs[side].definition(numbers[side], int(pair.order[side][slot])) for side in (0, 1)]
         if not in_graph(definitions[0]):
             return False
-        fed = [[int(pair.group[side][number]) for number in one["inputs"]] for side, one in enumerate(definitions)]
-        return sorted(fed[0]) != sorted(fed[1])
+        inputs = [sorted(int(pair.group[side][number]) for number in definition["inputs"])
+                  for side, definition in enumerate(definitions)]
+        return inputs[0] != inputs[1]
 
-    def _argument_explained(self, slot, definition):
-        """Did what the caller passed in differ, or (in a loop) what the body made before?"""
+    def _is_argument_explained(self, slot, definition):
+        """Return whether the caller's input differs, or, in a loop, a value of an earlier iteration."""
         order = self._feeds.order(slot)
-        walk, seen = [(definition["function"], definition["trace"])], set()
-        while walk:
-            body = walk.pop()
-            if body in seen:
+        pending, visited = [(definition["function"], definition["trace"])], set()
+        while pending:
+            body = pending.pop()
+            if body in visited:
                 continue
-            seen.add(body)
+            visited.add(body)
             for call in self._calls.get(body, ()):
-                if self._fed_by_difference(call):
+                if self._is_fed_by_difference(call):
                     return True
                 if traits.LOOPS in call["traits"] and self._bodies.get(body, order) < order:
                     return True
-                walk.extend((one["function"], one["trace"]) for one in self._feeds.sources(call).arguments)
+                arguments = self._feeds.sources(call).arguments
+                pending.extend((argument["function"], argument["trace"]) for argument in arguments)
         return False
 
-    def _passed_in_difference(self, slot, definition):
-        """Is it in a list, say, that a caller passed in?"""
-        return any(self._argument_explained(slot, one) for one in self._feeds.sources(definition).arguments)
+    def _has_differing_container(self, slot, definition):
+        """Return whether a difference came in through a container, such as a list, that a caller passed."""
+        arguments = self._feeds.sources(definition).arguments
+        return any(self._is_argument_explained(slot, argument) for argument in arguments)
 
-    def _fed_by_difference(self, definition):
-        """Does any record of what feeds it differ in this step?"""
+    def _is_fed_by_difference(self, definition):
+        """Return whether any record that feeds this definition differs in this step."""
         sources = self._feeds.sources(definition)
         for number in sources.recorded + sources.before:
             first, end = self._feeds.slot_range(int(self._pair.group[0][number]))
@@ -182,16 +189,16 @@ class Suspects(object):
         return False
 
     def _differing_bodies(self):
-        """{(function, trace): earliest order} of the bodies in which something differs, callers included."""
+        """Return {(function, trace): earliest order} of the function bodies in which a record differs."""
         bodies = {}
         for slot, group in zip(self._slots.tolist(), self._groups.tolist()):
-            _, one = self._feeds.definition(slot, group)
-            body = (one["function"], one["trace"])
+            _, definition = self._feeds.definition(slot, group)
+            body = (definition["function"], definition["trace"])
             bodies[body] = min(bodies.get(body, MISSING), self._feeds.order(slot))
         return bodies
 
     def _root(self, kind, slot, group, open_by=None):
-        """open_by: why its order is open, in words."""
+        """Return the Cause of a kind at a slot. open_by: why the op's order is undefined, in words."""
         side, definition = self._feeds.definition(slot, group)
         if open_by:
             definition = dict(definition, attrs=dict(definition["attrs"], unordered=open_by))
@@ -200,10 +207,10 @@ class Suspects(object):
 
 
 def _calls(run):
-    """{(function, trace): [definitions of the calls that run it]}."""
+    """Return {(function, trace): [definitions of the calls that run it]}."""
     calls = {}
     for number in run.ids():
-        one = run.definition(number)
-        for body in one["calls"]:
-            calls.setdefault(tuple(body), []).append(one)
+        definition = run.definition(number)
+        for body in definition["calls"]:
+            calls.setdefault(tuple(body), []).append(definition)
     return calls

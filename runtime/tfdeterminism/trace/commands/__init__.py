@@ -1,1 +1,1 @@
-"""The commands that compare traces and locate a cause; run and replay are in the capture package."""
+"""The commands that compare traces and locate a cause; the commands run and replay are in the capture package."""

@@ -1,12 +1,12 @@
-"""Find the culprit of a program: ``python -m tfdeterminism.trace locate [--max-runs N] -- train.py ARGS``.
+"""The command that finds a program's culprit: ``python -m tfdeterminism.trace locate [--max-runs N] -- train.py ARGS``.
 
-Runs the program again and again, each time looking closer: digests of weights and losses until two
-runs differ, of layers, of every op at the step that differs; then the culprit alone, on the inputs
-that it had. Ends with one verdict and the lines of code to change.
+It runs the program several times, each time in more detail: digests of weights and losses until two runs differ, of
+layers, of every op at the step that differs; then the culprit alone, on its recorded inputs. It ends with one verdict
+and the lines of code to change.
 
-Exit codes: 0 no difference found, 1 the runs differ, 2 wrong usage, 3 the program failed, 4 the virtual
-GPU was asked for, and the program ran nothing there, 5 the runs differ, and what --fix applied makes the
-program repeat itself, 130 stopped by Ctrl-C.
+Exit codes: 0 no difference found, 1 the runs differ, 2 wrong usage, 3 the program failed, 4 the virtual GPU was asked
+for, and the program ran nothing there, 5 the runs differ, and what --fix applied makes the program repeat itself, 130
+stopped by Ctrl-C.
 """
 
 import os
@@ -24,13 +24,13 @@ from ..search.schedules import Schedules
 
 
 def main(arguments=None, out=None):
-    """The command; gives the exit code."""
+    """Run the command, and return the exit code."""
     out = out or sys.stdout
     options = command_line.locate(arguments)
     program = command_line.program_of(options.program)
     if not program:
         return command_line.print_error("no program is named", "locate -- train.py ARGS")
-    folder, made = os.path.abspath(options.keep_traces or os.curdir), None
+    folder, temporary_folder = os.path.abspath(options.keep_traces or os.curdir), None
     search = Locate(program, options.max_runs, Schedules(*options.vary_env or ()), options.fix, options.trace_only,
                     options.steps)
     try:
@@ -38,10 +38,10 @@ def main(arguments=None, out=None):
             os.makedirs(folder)
         else:
             folder = tempfile.mkdtemp(prefix="tfdet-locate-")
-            made = folder
+            temporary_folder = folder
         previous = signal.signal(signal.SIGTERM, _stop)
         try:
-            found = search.run(folder)
+            result = search.run(folder)
         finally:
             signal.signal(signal.SIGTERM, previous)
     except DeviceUnusedError as error:
@@ -56,12 +56,12 @@ def main(arguments=None, out=None):
             errors.log(untrusted.sanitize_line(line))
         return command_line.print_error("stopped", "no run is left behind", errors.EXIT_INTERRUPTED)
     finally:
-        if made:
-            shutil.rmtree(made, ignore_errors=True)
-    said = untrusted.to_json(dict(found.as_json(), report=cause_text.lines(found))) if options.json else \
-        text.search_text(found)
-    out.write(search.as_users(said) + "\n")
-    return found.code
+        if temporary_folder:
+            shutil.rmtree(temporary_folder, ignore_errors=True)
+    report = untrusted.to_json(dict(result.as_json(), report=cause_text.lines(result))) if options.json else \
+        text.search_text(result)
+    out.write(search.as_users(report) + "\n")
+    return result.code
 
 
 def _stop(number, frame):

@@ -1,4 +1,4 @@
-"""Interpose the processes that a program starts, too; each has a position, such as 0.2.1, the same in every run."""
+"""The interposition of child processes; each has a position, such as 0.2.1, the same in every run."""
 
 import functools
 import inspect
@@ -10,7 +10,7 @@ from .variables import PARENT_RANK, POSITION, VARIABLE, hooked_path, launched_ra
 
 
 class Children(object):
-    """interposer: of this process."""
+    """The wrappers around the functions that start processes. interposer: of this process."""
 
     def __init__(self, interposer):
         self._interposer = interposer
@@ -23,17 +23,17 @@ class Children(object):
         )
         os.register_at_fork(before=self._before_fork, after_in_child=self._in_fork)  # novm
 
-    def _next(self):
+    def _next_position(self):
         self._count += 1
         return "{}.{}".format(self._interposer.position, self._count)
 
-    def _environment(self, of):
-        """Variables to add to a child's environment. of: the environment that it would have had."""
+    def _environment(self, environment):
+        """Return the variables to add to a child's environment. environment: the child's own."""
         return {
-            VARIABLE: json.dumps(self._interposer.told, sort_keys=True),
-            POSITION: self._next(),
+            VARIABLE: json.dumps(self._interposer.settings, sort_keys=True),
+            POSITION: self._next_position(),
             PARENT_RANK: launched_rank(),
-            "PYTHONPATH": hooked_path(of.get("PYTHONPATH", "")),
+            "PYTHONPATH": hooked_path(environment.get("PYTHONPATH", "")),
         }
 
     def _wrap_popen(self):
@@ -42,19 +42,22 @@ class Children(object):
 
         def __init__(self, *args, **kwargs):
             try:
-                bound = signature.bind(self, *args, **kwargs).arguments
-                given = dict(os.environ if bound.get("env") is None else bound["env"])
-                given.update(children._environment(given))
-            except (TypeError, ValueError, AttributeError):  # wrong arguments: the original tells
+                arguments = signature.bind(self, *args, **kwargs).arguments
+                environment = dict(os.environ if arguments.get("env") is None else arguments["env"])
+                environment.update(children._environment(environment))
+            except (TypeError, ValueError, AttributeError):  # the original reports invalid arguments
                 return original(self, *args, **kwargs)
-            bound["env"] = given
-            bound.pop("self")
-            return original(self, **bound)
+            arguments["env"] = environment
+            arguments.pop("self")
+            return original(self, **arguments)
 
         subprocess.Popen.__init__ = __init__  # type: ignore[method-assign]
 
     def _hook_multiprocessing(self, util):
-        """spawn and the fork server pass this environment on; their children end by os._exit, without atexit."""
+        """Set this environment for spawn and the fork server, which pass it on.
+
+        Their children end by os._exit, without atexit.
+        """
         start, children = util.spawnv_passfds, self
 
         def spawnv_passfds(*args):
@@ -67,7 +70,7 @@ class Children(object):
         )
 
     def _hook_bootstrap(self, module):
-        """BaseProcess._bootstrap is what each process of multiprocessing runs first."""
+        """Wrap BaseProcess._bootstrap, which each process of multiprocessing runs first."""
         original, children = module.BaseProcess._bootstrap, self
 
         @functools.wraps(original)
@@ -78,7 +81,7 @@ class Children(object):
         module.BaseProcess._bootstrap = _bootstrap
 
     def _before_fork(self):
-        self._forked = self._next()
+        self._forked = self._next_position()
 
     def _in_fork(self):
         self._count = 0

@@ -1,4 +1,4 @@
-"""One process's interposer: its position in the tree of processes, the user's lines, and which pins hold there."""
+"""The interposer of a process: its position in the tree of processes, the user's lines, and the pins at them."""
 
 import _thread
 import atexit
@@ -22,51 +22,51 @@ from .variables import VARIABLE, current_interposer, position
 if TYPE_CHECKING:  # for type comments alone
     from types import FrameType  # noqa: F401
 
-UNKNOWN = "-"  # the place of what no line of the user's has asked for
+UNKNOWN = "-"  # the place of a call that no line of the user's has made
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _PROJECT = os.path.dirname(os.path.dirname(_HERE))  # tfdeterminism
-_STARTED_AT = "_tfdet_started_at"  # of a thread: the place that started it
+_STARTED_AT = "_tfdet_started_at"  # attribute of a thread: the place that started it
 _getpid, _kill = os.getpid, os.kill  # before they are pinned
-_FRAMES = 80  # that are looked at for a line of the user's
+_FRAMES = 80  # maximum of frames that are searched for a line of the user's
 
 
 def begin():
-    """Interpose in this process, as VARIABLE says: called by the hook, in the package of the name variables.NAME."""
+    """Interpose in this process with the settings of VARIABLE; the hook calls this in the package variables.NAME."""
     current_interposer.append(Interposer(json.loads(os.environ[VARIABLE]), position()))
     current_interposer[0].open()
 
 
 class Interposer(object):
-    """told: what is the same in each process of a run:
+    """The interposer of one process.
 
-    root: folder of the program, to which places are relative; project: a copy of this one in it; out: folder for
-    ledgers; epoch: seconds since 1970 that
-    pinned clocks begin with; pins: {kind: None for everywhere, or the places at which it is pinned}; vary: {kind:
-    seed}; frameworks: names of the modules that can be interposed. position: of this process.
+    settings: a dict that is the same in each process of a run. root: folder of the program, to which places are
+    relative; project: copy of this project in it; out: folder for ledgers; epoch: seconds since 1970 at which pinned
+    clocks begin; pins: {kind: None for everywhere, or the places at which it is pinned}; vary: {kind: seed};
+    frameworks: names of the modules that can be interposed. position: of this process.
     """
 
-    def __init__(self, told, position):
+    def __init__(self, settings, position):
         self.root, self.pins, self.vary, self.epoch = (
-            told["root"] + os.sep,
-            told["pins"],
-            told["vary"],
-            told["epoch"],
+            settings["root"] + os.sep,
+            settings["pins"],
+            settings["vary"],
+            settings["epoch"],
         )
-        self.told, self.position = told, position
-        self._ours = (_PROJECT + os.sep, told.get("project", _PROJECT) + os.sep)  # the program may run a copy of us
-        self.ledger = Ledger(told["out"], position)
+        self.settings, self.position = settings, position
+        self._ours = (_PROJECT + os.sep, settings.get("project", _PROJECT) + os.sep)  # the program may run a copy of us
+        self.ledger = Ledger(settings["out"], position)
         self.imports = ImportHook()
         self.kinds = {}
         self.sets = UserSets(self)
-        self._heard = {}  # event: functions
+        self._audit_handlers = {}  # event: functions
         self._users, self._local = {}, threading.local()
         self._libraries = tuple(
             sorted(
                 {
                     folder + os.sep
                     for name in ("stdlib", "platstdlib", "purelib", "platlib")
-                    for one in [sysconfig.get_paths()[name]]
-                    for folder in (one, os.path.realpath(one))
+                    for path in [sysconfig.get_paths()[name]]
+                    for folder in (path, os.path.realpath(path))
                 }
             )
         )
@@ -78,40 +78,43 @@ class Interposer(object):
 
         self.imports.open()
         if sys.version_info >= (3, 8):
-            sys.addaudithook(_audit_hook(self._heard))  # novm
+            sys.addaudithook(_audit_hook(self._audit_handlers))  # novm
         for kind in kinds.ALL:
             self.kinds[kind.name] = kind(self)
             self.kinds[kind.name].open()
         Children(self).open()
         Tasks(self).open()
-        self.imports.add({name: self._framework_imported(name) for name in self.told["frameworks"]})
-        self.imports.add({"threading": self._note_starts})
+        self.imports.add({name: self._framework_hook(name) for name in self.settings["frameworks"]})
+        self.imports.add({"threading": self._wrap_thread_start})
         self.sets.open()
         atexit.register(self.close)
 
     def close(self):
-        """Write the ledger: at the end of the process."""
+        """Write the ledger at the end of the process."""
         try:
             self.ledger.write()
         except OSError as error:
             sys.stderr.write("tfdeterminism.trace: the ledger was not written: {}\n".format(error))
 
     def write_when_terminated(self):
-        """A pool ends workers that wait or work by SIGTERM: what they noted is written before that ends them."""
+        """Write the ledger before SIGTERM ends the process, as a pool does with its workers."""
         if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
             return
         read_end, write_end = os.pipe()
         os.set_blocking(write_end, False)
-        before = signal.set_wakeup_fd(write_end)
-        if before != -1:  # the program's own
-            signal.set_wakeup_fd(before)
+        previous_fd = signal.set_wakeup_fd(write_end)
+        if previous_fd != -1:  # the program uses it itself
+            signal.set_wakeup_fd(previous_fd)
             return
         signal.signal(signal.SIGTERM, _leave_to_thread)
         _thread.start_new_thread(self._end_when_terminated, (read_end, ctypes.CDLL(None)))
 
     def _end_when_terminated(self, read_end, libc):
-        """In a thread: the main one hears of no signal that comes just before it waits for a lock. read_end: of the
-        pipe into which Python writes the numbers of signals."""
+        """Wait for SIGTERM in a thread, and end the process.
+
+        The main thread does not handle a signal that arrives just before it waits for a lock. read_end: of the pipe
+        into which Python writes the numbers of signals.
+        """
         while True:
             is_ended = signal.SIGTERM in bytearray(os.read(read_end, 64))
             if is_ended and signal.getsignal(signal.SIGTERM) is _leave_to_thread:
@@ -124,41 +127,43 @@ class Interposer(object):
         self.position = position
         self._local = threading.local()
         self.ledger.on_fork(position)
-        if signal.getsignal(signal.SIGTERM) is _leave_to_thread:  # which is not in this process
+        if signal.getsignal(signal.SIGTERM) is _leave_to_thread:  # a fork does not have that thread
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     # Events
 
-    def hear(self, events, handler):
-        """Call handler(event, args) when Python tells an audit event (3.8 and later)."""
+    def on_audit_event(self, events, handler):
+        """Call handler(event, args) for each of these audit events (Python 3.8 and later)."""
         for event in events:
-            self._heard.setdefault(event, []).append(handler)
+            self._audit_handlers.setdefault(event, []).append(handler)
 
     # Tasks
 
     @property
     def stream(self):
-        """What pinned values follow from: the task that this thread works on, else the process's position."""
+        """The source of pinned values: the task of this thread, else the position of the process."""
         return getattr(self._local, "task", None) or self.position
 
     @contextlib.contextmanager
     def task(self, number, in_process):
-        """This thread works on a task of a pool. in_process: a worker process has global generators of its own."""
-        before = getattr(self._local, "task", None)
+        """Run the block as a task of a pool. in_process: whether it runs in a worker process."""
+        previous = getattr(self._local, "task", None)
         self._local.task = number
         for kind in self.kinds.values() if in_process else ():
             kind.on_task()
         try:
             yield
         finally:
-            self._local.task = before
+            self._local.task = previous
 
     # Places
 
     def place(self):
-        """ "FILE:LINE" of the user's innermost frame, " (import)" behind it where an import lies between. In a thread
-        that runs no line of the user's, of the line that started it; UNKNOWN for none."""
+        """Return "FILE:LINE" of the user's innermost frame, with " (import)" if an import lies between.
+
+        In a thread that runs no line of the user's, it is the line that started the thread; UNKNOWN if there is none.
+        """
         frame, imports = self.caller(), False
         for _ in range(_FRAMES):
             if frame is None:
@@ -168,10 +173,11 @@ class Interposer(object):
                 return "{}:{}{}".format(self._relative(name), frame.f_lineno, " (import)" if imports else "")
             imports = imports or name.startswith("<frozen importlib")
             frame = frame.f_back
-        thread = threading._active.get(_thread.get_ident())  # type: ignore[attr-defined]  # makes none, unlike its kin
+        # Unlike current_thread(), this creates no dummy thread.
+        thread = threading._active.get(_thread.get_ident())  # type: ignore[attr-defined]
         return getattr(thread, _STARTED_AT, UNKNOWN)
 
-    def _note_starts(self, module):
+    def _wrap_thread_start(self, module):
         original = module.Thread.start
 
         @functools.wraps(original)
@@ -181,20 +187,20 @@ class Interposer(object):
 
         module.Thread.start = start
 
-    def caller(self, ours=None):
-        """The innermost frame that is not ours: other wrappers of this project may lie around the call as well."""
-        ours = ours or self._ours
+    def caller(self, folders=None):
+        """Return the innermost frame outside of this project, whose other wrappers may surround the call, too."""
+        folders = folders or self._ours
         frame = sys._getframe(1)  # type: FrameType | None
-        while frame is not None and frame.f_code.co_filename.startswith(ours):
+        while frame is not None and frame.f_code.co_filename.startswith(folders):
             frame = frame.f_back
         return frame
 
     def direct_caller(self):
-        """The innermost frame that is not of this package."""
+        """Return the innermost frame outside of this package."""
         return self.caller(_HERE + os.sep)
 
     def is_called_by_user(self, depth=1):
-        """Is one of the innermost `depth` frames that are not ours the user's?"""
+        """Return whether one of the innermost `depth` frames outside of this project is the user's."""
         frame = self.caller()
         for _ in range(depth):
             if frame is None:
@@ -205,17 +211,17 @@ class Interposer(object):
         return False
 
     def is_user(self, path):
-        """Is it a file of the user's program, not of Python, an installed package or ours?"""
-        known = self._users.get(path)
-        if known is None:
+        """Return whether a file belongs to the user's program, not to Python, a package or this project."""
+        is_users = self._users.get(path)
+        if is_users is None:
             full = os.path.abspath(path)
-            known = self._users[path] = (
+            is_users = self._users[path] = (
                 path[:1] != "<"
                 and not full.startswith(self._libraries)
                 and not full.startswith(self._ours)
                 and "site-packages" not in full
             )
-        return known
+        return is_users
 
     def _relative(self, path):
         full = os.path.abspath(path)
@@ -224,18 +230,18 @@ class Interposer(object):
     # Pins and the ledger
 
     def holds(self, kind, place):
-        """Is this kind pinned at this place?"""
-        only = self.pins.get(kind, ())
-        return only is None or place in only
+        """Return whether a kind is pinned at a place."""
+        places = self.pins.get(kind, ())
+        return places is None or place in places
 
     def note(self, kind, place, what, value=None, held=False):
         if not getattr(self._local, "busy", False):
-            with self.unnoted():
+            with self.without_notes():
                 self.ledger.note(kind, place, what, value, held)
 
     @contextlib.contextmanager
-    def unnoted(self):
-        """What this thread asks for in between is not noted: we ask, not the program."""
+    def without_notes(self):
+        """Do not note the calls of this thread in the block, because they are not the program's."""
         self._local.busy = True
         try:
             yield
@@ -244,24 +250,24 @@ class Interposer(object):
 
     # Frameworks
 
-    def _framework_imported(self, name):
-        def imported(module):
-            backends = _project_module("tfdeterminism.trace.backends")
+    def _framework_hook(self, name):
+        def on_import(module):
+            backends = _import_project_module("tfdeterminism.trace.backends")
             try:
                 backends.find(name).interpose(self.kinds, module)
-            except (AttributeError, ImportError, TypeError) as error:  # a version that we do not know
+            except (AttributeError, ImportError, TypeError) as error:  # an unknown version of the framework
                 sys.stderr.write("tfdeterminism.trace: {} is not interposed: {}\n".format(name, error))
 
-        return imported
+        return on_import
 
 
 def _leave_to_thread(number, frame):
-    """The handler of SIGTERM in the main thread: another one ends the process."""
+    """Do nothing on SIGTERM in the main thread: another thread ends the process."""
 
 
-def _audit_hook(heard):
-    """Few of the events that Python tells are heard: the rest passes by as cheaply as can be."""
-    get = heard.get
+def _audit_hook(handlers):
+    """Return the audit hook, which ignores events without a handler as cheaply as possible."""
+    get = handlers.get
 
     def hook(event, args):
         for handler in get(event, ()):
@@ -270,8 +276,8 @@ def _audit_hook(heard):
     return hook
 
 
-def _project_module(name):
-    """A module of this project, which lies on the program's path or not."""
+def _import_project_module(name):
+    """Import a module of this project, which may not be on the program's path."""
     sys.path.insert(0, os.path.dirname(_PROJECT))
     try:
         return importlib.import_module(name)

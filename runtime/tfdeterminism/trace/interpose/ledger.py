@@ -1,4 +1,4 @@
-"""The ledger of one process: what entered it, by kind and line."""
+"""The ledger of one process: the nondeterministic values that it received, by kind and line."""
 
 import hashlib
 import json
@@ -12,9 +12,9 @@ _MAX_TEXT = 120  # characters of a value
 
 
 class Ledger(object):
-    """Rows by kind, place and what was called: how often, how often pinned, and a digest of the values in their order.
+    """Rows by kind, place and function: number of calls, of pinned calls, and a digest of the values in their order.
 
-    folder: where write() puts the file; position: of the process in the tree of processes.
+    folder: for the file; position: of the process in the tree of processes.
     """
 
     def __init__(self, folder, position):
@@ -25,7 +25,7 @@ class Ledger(object):
         self._position, self._rows, self._lock = position, {}, threading.Lock()
 
     def note(self, kind, place, what, value, held):
-        """value: what the program got, None for nothing that is told; held: did a pin give it?"""
+        """Count a call. value: what the program got, None for no value; held: whether a pin gave it."""
         with self._lock:
             row = self._rows.get((kind, place, what))
             if row is None:
@@ -41,9 +41,9 @@ class Ledger(object):
                 row[3].update(text.encode("utf-8", "replace"))
 
     def write(self):
-        """Write it as it is now; a process that goes on writes it again."""
-        with self._lock:  # other threads may go on
-            kept = sorted(self._rows.items())
+        """Write the file; a process that continues writes it again later."""
+        with self._lock:  # other threads may still add rows
+            items = sorted(self._rows.items())
         rows = [
             {
                 "kind": kind,
@@ -55,7 +55,7 @@ class Ledger(object):
                 "digest": row[3].hexdigest(),
                 "position": self._position,
             }
-            for (kind, place, what), row in kept
+            for (kind, place, what), row in items
         ]
         path = os.path.join(self._folder, "ledger-{}-{}.json".format(self._position, _real_pid()))
         with open(path + ".part", "w") as target:

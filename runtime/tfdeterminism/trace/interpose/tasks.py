@@ -1,4 +1,4 @@
-"""Tasks of pools: which worker takes which is chance, so what is pinned in a task follows from its number."""
+"""Tasks of pools: pinned values in a task follow from its number, because it is chance which worker runs it."""
 
 import functools
 import inspect
@@ -22,7 +22,7 @@ class Task(object):
 
 
 class Tasks(object):
-    """interposer: of this process."""
+    """The wrappers around the functions that submit tasks. interposer: of this process."""
 
     def __init__(self, interposer):
         self._interposer = interposer
@@ -48,21 +48,21 @@ class Tasks(object):
     def _hook_pool(self, module):
         original, apply_async = module.Pool._get_tasks, module.Pool.apply_async
 
-        def get_tasks(function, it, size):
-            for _, batch in original(function, it, size):
+        def get_tasks(function, iterator, size):
+            for _, batch in original(function, iterator, size):
                 yield self._task(function, True), batch
 
-        def applied(pool, func, *args, **kwargs):
+        def apply_task(pool, func, *args, **kwargs):
             return apply_async(pool, self._task(func, True), *args, **kwargs)
 
         module.Pool._get_tasks, module.Pool.apply_async = (
             staticmethod(get_tasks),
-            functools.wraps(apply_async)(applied),
+            functools.wraps(apply_async)(apply_task),
         )
         self._wrap_initializer(module.Pool, True)
 
     def _wrap_initializer(self, owner, in_process):
-        """All workers of a pool begin with the same pinned values: which of them takes a task is chance."""
+        """Make all workers of a pool begin with the same pinned values."""
         original = owner.__init__
         signature = inspect.signature(original)
 

@@ -1,8 +1,9 @@
-"""The order of sets, which no function tells: the user's code is compiled with a question around all that it iterates.
+"""The order of sets, which no function call reveals: the user's code is compiled with a call around each iterable.
 
-``for x in E``, comprehensions, calls such as ``list(E)``, ``",".join(E)``, ``E.pop()``, ``hash(E)``: E is handed to a
-function that notes the order of a set, and gives it sorted where the pin holds. ``numpy.ndarray(shape)``, which is a
-type and gives memory as it is, is asked the same way. Lines stay as they are.
+In ``for x in E``, comprehensions, calls such as ``list(E)``, ``",".join(E)``, ``E.pop()`` and ``hash(E)``, the value
+of E is passed to a function. It notes the order of a set, and returns it sorted where the pin holds.
+``numpy.ndarray(shape)``, a class that returns uninitialized memory, is wrapped in the same way. Line numbers do not
+change.
 """
 
 import ast
@@ -29,11 +30,11 @@ _KEPT = 200  # elements of a set's order
 
 
 class UserSets(object):
-    """interposer: of this process."""
+    """The functions that the compiled code calls. interposer: of this process."""
 
     def __init__(self, interposer):
         self._interposer = interposer
-        self._numbers = {}  # address: (number, object), of objects whose id() was pinned
+        self._numbers = {}  # {address: (number, object)} of objects whose id() was pinned
 
     def open(self):
         setattr(builtins, _ORDER, self._order)
@@ -44,7 +45,7 @@ class UserSets(object):
         loader = importlib.machinery.SourceFileLoader
         original, is_user, compile_text = loader.get_code, self._interposer.is_user, self.compile
 
-        def get_code(loader, fullname):  # neither read from the user's .pyc nor kept there
+        def get_code(loader, fullname):  # the user's .pyc files are neither read nor written
             path = loader.get_filename(fullname)
             return compile_text(loader.get_data(path), path) if is_user(path) else original(loader, fullname)
 
@@ -52,81 +53,81 @@ class UserSets(object):
         self._interposer.imports.add({"runpy": self._hook_runpy})
 
     def _hook_runpy(self, module):
-        """What spawned processes of multiprocessing run as the main module."""
+        """Compile what spawned processes of multiprocessing run as the main module."""
         original = module._get_code_from_file
 
         def get_code_from_file(*args):
-            path, found = args[-1], original(*args)
+            path, result = args[-1], original(*args)
             if not self._interposer.is_user(path):
-                return found
+                return result
             with open(path, "rb") as source:
                 code = self.compile(source.read(), path)
-            return (code,) + found[1:] if isinstance(found, tuple) else code
+            return (code,) + result[1:] if isinstance(result, tuple) else code
 
         module._get_code_from_file = get_code_from_file
 
     @staticmethod
     def compile(source, path):
-        """As the built-in compile does; source: text or bytes."""
+        """Compile as the built-in compile() does, with the calls added. source: text or bytes."""
         tree = ast.parse(source, path)
-        questions = _Questions(with_id=not _assigns_id(tree))
-        return compile(questions.visit(tree), path, "exec", dont_inherit=True)
+        transformer = _CallInserter(with_id=not _assigns_id(tree))
+        return compile(transformer.visit(tree), path, "exec", dont_inherit=True)
 
     def _order(self, value):
         if type(value) not in (set, frozenset):
             return value
         place = self._interposer.place()
         kind = Addresses.name if any(map(_is_hashed_by_address, value)) else HashSeed.name
-        held = self._interposer.holds(kind, place)
-        self._interposer.note(kind, place, "a set's order", list(value)[:_KEPT], held)
-        return sorted(value, key=_sort_key) if held else value
+        is_held = self._interposer.holds(kind, place)
+        self._interposer.note(kind, place, "a set's order", list(value)[:_KEPT], is_held)
+        return sorted(value, key=_sort_key) if is_held else value
 
     def _id(self, value):
         place = self._interposer.place()
-        held = self._interposer.holds(Addresses.name, place)
-        given = id(value)
-        if held:  # kept, so that no other object gets its address
-            given = self._numbers.setdefault(id(value), (len(self._numbers), value))[0]
-        self._interposer.note(Addresses.name, place, "id()", given, held)
-        return given
+        is_held = self._interposer.holds(Addresses.name, place)
+        number = id(value)
+        if is_held:  # the object is kept alive, so that no other object gets its address
+            number = self._numbers.setdefault(id(value), (len(self._numbers), value))[0]
+        self._interposer.note(Addresses.name, place, "id()", number, is_held)
+        return number
 
     def _array(self, value):
         if type(value).__module__ != "numpy" or type(value).__name__ != "ndarray":
             return value
         place = self._interposer.place()
-        held = self._interposer.holds(Memory.name, place)
-        if held:
+        is_held = self._interposer.holds(Memory.name, place)
+        if is_held:
             value.fill(0)
-        self._interposer.note(Memory.name, place, "ndarray", None, held)
+        self._interposer.note(Memory.name, place, "ndarray", None, is_held)
         return value
 
     def _hash(self, value):
         place = self._interposer.place()
-        held = self._interposer.holds(HashSeed.name, place)
-        given = zlib.crc32(repr(value).encode("utf-8", "surrogateescape")) if held else hash(value)
-        self._interposer.note(HashSeed.name, place, "hash()", given, held)
-        return given
+        is_held = self._interposer.holds(HashSeed.name, place)
+        number = zlib.crc32(repr(value).encode("utf-8", "surrogateescape")) if is_held else hash(value)
+        self._interposer.note(HashSeed.name, place, "hash()", number, is_held)
+        return number
 
     def _pop(self, value):
         if type(value) is not set or not value:
             return value.pop()
-        one = next(iter(self._order(value)))
-        value.remove(one)
-        return one
+        element = next(iter(self._order(value)))
+        value.remove(element)
+        return element
 
 
-def _is_hashed_by_address(one):
-    return type(one).__hash__ is object.__hash__
+def _is_hashed_by_address(value):
+    return type(value).__hash__ is object.__hash__
 
 
-def _sort_key(one):
-    """By its value; of an object without one, by what it holds."""
-    texts = [repr(one), repr(sorted(getattr(one, "__dict__", {}).items(), key=str))]
-    return (type(one).__name__,) + tuple(_ADDRESS.sub("", text) for text in texts)
+def _sort_key(value):
+    """Return a sort key by value; for an object without a value, by its attributes."""
+    texts = [repr(value), repr(sorted(getattr(value, "__dict__", {}).items(), key=str))]
+    return (type(value).__name__,) + tuple(_ADDRESS.sub("", text) for text in texts)
 
 
 def _assigns_id(tree):
-    """Does the program give the name `id` another meaning?"""
+    """Return whether the program assigns the name `id`."""
     return any("id" in _assigned_names(node) for node in ast.walk(tree))
 
 
@@ -140,8 +141,8 @@ def _assigned_names(node):
     return (node.name,) if isinstance(node, ast.FunctionDef) else ()
 
 
-class _Questions(ast.NodeTransformer):
-    """with_id: is the name `id` the built-in function's?"""
+class _CallInserter(ast.NodeTransformer):
+    """The transformer that adds the calls. with_id: whether the name `id` means the built-in function."""
 
     def __init__(self, with_id):
         self._with_id = with_id
@@ -151,36 +152,39 @@ class _Questions(ast.NodeTransformer):
             return ast.copy_location(ast.Name(_ID, ast.Load()), node)
         return node
 
-    def _ask(self, node, name=_ORDER):
+    def _wrap_call(self, node, name=_ORDER):
         call = ast.Call(ast.Name(name, ast.Load()), [node], [])
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def visit_For(self, node):
         self.generic_visit(node)
-        node.iter = self._ask(node.iter)
+        node.iter = self._wrap_call(node.iter)
         return node
 
     def visit_comprehension(self, node):
         self.generic_visit(node)
         if not node.is_async:
-            node.iter = self._ask(node.iter)
+            node.iter = self._wrap_call(node.iter)
         return node
 
     def visit_Starred(self, node):
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load):
-            node.value = self._ask(node.value)
+            node.value = self._wrap_call(node.value)
         return node
 
     def visit_Call(self, node):
         self.generic_visit(node)
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", None)
         if name == "hash" and isinstance(node.func, ast.Name) and len(node.args) == 1:
-            return ast.copy_location(self._ask(node.args[0], _HASH), node)
+            return ast.copy_location(self._wrap_call(node.args[0], _HASH), node)
         if name == "pop" and not node.args and not node.keywords and isinstance(node.func, ast.Attribute):
-            return ast.copy_location(self._ask(node.func.value, _POP), node)
-        if name == "ndarray" and len(node.args) < 3 and not any(one.arg in (None, "buffer") for one in node.keywords):
-            return self._ask(node, _ARRAY)
+            return ast.copy_location(self._wrap_call(node.func.value, _POP), node)
+        has_buffer = len(node.args) >= 3 or any(keyword.arg in (None, "buffer") for keyword in node.keywords)
+        if name == "ndarray" and not has_buffer:
+            return self._wrap_call(node, _ARRAY)
         if name in _ITERATING:
-            node.args = [one if isinstance(one, ast.Starred) else self._ask(one) for one in node.args]
+            node.args = [
+                argument if isinstance(argument, ast.Starred) else self._wrap_call(argument) for argument in node.args
+            ]
         return node

@@ -1,57 +1,60 @@
-"""What a process is told by its environment, and its Interposer."""
+"""The environment variables that configure the interposition of a process, and its Interposer."""
 
 import os
 import re
 import sys
 
-NAME = "_tfdet_interpose"  # of this package where it interposes
-VARIABLE = "TFDET_INTERPOSE"  # JSON: what an interposer.Interposer is told
-POSITION = "TFDET_POSITION"  # of a process in the tree of processes, "0", its first child "0.1"
+NAME = "_tfdet_interpose"  # name under which the hook imports this package
+VARIABLE = "TFDET_INTERPOSE"  # JSON: settings of an interposer.Interposer
+POSITION = "TFDET_POSITION"  # of a process in the tree of processes: "0", its first child "0.1"
 PARENT_RANK = "TFDET_PARENT_RANK"  # of the process that started this one
 STOP_AFTER = "TFDET_TRACE_STOP_AFTER"  # training steps
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID", "RANK")
 _HOOK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "capture", "hook")
-current_interposer = []  # the one of this process, in the package of that name
+current_interposer = []  # holds the Interposer of this process, in the package imported as NAME
 
 
 def current():
-    """The interposer.Interposer of this process, or None."""
+    """Return the interposer.Interposer of this process, or None."""
     module = sys.modules.get(NAME + ".variables")
-    found = vars(module)["current_interposer"] if module is not None else None
-    return found[0] if found else None
+    interposers = vars(module)["current_interposer"] if module is not None else None
+    return interposers[0] if interposers else None
 
 
 def hooked_path(path):
-    """A PYTHONPATH on which the hook comes first. path: as it would be without."""
-    rest = [one for one in path.split(os.pathsep) if one not in ("", _HOOK)]
-    return os.pathsep.join([_HOOK] + rest)
+    """Return a PYTHONPATH with the hook first. path: the original one."""
+    entries = [entry for entry in path.split(os.pathsep) if entry not in ("", _HOOK)]
+    return os.pathsep.join([_HOOK] + entries)
 
 
 def steps_allowed():
-    """After how many training steps a program is ended; None for any number."""
+    """Return the number of training steps after which the program is ended; None for no limit."""
     text = os.environ.get(STOP_AFTER, "")
     return int(text) if text.isdigit() else None
 
 
 def position():
-    """Of this process in the tree of processes: its rank, where its launcher gave it one, as ranks start in any order;
-    else what its parent said."""
-    own = launched_rank()
-    return "rank" + own if own and own != os.environ.get(PARENT_RANK, "") else os.environ.get(POSITION, "0")
+    """Return the position of this process in the tree of processes.
+
+    It is the rank that a launcher gave, because ranks start in any order; else the position that the parent set.
+    """
+    own_rank = launched_rank()
+    is_launched = own_rank and own_rank != os.environ.get(PARENT_RANK, "")
+    return "rank" + own_rank if is_launched else os.environ.get(POSITION, "0")
 
 
 def rank():
-    """What tells this process from others of the same program: a job name and number, or "0"."""
+    """Return what distinguishes this process from others of the same program: a job name and number, or "0"."""
     return launched_rank() or "0"
 
 
 def launched_rank():
-    """The rank that a launcher gave this process, or "" for none."""
+    """Return the rank that a launcher gave this process, or "" for none."""
     task = re.search(r'"task"\s*:\s*\{[^}]*\}', os.environ.get("TF_CONFIG", ""))
     if task:
-        kind = re.search(r'"type"\s*:\s*"(\w+)"', task.group(0))
+        job_name = re.search(r'"type"\s*:\s*"(\w+)"', task.group(0))
         number = re.search(r'"index"\s*:\s*"?(\d+)', task.group(0))
-        if kind and number:
-            return kind.group(1) + number.group(1)
-    found = [os.environ[name] for name in _RANKS if os.environ.get(name, "").isdigit()]
-    return found[0] if found else ""
+        if job_name and number:
+            return job_name.group(1) + number.group(1)
+    ranks = [os.environ[name] for name in _RANKS if os.environ.get(name, "").isdigit()]
+    return ranks[0] if ranks else ""

@@ -1,1 +1,1 @@
-"""What was found, as text."""
+"""The results as text."""

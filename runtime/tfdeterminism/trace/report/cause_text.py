@@ -1,4 +1,4 @@
-"""Proven causes, for people: cause, place and fix in three lines, what they rest on below."""
+"""Proven causes as text: cause, place and fix in three lines, and below them the evidence."""
 
 from ..search.interposed_runs import PRINTED
 from ..search.proven_cause import NOT_PROVED, PROVEN, SAME, TRACE_ONLY
@@ -11,71 +11,73 @@ _RESULTS = {
 }
 
 
-def lines(found):
-    """found: a search.result.SearchResult with interventions."""
-    tries = found.interventions
-    said = []
-    for cause in tries.causes:
-        said += _cause_lines(cause, tries)
-    if tries.verdict == PROVEN:
-        said += [""] + _entry_lines(found)
-        said.append("Tried:   {}".format("; ".join(tries.without_effect()) or "nothing else"))
-    elif tries.verdict == NOT_PROVED:
-        said.append(
+def lines(result):
+    """Return the lines of the report. result: a search.result.SearchResult with interventions."""
+    interventions = result.interventions
+    report = []
+    for cause in interventions.causes:
+        report += _cause_lines(cause, interventions)
+    if interventions.verdict == PROVEN:
+        report += [""] + _entry_lines(result)
+        report.append("Tried:   {}".format("; ".join(interventions.without_effect()) or "nothing else"))
+    elif interventions.verdict == NOT_PROVED:
+        report.append(
             "Not proved: the {} in {}, and they still differ with every kind pinned that can be".format(
-                _differ(tries), _ends(tries)
+                _differ(interventions), _ends(interventions)
             )
         )
-        said.append("Tried:   " + "; ".join(tries.tried))
-        if tries.noted:
-            said.append("Noted:   no pin reaches what comes from outside: " + ", ".join(tries.noted))
-    elif tries.why and tries.why != TRACE_ONLY:
-        said.append("Not proved: no cause was taken away, because {}".format(tries.why))
-    for one in tries.latent:
-        said.append(
+        report.append("Tried:   " + "; ".join(interventions.tried))
+        if interventions.noted:
+            report.append("Noted:   no pin reaches what comes from outside: " + ", ".join(interventions.noted))
+    elif interventions.why and interventions.why != TRACE_ONLY:
+        report.append("Not proved: no cause was taken away, because {}".format(interventions.why))
+    for latent in interventions.latent:
+        report.append(
             "Latent:  {} was varied, and the end differs{}".format(
-                one["kind"], ": " + ", ".join(one["places"]) if one["places"] else ""
+                latent["kind"], ": " + ", ".join(latent["places"]) if latent["places"] else ""
             )
         )
-    if tries.verdict == SAME and tries.also_differ:
-        said.append("Beside:  the {} are equal; not so: {}".format(tries.compared, ", ".join(tries.also_differ)))
-    if tries.varied and not tries.latent:
-        said.append("Varied without a difference: " + ", ".join(tries.varied))
-    if tries.verdict == SAME and tries.noted:
-        said.append("Noted:   not varied, and another machine may answer otherwise: " + ", ".join(tries.noted))
-    return said
+    if interventions.verdict == SAME and interventions.also_differ:
+        report.append("Beside:  the {} are equal; not so: {}".format(
+            interventions.compared, ", ".join(interventions.also_differ)))
+    if interventions.varied and not interventions.latent:
+        report.append("Varied without a difference: " + ", ".join(interventions.varied))
+    if interventions.verdict == SAME and interventions.noted:
+        report.append(
+            "Noted:   not varied, and another machine may answer otherwise: " + ", ".join(interventions.noted))
+    return report
 
 
-def _cause_lines(cause, tries):
-    only = " (only the first run differs from the later ones)" if cause.first_run_only else ""
-    said = [
+def _cause_lines(cause, interventions):
+    restriction = " (only the first run differs from the later ones)" if cause.first_run_only else ""
+    report = [
         "Cause:   {}{}: the {} in {}; with {} pinned, {} of {} runs agree".format(
             cause.kind.words,
-            only,
-            _differ(tries),
-            _ends(tries),
+            restriction,
+            _differ(interventions),
+            _ends(interventions),
             " and ".join(cause.pinned),
             cause.runs,
             cause.runs,
         )
     ]
     if cause.places:
-        shown = [_shown(place) for place in cause.places]
-        said.append(
+        places = [_place_text(place) for place in cause.places]
+        report.append(
             "Place:   {}: pinned {} alone, {} of {} runs agree".format(
-                "; ".join(shown),
+                "; ".join(places),
                 "there" if cause.kind.name != "files" else "that file",
                 cause.place_runs,
                 cause.place_runs,
             )
         )
     else:
-        said.append("Place:   no line alone")
-    said += ["Details: " + one for one in cause.details]
-    return said + _fix_lines(cause.fix)
+        report.append("Place:   no line alone")
+    report += ["Details: " + detail for detail in cause.details]
+    return report + _fix_lines(cause.fix)
 
 
-def _shown(place):
+def _place_text(place):
     if not place.path:
         return "{} `{}`".format(place, place.text)
     if not place.file:
@@ -84,31 +86,31 @@ def _shown(place):
 
 
 def _fix_lines(fix):
-    """What to do; a line that it writes stands behind, several below."""
-    new = fix.new_lines() if fix else []
-    if not new:
+    """Return what to do, with the new line behind it, or several new lines below it."""
+    new_lines = fix.new_lines() if fix else []
+    if not new_lines:
         return ["Fix:     " + fix.words] if fix else []
     if fix.result in (DIFFERS, FAILS):
         return ["Fix:     {} (a change of the line was {})".format(fix.words, _RESULTS[fix.result])]
     outcome = _RESULTS.get(fix.result, "not tried: --fix tries it").format(fix.runs)
-    if len(new) == 1:
-        return ["Fix:     {}: `{}` ({})".format(fix.words, new[0].strip(), outcome)]
-    return ["Fix:     {} ({}):".format(fix.words, outcome)] + ["           " + line for line in new]
+    if len(new_lines) == 1:
+        return ["Fix:     {}: `{}` ({})".format(fix.words, new_lines[0].strip(), outcome)]
+    return ["Fix:     {} ({}):".format(fix.words, outcome)] + ["           " + line for line in new_lines]
 
 
-def _differ(tries):
-    return tries.compared + (" differs" if tries.compared == PRINTED else " differ")
+def _differ(interventions):
+    return interventions.compared + (" differs" if interventions.compared == PRINTED else " differ")
 
 
-def _ends(tries):
-    return "{} runs ({} different ends)".format(len(tries.runs), tries.distinct)
+def _ends(interventions):
+    return "{} runs ({} different ends)".format(len(interventions.runs), interventions.distinct)
 
 
-def _entry_lines(found):
-    """Where the difference enters the tensors, and what it reaches."""
-    if not found.culprits:
+def _entry_lines(result):
+    """Return lines about where the difference enters the tensors, and what it reaches."""
+    if not result.culprits:
         return ["Enters:  no recorded op shows it"]
-    first = found.culprits[0]
-    where = " ({}:{})".format(first["file"], first["line"]) if first["file"] else ""
-    said = ["Enters:  {} at step {}{}".format(first["op_type"], first["step"], where)]
-    return said + ["Reaches: the {}".format(found.interventions.compared)]
+    culprit = result.culprits[0]
+    location = " ({}:{})".format(culprit["file"], culprit["line"]) if culprit["file"] else ""
+    line = ["Enters:  {} at step {}{}".format(culprit["op_type"], culprit["step"], location)]
+    return line + ["Reaches: the {}".format(result.interventions.compared)]

@@ -1,41 +1,41 @@
-"""What was found, in words for people."""
+"""The report of a comparison or a search as text."""
 
 from ..untrusted import sanitize_line
 from . import cause_text, value_text
 
 
 def diff_text(difference):
-    """The report for people."""
+    """Return the report of a TraceDiff."""
     lines = [_headline(difference)]
     for number, culprit in enumerate(difference.culprits):
         lines += [""] + _culprit_lines(culprit, number, len(difference.culprits))
     lines += _with_blank_lines(value_text.report_lines(difference.values))
     lines += [""] if difference.unordered else []
-    lines += ["left open: {op} ({file}:{line}): {why}".format(**one) for one in difference.unordered]
+    lines += ["left open: {op} ({file}:{line}): {why}".format(**entry) for entry in difference.unordered]
     if difference.notes:
         lines.append("")
     lines += ["note: " + note for note in difference.notes]
     return "\n".join(sanitize_line(line) for line in lines)
 
 
-def search_text(found):
-    """The verdict for people, with what it rests on."""
-    lines = cause_text.lines(found) if found.interventions else []
-    if found.causes:
+def search_text(result):
+    """Return the report of a SearchResult: the verdict, and its evidence."""
+    lines = cause_text.lines(result) if result.interventions else []
+    if result.causes:
         return "\n".join(sanitize_line(line) for line in lines)
     lines += [""] if lines else []
-    if found.masked_by_tracing:
-        for number, culprit in enumerate(found.culprits):
-            lines += _culprit_lines(culprit, number, len(found.culprits), "Suspect") + [""]
-    elif found.difference:
-        lines += diff_text(found.difference).split("\n") + [""]
-    lines += _with_blank_lines(value_text.report_lines(found.values))[1:] + [""] if found.values else []
-    lines += ["Verdict: " + found.verdict()] + ["  " + line for line in found.findings]
-    if found.culprits and found.culprits[0]["lines"]:
+    if result.masked_by_tracing:
+        for number, culprit in enumerate(result.culprits):
+            lines += _culprit_lines(culprit, number, len(result.culprits), "Suspect") + [""]
+    elif result.difference:
+        lines += diff_text(result.difference).split("\n") + [""]
+    lines += _with_blank_lines(value_text.report_lines(result.values))[1:] + [""] if result.values else []
+    lines += ["Verdict: " + result.verdict()] + ["  " + line for line in result.findings]
+    if result.culprits and result.culprits[0]["lines"]:
         lines.append("Change:")
-        lines += ["    " + line for line in found.culprits[0]["lines"]]
-    if found.fix:
-        lines += ["Fix:"] + ["  " + line for line in found.fix.lines()]
+        lines += ["    " + line for line in result.culprits[0]["lines"]]
+    if result.fix:
+        lines += ["Fix:"] + ["  " + line for line in result.fix.lines()]
     return "\n".join(sanitize_line(line) for line in lines)
 
 
@@ -47,39 +47,39 @@ def count(number):
     return "{:,}".format(number)
 
 
-def _headline(found):
-    words = {"same": "The runs are the same", "diverged": "The runs differ from step {} on",
-             "structure": "The runs do not do the same things, from step {} on"}[found.result]
-    if found.result == "structure" and not found.culprits:
-        words = "The runs do not do the same things"
-        if found.end_mismatch:
-            words = "One run goes farther than the other: {}".format(found.end_mismatch)
-    if found.result == "diverged" and found.first_step is None:
-        words = "The runs differ in their final weights"
-    head = words.format(found.first_step) + ": {} records compared".format(count(found.compared))
-    if found.differing:
-        head += ", {} differ".format(count(found.differing))
-    if found.end_mismatch and not found.differing:
+def _headline(difference):
+    text = {"same": "The runs are the same", "diverged": "The runs differ from step {} on",
+            "structure": "The runs do not do the same things, from step {} on"}[difference.result]
+    if difference.result == "structure" and not difference.culprits:
+        text = "The runs do not do the same things"
+        if difference.end_mismatch:
+            text = "One run goes farther than the other: {}".format(difference.end_mismatch)
+    if difference.result == "diverged" and difference.first_step is None:
+        text = "The runs differ in their final weights"
+    head = text.format(difference.first_step) + ": {} records compared".format(count(difference.compared))
+    if difference.differing:
+        head += ", {} differ".format(count(difference.differing))
+    if difference.end_mismatch and not difference.differing:
         head += ", all agree"
-    if found.missing:
-        head += ", {} are in one run only".format(count(found.missing))
-    if found.reordered:
-        head += "; {} keys have their values in another order, values equal".format(count(found.reordered))
+    if difference.missing:
+        head += ", {} are in one run only".format(count(difference.missing))
+    if difference.reordered:
+        head += "; {} keys have their values in another order, values equal".format(count(difference.reordered))
     return head + "."
 
 
-def _culprit_lines(culprit, number, total, what="Culprit"):
+def _culprit_lines(culprit, number, total, heading="Culprit"):
     name = culprit["op_type"]
     if "@" not in culprit["op_name"] and culprit["op_name"] != name:  # an eager op's name is its line
         name += " ({})".format(culprit["op_name"])
-    title = what if total == 1 else "{} {} of {}".format(what, number + 1, total)
+    title = heading if total == 1 else "{} {} of {}".format(heading, number + 1, total)
     lines = ["{}: {}".format(title, name)]
     lines.append("  class    {}: {}".format(culprit["class"], culprit["why"]))
-    where = "step {}".format(culprit["step"])
-    where += ", process {}".format(culprit["rank"]) if culprit["rank"] != "0" else ""
+    location = "step {}".format(culprit["step"])
+    location += ", process {}".format(culprit["rank"]) if culprit["rank"] != "0" else ""
     for label, value in (("on", culprit["device"]), ("in", culprit["function"]), ("layer", culprit["layer"])):
-        where += ", {} {}".format(label, value) if value else ""
-    lines.append("  where    " + where)
+        location += ", {} {}".format(label, value) if value else ""
+    lines.append("  where    " + location)
     if culprit["used_by"] and culprit["op_type"] == "Python":
         lines.append("  used by  " + ", ".join(culprit["used_by"]))
     if culprit["forward_op"]:

@@ -1,1 +1,1 @@
-"""The trace file: what it holds, how it is written and read. Imports no other part of the tool."""
+"""The trace file: its content, its writer and its reader. This package imports no other part of the tool."""

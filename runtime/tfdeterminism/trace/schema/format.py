@@ -1,4 +1,4 @@
-"""The trace file (.tfdt): what it holds. The writer and reader modules write and read it.
+"""The content of a trace file (.tfdt), which writer.py writes and reader.py reads.
 
 A file is a prefix of 16 bytes and then blocks, only ever appended to:
 
@@ -14,19 +14,19 @@ Blocks by tag:
           "torch", or null), version (of the framework, or null), numpy, python, argv, cwd,
           level ("none" | "weights" | "layers" | "unordered" | "ops"), steps ([first, end] or null), pid,
           rank (the process's name), parent (the name of the process that started it, or null), started
-          (seconds since 1970), devices (list of names), xla (what was done about it, in words),
-          environment (determinism-related variables that are set), probe (how digests are made).
+          (seconds since 1970), devices (list of names), xla (a text: whether XLA is switched off),
+          environment (determinism-related variables that are set), probe (how digests are computed).
     DEFS  zlib of a JSON list of definitions (below). A later definition of an id replaces an
           earlier one. Every id is defined before its first record.
-    RECS  records: EVENT items, one after another, in the order in which they were observed.
-    NOTE  JSON {"kind": ..., "text": ...}: something worth saying, in words. Kinds: "xla", "capture", "values".
-    SRCS  JSON {file: {line: text}}: lines of the user's program, about those that definitions name.
-    VALS  values of a tensor at a step: see the values module.
-    TIME  JSON {"at": seconds since 1970}: when the records behind it began to be made, by which
+    RECS  records: items of RECORD_DTYPE, in the order in which they were observed.
+    NOTE  JSON {"kind": ..., "text": ...}: a remark for the user. Kinds: "xla", "capture", "values".
+    SRCS  JSON {file: {line: text}}: lines of the user's program around those that definitions name.
+    VALS  values of a tensor at a step: see tensor_values.py.
+    TIME  JSON {"at": seconds since 1970}: when the recording of the following records began, by which
           processes of one run are put in order. At most every 20 ms.
     CAPT  JSON {"key": id, "occurrence": n, "step": n, "file": name beside the trace}: recorded inputs.
-    DONE  JSON, once, last; its absence means that the program was killed. Keys: clean (false when
-          an exception or a fault of ours ended recording), exit (status or null), weights (hex
+    DONE  JSON, once, last; its absence means that the program was killed. Keys: clean (false if
+          an exception, or an error of the tool, ended recording), exit (status or null), weights (hex
           digest of all final weights, or null), variables ({name: hex digest}), records, steps
           (number of steps seen), error (text or null).
 
@@ -36,7 +36,7 @@ A definition says what a key id means; one output of one op in one place of the 
     function   name of the graph function without its uid; "" for eager ops, "session" for session graphs
     trace      how many functions (or session graphs) of this name came before (0 for eager)
     node       node name in the graph; eager: OP@FILE:LINE#N, N-th such op of a step in its thread
-    op         op type: "MatMul"; "weight", "loss", "layer", "step" for values that are no op's
+    op         op type: "MatMul"; "weight", "loss", "layer", "step" for values that are not an op's output
     output     output index; -1 for an op that writes a variable and outputs nothing
     dtype, shape   name of the type; list (null for unknown sizes) or null
     device     as far as known at that time
@@ -52,14 +52,14 @@ A definition says what a key id means; one output of one op in one place of the 
                Python: placeholders, arrays, numpy_function), "random", "stateful" (clock, counters),
                "weight", "loss", "layer", "step"
     calls      list of [function, trace] that a "call" runs, or the Python function that a numpy_function runs
-    traits     list of words: what holds of every op of this type; see the traits module
-    attrs      what holds of this one, by the names of the traits module; {} where nothing explains a difference
+    traits     list of the properties of every op of this type, see traits.py
+    attrs      properties of this op, by the names in traits.py; {} if none may explain a difference
     layer      Keras layer or name scope, or null
     replica    replica number in a distribution strategy, or 0
     thread     name of the thread, "" for the main one
-    recorded   false: no record will come (resources, variants); walk through it to its inputs
+    recorded   false: it has no records (resources, variants); its inputs stand in for it
 
-What aligns two runs: ``key_of(definition)``; then the occurrence. A record of kind "write" carries
+Two runs are aligned by ``key_of(definition)``, then by occurrence. A record of kind "write" has
 digest 0: it only says that the variable was written then, from its inputs.
 """
 
@@ -70,7 +70,7 @@ import numpy
 
 MAGIC = b"\x89TFDT\r\n\x1a"
 SCHEMA = 2
-PYTHON = "Python"  # the op of a value that no op has made: Python did
+PYTHON = "Python"  # the op of a value that Python made, and no op
 EXTENSION = ".tfdt"
 RECORD_DTYPE = numpy.dtype([("digest", "<u8"),      # of the value's bytes and their number
                      ("key", "<u4"),         # id of its definition
@@ -83,7 +83,7 @@ BLOCK_HEADER = struct.Struct("<4sII")
 
 
 class TraceFormatError(Exception):
-    """Not a trace that this version can read. cause, advice: one line each."""
+    """A file that is not a trace which this version can read. cause, advice: one line each."""
 
     def __init__(self, cause, advice):
         Exception.__init__(self, "{}: {}".format(cause, advice))
@@ -92,34 +92,34 @@ class TraceFormatError(Exception):
 
 
 def key_of(definition):
-    """What names the same output in another run; hashable."""
+    """Return the key of an output, hashable, which is the same in another run."""
     return (definition["thread"], definition["replica"], definition["function"], definition["trace"],
             definition["node"], definition["output"], definition["op"])
 
 
 def definition(id, op, node, **fields):
-    """A definition with its defaults filled in."""
-    made = dict(id=id, op=op, node=node, function="", trace=0, output=0, dtype="", shape=None, device="", file=None,
-                line=0, stack=[], forward=None, forward_stack=[], inputs=[], variable=None, kind="op", calls=[],
-                traits=[], attrs={}, layer=None, replica=0, thread="", recorded=True)
-    unknown = set(fields) - set(made)
+    """Return a definition with its defaults filled in."""
+    complete = dict(id=id, op=op, node=node, function="", trace=0, output=0, dtype="", shape=None, device="", file=None,
+                    line=0, stack=[], forward=None, forward_stack=[], inputs=[], variable=None, kind="op", calls=[],
+                    traits=[], attrs={}, layer=None, replica=0, thread="", recorded=True)
+    unknown = set(fields) - set(complete)
     if unknown:
         raise TypeError("no such field: {}".format(", ".join(sorted(unknown))))
-    made.update(fields)
-    return made
+    complete.update(fields)
+    return complete
 
 
 def trace_files(folder):
-    """The trace files of a folder by rank name: {"0": path, ...}; a file is taken for itself."""
+    """Return the trace files of a folder by process name: {"0": path, ...}; a file is its own only entry."""
     if os.path.isfile(folder):
         return {"0": folder}
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise TraceFormatError("{} cannot be read: {}".format(folder, error.strerror), "name the folder given to --out")
-    found = {name[len("trace-"):-len(EXTENSION)]: os.path.join(folder, name) for name in names
+    files = {name[len("trace-"):-len(EXTENSION)]: os.path.join(folder, name) for name in names
              if name.startswith("trace-") and name.endswith(EXTENSION)}
-    if not found:
+    if not files:
         raise TraceFormatError("{} holds no trace".format(folder),
                                "record one: python -m tfdeterminism.trace run --out {} -- train.py".format(folder))
-    return found
+    return files

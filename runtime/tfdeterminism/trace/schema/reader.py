@@ -1,4 +1,4 @@
-"""Reads a trace file: a stranger's data, of which nothing is believed that is not looked at."""
+"""The reader of a trace file, which is untrusted input: every field is checked before it is used."""
 
 import os
 import zlib
@@ -20,26 +20,25 @@ _NAMES = {b"HEAD": "header", b"DEFS": "definitions", b"RECS": "records", b"NOTE"
 _FIELDS = {"id": int, "function": str, "trace": int, "node": str, "op": str, "output": int, "dtype": str,
            "device": str, "line": int, "stack": list, "forward_stack": list, "inputs": list, "kind": str,
            "calls": list, "traits": list, "attrs": dict, "replica": int, "thread": str, "recorded": bool}
-_WORD, _WHOLE, _NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
-_VALIDATORS = {b"HEAD": {"framework": _WORD, "version": _WORD, "numpy": _WORD, "python": _WORD, "argv": [str],
-                   "probe": _WORD, "cwd": _WORD, "level": _WORD,
-                   "steps": [int], "devices": [str], "xla": _WORD, "environment": {}, "rank": _WORD, "pid": _WHOLE,
-                   "parent": _WORD, "started": _NUMBER},
-         b"NOTE": {"kind": _WORD, "text": _WORD},
-         b"TIME": {"at": (int, float)},
-         b"CAPT": {"key": _WHOLE, "occurrence": _WHOLE, "step": _WHOLE, "file": _WORD},
-         b"DONE": {"clean": (bool, type(None)), "exit": _WHOLE, "weights": _WORD, "variables": {}, "records": _WHOLE,
-                   "steps": _WHOLE, "error": _WORD}}  # type: dict[bytes, dict[str, Any]]
+_TEXT, _INTEGER, _NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
+_VALIDATORS = {b"HEAD": {"framework": _TEXT, "version": _TEXT, "numpy": _TEXT, "python": _TEXT, "argv": [str],
+                         "probe": _TEXT, "cwd": _TEXT, "level": _TEXT, "steps": [int], "devices": [str], "xla": _TEXT,
+                         "environment": {}, "rank": _TEXT, "pid": _INTEGER, "parent": _TEXT, "started": _NUMBER},
+               b"NOTE": {"kind": _TEXT, "text": _TEXT},
+               b"TIME": {"at": (int, float)},
+               b"CAPT": {"key": _INTEGER, "occurrence": _INTEGER, "step": _INTEGER, "file": _TEXT},
+               b"DONE": {"clean": (bool, type(None)), "exit": _INTEGER, "weights": _TEXT, "variables": {},
+                         "records": _INTEGER, "steps": _INTEGER, "error": _TEXT}}  # type: dict[bytes, dict[str, Any]]
 
 
 class Reader(object):
     """One pass over a file in bounded memory.
 
-    header: the HEAD block. ``for kind, value in reader`` yields ("definitions", list), ("records",
-    array of EVENT), ("note", dict), ("capture", dict), ("source", dict), ("value", value_recorder.TensorSample),
-    ("time", dict), ("end", dict), in file order. After the
-    pass: complete (a DONE block was read), damage (None, or words and offset where it stops being
-    readable). Raises TraceFormatError for a file that is no trace, newer, or without a whole header.
+    header: the HEAD block. ``for kind, value in reader`` yields ("definitions", list), ("records", array of
+    RECORD_DTYPE), ("note", dict), ("capture", dict), ("source", dict), ("value", tensor_values.TensorSample), ("time",
+    dict), ("end", dict), in file order. After the pass: complete (whether a DONE block was read), damage (None, or a
+    text with the offset where the file stops being readable). Raises TraceFormatError for a file that is not a trace,
+    has another schema version, or lacks a whole header.
     """
 
     def __init__(self, path):
@@ -53,31 +52,31 @@ class Reader(object):
         except (IOError, OSError) as error:
             raise TraceFormatError("{} cannot be read: {}".format(path, error.strerror),
                            "name a file that `trace run --out` wrote")
-        self._prefix()
-        first = self._next()
-        if first is None or first[0] != b"HEAD":
+        self._read_prefix()
+        block = self._next_block()
+        if block is None or block[0] != b"HEAD":
             raise TraceFormatError("{} ends before its header".format(path),
                                    "record it again: the program was killed at once")
-        self.header = self._parsed(first[1], dict)
+        self.header = self._parse(block[1], dict)
         if self.header is None:
             raise TraceFormatError("{} has an unreadable header".format(path), "record it again")
         if not _is_valid_block(b"HEAD", self.header):
             raise TraceFormatError("{} has a header that makes no sense".format(path), "record it again")
 
     def __iter__(self):
-        for tag, payload in iter(self._next, None):
+        for tag, payload in iter(self._next_block, None):
             if tag == b"RECS":
-                value = self._records(payload)
+                value = self._parse_records(payload)
             elif tag == b"DEFS":
-                value = self._definitions(payload)
+                value = self._parse_definitions(payload)
             elif tag == b"VALS":
-                value = self._value(payload)
+                value = self._parse_value(payload)
             elif tag in _JSON_BLOCKS:
-                value = self._parsed(payload, dict)
+                value = self._parse(payload, dict)
                 if value is not None and not _is_valid_block(tag, value):
                     value = self._stop("damaged", self._file.tell())
             else:
-                continue  # of a later minor revision: nothing we need
+                continue  # a block of a later minor revision, which is not needed
             if value is None:
                 return
             if tag == b"DONE":
@@ -88,10 +87,10 @@ class Reader(object):
         self._file.close()
 
     def position(self):
-        """How many bytes were read."""
+        """Return the number of bytes that were read."""
         return self._file.tell()
 
-    def _prefix(self):
+    def _read_prefix(self):
         data = self._file.read(FILE_PREFIX.size)
         if not MAGIC.startswith(data[:len(MAGIC)]) or not data:
             raise TraceFormatError("{} is not a trace".format(self.path),
@@ -107,8 +106,8 @@ class Reader(object):
             raise TraceFormatError("{} has schema version {}, this reads {}".format(self.path, version, SCHEMA),
                            "record it again")
 
-    def _next(self):
-        """(tag, payload) of the next whole block, or None at the end or at the first damage."""
+    def _next_block(self):
+        """Return (tag, payload) of the next whole block, or None at the end or at the first damage."""
         if self.damage:
             return None
         offset = self._file.tell()
@@ -127,37 +126,37 @@ class Reader(object):
             return self._stop("damaged", offset)
         return tag, payload
 
-    def _stop(self, how, offset):
-        self.damage = "{} at byte {}".format(how, offset)
+    def _stop(self, reason, offset):
+        self.damage = "{} at byte {}".format(reason, offset)
         return None
 
-    def _parsed(self, payload, kind):
+    def _parse(self, payload, expected_type):
         try:
             value = untrusted.parse_json(payload)
         except ValueError:
             value = None
-        return value if isinstance(value, kind) else self._stop("damaged", self._file.tell())
+        return value if isinstance(value, expected_type) else self._stop("damaged", self._file.tell())
 
-    def _definitions(self, payload):
-        unpack = zlib.decompressobj()
+    def _parse_definitions(self, payload):
+        decompressor = zlib.decompressobj()
         try:
-            text = unpack.decompress(payload, _BLOCK_LIMIT)
+            text = decompressor.decompress(payload, _BLOCK_LIMIT)
         except zlib.error:
             return self._stop("damaged", self._file.tell())
-        found = self._parsed(text, list)
-        if found is None or not all(_is_valid_definition(one, self._defined + number)
-                                    for number, one in enumerate(found)):
+        definitions = self._parse(text, list)
+        if definitions is None or not all(_is_valid_definition(definition, self._defined + number)
+                                          for number, definition in enumerate(definitions)):
             return self._stop("damaged", self._file.tell())
-        self._defined = max([self._defined] + [one["id"] + 1 for one in found])
-        return found
+        self._defined = max([self._defined] + [definition["id"] + 1 for definition in definitions])
+        return definitions
 
-    def _value(self, payload):
+    def _parse_value(self, payload):
         value = tensor_values.unpack(payload)
         if value is None or (value.head["key"] or 0) >= max(self._defined, 1):
             return self._stop("damaged", self._file.tell())
         return value
 
-    def _records(self, payload):
+    def _parse_records(self, payload):
         if len(payload) % RECORD_DTYPE.itemsize:
             return self._stop("damaged", self._file.tell())
         records = numpy.frombuffer(payload, RECORD_DTYPE)
@@ -167,7 +166,7 @@ class Reader(object):
 
 
 def definitions_until(path, end):
-    """("definitions", list) and ("source", dict) of the first `end` bytes of a file that may still grow."""
+    """Yield ("definitions", list) and ("source", dict) of the first `end` bytes of a file that may grow."""
     reader = Reader(path)
     try:
         for kind, value in reader:
@@ -181,36 +180,42 @@ def definitions_until(path, end):
 
 def _is_valid_block(tag, value):
     # type: (bytes, Any) -> bool
-    """Is each field of a block of the type that a recorder writes?"""
+    """Return whether each field of a block has the type that a recorder writes."""
     if tag == b"SRCS":
         return all(isinstance(lines, dict) and all(number.isdigit() and isinstance(text, str)
                                                    for number, text in lines.items()) for lines in value.values())
-    return all(_has_type(value.get(name), wanted) for name, wanted in _VALIDATORS[tag].items()) \
+    return all(_has_type(value.get(name), expected) for name, expected in _VALIDATORS[tag].items()) \
         and (tag != b"HEAD" or len(value.get("steps") or (0, 0)) == 2)
 
 
-def _has_type(value, wanted):
-    """wanted: a type or several; [type] for a list of it, or nothing; {} for an object of words, or nothing."""
-    if value is None and isinstance(wanted, (list, dict)):
+def _has_type(value, expected):
+    """Return whether a value has the expected type.
+
+    expected: a type or several; [type] for a list of it, or None; {} for a dict of strings, or None.
+    """
+    if value is None and isinstance(expected, (list, dict)):
         return True
-    if isinstance(wanted, list):
-        return isinstance(value, list) and all(type(one) is wanted[0] for one in value)
-    if isinstance(wanted, dict):
-        return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
-    return isinstance(value, wanted)
+    if isinstance(expected, list):
+        return isinstance(value, list) and all(type(item) is expected[0] for item in value)
+    if isinstance(expected, dict):
+        return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+    return isinstance(value, expected)
 
 
 def _is_valid_definition(definition, limit):
-    """Is it a definition whose id follows those before? limit: the highest id that it may have."""
+    """Return whether it is a definition whose id follows those before. limit: the highest valid id."""
     return (isinstance(definition, dict) and isinstance(definition.get("id"), int) and 0 <= definition["id"] <= limit
-            and all(isinstance(definition.get(name), kind) for name, kind in _FIELDS.items())
-            and all(isinstance(one, int) for one in definition["inputs"])
+            and all(isinstance(definition.get(name), field_type) for name, field_type in _FIELDS.items())
+            and all(isinstance(number, int) for number in definition["inputs"])
             and traits.are_valid(definition["traits"], definition["attrs"]))
 
 
 class Trace(object):
-    """A whole trace in memory: header, definitions (list by id), records (array of EVENT), notes,
-    captures, end (dict or None), damage (None or words)."""
+    """A whole trace in memory.
+
+    header; definitions: list by id; records: array of RECORD_DTYPE; notes; captures; end: dict or None; damage: None or
+    a text.
+    """
 
     def __init__(self, header, definitions, records, notes, captures, end, damage):
         self.header = header
@@ -223,7 +228,7 @@ class Trace(object):
 
 
 def load(path):
-    """The whole file; 24 bytes of memory a record. Raises TraceFormatError."""
+    """Return the Trace of a file; it needs 24 bytes of memory for each record. Raises TraceFormatError."""
     reader = Reader(path)
     definitions, notes, captures, end = {}, [], [], None
     records = numpy.empty(reader._size // RECORD_DTYPE.itemsize, RECORD_DTYPE)  # untouched pages cost nothing
@@ -234,7 +239,7 @@ def load(path):
                 records[count:count + len(value)] = value
                 count += len(value)
             elif kind == "definitions":
-                definitions.update((one["id"], one) for one in value)
+                definitions.update((definition["id"], definition) for definition in value)
             elif kind == "note":
                 notes.append(value)
             elif kind == "capture":

@@ -1,4 +1,4 @@
-"""Writes a trace file, block by block."""
+"""The writer of a trace file, which appends block by block."""
 
 import json
 import os
@@ -12,7 +12,10 @@ _RECORDS_LIMIT = (1 << 20) // RECORD_DTYPE.itemsize  # a block of at most 1 MiB
 
 
 class Writer(object):
-    """Appends blocks to a new file. OSError from any call: the file stays valid up to the last whole block."""
+    """A new file, to which blocks are appended.
+
+    After an OSError from any method the file is valid up to the last whole block.
+    """
 
     def __init__(self, path, header):
         self.path = path
@@ -22,28 +25,28 @@ class Writer(object):
         self._block(b"HEAD", _json(dict(header, schema=SCHEMA)))
 
     def define(self, definitions):
-        """definitions: dicts as format.definition() makes them."""
+        """Write definitions: dicts that format.definition() made."""
         if definitions:
             self._block(b"DEFS", zlib.compress(_json(definitions), 6))
 
     def events(self, records):
-        """records: array of EVENT."""
+        """Write records: an array of RECORD_DTYPE."""
         for start in range(0, len(records), _RECORDS_LIMIT):
-            part = records[start:start + _RECORDS_LIMIT]
-            self._block(b"RECS", part.tobytes())
-            self.records += len(part)
+            block = records[start:start + _RECORDS_LIMIT]
+            self._block(b"RECS", block.tobytes())
+            self.records += len(block)
 
     def source(self, lines):
-        """lines: {file: {line: text}}."""
+        """Write source lines: {file: {line: text}}."""
         if lines:
             self._block(b"SRCS", _json(lines))
 
-    def time(self, at):
-        """at: seconds since 1970, when what follows began to be recorded."""
-        self._block(b"TIME", _json({"at": at}))
+    def time(self, seconds):
+        """Write the time, in seconds since 1970, at which the recording of the following records began."""
+        self._block(b"TIME", _json({"at": seconds}))
 
     def definitions(self):
-        """A function: what this file has defined so far, as [(method, arguments), ...] for another Writer."""
+        """Return a function that returns the definitions so far, as [(method, arguments), ...] for a Writer."""
         size = os.fstat(self._file).st_size
         return lambda: [({"definitions": "define"}.get(kind, kind), (value,))
                         for kind, value in definitions_until(self.path, size)]
@@ -52,14 +55,14 @@ class Writer(object):
         self._block(b"NOTE", _json({"kind": kind, "text": text}))
 
     def value(self, payload):
-        """payload: as tensor_values.pack() makes it."""
+        """Write a payload that tensor_values.pack() made."""
         self._block(b"VALS", payload)
 
     def capture(self, key, occurrence, step, name):
         self._block(b"CAPT", _json({"key": key, "occurrence": occurrence, "step": step, "file": name}))
 
     def end(self, **fields):
-        """The last block."""
+        """Write the last block."""
         self._block(b"DONE", _json(dict(fields, records=self.records)))
 
     def close(self):
@@ -75,8 +78,8 @@ class Writer(object):
     def _append(self, data):
         view = memoryview(data)
         while len(view):  # a signal or a nearly full disk may cut a write short
-            written = os.write(self._file, view)
-            view = view[written:]
+            count = os.write(self._file, view)
+            view = view[count:]
 
 
 def _json(value):

@@ -1,5 +1,4 @@
-"""What further runs say of a culprit: with one seed of hashes and another, of the op alone, and by how much it differs.
-"""
+"""Further runs that confirm a culprit: with other hash seeds, with the op alone, and with the values recorded."""
 
 import io
 import json
@@ -18,92 +17,98 @@ REPLAYS = 30
 
 
 class Confirmation(object):
-    """Of the first culprit of a TraceDiff. found: the result.SearchResult, told what is seen; folder: where traces go;
-    launcher, schedules: as the search has them."""
+    """The confirmation of the first culprit of a TraceDiff.
 
-    def __init__(self, difference, found, folder, launcher, schedules):
-        self._difference, self._found, self._folder = difference, found, folder
+    result: the result.SearchResult to update; folder: for traces; launcher, schedules: those of the search.
+    """
+
+    def __init__(self, difference, result, folder, launcher, schedules):
+        self._difference, self._result, self._folder = difference, result, folder
         self._launcher, self._schedules = launcher, schedules
         self._culprit, self._steps = difference.culprits[0], difference.steps_recorded
 
     def confirm(self, record, until_different, say):
-        """record(level, steps, options, environment): runs it once more, and gives the folder; until_different: the
-        same until two runs differ, and gives their TraceDiff or None; say(line)."""
+        """Run the confirmations that suit the culprit's class.
+
+        record(level, steps, options, environment): runs the program once more and returns the folder with its traces;
+        until_different: takes the same arguments, repeats runs until two differ and returns their TraceDiff or None;
+        say(line): reports a finding.
+        """
         self._record, self._say = record, say
-        hashed = self._culprit["class"] in (Fault.HOST_VALUE.value, Fault.ORDER.value)
-        if hashed and not os.environ.get(hash_seeds.VARIABLE):
+        may_follow_hashes = self._culprit["class"] in (Fault.HOST_VALUE.value, Fault.ORDER.value)
+        if may_follow_hashes and not os.environ.get(hash_seeds.VARIABLE):
             self._try_hash_seed()
         if self._culprit["class"] == Fault.UNEXPLAINED.value:
             self._replay()
         self._measure(until_different)
 
     def _try_hash_seed(self):
-        """Is it what Python's hashes decide, such as the order of a set?"""
+        """Find out whether Python's hashes decide the culprit's value, such as by the order of a set."""
         culprit = self._culprit
         trial = hash_seeds.HashSeedTrial(
             lambda seed: self._record("ops", self._steps, environment={hash_seeds.VARIABLE: seed}),
-            lambda folders: any(_place(one) == _place(culprit) for one in trace_diff.compare(folders).culprits))
+            lambda folders: any(_place(other) == _place(culprit) for other in trace_diff.compare(folders).culprits))
         self._say(trial.run())
         if not trial.decides:
             culprit["lines"] = advice.without_hashes(culprit["lines"])
             return
-        rest = trace_diff.compare(trial.same_seed_runs)
-        if rest.result != "same":
+        same_seed_difference = trace_diff.compare(trial.same_seed_runs)
+        if same_seed_difference.result != "same":
             self._say("with one seed of hashes something else still differs" + "".join(
-                ": {}{}".format(one["op_type"], at_line(one)) for one in rest.culprits[:1]))
+                ": {}{}".format(culprit["op_type"], at_line(culprit)) for culprit in same_seed_difference.culprits[:1]))
         table = advice.AdviceTable(dict(self._difference.headers[0], environment={}))
-        found = table.advise(Fault(culprit["class"]), "python-set-order", culprit["device"])
-        culprit.update(source=found.source, solution=found.solution, lines=found.lines,
-                       advice="; ".join([found.summary] + found.lines))
+        new_advice = table.advise(Fault(culprit["class"]), "python-set-order", culprit["device"])
+        culprit.update(source=new_advice.source, solution=new_advice.solution, lines=new_advice.lines,
+                       advice="; ".join([new_advice.summary] + new_advice.lines))
 
     def _replay(self):
-        """Run the one op again and again on the inputs that it had."""
+        """Run the op alone several times on its recorded inputs."""
         culprit = self._culprit
         op = dict(culprit["key"], occurrence=culprit["occurrence"], rank=culprit["rank"])
         folder = self._record("ops", self._steps, ["--capture-inputs", json.dumps(op)])
-        kept = sorted(name for name in os.listdir(folder) if name.startswith("capture-"))
-        if not kept:
+        captures = sorted(name for name in os.listdir(folder) if name.startswith("capture-"))
+        if not captures:
             self._say("it could not be replayed: its inputs were not kept")
             return
         try:
-            self._tell_of_replays(os.path.join(folder, kept[0]), folder)
+            self._report_replays(os.path.join(folder, captures[0]), folder)
         except ProgramFailedError as error:
             self._say("it could not be replayed: {}".format(error.cause))
             return
-        advice.after_replay(culprit, **self._found.replay)
+        advice.after_replay(culprit, **self._result.replay)
 
-    def _tell_of_replays(self, path, folder):
+    def _report_replays(self, path, folder):
         if self._schedules:
-            self._found.replay, lines = self._schedules.replay_summary(
+            self._result.replay, lines = self._schedules.replay_summary(
                 lambda environment: self._launcher.replay(path, 2, environment), folder)
-            words = "run alone on the same inputs in {times} schedules: {distinct} different results"
+            text = "run alone on the same inputs in {times} schedules: {distinct} different results"
         else:
-            told, lines = self._launcher.replay(path, REPLAYS), []
-            self._found.replay = {"times": told["times"], "distinct": max(told["distinct"] or [1])}
-            words = "replayed {times} times on the same inputs: {distinct} different results"
-        for line in [words.format(**self._found.replay)] + lines:
+            replay, lines = self._launcher.replay(path, REPLAYS), []
+            self._result.replay = {"times": replay["times"], "distinct": max(replay["distinct"] or [1])}
+            text = "replayed {times} times on the same inputs: {distinct} different results"
+        for line in [text.format(**self._result.replay)] + lines:
             self._say(line)
 
     def _measure(self, until_different):
-        """By how much it differs: runs that keep values of the culprits, and of the way to the loss."""
+        """Measure by how much the values of the culprits, and of the path to the loss, differ."""
         if not self._difference.path_to_loss:
             return
-        wanted = os.path.join(self._folder, "values.json")
-        with io.open(wanted, "w", encoding="utf-8") as target:
+        path = os.path.join(self._folder, "values.json")
+        with io.open(path, "w", encoding="utf-8") as target:
             target.write(json.dumps(self._difference.path_to_loss))
         steps = self._steps
-        try:  # what a gradient spoils, the next step's loss tells
-            seen = until_different("ops", steps and (steps[0], steps[1] + 1), ["--record-values", wanted])
+        try:  # an effect on a gradient appears in the next step's loss
+            difference = until_different("ops", steps and (steps[0], steps[1] + 1), ["--record-values", path])
         except (ProgramFailedError, TraceFormatError) as error:
             self._say("by how much it differs is not known: {}".format(error.cause))
             return
-        if seen is None:
+        if difference is None:
             self._say("by how much it differs is not known: the runs that keep values agree")
-        elif seen.values is not None:
-            self._found.values = value_report.merge_growth(seen.values, self._found.values)
+        elif difference.values is not None:
+            self._result.values = value_report.merge_growth(difference.values, self._result.values)
 
 
 def _place(culprit):
-    """Which op it is, whatever it is called: a name may count how often its line ran before."""
+    """Return the fields that identify the op in all runs: its name without the number of its occurrence."""
     fields = [culprit[name] for name in ("op_type", "file", "line", "function")]
     return fields + [without_occurrence(culprit["op_name"])]

@@ -1,4 +1,4 @@
-"""Take the advice and see: does the program repeat itself then, and how long does it take?"""
+"""The trial of the automatic fixes: whether the program repeats itself with them, and how long it takes."""
 
 import collections
 import statistics
@@ -13,9 +13,9 @@ REPEATS, DIFFERS, FAILS, BY_HAND = "repeats", "differs", "fails", "by hand"
 class Fix(object):
     """The fixes that were tried, and how the program ran with them.
 
-    result: REPEATS, DIFFERS, FAILS or BY_HAND; applied: the AutomaticFixes; manual_changes: culprits that only a change
-    of the program fixes; with_fix, without_fix: Outcomes; error: why the program failed with the fixes, or None;
-    compared_by_ops: were the runs compared op by op, because they have no weights?
+    result: REPEATS, DIFFERS, FAILS or BY_HAND; applied: the AutomaticFixes; manual_changes: culprits that only a
+    change of the program fixes; with_fix, without_fix: Outcomes; error: why the program failed with the fixes, or None;
+    compared_by_ops: whether the runs were compared op by op, because they have no weights.
     """
 
     def __init__(self, applied, manual_changes):
@@ -27,51 +27,51 @@ class Fix(object):
 
     @property
     def ratio(self):
-        """How many times as long the program takes; None where that is not known."""
-        both = [statistics.median(one.seconds or [0]) for one in (self.with_fix, self.without_fix)]
-        return round(both[0] / both[1], 3) if all(both) else None
+        """The duration with the fix divided by that without it, or None if it is not known."""
+        medians = [statistics.median(outcomes.seconds or [0]) for outcomes in (self.with_fix, self.without_fix)]
+        return round(medians[0] / medians[1], 3) if all(medians) else None
 
     def as_json(self):
-        applied = [{"solution": one.key, "words": one.description} for one in self.applied]
+        applied = [{"solution": fix.key, "words": fix.description} for fix in self.applied]
         return {"result": self.result, "applied": applied,
-                "manual_changes": [{name: one[name] for name in ("op_type", "file", "line", "class", "lines")}
-                            for one in self.manual_changes],
+                "manual_changes": [{name: culprit[name] for name in ("op_type", "file", "line", "class", "lines")}
+                                   for culprit in self.manual_changes],
                 "compared": "every op" if self.compared_by_ops else "final weights", "ratio": self.ratio,
                 "error": self.error, "with": self.with_fix.as_json(), "without": self.without_fix.as_json(),
                 "lines": self.lines()}
 
     def lines(self):
-        """For people."""
-        said = []
+        """Return the lines of the report for the user."""
+        lines = []
         if self.applied:
-            said.append("applied from outside: " + "; ".join("{} ({})".format(one.description, one.key)
-                                                             for one in self.applied))
-            said.append(self._outcome())
-        for one in self.manual_changes:
-            where = "{}:{}".format(one["file"], one["line"]) if one["file"] else "no line of yours"
-            said.append("not from outside: {} ({}) needs a change of the program's own code{}".format(
-                one["op_type"], where, ":" if one["lines"] else ""))
-            said += ["    " + line for line in one["lines"]]
-        return said or ["no automatic fix is known"]
+            lines.append("applied from outside: " + "; ".join("{} ({})".format(fix.description, fix.key)
+                                                              for fix in self.applied))
+            lines.append(self._outcome())
+        for culprit in self.manual_changes:
+            location = "{}:{}".format(culprit["file"], culprit["line"]) if culprit["file"] else "no line of yours"
+            lines.append("not from outside: {} ({}) needs a change of the program's own code{}".format(
+                culprit["op_type"], location, ":" if culprit["lines"] else ""))
+            lines += ["    " + line for line in culprit["lines"]]
+        return lines or ["no automatic fix is known"]
 
     def _outcome(self):
         if self.result == FAILS:
             return "with it the program fails: {}".format(self.error)
-        found = self.with_fix
-        said = "with it the program {}: {} of {} runs end alike".format(
-            "repeats itself" if self.result == REPEATS else "still differs", found.identical, found.runs)
+        outcomes = self.with_fix
+        text = "with it the program {}: {} of {} runs end alike".format(
+            "repeats itself" if self.result == REPEATS else "still differs", outcomes.identical, outcomes.runs)
         if self.compared_by_ops:
-            said += ", op by op: it has no weights to compare"
+            text += ", op by op: it has no weights to compare"
         else:
-            said += " (without it {} of {})".format(self.without_fix.identical, self.without_fix.runs)
+            text += " (without it {} of {})".format(self.without_fix.identical, self.without_fix.runs)
         if self.ratio:
-            said += "; it takes {:.2f} times as long ({:.1f} s, without it {:.1f} s)".format(
-                self.ratio, statistics.median(found.seconds), statistics.median(self.without_fix.seconds))
-        return said
+            text += "; it takes {:.2f} times as long ({:.1f} s, without it {:.1f} s)".format(
+                self.ratio, statistics.median(outcomes.seconds), statistics.median(self.without_fix.seconds))
+        return text
 
 
 class Outcomes(object):
-    """How some runs ended: digests, None for a run without weights; seconds of each."""
+    """How some runs ended. digests: of the final weights, None for a run without weights; seconds: of each run."""
 
     def __init__(self):
         self.digests, self.seconds = [], []
@@ -82,7 +82,7 @@ class Outcomes(object):
 
     @property
     def identical(self):
-        """How many runs end as most of them do."""
+        """The number of runs that ended with the commonest digest."""
         return max(collections.Counter(self.digests).values()) if self.digests else 0
 
     def as_json(self):
@@ -91,21 +91,24 @@ class Outcomes(object):
 
 
 class FixTrial(object):
-    """record(options, environment, turn): runs the program once without probes, and gives the digest of its final
-    weights, or None. differ(options, environment): of a program without weights, digests of runs that are compared op
-    by op."""
+    """The trial of automatic fixes.
+
+    record(options, environment, turn): runs the program once without probes and returns the digest of its final
+    weights, or None; differ(options, environment): returns a digest for each run of a program without weights, whose
+    runs are compared op by op.
+    """
 
     def __init__(self, record, differ, runs, clock=time.time):
         self._record, self._differ, self._runs, self._clock = record, differ, runs, clock
 
     def run(self, culprits):
-        """The Fix for these."""
+        """Return the Fix for these culprits."""
         fix = Fix(*fixes.automatic_fixes(culprits))
         if fix.applied:
-            calls = [one.key for one in fix.applied if one.call]
+            calls = [applied_fix.key for applied_fix in fix.applied if applied_fix.call]
             environment = {}
-            for one in fix.applied:
-                environment.update(one.environment)
+            for applied_fix in fix.applied:
+                environment.update(applied_fix.environment)
             try:
                 self._try(fix, ["--apply-solutions", ",".join(calls)] if calls else [], environment)
             except ProgramFailedError as error:
@@ -113,7 +116,7 @@ class FixTrial(object):
         return fix
 
     def _try(self, fix, options, environment):
-        for turn in range(self._runs):  # in turns: what else the machine does meets both
+        for turn in range(self._runs):  # alternately, so that other load on the machine affects both
             self._run(fix.without_fix, [], {}, turn)
             self._run(fix.with_fix, options, environment, turn)
         if None in fix.with_fix.digests:

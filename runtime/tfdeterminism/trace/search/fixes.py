@@ -1,13 +1,13 @@
-"""Which advice can be taken without a change of the program: by its environment, or by calls before its first op."""
+"""The advice that can be applied without editing the program: by its environment, or by calls before its first op."""
 
 from .. import backends
 from ..remedies import AUTOMATIC_FIXES, ORDERED_FIXES
 
 
 def automatic_fixes(culprits):
-    """(the Remedies for these, in a fixed order; the culprits that only a change of the program can mend)."""
-    keys = [_key(one) for one in culprits]
-    return ([one for one in ORDERED_FIXES if one.key in keys],
+    """Return (the Remedies for these culprits in a fixed order, the culprits that need an edit of the program)."""
+    keys = [_key(culprit) for culprit in culprits]
+    return ([remedy for remedy in ORDERED_FIXES if remedy.key in keys],
             [culprit for culprit, key in zip(culprits, keys) if key is None])
 
 
@@ -16,6 +16,6 @@ def _key(culprit):
         return culprit["solution"] if culprit["solution"] in AUTOMATIC_FIXES else None
     lines = culprit["lines"]
     if backends.SEED_PYTHON in lines:
-        return "SEED"  # generators of the program's own it does not reach: the runs will tell
-    known = [backends.find(name).solution_of(lines) for name in backends.entries()]
-    return next((key for key in known if key), None)
+        return "SEED"  # does not seed generators that the program creates itself: the runs will show it
+    keys = [backends.find(name).solution_of(lines) for name in backends.entries()]
+    return next((key for key in keys if key), None)

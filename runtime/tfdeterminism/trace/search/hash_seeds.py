@@ -1,39 +1,49 @@
-"""Does the order of hashes decide it? Only where runs with one seed of hashes agree, and with two seeds differ."""
+"""The test whether the order of hashes decides a difference.
+
+It does if runs with one hash seed agree, and runs with two hash seeds differ.
+"""
 
 VARIABLE = "PYTHONHASHSEED"
-_FIRST, _OTHERS = "0", ("1", "2", "3", "4", "5")  # two seeds may give a small set one order
-_AGAIN = 2  # more runs with each of the two seeds: one in two that differs by chance agrees so in 1 of 32
+_FIRST, _OTHERS = "0", ("1", "2", "3", "4", "5")  # several, because two seeds may give a small set the same order
+_AGAIN = 2  # additional runs with each of the two seeds; chance alone passes 1 of 32 tests
 
 
 class HashSeedTrial(object):
-    """record(seed): records a run, its folder; apart(folders): do these two runs differ at the culprit?"""
+    """The test of one culprit.
 
-    def __init__(self, record, apart):
-        self._record, self._apart = record, apart
+    record(seed): records a run and returns its folder; differ(folders): returns whether two runs differ at the culprit.
+    """
+
+    def __init__(self, record, differ):
+        self._record, self._differ = record, differ
         self.same_seed_runs = []  # two runs with one seed
         self.decides = False
 
     def run(self):
-        """What was seen, in words; `decides` tells whether the order of hashes does."""
+        """Return what was observed, in words, and set `decides` to whether the order of hashes decides."""
         self.same_seed_runs = [self._record(_FIRST), self._record(_FIRST)]
-        if self._apart(self.same_seed_runs):
+        if self._differ(self.same_seed_runs):
             return "with {}={} two runs still differ there: the order of hashes alone does not decide it".format(
                 VARIABLE, _FIRST)
         for seed in _OTHERS:
             folder = self._record(seed)
-            if self._apart([self.same_seed_runs[0], folder]):
-                return self._again(seed, folder)
+            if self._differ([self.same_seed_runs[0], folder]):
+                return self._repeat(seed, folder)
         return "with {}={} to {} the runs agree there: that the order of hashes decides it was not seen".format(
             VARIABLE, _FIRST, _OTHERS[-1])
 
-    def _again(self, seed, folder):
-        """Is it so each time? In no order that a state which each run leaves to the next could follow."""
+    def _repeat(self, seed, folder):
+        """Repeat runs with both seeds, and set `decides` to whether the result is the same each time.
+
+        The seeds alternate in an order that no state which runs leave behind could follow.
+        """
         agree = True
         for number in range(_AGAIN):
-            for one in (_FIRST, seed) if number % 2 == 0 else (seed, _FIRST):
-                like, unlike = (self.same_seed_runs[0], folder) if one == _FIRST else (folder, self.same_seed_runs[0])
-                run = self._record(one)
-                agree = agree and not self._apart([like, run]) and self._apart([unlike, run])
+            for next_seed in (_FIRST, seed) if number % 2 == 0 else (seed, _FIRST):
+                earlier = self.same_seed_runs[0], folder
+                same_seed_run, other_seed_run = earlier if next_seed == _FIRST else earlier[::-1]
+                run = self._record(next_seed)
+                agree = agree and not self._differ([same_seed_run, run]) and self._differ([other_seed_run, run])
         self.decides = agree
         if not agree:
             return "runs with one {} agree there now and then: the order of hashes does not decide it".format(VARIABLE)

@@ -1,4 +1,4 @@
-"""Runs of the program in its copy, with some kinds of nondeterminism pinned or varied, and what each ended with."""
+"""Runs of the program in its copy, with some kinds of nondeterminism pinned or varied, and their results."""
 
 import ctypes
 import json
@@ -14,7 +14,7 @@ from .launcher import DeviceUnusedError, ProgramFailedError
 from .run_ends import digest_of_weights
 
 WEIGHTS, FILES, PRINTED = "final weights", "written files", "printed text"
-_PATIENCE = 20        # a run with pins may take so many times as long as one without
+_PATIENCE = 20        # maximum duration of a run with pins, as a multiple of a run without
 _SHORTEST_LIMIT = 300  # seconds
 _PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # tfdeterminism
 _TIME_ZONES = ("UTC-13", "UTC+11")  # a day apart, or nearly so
@@ -25,8 +25,11 @@ _VARIED_ENVIRONMENT = {
 
 
 class InterposedRun(object):
-    """What one run gave. failed: why it failed, None for a run that ended well; seconds: it took; ledger: LedgerRows;
-    files: {path: digest} that it left changed; ends: {WEIGHTS, FILES, PRINTED: what it ended with, or None}."""
+    """The results of one run.
+
+    failed: why it failed, None for a run that ended well; seconds: its duration; ledger: LedgerRows; files: {path:
+    digest} of the files that it changed; ends: {WEIGHTS, FILES, PRINTED: what it ended with, or None}.
+    """
 
     def __init__(self, seconds, failed=None):
         self.seconds, self.failed = seconds, failed
@@ -35,8 +38,11 @@ class InterposedRun(object):
 
 
 class InterposedRuns(object):
-    """launcher: a launcher.Launcher; copy: a program_copy.ProgramCopy; folder: for ledgers and traces; schedules: a
-    schedules.Schedules; progress: a progress.Progress."""
+    """The runner of a program under interposition.
+
+    launcher: a launcher.Launcher; copy: a program_copy.ProgramCopy; folder: for ledgers and traces; schedules: a
+    schedules.Schedules; progress: a progress.Progress.
+    """
 
     def __init__(self, launcher, copy, folder, schedules, progress):
         self._launcher, self._copy, self._schedules, self._progress = launcher, copy, schedules, progress
@@ -46,25 +52,28 @@ class InterposedRuns(object):
         self.count = 0
 
     def run(self, turn, pins=None, vary=None, what="without pins", require=False, more=None):
-        """An InterposedRun. turn: which of the runs that are compared it is; pins: {kind: None, or its places}; vary:
-        {kind: seed}; what: for the progress; require: has it to run something on the virtual GPU?; more: variables to
-        add."""
+        """Run the program once and return an InterposedRun.
+
+        turn: number of the run among those that are compared; pins: {kind: None, or its places}; vary: {kind: seed};
+        what: description for the progress; require: whether the run must launch a kernel on the virtual GPU; more:
+        additional environment variables.
+        """
         self.count += 1
         shutil.rmtree(self._folder, ignore_errors=True)
-        # Another one for each run: a process of the run before may still write. Of one length: the environment's size
-        # moves addresses.
+        # Each run has its own folder, because a process of the previous run may still write. Their names have the same
+        # length, because the size of the environment shifts addresses.
         self._out = os.path.join(self._folder, "{:06d}".format(self.count))
         traces = os.path.join(self._out, "traces")
         os.makedirs(self._out)
         environment = dict(self._environment(pins or {}, vary or {}), **(more or {}))
-        level = "none" if self._launcher.steps is None else "weights"  # steps are counted from there on
+        level = "none" if self._launcher.steps is None else "weights"  # the lowest level that counts steps
         options = ["--out", traces, "--level", level]
         self._progress.begin_run("run {}, {}".format(self.count, what))
         began, failed = time.time(), None
         try:
             with self._schedules.require_launches(os.path.join(self._out, "run") if require else None):
                 environment.update(self._schedules.run_environment(turn) or {}, **self._pinned_schedule(pins or {}))
-                prepare = _prepared(pins or {}, vary or {})
+                prepare = _child_setup(pins or {}, vary or {})
                 self._launcher.record(self.count, options, environment, prepare, self._limit)
         except DeviceUnusedError:
             raise
@@ -85,7 +94,7 @@ class InterposedRuns(object):
         return run
 
     def _environment(self, pins, vary):
-        told = {
+        settings = {
             "root": self._copy.work,
             "project": self._copy.into_copy(_PROJECT),
             "out": self._out,
@@ -95,28 +104,28 @@ class InterposedRuns(object):
             "vary": vary,
             "frameworks": sorted(backends.entries()),
         }
-        path = [
-            self._copy.into_copy(one) for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one
+        python_path = [
+            self._copy.into_copy(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path
         ]
-        found = {
-            variables.VARIABLE: json.dumps(told, sort_keys=True),
+        environment = {
+            variables.VARIABLE: json.dumps(settings, sort_keys=True),
             variables.POSITION: "0",
-            "PYTHONPATH": variables.hooked_path(os.pathsep.join(path)),
+            "PYTHONPATH": variables.hooked_path(os.pathsep.join(python_path)),
             "TMPDIR": self._copy.temporary,
         }
         for name, places in sorted(pins.items()):
             if places is None:
-                found.update(kinds.BY_NAME[name].environment)
+                environment.update(kinds.BY_NAME[name].environment)
         for name, seed in vary.items():
-            found.update(_VARIED_ENVIRONMENT[name](seed) if name in _VARIED_ENVIRONMENT else {})
-        return found
+            environment.update(_VARIED_ENVIRONMENT[name](seed) if name in _VARIED_ENVIRONMENT else {})
+        return environment
 
     def _pinned_schedule(self, pins):
         return kinds.Schedule.environment if self._schedules and "schedule" in pins else {}
 
 
-def _prepared(pins, vary):
-    """What the child does before it becomes the program, or None."""
+def _child_setup(pins, vary):
+    """Return the function that the child calls before it becomes the program, or None."""
     if pins.get("addresses", ()) is None:
         return lambda: ctypes.CDLL(None).personality(NO_RANDOMIZATION)
     if "processors" in vary and hasattr(os, "sched_setaffinity"):

@@ -1,4 +1,4 @@
-"""Starts the other commands on the user's program, and says what became of them."""
+"""The launcher of the other commands on the user's program, with the errors of their failure."""
 
 import contextlib
 import io
@@ -13,11 +13,11 @@ from .. import backends, errors
 from ..interpose import variables
 
 _TAIL = 12  # lines of a failed program that are shown
-_CPU_FALLBACK = re.compile(r"vgpu: (\w+) is computed by a CPU fallback")
+_CPU_FALLBACK = re.compile(r"vgpu: (\S+) is computed by a CPU fallback")
 
 
 class ProgramFailedError(Exception):
-    """cause, advice: one line each."""
+    """A failed run of the program. cause, advice: one line each."""
 
     def __init__(self, cause, advice):
         Exception.__init__(self, cause)
@@ -26,78 +26,80 @@ class ProgramFailedError(Exception):
 
 
 class NothingRecordedError(ProgramFailedError):
-    """The program ran, and at this level there was nothing to record."""
+    """A run of the program in which there was nothing to record at this level."""
 
 
 class DeviceUnusedError(ProgramFailedError):
-    """The program ran, and not on the device that was asked for."""
+    """A run of the program that did not use the requested device."""
 
 
 class Launcher(object):
-    """Runs the user's program.
+    """The launcher of the user's program.
 
-    program: its argv; folder: where its output goes; cwd: where it runs, None for here; steps: training steps after
-    which each run is ended, None for none. fallback_calls: calls of vendor libraries that the virtual GPU computed on
-    the CPU.
+    program: its argv; folder: for its output; cwd: its working directory, None for the current one; steps: training
+    steps after which each run is ended, None for no limit. fallback_calls: calls of vendor libraries that the virtual
+    GPU computed on the CPU.
     """
 
     def __init__(self, program, folder, cwd=None, steps=None):
         self.steps = steps
-        self._always = {} if steps is None else {variables.STOP_AFTER: str(steps)}
+        self._extra_environment = {} if steps is None else {variables.STOP_AFTER: str(steps)}
         self.fallback_calls = set()
         self._program, self._cwd = program, cwd
         self._log = os.path.join(folder, "output.txt")
 
     def record(self, number, options, environment=None, prepare=None, limit=None):
-        """Run the program with probes. number: which run it is; environment: variables to add; prepare(): is called in
-        the child before it becomes the program; limit: seconds after which it is ended, None for no limit. Raises
-        ProgramFailedError."""
+        """Run the program with probes. Raises ProgramFailedError.
+
+        number: of the run; environment: variables to add; prepare(): is called in the child before it becomes the
+        program; limit: seconds after which the program is ended, None for no limit.
+        """
         command = [sys.executable, "-m", errors.MODULE, "run"] + options + ["--"] + self._program
         with _new_file(self._log) as output:
+            environ = _merged_environ(dict(self._extra_environment, **(environment or {})))
             child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                     env=_merged_environ(dict(self._always, **(environment or {}))), cwd=self._cwd,
-                                     preexec_fn=prepare)
+                                     env=environ, cwd=self._cwd, preexec_fn=prepare)
             with _terminating(child):
                 code = _wait(child, limit)
         self._read_log(self._log)
         if code:
-            raise self._failed(code, number)
+            raise self._to_error(code, number)
 
     def replay(self, path, times, environment=None):
-        """What `trace replay` says of kept inputs, as a dict. Raises ProgramFailedError."""
+        """Return the result of `trace replay` on recorded inputs, as a dict. Raises ProgramFailedError."""
         command = [sys.executable, "-m", errors.MODULE, "replay", path, "--repeats", str(times)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  env=_merged_environ(environment))
         with _terminating(child):
-            said, complaint = child.communicate()
+            output, error_output = child.communicate()
         if child.returncode not in (0, 1):
-            words = complaint.decode("utf-8", "replace").strip().splitlines()
-            raise ProgramFailedError(words[0] if words else "no reason given", "compare two traces instead")
-        return json.loads(said.decode("utf-8").strip().splitlines()[-1])
+            error_lines = error_output.decode("utf-8", "replace").strip().splitlines()
+            raise ProgramFailedError(error_lines[0] if error_lines else "no reason given", "compare two traces instead")
+        return json.loads(output.decode("utf-8").strip().splitlines()[-1])
 
     def printed(self):
-        """What the last run printed."""
+        """Return the output of the last run."""
         with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:
             return output.read()
 
     def _read_log(self, log):
         with io.open(log, "r", encoding="utf-8", errors="replace") as output:
-            self.fallback_calls.update(found.group(1) for found in map(_CPU_FALLBACK.match, output) if found)
+            self.fallback_calls.update(match.group(1) for match in map(_CPU_FALLBACK.match, output) if match)
 
-    def _failed(self, code, number):
+    def _to_error(self, code, number):
         with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:
             lines = [line for line in output.read().splitlines() if line.strip()][-_TAIL:]
-        ours = [line for line in lines if line.startswith(errors.LOG_PREFIX)]  # what is printed may come after it
-        if code == errors.EXIT_NOTHING_RECORDED and ours:
+        messages = [line for line in lines if line.startswith(errors.LOG_PREFIX)]  # output may follow the message
+        if code == errors.EXIT_NOTHING_RECORDED and messages:
             advice = "is it a program of {}? See --help".format(backends.labels())
-            return NothingRecordedError(ours[-1][len(errors.LOG_PREFIX):], advice)
-        said = "".join("\n  | " + line[:200] for line in lines)
-        return ProgramFailedError("the program ended with {} in run {}{}".format(_describe_exit(code), number, said),
+            return NothingRecordedError(messages[-1][len(errors.LOG_PREFIX):], advice)
+        excerpt = "".join("\n  | " + line[:200] for line in lines)
+        return ProgramFailedError("the program ended with {} in run {}{}".format(_describe_exit(code), number, excerpt),
                       "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)))
 
 
 def _new_file(path):
-    """A process of the run before may still print: it goes on writing the file of that run."""
+    """Open a new file, because a process of the previous run may still write the old one."""
     with contextlib.suppress(FileNotFoundError):
         os.remove(path)
     return io.open(path, "wb")
@@ -108,7 +110,7 @@ def _merged_environ(environment):
 
 
 def _wait(child, limit):
-    """Its exit code."""
+    """Return the exit code of a child. Raises ProgramFailedError after `limit` seconds."""
     try:
         return child.wait(timeout=limit)
     except subprocess.TimeoutExpired:
@@ -118,7 +120,7 @@ def _wait(child, limit):
 
 @contextlib.contextmanager
 def _terminating(child):
-    """Whatever interrupts us, the child does not outlive us."""
+    """Terminate the child if the block raises, Ctrl-C included."""
     try:
         yield
     except BaseException:
@@ -127,38 +129,38 @@ def _terminating(child):
 
 
 def _terminate(child):
-    """See a child to its end: Ctrl-C reached it too; then less kindly. What it has started is ended with it."""
+    """Wait for a child to end (Ctrl-C reached it, too), then terminate and at last kill it and its descendants."""
     started = _descendants(child.pid)
-    for what in (lambda: None, child.terminate, child.kill):
+    for action in (lambda: None, child.terminate, child.kill):
         try:
-            what()
+            action()
             child.wait(timeout=10)
             break
         except subprocess.TimeoutExpired:
             continue
         except OSError:
             break
-    for pid, begun in started:
-        if _parent_and_begin(pid)[1:] == (begun,):  # no other process has got its number
+    for pid, start_time in started:
+        if _parent_and_start(pid)[1:] == (start_time,):  # no other process has got its number
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 
 
 def _descendants(pid):
-    """[(number, when it began)] of the processes that one has started, and these; [] on a system without /proc."""
-    every = {}
+    """Return [(pid, start time)] of all descendants of a process; [] on a system without /proc."""
+    children = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        found = _parent_and_begin(name) if name.isdigit() else ()
-        if found:
-            every.setdefault(found[0], []).append((int(name), found[1]))
-    found = list(every.get(pid, ()))
-    for number, _ in found:  # grows
-        found += every.get(number, ())
-    return found
+        process = _parent_and_start(name) if name.isdigit() else ()
+        if process:
+            children.setdefault(process[0], []).append((int(name), process[1]))
+    descendants = list(children.get(pid, ()))
+    for number, _ in descendants:  # the list grows in the loop
+        descendants += children.get(number, ())
+    return descendants
 
 
-def _parent_and_begin(pid):
-    """(number of the parent, when it began) of a process, () if there is none."""
+def _parent_and_start(pid):
+    """Return (pid of the parent, start time in clock ticks) of a process, () if it does not exist."""
     try:
         with io.open("/proc/{}/stat".format(pid), encoding="ascii", errors="replace") as source:
             fields = source.read().rpartition(")")[2].split()

@@ -1,5 +1,7 @@
-"""All of `locate`: the cause by interventions, then where it enters by traces; traces alone where no pin takes it
-away."""
+"""The steps of `locate`: interventions find the cause, and traces show where it enters.
+
+Without a proven cause, traces alone name a culprit.
+"""
 
 import os
 import shutil
@@ -16,14 +18,17 @@ from .schedules import Schedules
 from .search import Search
 from .source_fix_trial import SourceFixTrial
 
-_PYTHON = (3, 7)  # that can be interposed, and later
-_FIRST_PLANNED = 12  # runs that a program with one cause takes
+_PYTHON = (3, 7)  # oldest version of Python that can be interposed
+_FIRST_PLANNED = 12  # typical number of runs for a program with one cause
 
 
 class Locate(object):
-    """One search. program: argv of the user's program; runs: at most so many while none
-    differ; schedules: a schedules.Schedules; fix: is the fix to be tried?; trace_only: compare traces, and pin
-    nothing; steps: training steps after which each run is ended, None for none."""
+    """One search for the cause.
+
+    program: argv of the user's program; runs: maximum while none differ; schedules: a schedules.Schedules; fix:
+    whether to try the fix; trace_only: whether to compare traces without any pin; steps: training steps after which
+    each run is ended, None for no limit.
+    """
 
     def __init__(self, program, runs=5, schedules=None, fix=False, trace_only=False, steps=None):
         self._program, self._runs, self._fix = program, runs, fix
@@ -35,104 +40,108 @@ class Locate(object):
         self._cause_search = None  # type: CauseSearch | None
 
     def run(self, folder):
-        """The SearchResult. folder: for copies and traces, of which these stay there.
+        """Return the SearchResult. folder: for copies and traces, of which the traces remain.
 
         Raises ProgramFailedError, TraceFormatError, OSError.
         """
         self._folder = folder
         try:
-            found = self._interventions()
-            return self._with_traces(found)
+            interventions = self._intervene()
+            return self._with_traces(interventions)
         finally:
             if self._copy is not None:
                 self._copy.close()
             shutil.rmtree(self._sandbox(), ignore_errors=True)
 
     def known(self):
-        """Lines: what is known so far, of a search that was stopped."""
-        if self._cause_search is None or not self._cause_search.found.runs:
+        """Return lines about what is known so far, for a search that was stopped."""
+        if self._cause_search is None or not self._cause_search.interventions.runs:
             return []
-        found = self._cause_search.found
-        ends = "{}: {} runs without pins, {} different ends".format(found.compared, len(found.runs), found.distinct)
-        return ["so far: " + line for line in [ends] + found.tried]
+        interventions = self._cause_search.interventions
+        ends = "{}: {} runs without pins, {} different ends".format(
+            interventions.compared, len(interventions.runs), interventions.distinct)
+        return ["so far: " + line for line in [ends] + interventions.tried]
 
     def as_users(self, text):
-        """Paths of the copy in a report, as they are in the user's folder."""
+        """Return a report in which paths of the copy are replaced by those of the user's folder."""
         return self._copy.out_of_copy(text) if self._copy is not None else text
 
-    def _interventions(self):
-        found = Interventions()
-        found.why = self._obstacle()
-        if found.why:
-            return found
+    def _intervene(self):
+        interventions = Interventions()
+        interventions.why = self._obstacle()
+        if interventions.why:
+            return interventions
         sandbox = self._sandbox()
         os.makedirs(sandbox)
         try:
             copy = self._copy = ProgramCopy(self._program, sandbox)
         except TooLargeError as error:
-            found.why = "the program's folder is not copied: {}".format(error)
-            return found
+            interventions.why = "the program's folder is not copied: {}".format(error)
+            return interventions
         runs = InterposedRuns(self._launcher(copy), copy, sandbox, self._schedules, self._progress)
         search = self._cause_search = CauseSearch(runs, copy, self._runs, self._schedules, self._progress)
         try:
-            found = search.search()
+            interventions = search.search()
         except DeviceUnusedError:
             raise
         except ProgramFailedError:
-            return self._not_interposed(copy)
-        if found.verdict == PROVEN:
+            return self._check_without_interposition(copy)
+        if interventions.verdict == PROVEN:
             fixes = SourceFixTrial(search, copy)
             fixes.suggest()
             if self._fix:
                 fixes.run()
-        found.total = runs.count
-        return found
+        interventions.total = runs.count
+        return interventions
 
     def _sandbox(self):
         return os.path.join(os.path.realpath(self._folder), "copy")
 
     def _obstacle(self):
-        """Why no pin is tried, or None."""
+        """Return the reason why no pin is tried, or None."""
         if self._trace_only:
             return TRACE_ONLY
         if sys.version_info < _PYTHON or not sys.platform.startswith("linux"):
             return "it needs Python {}.{} or later on Linux".format(*_PYTHON)
         return None
 
-    def _not_interposed(self, copy):
-        """The program failed: does it fail without us, too? Raises ProgramFailedError then."""
+    def _check_without_interposition(self, copy):
+        """Return Interventions for a program that fails only under interposition.
+
+        Raises ProgramFailedError if it fails without interposition, too.
+        """
         copy.restore()
         self._launcher(copy).record(1, ["--out", os.path.join(self._folder, "plain"), "--level", "none"])
-        found = Interventions()
-        found.why = "the program failed in a run in which its calls were noted, and not in one without"
-        return found
+        interventions = Interventions()
+        interventions.why = "the program failed in a run in which its calls were noted, and not in one without"
+        return interventions
 
     def _launcher(self, copy):
         program, cwd = (self._program, None) if copy is None else (copy.program, copy.cwd)
         return Launcher(program, self._folder, cwd, self._steps)
 
-    def _with_traces(self, found):
-        if found.verdict == SAME and found.compared == WEIGHTS and not self._schedules:
+    def _with_traces(self, interventions):
+        if interventions.verdict == SAME and interventions.compared == WEIGHTS and not self._schedules:
             result = SearchResult()
-            result.runs = len(found.runs)
-        elif found.verdict == PROVEN and "schedule" not in [cause.kind.name for cause in found.causes]:
+            result.runs = len(interventions.runs)
+        elif interventions.verdict == PROVEN and "schedule" not in [cause.kind.name for cause in interventions.causes]:
             result = self._search(Schedules(), fix=False).entry()
         else:
-            result = self._whole_search(found)
-        result.set_interventions(found)
+            result = self._search_by_traces(interventions)
+        result.set_interventions(interventions)
         if self._steps is not None:
             result.findings.append("each run was ended after {} training steps".format(self._steps))
         return result
 
-    def _whole_search(self, found):
+    def _search_by_traces(self, interventions):
         try:
             return self._search(self._schedules, self._fix).search()
         except NothingRecordedError as error:
-            if found.verdict == NOT_TRIED:
+            if interventions.verdict == NOT_TRIED:
                 raise
-            result = SearchResult()  # of a program without a framework the end of its runs is all there is
-            result.runs = len(found.runs)
-            result.findings.append("compared by {}: {}".format(found.compared, error.cause))
+            result = SearchResult()  # a program without a framework has nothing to trace
+            result.runs = len(interventions.runs)
+            result.findings.append("compared by {}: {}".format(interventions.compared, error.cause))
             return result
 
     def _search(self, schedules, fix):

@@ -1,34 +1,36 @@
-"""Delta debugging: the smallest part of a set that still does it (Zeller and Hildebrandt, 2002)."""
+"""Delta debugging (Zeller and Hildebrandt, 2002): the search for a minimal part of a set that passes a test."""
 
 
 def ddmin(items, test):
-    """A smallest part of `items`, none of whose own parts without one element passes test(part); test(items) is
-    true."""
-    parts = 2
+    """Return a minimal part of `items` that passes the test: without any one of its elements it fails.
+
+    test(part): returns whether a part passes; test(items) is true.
+    """
+    chunk_count = 2
     while len(items) >= 2:
-        chunks = _chunks(items, parts)
-        found = _smaller(items, chunks, test)
-        if found is not None:
-            items, is_rest = found
-            parts = max(parts - 1, 2) if is_rest else 2
-        elif parts >= len(items):
+        chunks = _split(items, chunk_count)
+        reduction = _reduce(items, chunks, test)
+        if reduction is not None:
+            items, is_rest = reduction
+            chunk_count = max(chunk_count - 1, 2) if is_rest else 2
+        elif chunk_count >= len(items):
             break
         else:
-            parts = min(len(items), parts * 2)
+            chunk_count = min(len(items), chunk_count * 2)
     return items
 
 
-def _chunks(items, parts):
-    size = max(1, len(items) // parts)
-    return [items[at : at + size] for at in range(0, len(items), size)]
+def _split(items, count):
+    size = max(1, len(items) // count)
+    return [items[begin : begin + size] for begin in range(0, len(items), size)]
 
 
-def _smaller(items, chunks, test):
-    """(a smaller list that passes, is it the rest beside a chunk?), or None."""
+def _reduce(items, chunks, test):
+    """Return (a smaller list that passes, whether it is the complement of a chunk), or None."""
     for chunk in chunks:
-        rest = [one for one in items if one not in chunk]
-        if len(chunks) > 2 and test(rest):
-            return rest, True
+        complement = [item for item in items if item not in chunk]
+        if len(chunks) > 2 and test(complement):
+            return complement, True
         if test(chunk):
             return chunk, False
     return None

@@ -1,4 +1,4 @@
-"""The lines of a proven cause: the pin told to hold at some of them only."""
+"""The search for the lines of a proven cause, by pins that hold at some lines only."""
 
 import io
 import os
@@ -13,65 +13,71 @@ _ALONE = 2  # lines that are tried alone first
 
 
 class PlaceSearch(object):
-    """search: a cause_search.CauseSearch that has found causes; copy: its program_copy.ProgramCopy."""
+    """The search for lines.
+
+    search: a cause_search.CauseSearch that has found causes; copy: its program_copy.ProgramCopy.
+    """
 
     def __init__(self, search, copy):
         self._search, self._copy = search, copy
 
     def find(self, cause):
-        """Fill in the places of a ProvenCause, if some lines alone suffice."""
+        """Set the places of a ProvenCause, if pins at some lines alone suffice."""
         name = cause.kind.name
         if not cause.kind.has_places:
-            self._only_line(cause)
+            self._set_only_line(cause)
             return
         candidates = self.candidates(name)
         if not candidates:
             return
-        whole = cause.pins
+        all_pins = cause.pins
 
-        def test(part):
-            return self._search.agree(dict(whole, **{name: sorted(part)}))
+        def test(places):
+            return self._search.agree(dict(all_pins, **{name: sorted(places)}))
 
-        found = next(([one] for one in candidates[:_ALONE] if test([one])), None)
-        drawn = self._search.first_draws()
-        likely = [one for one in candidates if name == "files" or _is_users(one, drawn)]
-        for some in (likely, candidates):
-            if found is None and some and test(some):
-                found = ddmin(some, test)
-        if found is not None:
-            cause.place_runs = self._search.found.needed
-            cause.places = [self._place(name, one) for one in found]
+        minimal = next(([place] for place in candidates[:_ALONE] if test([place])), None)
+        draws = self._search.first_draws()
+        likely = [place for place in candidates if name == "files" or _is_users(place, draws)]
+        for group in (likely, candidates):
+            if minimal is None and group and test(group):
+                minimal = ddmin(group, test)
+        if minimal is not None:
+            cause.place_runs = self._search.interventions.needed
+            cause.places = [self._place(name, place) for place in minimal]
 
-    def _only_line(self, cause):
-        """A pin that holds everywhere holds at one line alone where no other line asks."""
+    def _set_only_line(self, cause):
+        """Set the place of a cause whose pin holds everywhere, if only one line uses it."""
         lines = self._search.users_lines(cause.kind.name)
         if len(lines) == 1:
             cause.place_runs = cause.runs
-            cause.places = [self._place(cause.kind.name, one) for one in lines]
+            cause.places = [self._place(cause.kind.name, line) for line in lines]
 
     def candidates(self, name):
-        """Places of a kind, the likeliest first."""
+        """Return the places of a kind, the likeliest first."""
         if not kinds.BY_NAME[name].has_places:
             return []
-        return self._files() if name == "files" else self._ranked(name)
+        return self._files() if name == "files" else self._rank_places(name)
 
     def _files(self):
-        """Paths of files that an earlier run left, those that were read first."""
+        """Return the paths of files that an earlier run left: those that were read, else all."""
         read = sorted(self._search.read_files())
         return read or sorted(self._search.carried_files())
 
-    def _ranked(self, name):
-        """Places: the user's lines first, of them those whose values differ; lines that take results before lines that
-        start tasks."""
+    def _rank_places(self, name):
+        """Return the places of a kind, the likeliest first.
+
+        The user's lines come first, and among these the lines whose values differ. Lines that take results come before
+        lines that start tasks.
+        """
         rows = [row for row in self._search.events(name) if row.what not in ("process", kinds.FIRST_DRAW)]
         differing = set(self._search.differing_places(name))
         starts = {row.place for row in rows if row.what in _STARTS}
-        drawn = self._search.first_draws()
+        draws = self._search.first_draws()
 
         def unlikeliness(place):
             return (
-                not _is_users(place, drawn),
-                place not in differing and place not in drawn,
+                not _is_users(place, draws),
+                place not in differing and place not in draws,
                 place in starts,
                 place,
             )
@@ -80,20 +86,20 @@ class PlaceSearch(object):
 
     def _place(self, name, place):
         if name == "files":
-            line, how = self._search.read_files().get(place, ("", ""))
-            return Place(line, how, self._text(line), self._copy.out_of_copy(place))
+            line, use = self._search.read_files().get(place, ("", ""))
+            return Place(line, use, self._text(line), self._copy.out_of_copy(place))
         line = self._search.first_draws().get(place, place)
-        what = sorted(
+        calls = sorted(
             {
                 row.what
                 for row in self._search.events(name)
                 if row.place == place and row.what != kinds.FIRST_DRAW
             }
         )
-        return Place(line, ", ".join(what), self._text(line))
+        return Place(line, ", ".join(calls), self._text(line))
 
     def _text(self, place):
-        """The line of the user's program, "" where it cannot be read."""
+        """Return the line of the user's program, "" if it cannot be read."""
         file, line = split_place(place)
         path = os.path.join(self._copy.root, file)
         if not file or not os.path.isfile(path):
@@ -103,6 +109,6 @@ class PlaceSearch(object):
         return lines[line - 1].strip() if line <= len(lines) else ""
 
 
-def _is_users(place, drawn):
-    """Is it a line of the user's, or a global generator that one drew from? drawn: those that any drew from."""
-    return is_users_line(place) or place in drawn
+def _is_users(place, draws):
+    """Return whether a place is a line of the user's, or a global generator in `draws`."""
+    return is_users_line(place) or place in draws

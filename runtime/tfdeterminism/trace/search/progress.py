@@ -1,11 +1,11 @@
-"""Progress for people: what is being done, and about how long it still takes."""
+"""The progress of a search on standard error: the current run, and about how long the search still takes."""
 
 import sys
 import time
 
 
 class Progress(object):
-    """Counts runs of a program. planned: how many there will be at most, as far as known."""
+    """A counter of runs of a program. planned: the maximum of runs, as far as known."""
 
     def __init__(self, planned, out=None, clock=time.time):
         self.planned = planned
@@ -17,8 +17,8 @@ class Progress(object):
 
     def begin_run(self, what):
         self._began = self._clock()
-        left = self.seconds_left()
-        tail = ", {} left".format(_duration(left)) if left is not None else ""
+        seconds = self.seconds_left()
+        tail = ", {} left".format(_duration(seconds)) if seconds is not None else ""
         self.print_line("[{}/{}] {}{}".format(self.done + 1, max(self.planned, self.done + 1), what, tail))
 
     def end_run(self):
@@ -26,7 +26,7 @@ class Progress(object):
         self.done += 1
 
     def seconds_left(self):
-        """Seconds, by the mean of the runs so far; None before the first has ended."""
+        """Return the remaining seconds by the mean of the runs so far; None before the first has ended."""
         if not self.done:
             return None
         return self._spent / self.done * max(self.planned - self.done, 1)

@@ -1,4 +1,4 @@
-"""What interventions have shown: the causes, each with its proof, or that no pin takes it away."""
+"""The results of interventions: the causes, each with its proof, or that no pin removes the difference."""
 
 from ..schema.ledger import split_place
 
@@ -7,8 +7,11 @@ SAME, PROVEN, NOT_PROVED, NOT_TRIED = "same", "proven", "not proved", "not tried
 
 
 class Place(object):
-    """A line at which a pin alone makes the runs agree. what: is called there; text: of the line; path: of a file
-    that is read there, for a cause that is a file."""
+    """A line at which a pin alone makes the runs agree.
+
+    what: the function that is called there; text: of the line; path: of a file that is read there, for a cause that is
+    a file.
+    """
 
     def __init__(self, place, what, text, path=None):
         self.file, self.line = split_place(place)
@@ -22,14 +25,13 @@ class Place(object):
 
 
 class ProvenCause(object):
-    """A kind without which the runs agree, and with which they differ.
+    """A kind of nondeterminism without which the runs agree, and with which they differ.
 
-    kind: its class of interpose.kinds; places: the Places at which alone the pin suffices, [] where no line alone does;
-    pins: all of the test, {kind: None, or its places}; runs: how many runs with these pins there were, which all
-    ended alike; pinned_calls: how often the pin gave a value in the last run with it everywhere or at some lines;
-    first_run_only: did only the first run without pins end otherwise?; place_runs: number of runs with the pin at
-    these places alone, which all ended alike; details: lines of text on what differs; fix: a
-    source_fix_trial.SourceFix.
+    kind: its class of interpose.kinds; places: the Places at which a pin alone suffices, [] if no line suffices; pins:
+    all pins of the test, {kind: None, or its places}; runs: number of runs with these pins, which all ended alike;
+    pinned_calls: how often the pin gave a value in the last run with it everywhere or at some lines; first_run_only:
+    whether only the first run without pins ended otherwise; place_runs: number of runs with the pin at these places
+    alone, which all ended alike; details: lines of text on what differs; fix: a source_fix_trial.SourceFix.
     """
 
     def __init__(self, kind, pins, runs, first_run_only):
@@ -39,14 +41,14 @@ class ProvenCause(object):
 
     @property
     def pinned(self):
-        """Names of all pins of the test."""
+        """The sorted names of all pins of the test."""
         return sorted(self.pins)
 
     def as_json(self):
         return {
             "kind": self.kind.name,
             "words": self.kind.words,
-            "places": [one.as_json() for one in self.places],
+            "places": [place.as_json() for place in self.places],
             "first_run_only": self.first_run_only,
             "details": self.details,
             "proof": {
@@ -61,11 +63,14 @@ class ProvenCause(object):
 
 
 class Interventions(object):
-    """verdict: SAME, PROVEN, NOT_PROVED (the runs differ with all pins, too), NOT_TRIED; compared: what of a run's end;
-    runs: ends of the runs without pins, as numbers of the first that each equals; needed: runs that agree before it
-    counts; also_differ: what else of the ends differs, and is not compared; causes: ProvenCauses; tried: lines; latent:
-    kinds that make a difference if they are varied; noted: what entered that has no pin, of SAME what was not varied;
-    why: of NOT_TRIED."""
+    """The results of all runs with and without pins.
+
+    verdict: SAME, PROVEN, NOT_PROVED (the runs differ with all pins, too), NOT_TRIED; compared: which result of a run
+    is compared; runs: ends of the runs without pins, as numbers of the first that each equals; needed: number of runs
+    that must agree; also_differ: other results that differ and are not compared; causes: ProvenCauses; tried: lines of
+    text; latent: kinds that make a difference if they are varied; noted: calls without a pin, or, of SAME, that were
+    not varied; why: the reason of NOT_TRIED.
+    """
 
     def __init__(self):
         self.verdict, self.compared, self.runs, self.needed = NOT_TRIED, None, [], 0
@@ -73,7 +78,7 @@ class Interventions(object):
         self.noted, self.also_differ = [], []
 
     def without_effect(self):
-        """The lines of `tried` about whole kinds with which the runs still differ, each once."""
+        """Return the lines of `tried` about whole kinds with which the runs still differ, each once."""
         return sorted({line for line in self.tried if "equal in" not in line and " at " not in line})
 
     @property

@@ -1,4 +1,4 @@
-"""What a search has found, and its verdict."""
+"""The result of a search, and its verdict in words."""
 
 from .. import errors
 from ..causes import trace_diff
@@ -7,13 +7,16 @@ from .fix_trial import REPEATS
 from .proven_cause import NOT_PROVED, PROVEN
 from .source_fix_trial import HOLDS
 
-_PINNED_CLASSES = tuple(one.value for one in (Fault.HOST_VALUE, Fault.ORDER, Fault.FILE, Fault.SEED))
+_PINNED_CLASSES = tuple(fault.value for fault in (Fault.HOST_VALUE, Fault.ORDER, Fault.FILE, Fault.SEED))
 
 
 class SearchResult(object):
-    """What was found. result: "same", "diverged", "structure"; difference: of the closest look, or None;
-    replay: what `trace replay` said, or None; values: by how much it differs, see the comparison module, or None;
-    fix: the fix.Fix that was tried, or None; findings: lines, in the order in which they were found."""
+    """The result of a search.
+
+    result: "same", "diverged", "structure"; difference: the closest TraceDiff, or None; replay: the result of `trace
+    replay`, or None; values: by how much values differ (see align.value_report), or None; fix: the fix_trial.Fix that
+    was tried, or None; findings: lines, in the order in which they were found.
+    """
 
     def __init__(self):
         self.result = "same"
@@ -22,17 +25,17 @@ class SearchResult(object):
         self.runs = 0
         self.findings = []
         self.culprits = []
-        self.masked_by_tracing = False  # was it shown that the program differs without probes, and with them not?
+        self.masked_by_tracing = False  # whether the program was shown to differ only without probes
         self.interventions = None  # a proven_cause.Interventions
-        self.unlocated = None   # how runs ended that differ where no op that was recorded does, in words
+        self.unlocated = None   # a sentence about runs that differ although no recorded op does
 
-    def set_interventions(self, found):
-        """found: a proven_cause.Interventions."""
-        self.interventions = found
-        if found.verdict == NOT_PROVED:
+    def set_interventions(self, interventions):
+        """Store a proven_cause.Interventions and update the result for it."""
+        self.interventions = interventions
+        if interventions.verdict == NOT_PROVED:
             for culprit in self.culprits:
-                _without_disproved_advice(culprit)
-        if found.verdict in (PROVEN, NOT_PROVED) and self.result == "same":
+                _drop_disproved_advice(culprit)
+        if interventions.verdict in (PROVEN, NOT_PROVED) and self.result == "same":
             self.result = "diverged"
             self.unlocated = "The runs differ, and what was recorded does not show where"
 
@@ -41,35 +44,35 @@ class SearchResult(object):
         """The ProvenCauses."""
         return self.interventions.causes if self.interventions else []
 
-    def set_first_run_differs(self, runs, left=()):
-        """Of so many runs the first ended otherwise. left: the files of its that the others read."""
+    def set_first_run_differs(self, runs, files=()):
+        """Store that only the first run ended otherwise. files: those that it wrote and the other runs read."""
         self.result = "diverged"
         self.unlocated = "Only the first of {} runs ended otherwise; ".format(runs) + (
-            "the {} after it read what it left: {}".format(runs - 1, ", ".join(left)) if left else
+            "the {} after it read what it left: {}".format(runs - 1, ", ".join(files)) if files else
             "the {} after it agree".format(runs - 1))
 
-    def set_ends_differ(self, words):
-        """How runs ended is all that differs. words: how many."""
+    def set_ends_differ(self, description):
+        """Store that only the final weights of runs differ. description: how many differ, as text."""
         self.result = "diverged"
-        self.unlocated = "The runs differ, and what was recorded does not show where: " + words
+        self.unlocated = "The runs differ, and what was recorded does not show where: " + description
 
     @property
     def code(self):
         repeats = self.fix and self.fix.result == REPEATS
-        if repeats or self.causes and all(one.fix and one.fix.result == HOLDS for one in self.causes):
+        if repeats or self.causes and all(cause.fix and cause.fix.result == HOLDS for cause in self.causes):
             return errors.EXIT_FIXED
         return trace_diff.CODES[self.result]
 
     def as_json(self):
-        shown = self.difference.as_json() if self.difference else {"first_step": None, "notes": []}
-        return dict(shown, result=self.result, culprits=self.culprits, runs=self.runs, replay=self.replay,
+        report = self.difference.as_json() if self.difference else {"first_step": None, "notes": []}
+        return dict(report, result=self.result, culprits=self.culprits, runs=self.runs, replay=self.replay,
                     values=self.values, fix=self.fix and self.fix.as_json(), findings=self.findings,
-                    verdict=self.verdict(), causes=[one.as_json() for one in self.causes],
+                    verdict=self.verdict(), causes=[cause.as_json() for cause in self.causes],
                     interventions=self.interventions and self.interventions.as_json(),
                     masked_by_tracing=self.masked_by_tracing)
 
     def verdict(self):
-        """One sentence."""
+        """Return the verdict as one sentence."""
         if self.causes:
             return "; ".join(map(cause_sentence, self.causes)) + "."
         if self.result == "same":
@@ -78,26 +81,26 @@ class SearchResult(object):
             return self._hidden_verdict()
         if self.unlocated:
             return self.unlocated + "."
-        reach = self.difference and self.difference.end_mismatch
-        if reach and not self.culprits:
-            return "One run goes farther than the other: {}.".format(reach)
+        end_mismatch = self.difference and self.difference.end_mismatch
+        if end_mismatch and not self.culprits:
+            return "One run goes farther than the other: {}.".format(end_mismatch)
         if not self.culprits:
             return "The runs differ, but no recorded op does."
-        first = self.culprits[0]
-        said = "{} at step {}: {}".format(first["op_type"], first["step"], first["class"])
-        if first["forward_op"]:
-            said += " in the gradient of {}".format(first["forward_op"])
-        if first["rank"] != "0":
-            said += " in process {}".format(first["rank"])
-        return said + at_line(first) + "."
+        culprit = self.culprits[0]
+        text = "{} at step {}: {}".format(culprit["op_type"], culprit["step"], culprit["class"])
+        if culprit["forward_op"]:
+            text += " in the gradient of {}".format(culprit["forward_op"])
+        if culprit["rank"] != "0":
+            text += " in process {}".format(culprit["rank"])
+        return text + at_line(culprit) + "."
 
     def _hidden_verdict(self):
-        said = "Your program differs, the probes hide it"
+        text = "Your program differs, the probes hide it"
         if not self.culprits:
-            return said + "; the recorded graphs leave no order open."
-        first = self.culprits[0]
+            return text + "; the recorded graphs leave no order open."
+        culprit = self.culprits[0]
         return "{}. What may run in any order: {}{}{}.".format(
-            said, first["op_type"], at_line(first), ", and others" if self.culprits[1:] else "")
+            text, culprit["op_type"], at_line(culprit), ", and others" if self.culprits[1:] else "")
 
 
 def at_line(culprit):
@@ -105,14 +108,14 @@ def at_line(culprit):
 
 
 def cause_sentence(cause):
-    """A proven cause in one sentence: what it is, and the lines."""
-    only = ": only the first run differs from the later ones" if cause.first_run_only else ""
+    """Return one sentence about a proven cause: what it is, and its lines."""
+    restriction = ": only the first run differs from the later ones" if cause.first_run_only else ""
     lines = ", ".join(map(str, cause.places))
-    words = cause.kind.words[:1].upper() + cause.kind.words[1:]
-    return "{}{}{}".format(words, " ({})".format(lines) if lines else "", only)
+    description = cause.kind.words[:1].upper() + cause.kind.words[1:]
+    return "{}{}{}".format(description, " ({})".format(lines) if lines else "", restriction)
 
 
-def _without_disproved_advice(culprit):
-    """Seeds, sorted sets and equal files were pinned, and the runs still differ: the advice to use them is none."""
+def _drop_disproved_advice(culprit):
+    """Remove advice to pin what was pinned without effect (seeds, sorted sets, equal files)."""
     if culprit["class"] in _PINNED_CLASSES:
         culprit.update(lines=[], solution=None, advice="unknown: to pin where such values come from did not help")

@@ -1,4 +1,4 @@
-"""Runs that are told apart by one variable of their environment: the virtual GPU's schedules, above all."""
+"""The values of one environment variable that distinguishes runs, such as the virtual GPU's schedule."""
 
 import contextlib
 import io
@@ -16,28 +16,34 @@ _SENSITIVITIES = {"rounding": "rounding (a sum of floats)", "last_writer": "whic
 
 
 class Schedules(object):
-    """name: of the variable; values: each run takes the next. Without a name, runs are as they are."""
+    """The values of an environment variable, of which each run takes the next.
+
+    name: of the variable; without a name, runs are not distinguished.
+    """
 
     def __init__(self, name=None, values=()):
         self.name, self.values = name, tuple(values)
-        self._launches = None  # where the first run tells what it launches on the virtual GPU
+        self._launches = None  # file in which the first run reports its launches on the virtual GPU
 
     def __bool__(self):
         return self.name is not None
 
     def run_environment(self, turn, more=None):
-        """The variables of the run number `turn` of those that are compared; None for none."""
-        found = dict(more or {})
+        """Return the variables of run number `turn` among those that are compared; None for none."""
+        environment = dict(more or {})
         if self:
-            found[self.name] = self.values[turn % len(self.values)]
+            environment[self.name] = self.values[turn % len(self.values)]
         if self._launches:
-            found[_REPORT] = self._launches
-        return found or None
+            environment[_REPORT] = self._launches
+        return environment or None
 
     @contextlib.contextmanager
     def require_launches(self, folder):
-        """The run meanwhile has to launch something, if it is the virtual GPU on which runs are to differ. folder: of
-        the run, None for one that need not. Raises DeviceUnusedError."""
+        """Raise DeviceUnusedError if the run in the block launches no kernel on the virtual GPU.
+
+        folder: of the run; None for a run that need not launch one. Other schedules than the virtual GPU's require
+        nothing.
+        """
         if folder is not None and self.name == VGPU:
             self._launches = folder + "-launches.jsonl"
         try:
@@ -49,22 +55,22 @@ class Schedules(object):
             self._launches = None
 
     def replay_summary(self, replay, folder):
-        """({"times", "distinct"}, lines about the kernels) of an op that is run once in each schedule."""
+        """Return ({"times", "distinct"}, lines about the kernels) of an op that is run in each schedule."""
         path = os.path.join(folder, "launches.jsonl")
         report = {_REPORT: path} if self.name == VGPU else {}
         runs = [replay(self.run_environment(turn, report if not turn else None)) for turn in range(len(self.values))]
-        outputs = zip(*[one["digests"] for one in runs])
+        outputs = zip(*[run["digests"] for run in runs])
         distinct = max([len({tuple(digests) for digests in output}) for output in outputs] or [1])
         return {"times": len(runs), "distinct": distinct}, _kernels(path)
 
 
 def _kernels(path):
-    """One line about each kernel whose atomics show their order, as the virtual GPU reports it."""
+    """Return a line about each kernel that the virtual GPU reports as order-dependent."""
     if not os.path.exists(path):
         return []
     with io.open(path, encoding="utf-8") as launches:
-        found = [launch for launch in map(json.loads, launches) if launch["order_dependent"]]
-    return sorted({_kernel_text(launch, atomic) for launch in found for atomic in launch["order_dependent"]})
+        order_dependent = [launch for launch in map(json.loads, launches) if launch["order_dependent"]]
+    return sorted({_kernel_text(launch, atomic) for launch in order_dependent for atomic in launch["order_dependent"]})
 
 
 def _kernel_text(launch, atomic):
@@ -76,14 +82,14 @@ def _kernel_text(launch, atomic):
 
 
 def demangled_name(mangled):
-    """The part of a C++ symbol that says which kernel it is."""
+    """Return the part of a C++ symbol that names the kernel."""
     names, place = [], 0
     while True:
-        found = _NAME.search(mangled, place)
-        if found is None:
+        match = _NAME.search(mangled, place)
+        if match is None:
             break
-        size = int(found.group(1))
-        names.append(mangled[found.end():found.end() + size])
-        place = found.end() + size
+        size = int(match.group(1))
+        names.append(mangled[match.end():match.end() + size])
+        place = match.end() + size
     kernels = [name for name in names if "kernel" in name.lower()]
     return (kernels or names or [mangled])[0]

@@ -1,4 +1,4 @@
-"""The fix of proven causes, as a change of the user's lines: made in the copy, run, and said to hold or not."""
+"""The trial of edits of the user's lines that fix proven causes: they are made in the copy, which is then run."""
 
 import difflib
 import io
@@ -8,13 +8,16 @@ from ..causes import source_fixes
 from ..schema.ledger import split_place
 
 HOLDS, DIFFERS, FAILS, UNTRIED = "holds", "differs", "fails", "untried"
-_CANDIDATES = 4  # ways to change the lines that are tried
-_IN_MAIN, _WHERE_DRAWN = 0, 1  # numbers of those in which a global generator is seeded; later, in the task that draws
+_CANDIDATES = 4  # alternative edits that are tried
+_IN_MAIN, _WHERE_DRAWN = 0, 1  # numbers of the candidates by where they seed; later ones seed in the task that draws
 
 
 class SourceFix(object):
-    """words: what to do; diff: lines of a unified diff, [] where no change of the lines is known; result: HOLDS,
-    DIFFERS, FAILS or UNTRIED; runs: how many were made with it."""
+    """An edit of the program's source.
+
+    words: what to do; diff: lines of a unified diff, [] if no edit is known; result: HOLDS, DIFFERS, FAILS or UNTRIED;
+    runs: number of runs with the edit.
+    """
 
     def __init__(self, kind, diff=()):
         self.diff, self.result, self.runs = list(diff), UNTRIED, 0
@@ -24,57 +27,62 @@ class SourceFix(object):
         return {"words": self.words, "diff": self.diff, "result": self.result, "runs": self.runs}
 
     def new_lines(self):
-        """The lines that the change writes."""
+        """Return the lines that the edit writes."""
         return [line[1:] for line in self.diff if line.startswith("+") and not line.startswith("+++")]
 
 
 class SourceFixTrial(object):
-    """search: a cause_search.CauseSearch that has found causes; copy: its program_copy.ProgramCopy."""
+    """The trial of the edits for the causes of one program.
+
+    search: a cause_search.CauseSearch that has found causes; copy: its program_copy.ProgramCopy.
+    """
 
     def __init__(self, search, copy):
         self._search, self._copy = search, copy
-        self._causes = search.found.causes
+        self._causes = search.interventions.causes
 
     def suggest(self):
         """Give each cause its likeliest fix, untried."""
         for cause in self._causes:
-            cause.fix = SourceFix(cause.kind.name, self._diff(self._changed([cause], 0)))
+            cause.fix = SourceFix(cause.kind.name, self._diff(self._edit_files([cause], 0)))
 
     def run(self):
-        """Try the fixes of all causes together, the likeliest first; each cause's fix tells what came of it."""
+        """Try the fixes of all causes together, the likeliest first, and record the results in the fixes."""
         tried = []
         for number in range(_CANDIDATES):
-            texts = self._changed(self._causes, number)
+            texts = self._edit_files(self._causes, number)
             if texts in tried or not self._covers_all(number):
                 continue
             tried.append(texts)
             result, runs = self._try(texts)
             for cause in self._causes:
                 if result == HOLDS or number == 0:
-                    cause.fix = SourceFix(cause.kind.name, self._diff(self._changed([cause], number)))
+                    cause.fix = SourceFix(cause.kind.name, self._diff(self._edit_files([cause], number)))
                 cause.fix.result, cause.fix.runs = result, runs
             if result == HOLDS:
                 break
 
     def _covers_all(self, number):
-        return all(self._changed([cause], number) for cause in self._causes)
+        return all(self._edit_files([cause], number) for cause in self._causes)
 
     def _try(self, texts):
         self._copy.patch(texts)
         try:
-            done = self._search.series({}, self._search.found.needed)
+            runs = self._search.run_series({}, self._search.interventions.needed)
         finally:
             self._copy.unpatch()
-        if done[-1].failed:
-            return FAILS, len(done)
-        same = len(done) == self._search.found.needed and self._search.alike(done)
-        return (HOLDS if same else DIFFERS), len(done)
+        if runs[-1].failed:
+            return FAILS, len(runs)
+        do_agree = len(runs) == self._search.interventions.needed and self._search.ends_agree(runs)
+        return (HOLDS if do_agree else DIFFERS), len(runs)
 
     # Changes
 
-    def _changed(self, causes, number):
-        """{file: text} with the causes' fixes; number: which of their candidates. Lines first: they keep their
-        numbers."""
+    def _edit_files(self, causes, number):
+        """Return {file: text} with the causes' fixes. number: which of their candidates to use.
+
+        Edits of lines come first, because they keep the numbers of lines.
+        """
         texts = {}
         for cause in causes:
             for place in cause.places if cause.kind.name != "files" else ():
@@ -88,53 +96,59 @@ class SourceFixTrial(object):
         return {file: source_fixes.with_ticks(text) for file, text in texts.items()}
 
     def _new_lines(self, cause, number):
-        """(file, statements) that a cause's fix adds: to the main script; if that does not do, to the files that draw
-        from the generators, which may be another process's main script."""
+        """Return [(file, statements)] that a cause's fix adds to files.
+
+        They go into the main script first. A later candidate seeds generators in the files that draw from them, which
+        may be the main scripts of other processes.
+        """
         main, lines = self._main(), self._lines(cause)
         if cause.kind.name == "random" and number != _IN_MAIN:
-            drawing = {one: split_place(line)[0] for one, line in self._unseeded(cause)}
+            files = {generator: split_place(line)[0] for generator, line in self._unseeded(cause)}
             return [
-                (file, source_fixes.seed_lines(one))
-                for one, file in sorted(drawing.items())
-                if self._text({}, file) is not None and source_fixes.seed_lines(one)
+                (file, source_fixes.seed_lines(generator))
+                for generator, file in sorted(files.items())
+                if self._text({}, file) is not None and source_fixes.seed_lines(generator)
             ]
         return [(main, lines)] if main and lines else []
 
     def _seed_in_tasks(self, texts, cause):
-        """From below, so that lines keep their numbers. A fork seeds Python's generator anew."""
-        drawn = [(split_place(line), one) for one, line in self._unseeded(cause)]
-        for (file, line), generator in sorted(drawn, reverse=True):
-            before = self._text(texts, file)
-            after = before and source_fixes.seeded_by_arguments(before, line, generator)
-            if after != before:
-                texts[file] = after
+        """Seed generators in the functions that draw from them, since a fork reseeds Python's generator.
+
+        The edits go from the last line to the first, so that lines keep their numbers.
+        """
+        draws = [(split_place(line), generator) for generator, line in self._unseeded(cause)]
+        for (file, line), generator in sorted(draws, reverse=True):
+            text = self._text(texts, file)
+            new_text = text and source_fixes.seeded_by_arguments(text, line, generator)
+            if new_text != text:
+                texts[file] = new_text
 
     def _change_line(self, texts, kind, place, number):
         if place.what == "begins" or not place.file:  # a global generator: it is seeded in the main script
             return
-        before = self._text(texts, place.file)
-        if before is None:
+        text = self._text(texts, place.file)
+        if text is None:
             return
-        candidates = [{place.file: one} for one in source_fixes.changes_of_line(kind, before, place.line)]
+        candidates = [{place.file: new_text} for new_text in source_fixes.changes_of_line(kind, text, place.line)]
         if kind == "addresses" and len(candidates) <= number:
-            candidates += self._sets_elsewhere(texts, source_fixes.names_in_line(before, place.line))
+            candidates += self._sets_elsewhere(texts, source_fixes.names_in_line(text, place.line))
         if candidates:
             texts.update(candidates[min(number, len(candidates) - 1)])
 
     def _sets_elsewhere(self, texts, names):
-        """[{file: text}] with what the program's files keep in sets of these names in an order; [] if they do not."""
-        changed = {}
+        """Return [{file: text}] in which sets of these names keep insertion order, or []."""
+        texts_with_dicts = {}
         for file in self._copy.python_files():
-            before = self._text(texts, file) or ""
-            after = source_fixes.sets_as_dicts(before, names) if any(name in before for name in names) else before
-            changed.update({file: after} if after != before else {})
-        return [changed] if changed else []
+            text = self._text(texts, file) or ""
+            new_text = source_fixes.sets_as_dicts(text, names) if any(name in text for name in names) else text
+            texts_with_dicts.update({file: new_text} if new_text != text else {})
+        return [texts_with_dicts] if texts_with_dicts else []
 
     def _lines(self, cause):
-        """Statements for the main script."""
+        """Return the statements that a cause's fix adds to the main script."""
         name, framework = cause.kind.name, self._framework()
         if name == "random":
-            return [line for one, _ in self._unseeded(cause) for line in source_fixes.seed_lines(one)]
+            return [line for generator, _ in self._unseeded(cause) for line in source_fixes.seed_lines(generator)]
         if name == "files":
             paths = [os.path.relpath(place.path, self._copy.root) for place in cause.places if place.path]
             return [
@@ -150,25 +164,30 @@ class SourceFixTrial(object):
         return source_fixes.thread_lines(framework) if name == "one-thread" else []
 
     def _unseeded(self, cause):
-        """(name, line of the first draw) of the global generators among the places of a cause; all that were drawn from
-        where no place is known."""
+        """Return (name, line of the first draw) of the global generators among the places of a cause.
+
+        All generators that were drawn from are returned if the cause has no places.
+        """
         lines = {str(place) for place in cause.places}
-        return sorted(one for one in self._search.first_draws().items() if not lines or one[1] in lines)
+        return sorted(draw for draw in self._search.first_draws().items() if not lines or draw[1] in lines)
 
     def _framework(self):
-        """The name of the module, as the ledger tells it, or None."""
-        found = {row.place.partition(":")[2] for row in self._search.events("random") if row.is_global}
-        return next((name for name in ("torch", "tensorflow") if name in found), None)
+        """Return the name of the framework's module in the ledger, or None."""
+        modules = {row.place.partition(":")[2] for row in self._search.events("random") if row.is_global}
+        return next((name for name in ("torch", "tensorflow") if name in modules), None)
 
     def _main(self):
-        """The main script's name in the program's folder, or None. Of a launcher (-m torch.distributed.run train.py)
-        it is the first script that it is given."""
-        words = self._copy.program
-        for path in [one for one in words[2:] if one.endswith(".py")] if words[0] == "-m" else words[:1]:
+        """Return the main script's name in the program's folder, or None.
+
+        For a launcher (-m torch.distributed.run train.py) it is the launcher's first argument that is a script.
+        """
+        arguments = self._copy.program
+        is_module = arguments[0] == "-m"
+        for path in [path for path in arguments[2:] if path.endswith(".py")] if is_module else arguments[:1]:
             full = os.path.join(self._copy.cwd, path)
-            inside = os.path.relpath(full, self._copy.work)
-            if not inside.startswith(os.pardir) and os.path.isfile(full):
-                return inside
+            name = os.path.relpath(full, self._copy.work)
+            if not name.startswith(os.pardir) and os.path.isfile(full):
+                return name
         return None
 
     def _text(self, texts, file):
@@ -181,13 +200,13 @@ class SourceFixTrial(object):
             return source.read()
 
     def _diff(self, texts):
-        found = []
+        lines = []
         for file, text in sorted(texts.items()):
-            before = self._text({}, file)
-            found += [
+            old_text = self._text({}, file)
+            lines += [
                 line.rstrip("\n")
                 for line in difflib.unified_diff(
-                    before.splitlines(), text.splitlines(), file, file, lineterm="", n=0
+                    old_text.splitlines(), text.splitlines(), file, file, lineterm="", n=0
                 )
             ]
-        return found
+        return lines

@@ -1,4 +1,4 @@
-"""Which tensors Horovod sums together, as its timeline tells it, and the first sum that is another in another run."""
+"""The tensors that Horovod sums together, read from its timeline, and the first sum that differs between runs."""
 
 import json
 import os
@@ -7,32 +7,35 @@ from ..interpose.kinds import TensorFusion
 
 _VARIABLE = "HOROVOD_TIMELINE"
 _RUNS = 4  # with a timeline, at most
-_SUMS = "_ALLREDUCE"  # ends the name of what a library does, such as GLOO_ALLREDUCE
-_WAITS = "NEGOTIATE"  # begins the name of what goes before
-_SHOWN = 2  # names of one sum; of more, the first and the last
+_SUMS = "_ALLREDUCE"  # suffix of the events of sums, such as GLOO_ALLREDUCE
+_WAITS = "NEGOTIATE"  # prefix of the events in which ranks agree on a sum
+_SHOWN = 2  # names of a sum that are listed; of more, the first and the last
 
 
 class SummedTensors(object):
-    """search: a cause_search.CauseSearch that has found causes; runs: its interposed_runs.InterposedRuns; copy: its
-    program_copy.ProgramCopy."""
+    """The sums of a program that uses Horovod.
+
+    search: a cause_search.CauseSearch that has found causes; runs: its interposed_runs.InterposedRuns; copy: its
+    program_copy.ProgramCopy.
+    """
 
     def __init__(self, search, runs, copy):
         self._search, self._runs, self._copy = search, runs, copy
 
     def find(self, cause):
-        """Give a ProvenCause that is tensor fusion its details: the lines that sum, and the first sum that differs."""
+        """Add details to a ProvenCause that is tensor fusion: the lines that sum, the first sum that differs."""
         if cause.kind is not TensorFusion:
             return
         lines = self._search.users_lines(TensorFusion.name)
         if len(lines) > 1:
             cause.details.append("summed at " + ", ".join(lines))
-        first = None
+        first_sums = None
         for turn in range(_RUNS):
             sums = self._run_with_timeline(turn)
-            first = first or sums
-            found = first_difference(first, sums)
-            if found:
-                cause.details.append(found)
+            first_sums = first_sums or sums
+            difference = first_difference(first_sums, sums)
+            if difference:
+                cause.details.append(difference)
                 break
 
     def _run_with_timeline(self, turn):
@@ -42,7 +45,10 @@ class SummedTensors(object):
 
 
 def summed_together(timeline):
-    """Lists of the names of the tensors of each sum, in their order. timeline: text; the last event may be cut off."""
+    """Return lists of the names of the tensors of each sum, in their order.
+
+    timeline: text of Horovod's timeline file, whose last event may be truncated.
+    """
     names, sums, is_open = {}, [], False
     for event in _events(timeline):
         if event.get("name") == "process_name":
@@ -59,8 +65,8 @@ def summed_together(timeline):
 
 
 def _events(timeline):
-    whole = timeline.rstrip().rstrip(",")
-    for text in (whole, whole + "]", whole[: whole.rfind("},") + 1] + "]"):
+    events = timeline.rstrip().rstrip(",")
+    for text in (events, events + "]", events[: events.rfind("},") + 1] + "]"):
         try:
             return json.loads(text)
         except ValueError:
@@ -76,14 +82,15 @@ def _read_sums(path):
 
 
 def first_difference(sums, others):
-    """A line about the first sum that is another in the other run; None where all are the same."""
-    for number, (one, other) in enumerate(zip(sums, others)):
-        if one != other:
-            return "sum {} is of {} in one run, of {} in another".format(number + 1, _shown(one), _shown(other))
+    """Return a line about the first sum that differs from the other run's, or None."""
+    for number, (names, other_names) in enumerate(zip(sums, others)):
+        if names != other_names:
+            return "sum {} is of {} in one run, of {} in another".format(
+                number + 1, _join_names(names), _join_names(other_names))
     return None
 
 
-def _shown(names):
+def _join_names(names):
     if len(names) <= _SHOWN:
         return ", ".join(names)
     return "{} tensors ({} to {})".format(len(names), names[0], names[-1])

@@ -1,7 +1,8 @@
-"""First on the PYTHONPATH of what a traced program starts: there it waits for a framework, and costs nothing till then.
+"""The hook that Python processes of a traced program run at their start, first on their PYTHONPATH.
 
-Where a program is interposed (see the interpose package), it begins that at once. Any Python reads this, an old one
-too. A sitecustomize of the user's own is run as if this one were not there.
+It waits until the process imports a framework, and costs nothing until then. In an interposed program (see the
+interpose package) it starts the interposition at once. It must stay readable by old versions of Python. A sitecustomize
+of the user's own is run afterwards.
 """
 
 import os
@@ -13,7 +14,7 @@ _ROOT = os.path.normpath(os.path.join(_HERE, *[os.pardir] * 4))  # where our pac
 
 
 class _DeferredStart(object):
-    """A finder that begins to record once either is asked for."""
+    """A meta path finder that starts recording when a framework is imported."""
 
     def find_spec(self, name, path=None, target=None):
         if name not in _frameworks() or self not in sys.meta_path:
@@ -25,9 +26,9 @@ class _DeferredStart(object):
 
 
 def _frameworks():
-    """As backends.entries(), without loading it."""
-    added = os.environ.get("TFDET_TRACE_BACKENDS", "").split(";")
-    return ["tensorflow", "torch"] + [one.partition("=")[0] for one in added]
+    """Return the same names as backends.entries(), without importing it."""
+    entries = os.environ.get("TFDET_TRACE_BACKENDS", "").split(";")
+    return ["tensorflow", "torch"] + [entry.partition("=")[0] for entry in entries]
 
 
 def _start():
@@ -35,14 +36,14 @@ def _start():
     try:
         from tfdeterminism.trace.capture import child_entry
         child_entry.begin()
-    except Exception as error:  # the program goes on without us
+    except Exception as error:  # the program goes on untraced
         sys.stderr.write("tfdeterminism.trace: this process is not traced: {}\n".format(error))
     finally:
         sys.path.remove(_ROOT)
 
 
 def _interpose():
-    """Before any other import: the package alone, without those around it."""
+    """Start the interposition before any other import, from its package alone."""
     import importlib
     import importlib.util
     folder = os.path.join(_TRACE, "interpose")
@@ -53,20 +54,20 @@ def _interpose():
         module = sys.modules[name] = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
         spec.loader.exec_module(module)  # type: ignore[union-attr]
         importlib.import_module(name + ".interposer").begin()
-    except Exception as error:  # the program goes on without us
+    except Exception as error:  # the program goes on without interposition
         sys.stderr.write("tfdeterminism.trace: this process is not interposed: {!r}\n".format(error))
 
 
 def _run_user_sitecustomize():
-    ours = sys.modules.pop(__name__)
-    sys.path[:] = [one for one in sys.path if os.path.abspath(one or os.curdir) != _HERE]
+    module = sys.modules.pop(__name__)
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or os.curdir) != _HERE]
     try:
         __import__("sitecustomize")
     except ImportError as error:
         if getattr(error, "name", __name__) != __name__:
             raise
     finally:
-        sys.modules.setdefault(__name__, ours)
+        sys.modules.setdefault(__name__, module)
 
 
 if sys.version_info >= (3, 7) and os.environ.get("TFDET_INTERPOSE"):

@@ -1,1 +1,1 @@
-"""How values are observed in TensorFlow 1.14 to 2.21: eager ops, graph functions, sessions."""
+"""The probes for TensorFlow 1.14 to 2.21: eager ops, graph functions, sessions."""

@@ -1,4 +1,4 @@
-"""What TensorFlow's users are told of a cause, and which row of the matrix it belongs to."""
+"""The advice for TensorFlow users, and the choice of the matrix' source for a cause."""
 
 from ...backends import FILE_LINES, HOST_VALUE_LINES, ORDER_LINES, STRUCTURE_LINES
 from ...faults import Fault
@@ -29,39 +29,41 @@ _OF_REFERENCES = ("Assign", "AssignAdd", "AssignSub")  # of reference variables,
 
 
 def lines(fault, op_type):
-    """The lines of code for a fault, where nothing better is known of the op."""
+    """Return the lines of code for a fault, unless the op has more specific ones."""
     return _OP_LINES.get(op_type) or _LINES.get(fault, [])
 
 
 def matrix_source(fault, question):
-    """The row of the matrix, or None. question: a causes.advice.Question."""
-    one = question.definition
+    """Return the key of the matrix' source, or None. question: a causes.advice.Question."""
+    definition = question.definition
     if fault is Fault.SEED:
         return _seed_source(question)
     if fault is Fault.PIPELINE:
-        return _pipeline_source(one, question.upstream)
+        return _pipeline_source(definition, question.upstream)
     if fault is Fault.ORDER:
-        return "tf1-unordered-assign" if one["kind"] == "write" and one["op"] in _OF_REFERENCES else None
+        return "tf1-unordered-assign" if definition["kind"] == "write" and definition["op"] in _OF_REFERENCES else None
     return _kernel_source(question) if fault is Fault.UNEXPLAINED else None
 
 
 def _kernel_source(question):
-    one, forward = question.definition, question.forward["op"] if question.forward else ""
-    if one["op"] == "UnsortedSegmentSum" and forward.startswith(("Gather", "ResourceGather")):
+    definition, forward = question.definition, question.forward["op"] if question.forward else ""
+    if definition["op"] == "UnsortedSegmentSum" and forward.startswith(("Gather", "ResourceGather")):
         return "gather-backprop"
-    on_gpu = "GPU" in one["device"].upper()
-    return question.row_of(one["op"], forward) or (None if on_gpu else "cpu-threads")
+    on_gpu = "GPU" in definition["device"].upper()
+    return question.row_of(definition["op"], forward) or (None if on_gpu else "cpu-threads")
 
 
 def _seed_source(question):
-    one = question.definition
-    if one["kind"] == "random":
-        return _random_source(one["op"])
-    if one["kind"] == "stateful":
-        return question.row_of(one["op"])
+    definition = question.definition
+    if definition["kind"] == "random":
+        return _random_source(definition["op"])
+    if definition["kind"] == "stateful":
+        return question.row_of(definition["op"])
     if question.seeded is None:
         return None
-    return "keras3-initializers" if one["attrs"].get("created_by") == "keras" else _random_source(question.seeded["op"])
+    if definition["attrs"].get("created_by") == "keras":
+        return "keras3-initializers"
+    return _random_source(question.seeded["op"])
 
 
 def _random_source(op_type):
@@ -70,14 +72,14 @@ def _random_source(op_type):
     return "stateful-random-ops" if op_type.startswith(("Stateful", "Rng")) else "random-op-without-seed"
 
 
-def _pipeline_source(one, upstream):
-    ops = [up["op"] for up in upstream]
-    if any(up["attrs"].get("unseeded") for up in upstream):
+def _pipeline_source(definition, upstream):
+    ops = [stage["op"] for stage in upstream]
+    if any(stage["attrs"].get("unseeded") for stage in upstream):
         return "random-op-without-seed"
-    if one["op"].startswith("Queue"):
+    if definition["op"].startswith("Queue"):
         return None
-    if any(up["attrs"].get("deterministic") is False for up in upstream):
+    if any(stage["attrs"].get("deterministic") is False for stage in upstream):
         return "tf-data-unordered"
-    if not ops or any(traits.PARALLEL in up["traits"] for up in upstream):
+    if not ops or any(traits.PARALLEL in stage["traits"] for stage in upstream):
         return "tf-data-parallel-map"
     return "random-op-without-seed" if any("Shuffle" in op for op in ops) else None

@@ -1,4 +1,4 @@
-"""TensorFlow 1.14 to 2.21. This module imports none: the methods that need one do."""
+"""The backend for TensorFlow 1.14 to 2.21. This module does not import TensorFlow: methods that need it do."""
 
 import importlib
 

@@ -1,6 +1,6 @@
-"""What is trained, read where the steps that are recorded begin and end, and where the program does.
+"""Reads of the trained variables where the recorded steps begin and end, and where the program ends.
 
-A write puts out nothing: what it has done is seen by whoever reads the variable, and after the last step nobody does.
+A write has no output: its effect appears when the variable is read, which does not happen after the last step.
 """
 
 from .. import digest
@@ -9,21 +9,21 @@ BEGIN, END, EXIT = "begin", "end", "exit"
 
 
 class BoundaryReads(object):
-    """labels: a variable_labels.VariableLabels."""
+    """The reads at the boundaries. labels: a variable_labels.VariableLabels."""
 
     def __init__(self, recorder, labels):
         self._recorder, self._labels = recorder, labels
         self._keys = {}
-        recorder.steps.add_window_callback(self._reached)
+        recorder.steps.add_window_callback(self._on_boundary)
 
-    def _reached(self, begins):
-        """The first of the steps that are recorded begins, or the last has ended."""
+    def _on_boundary(self, begins):
+        """Record the weights before the first recorded step, or after the last one."""
         with self._recorder.unrecorded():
             values = self._labels.trained_values()
         self._record(BEGIN if begins else END, {label: digest.digest_array(value) for label, value in values.items()})
 
     def on_exit(self, digests):
-        """The program ends. digests: {label: digest} of what it has trained."""
+        """Record the weights at the end of the program. digests: {label: digest}."""
         self._record(EXIT, digests)
 
     def _record(self, edge, digests):

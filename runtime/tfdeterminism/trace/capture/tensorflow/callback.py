@@ -1,4 +1,4 @@
-"""The Keras callback."""
+"""The Keras callback that records a training."""
 
 from ..recording import Recording
 

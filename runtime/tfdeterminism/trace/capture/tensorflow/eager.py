@@ -1,4 +1,4 @@
-"""Ops that run one by one: op_callbacks from TF 2.1 on, post-execution callbacks before."""
+"""The probes for eager ops: op_callbacks from TF 2.1 on, post-execution callbacks before."""
 
 import contextlib
 import threading
@@ -10,11 +10,11 @@ from . import internals as tf
 
 _FAST = 1 << 16  # bytes; above, TensorFlow's Fingerprint pays for its call
 _SKIPPED = (tf.dtypes.resource, tf.dtypes.variant)
-_NO_VALUE = tuple(one.name for one in _SKIPPED)
+_NO_VALUE = tuple(dtype.name for dtype in _SKIPPED)
 
 
 class EagerRecorder(object):
-    """Records the outputs of eager ops, and the values that come to them from Python."""
+    """The recorder of eager ops' outputs, and of the values from Python that they use."""
 
     def __init__(self, recorder, keys, labels, capture, gradients, wrappers):
         self._recorder = recorder
@@ -22,15 +22,15 @@ class EagerRecorder(object):
         self._labels = labels
         self._capture, self._gradients = capture, gradients
         self._stop = None
-        wrappers.wrap(tf.constant_op, "convert_to_eager_tensor", self._converted)
+        wrappers.wrap(tf.constant_op, "convert_to_eager_tensor", self._on_convert_to_tensor)
         if tf.op_callbacks is not None:
-            self._stop = _op_callbacks(self._callback, wrappers)
+            self._stop = _install_op_callbacks(self._callback, wrappers)
         else:
             wrappers.set(tf.execute, "execute", tf.execute.execute_with_callbacks)
             if tf.context.context_safe() is not None:
                 tf.context.context().add_post_execution_callback(self._post_execution)
-            else:  # to make it is the program's: it says with it whether it is eager
-                wrappers.wrap(tf.context.Context, "__init__", self._context)
+            else:  # only the program may create the context, which decides whether execution is eager
+                wrappers.wrap(tf.context.Context, "__init__", self._on_context_created)
 
     def close(self):
         context = tf.context.context_safe()
@@ -41,7 +41,7 @@ class EagerRecorder(object):
 
     @contextlib.contextmanager
     def install_in_thread(self):
-        """A thread of TensorFlow's own has no callback."""
+        """Install the callback in a thread that TensorFlow started, which has none."""
         if tf.op_callbacks is None or self._callback in tf.context.context().op_callbacks:
             yield
             return
@@ -52,14 +52,14 @@ class EagerRecorder(object):
             tf.context.context().remove_op_callback(self._callback)
 
     def arguments(self, body, values):
-        """What a graph hands to a Python function: values that its caller explains."""
+        """Record the arguments of a Python function that a graph calls."""
         with self._recorder.unrecorded():
             for index, value in enumerate(values if self._recorder.is_recording_step() else ()):
                 if value.dtype.name not in _NO_VALUE:
                     self._argument(body, index, value)
 
     def _argument(self, body, index, value):
-        key = self._recorder.eager.key("_Arg", body.stack, index, _who(body), [], 0, kind="argument",
+        key = self._recorder.eager.key("_Arg", body.stack, index, _caller_identity(body), [], 0, kind="argument",
                                        attrs={"argument_index": index}, dtype=value.dtype.name)
         body.add_input(key)
         if tf.is_eager(value):
@@ -68,138 +68,143 @@ class EagerRecorder(object):
         else:
             self._recorder.emit_one(key, digest.digest_array(value), digest.digest_shape(value.shape))
 
-    def _converted(self, original, value, *args, **kwargs):
-        """A tensor of a value from Python is made by no op: it is recorded where one gets it, but is from here."""
-        made, recorder = original(value, *args, **kwargs), self._recorder
-        records = recorder.is_recording_step() or recorder.steps.starts_later(1)
-        if recorder.level == "ops" and records and tf.is_eager(made) \
-                and not getattr(recorder.local, "busy", False) and not hasattr(made, "_tfdet_given"):
-            made._tfdet_given = user_frames.stack_of_caller()
-        return made
+    def _on_convert_to_tensor(self, original, value, *args, **kwargs):
+        """Note the line that converted a Python value to a tensor; an op that uses it will record it."""
+        tensor, recorder = original(value, *args, **kwargs), self._recorder
+        is_recorded = recorder.is_recording_step() or recorder.steps.starts_later(1)
+        if recorder.level == "ops" and is_recorded and tf.is_eager(tensor) \
+                and not getattr(recorder.local, "busy", False) and not hasattr(tensor, "_tfdet_given"):
+            tensor._tfdet_given = user_frames.stack_of_caller()
+        return tensor
 
-    def _context(self, original, context, *args, **kwargs):
+    def _on_context_created(self, original, context, *args, **kwargs):
         original(context, *args, **kwargs)
         context.add_post_execution_callback(self._post_execution)
 
     def _post_execution(self, op_type, inputs, attrs, outputs, name):
-        self._guarded(op_type, inputs, attrs, outputs)
+        self._record_op(op_type, inputs, attrs, outputs)
 
     def _callback(self, op_type, inputs, attrs, outputs, op_name=None, graph=None):
         if graph is None:
-            self._guarded(op_type, inputs, attrs, outputs)
+            self._record_op(op_type, inputs, attrs, outputs)
         return None  # no output is ever replaced
 
-    def _guarded(self, op_type, inputs, attrs, outputs):
+    def _record_op(self, op_type, inputs, attrs, outputs):
         local = self._recorder.local
         if not self._recorder.active or getattr(local, "busy", False):
             return
         local.busy = True
         try:
             name = op_type.decode("utf-8") if isinstance(op_type, bytes) else op_type
-            called = self._keys.find_function(name)
+            function = self._keys.find_function(name)
             if self._recorder.level == "ops" and self._recorder.is_recording_step():
-                self._observe(name, called, list(inputs or ()), attrs, outputs)
+                self._observe(name, function, list(inputs or ()), attrs, outputs)
             elif self._recorder.level == "ops" and self._recorder.steps.starts_later():
                 self._remember(name, inputs or (), outputs)
             self._recorder.seen_ops = True
-            if called is not None:
+            if function is not None:
                 self._recorder.steps.on_call_end()
         finally:
             local.busy = False
 
-    def _observe(self, op_type, called, inputs, attrs, outputs):
+    def _observe(self, op_type, function, inputs, attrs, outputs):
         body = getattr(self._recorder.local, "body", None)
-        stack, who = _place(body), _who(body)
-        kind = "call" if called else op_traits.definition_kind(op_type)
-        short = op_traits.without_uid(op_type) if called else op_type
-        nth = self._nth(body, who, short, stack)
+        stack, caller = _place(body), _caller_identity(body)
+        kind = "call" if function else op_traits.definition_kind(op_type)
+        short_type = op_traits.without_uid(op_type) if function else op_type
+        occurrence = self._count_occurrence(body, caller, short_type, stack)
         variable = self._labels.find_eager_label(inputs[0]) if inputs and op_traits.accesses_variable(op_type) else None
-        written = variable if kind == "write" else None
-        fed = [self._input(tensor, stack, who, body, written) for tensor in inputs]
-        fed = [key for key in fed if key is not None]
+        written_variable = variable if kind == "write" else None
+        input_keys = [self._input_key(tensor, stack, caller, body, written_variable) for tensor in inputs]
+        input_keys = [key for key in input_keys if key is not None]
         forward, forward_stack = getattr(self._recorder.local, "forward", (None, []))
-        fields = dict(kind=kind, calls=self._calls(called, op_type, attrs), forward=forward,
+        fields = dict(kind=kind, calls=self._called_functions(function, op_type, attrs), forward=forward,
                       forward_stack=forward_stack, attrs=_seeds(attrs) if kind == "random"
                       else pipelines.eager_op_traits(op_type, attrs, inputs),
                       variable=variable)
-        made = []
+        keys = []
         for index, tensor in enumerate(outputs if isinstance(outputs, (list, tuple)) else ()):
             if not tf.is_eager(tensor):
                 continue
             probed = not (tensor.dtype in _SKIPPED or op_type in op_traits.ALIASES or op_type in op_traits.SHAPES)
-            key = self._recorder.eager.key(short, stack, index, who, fed, nth,
+            key = self._recorder.eager.key(short_type, stack, index, caller, input_keys, occurrence,
                                            dtype=tensor.dtype.name, shape=None, device=tensor.device or "",
                                            recorded=probed, **fields)
             tensor._tfdet_key = (self._recorder, key)
-            made.append(key)
+            keys.append(key)
             if probed:
                 self._emit(key, tensor, index)
-        if (kind == "write" or fields["calls"]) and not made:  # a call without results still passes values in
-            made.append(self._recorder.eager.key(short, stack, -1, who, fed, nth, recorded=kind == "write", **fields))
+        if (kind == "write" or fields["calls"]) and not keys:  # a call without results still passes values in
+            keys.append(self._recorder.eager.key(short_type, stack, -1, caller, input_keys, occurrence,
+                                                 recorded=kind == "write", **fields))
             if kind == "write":
-                self._recorder.emit_one(made[0], 0)
+                self._recorder.emit_one(keys[0], 0)
         if op_traits.accesses_variable(op_type) and inputs and variable is None:
-            self._labels.defer(inputs[0], made)
-        if op_type == "MakeIterator" and len(fed) == 2:  # it puts out nothing, and the iterator is over the dataset
-            self._recorder.eager.add_inputs(fed[1], fed[0])
-        if made:
-            self._gradients.on_op_run(attrs, made[0])
-        if made and self._capture is not None and not called:
-            self._keep(made, op_type, inputs, attrs, outputs)
+            self._labels.defer(inputs[0], keys)
+        if op_type == "MakeIterator" and len(input_keys) == 2:  # it has no output; the iterator depends on the dataset
+            self._recorder.eager.add_inputs(input_keys[1], input_keys[0])
+        if keys:
+            self._gradients.on_op_run(attrs, keys[0])
+        if keys and self._capture is not None and not function:
+            self._capture_inputs(keys, op_type, inputs, attrs, outputs)
         if body is not None:
-            body.add_outputs(made)
+            body.add_outputs(keys)
 
-    def _calls(self, called, op_type, attrs):
+    def _called_functions(self, function, op_type, attrs):
         if op_type in op_traits.PYTHON:
             attrs = list(attrs or ())
-            known = self._keys.python_function(dict(zip(attrs[::2], attrs[1::2])).get("token", ""))
-            return [list(known[0])] if known else []
-        return [list(called)] if called else []
+            python_function = self._keys.python_function(dict(zip(attrs[::2], attrs[1::2])).get("token", ""))
+            return [list(python_function[0])] if python_function else []
+        return [list(function)] if function else []
 
-    def _nth(self, body, who, source, stack):
+    def _count_occurrence(self, body, caller, source, stack):
         counter = self._recorder.eager if body is None else body
-        return counter.next_occurrence(who, source, tuple(stack[0][:2]) if stack else ())
+        return counter.next_occurrence(caller, source, tuple(stack[0][:2]) if stack else ())
 
-    def _keep(self, made, op_type, inputs, attrs, outputs):
-        name = self._recorder.eager.name_of(made[0])
+    def _capture_inputs(self, keys, op_type, inputs, attrs, outputs):
+        name = self._recorder.eager.name_of(keys[0])
         if self._capture.is_wanted(*name):
-            values = [None if one.dtype in _SKIPPED else one.numpy() for one in inputs]
-            self._capture.capture_eager(made[0], name, op_type, inputs, attrs, list(outputs or ())[:len(made)], values)
+            values = [None if tensor.dtype in _SKIPPED else tensor.numpy() for tensor in inputs]
+            self._capture.capture_eager(keys[0], name, op_type, inputs, attrs, list(outputs or ())[:len(keys)], values)
 
-    def _input(self, tensor, stack, who, body, written):
-        """The key of an op's input; a value that no op made came from Python, and is recorded here. written: the
-        variable that the op has written."""
-        known = getattr(tensor, "_tfdet_key", None)
-        if known is not None and known[0] is self._recorder and known[1] >= self._recorder.first_own_id:
-            return known[1]
+    def _input_key(self, tensor, stack, caller, body, written_variable):
+        """Return the key of an op's input, which is recorded now if no recorded op made it.
+
+        written_variable: the variable that the op has written, or None.
+        """
+        provenance = getattr(tensor, "_tfdet_key", None)
+        if provenance is not None and provenance[0] is self._recorder and provenance[1] >= self._recorder.first_own_id:
+            return provenance[1]
         if not tf.is_eager(tensor) or tensor.dtype in _SKIPPED:
             return None
-        source, stack, fields = self._origin(tensor, stack, written)
-        nth = self._nth(body, who, source, stack)
-        known = body.inputs_so_far() if body is not None and source == "Python" else []
-        key = self._recorder.eager.key(source, stack, 0, who, known, nth, dtype=tensor.dtype.name,
+        source, stack, fields = self._origin(tensor, stack, written_variable)
+        occurrence = self._count_occurrence(body, caller, source, stack)
+        possible_inputs = body.inputs_so_far() if body is not None and source == "Python" else []
+        key = self._recorder.eager.key(source, stack, 0, caller, possible_inputs, occurrence, dtype=tensor.dtype.name,
                                        device=tensor.device or "", **fields)
         tensor._tfdet_key = (self._recorder, key)
         self._emit(key, tensor)
         return key
 
-    def _origin(self, tensor, stack, written):
-        """(source, stack, fields) of a value that no op that was recorded has made. What was written shares the memory
-        of the variable that it was written into: it came from elsewhere."""
+    def _origin(self, tensor, stack, written_variable):
+        """Return (source, stack, fields) of a value that no recorded op made.
+
+        A value that was written shares the memory of the variable that it was written into, but came from elsewhere.
+        """
         variable = self._labels.owner_of(tensor)
-        if variable is not None and variable != written:  # TensorFlow's fast path reads a variable without telling
+        if variable is not None and variable != written_variable:  # the fast path reads variables without a callback
             return "ReadVariableOp", stack, {"kind": "read", "variable": variable}
-        made = getattr(tensor, "_tfdet_made", None)
-        if made is None and hasattr(tensor, "_tfdet_key") and tensor._tfdet_key[0] is self._recorder:
-            node, made_by = self._recorder.eager.describe(tensor._tfdet_key[1])  # before this process was forked
-            made = node.partition("@")[0], made_by
-        if made is not None and made[0] != "Python":
-            return made[0], made[1], {"kind": "op", "attrs": {"preexisting": True}}
-        stack = getattr(tensor, "_tfdet_given", None) or (made[1] if made is not None else stack)
+        origin = getattr(tensor, "_tfdet_made", None)
+        if origin is None and hasattr(tensor, "_tfdet_key") and tensor._tfdet_key[0] is self._recorder:
+            node, origin_stack = self._recorder.eager.describe(tensor._tfdet_key[1])  # before this process was forked
+            origin = node.partition("@")[0], origin_stack
+        if origin is not None and origin[0] != "Python":
+            return origin[0], origin[1], {"kind": "op", "attrs": {"preexisting": True}}
+        stack = getattr(tensor, "_tfdet_given", None) or (origin[1] if origin is not None else stack)
         return "Python", stack, {"kind": "feed", "attrs": {"created_by": "keras"} if user_frames.in_keras() else {}}
 
     def _remember(self, op_type, inputs, outputs):
-        """Who has made these before recording begins; of what comes from Python, which line first used it."""
+        """Note which op made these outputs before recording began, and which line first used Python values."""
         stack = user_frames.stack_of_caller()
         if self._recorder.steps.starts_later(1):
             for tensor in inputs:
@@ -227,14 +232,17 @@ class EagerRecorder(object):
                     self._recorder.values.record_op(entry, key, tensor.numpy())
 
 
-def _op_callbacks(callback, wrappers):
-    """Install for this thread and all that come: TensorFlow keeps callbacks by thread. A function that undoes it."""
+def _install_op_callbacks(callback, wrappers):
+    """Install the callback in this and all later threads, and return the function that removes it.
+
+    TensorFlow keeps callbacks by thread.
+    """
     tf.op_callbacks.add_op_callback(callback)
-    removed = []
+    removals = []
 
     def start(original, thread):
         def run():
-            if not removed:
+            if not removals:
                 tf.context.context().add_op_callback(callback)
             return body()
 
@@ -244,20 +252,22 @@ def _op_callbacks(callback, wrappers):
     wrappers.wrap(threading.Thread, "start", start)
 
     def stop():
-        removed.append(True)
+        removals.append(True)
         tf.op_callbacks.remove_op_callback(callback)
 
     return stop
 
 
 def _place(body):
-    """The user's stack; in what TensorFlow alone calls, such as a gradient, that of the call."""
+    """Return the user's stack. In a function that TensorFlow calls, such as a gradient: the stack of the call."""
     return user_frames.stack_of_caller() or (body.stack if body is not None else [])
 
 
-def _who(body):
-    """The CallerIdentity of this thread; the main thread, those of a strategy's replicas and TensorFlow's own have
-    no name."""
+def _caller_identity(body):
+    """Return the CallerIdentity of this thread.
+
+    The main thread, those of a strategy's replicas, and TensorFlow's own have no name.
+    """
     if body is not None:
         return CallerIdentity("", 0, *body.identity)
     replica = getattr(threading.current_thread(), "replica_id", None)

@@ -1,29 +1,29 @@
-"""What a program writes of its graphs holds no probes: they could not run anywhere else.
+"""The removal of probes from exported graphs, because probes cannot run anywhere else.
 
-SavedModels, meta graphs, frozen graphs and TensorBoard's all begin with Graph._as_graph_def: that is
-where the probes are left out. It stays so after the trace has ended, as functions keep their probes.
+SavedModels, meta graphs, frozen graphs and TensorBoard's graphs are all made by Graph._as_graph_def, which is wrapped
+here. The wrappers stay after the trace has ended, because functions keep their probes.
 """
 
 from ....wrap import wrap_permanently
 from . import internals as tf
 
-SCOPE = "tfdet_probe/"  # of all ops that are ours
+SCOPE = "tfdet_probe/"  # name scope of the probes
 _stripped = set()       # names of functions
-# Checkpoints are written under names that are drawn at random, some by the clock: no part of the training.
+# Checkpoints are written under random or time-dependent names, which are no part of the training.
 _SAVERS = (("tensorflow.python.training.saver", "Saver"),
            ("tensorflow.python.training.tracking.util", "TrackableSaver"),
            ("tensorflow.python.checkpoint.checkpoint", "TrackableSaver"))
 
 
 def strip_probes_on_export():
-    """For the rest of the process; harmless to repeat."""
+    """Install the wrappers for the rest of the process. More than one call is harmless."""
     wrap_permanently(tf.ops.Graph, "_as_graph_def", _as_graph_def)
     wrap_permanently(tf.control_flow_ops.ControlFlowContext, "_to_values_def", _to_values_def)
     wrap_permanently(tf.context.Context, "add_function_def", _add_function_def)
 
 
 def skip_checkpoint_ops(recorder, wrappers):
-    """Nothing of what is run to write a checkpoint is recorded."""
+    """Do not record the ops that write a checkpoint."""
     def save(original, *args, **kwargs):
         with recorder.unrecorded():
             return original(*args, **kwargs)
@@ -35,63 +35,63 @@ def skip_checkpoint_ops(recorder, wrappers):
 
 
 def _as_graph_def(original, graph, *args, **kwargs):
-    kwargs.pop("use_pybind11_proto", None)  # such a message cannot be changed in Python
+    kwargs.pop("use_pybind11_proto", None)  # a pybind11 message cannot be changed in Python
     graph_def, version = original(graph, *args, **kwargs)
     strip(graph_def)
     return graph_def, version
 
 
 def _to_values_def(original, context, *args, **kwargs):
-    """Of a cond or while of TensorFlow 1: the names of the tensors in it."""
+    """Remove probes from the list of tensors of a TensorFlow 1 cond or while."""
     values = original(context, *args, **kwargs)
-    values.values[:] = [name for name in values.values if not _is_ours(name)]
-    for name in [name for name, value in values.external_values.items() if _is_ours(name) or _is_ours(value)]:
+    values.values[:] = [name for name in values.values if not _is_probe(name)]
+    for name in [name for name, value in values.external_values.items() if _is_probe(name) or _is_probe(value)]:
         del values.external_values[name]
     return values
 
 
 def _add_function_def(original, context, function, *args, **kwargs):
-    """Read back in the same process, a function is there already, with its probes."""
+    """Skip a function that is read back in the same process, where it exists with its probes."""
     name = function.signature.name
     if name not in _stripped or not context.has_function(name):
         original(context, function, *args, **kwargs)
 
 
 def strip(graph_def):
-    """Take the probes out of a GraphDef and of the functions in it."""
+    """Remove the probes from a GraphDef and from the functions in it."""
     _strip_nodes(graph_def.node)
     for function in graph_def.library.function:
-        passed = _strip_nodes(function.node_def)
-        if passed is None:
+        forwarded = _strip_nodes(function.node_def)
+        if forwarded is None:
             continue
         _stripped.add(function.signature.name)
         for name, reference in list(function.ret.items()):
-            function.ret[name] = _behind(reference, passed)
-        for name in [name for name, node in function.control_ret.items() if _is_ours(node)]:
+            function.ret[name] = _resolve_forwarded(reference, forwarded)
+        for name in [name for name, node in function.control_ret.items() if _is_probe(node)]:
             del function.control_ret[name]
             function.signature.control_output.remove(name)
 
 
 def _strip_nodes(nodes):
-    """{name of a probe that only hands on a value: what it hands on}; None where there are no probes."""
-    ours = [number for number, node in enumerate(nodes) if _is_ours(node.name)]
-    if not ours:
+    """Return {name of a probe that forwards a value: name of the value}, or None if there are no probes."""
+    probe_indices = [index for index, node in enumerate(nodes) if _is_probe(node.name)]
+    if not probe_indices:
         return None
-    passed = {nodes[number].name: nodes[number].input[0] for number in ours if nodes[number].op == "Identity"}
-    for number in reversed(ours):
-        del nodes[number]
+    forwarded = {nodes[index].name: nodes[index].input[0] for index in probe_indices if nodes[index].op == "Identity"}
+    for index in reversed(probe_indices):
+        del nodes[index]
     for node in nodes:
-        if any(_is_ours(one) for one in node.input):
-            node.input[:] = [_behind(one, passed) for one in node.input
-                             if not (one.startswith("^") and _is_ours(one))]
-    return passed
+        if any(_is_probe(name) for name in node.input):
+            node.input[:] = [_resolve_forwarded(name, forwarded) for name in node.input
+                             if not (name.startswith("^") and _is_probe(name))]
+    return forwarded
 
 
-def _is_ours(reference):
+def _is_probe(reference):
     return reference.lstrip("^").startswith(SCOPE)
 
 
-def _behind(reference, passed):
-    while _is_ours(reference):
-        reference = passed[reference.partition(":")[0]]
+def _resolve_forwarded(reference, forwarded):
+    while _is_probe(reference):
+        reference = forwarded[reference.partition(":")[0]]
     return reference

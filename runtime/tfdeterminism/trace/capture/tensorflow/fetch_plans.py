@@ -1,7 +1,7 @@
-"""What is fetched besides, in one session.run, to observe what it computes.
+"""The additional fetches of a session.run, by which the values that it computes are observed.
 
-An op runs only when a fetch needs it, so each set of fetches gets a pack of its own. What is in the body of a while
-loop is handed over in each iteration.
+An op runs only if a fetch needs it, so that each set of fetches has its own pack of digests. The values in the body of
+a while loop are passed to the recorder in each iteration.
 """
 
 import weakref
@@ -15,32 +15,32 @@ from .value_probes import ValueProbes
 
 
 class FetchPlans(object):
-    """Of each graph and set of fetches, made when it is first run."""
+    """The FetchPlan of each graph and set of fetches, made at its first run."""
 
     def __init__(self, recorder, keys, labels, capture):
         self._recorder = recorder
         self._labels = labels
         self._keys = keys
         self._capture = capture
-        self._kept = []
-        self._taps = ValueProbes(recorder, keys, self._kept)
+        self._python_functions = []
+        self._value_probes = ValueProbes(recorder, keys, self._python_functions)
         self._plans = weakref.WeakKeyDictionary()  # graph: {what is run: plan}
 
     def plan_for(self, graph, targets, fetches, feeds):
-        """The FetchPlan of a run."""
+        """Return the FetchPlan of a run."""
         plans = self._plans.setdefault(graph, {})
-        name = (tuple(op.name for op in targets), tuple(_name(one) for one in fetches),
-                tuple(_name(one) for one in feeds))
+        name = (tuple(op.name for op in targets), tuple(_name(tensor) for tensor in fetches),
+                tuple(_name(tensor) for tensor in feeds))
         if name not in plans:
             with unfinalized(graph):
-                if name not in plans:  # another thread may have come first
+                if name not in plans:  # another thread may have made it meanwhile
                     plans[name] = self._new_plan(graph, targets, fetches, feeds)
         return plans[name]
 
     def _new_plan(self, graph, targets, fetches, feeds):
-        fed = frozenset(one.op for one in feeds if hasattr(one, "op"))
-        waiting = list(targets) + [one.op for one in fetches if hasattr(one, "op")]
-        needed = ancestors(waiting, fed)
+        fed = frozenset(tensor.op for tensor in feeds if hasattr(tensor, "op"))
+        roots = list(targets) + [tensor.op for tensor in fetches if hasattr(tensor, "op")]
+        needed = ancestors(roots, fed)
         ops = [op for op in graph.get_operations() if op in needed]
         self._prepare(graph)
         with ProbeScope(graph):
@@ -53,27 +53,28 @@ class FetchPlans(object):
                 if tensor.op in needed:
                     pack.add(key, tensor)
             fetch = pack.to_tensor()
-            plain = [op for op in ops if op._control_flow_context is None]
-            kept = capture_inputs(self._capture, self._keys, plain, self._kept)
-        kept += self._taps.add_probes(graph, ops, [op._control_flow_context for op in ops if _in_cond(op)])
-        return FetchPlan(pack, fetch, kept, any(_trains(op) for op in ops))
+            unconditional_ops = [op for op in ops if op._control_flow_context is None]
+            probes = capture_inputs(self._capture, self._keys, unconditional_ops, self._python_functions)
+        contexts = [op._control_flow_context for op in ops if _is_in_branch(op)]
+        probes += self._value_probes.add_probes(graph, ops, contexts)
+        return FetchPlan(pack, fetch, probes, any(_is_training_op(op) for op in ops))
 
     def _prepare(self, graph):
-        """What must be done to the ops that came since last time, before any session sees them."""
+        """Change the ops that were created since the last call, before any session has run them."""
         if self._recorder.level not in ("unordered", "ops"):
             return
-        first = getattr(graph, "_tfdet_looked_at", 0)
+        start = getattr(graph, "_tfdet_looked_at", 0)
         ops = graph.get_operations()
         graph._tfdet_looked_at = len(ops)
-        self._loops(graph, ops[first:])
+        self._prepare_loops(graph, ops[start:])
         if self._recorder.level != "ops":
             return
         with ProbeScope(graph):
             digest = DigestPack(self._keys, tf.use_sum()).digest_for_all
-            in_place.digest_before_writes(graph, ops[first:], digest)
-            in_place.digest_before_sums([op for op in ops[first:] if op._control_flow_context is None], digest)
+            in_place.digest_before_writes(graph, ops[start:], digest)
+            in_place.digest_before_sums([op for op in ops[start:] if op._control_flow_context is None], digest)
 
-    def _loops(self, graph, ops):
+    def _prepare_loops(self, graph, ops):
         bodies = {}
         for op in ops:
             context = op._control_flow_context
@@ -81,32 +82,34 @@ class FetchPlans(object):
                 context = context.outer_context
             if context is not None:
                 bodies.setdefault(context, []).append(op)
-        for context, inside in bodies.items():
-            self._loop(graph, context, inside)
+        for context, ops_inside in bodies.items():
+            self._prepare_loop(graph, context, ops_inside)
 
-    def _loop(self, graph, context, inside):
-        nexts = [op for op in inside if op.type == "NextIteration" and op._control_flow_context is context]
-        if not nexts:
+    def _prepare_loop(self, graph, context, ops_inside):
+        next_iterations = [op for op in ops_inside
+                           if op.type == "NextIteration" and op._control_flow_context is context]
+        if not next_iterations:
             return
-        needed = ancestors(nexts)
-        turn = self._mark_open(context, inside) if context.parallel_iterations > 1 else None
+        needed = ancestors(next_iterations)
+        iteration = self._mark_unordered(context, ops_inside) if context.parallel_iterations > 1 else None
         overlap = self._recorder.level == "unordered"
-        waiting = [op for op in nexts if not (overlap and _counts(op))]
-        if overlap and (turn is None or not waiting):
-            return  # nobody could tell its turns apart, or they do nothing but count
-        probed = unordered_ops.ops_to_probe([op for op in inside if op in needed], self._recorder.level)
-        done = self._hand_over(graph, context, probed, [turn] if overlap else [])
-        if done is None:
+        delayed = [op for op in next_iterations if not (overlap and _is_counter(op))]
+        if overlap and (iteration is None or not delayed):
+            return  # the iterations cannot be distinguished, or they only count
+        probed = unordered_ops.ops_to_probe([op for op in ops_inside if op in needed], self._recorder.level)
+        hand_over = self._hand_over(graph, context, probed, [iteration] if overlap else [])
+        if hand_over is None:
             return
-        made = [done] + self._taps.add_probes(graph, [op for op in inside if op in needed], [context])
-        for op in waiting[-1:] if overlap else waiting:  # what counts goes on, and the next turn with it
-            op._add_control_inputs(made)
-        for op in inside if not overlap else ():  # iterations that overlap would mix their records
+        needed_ops = [op for op in ops_inside if op in needed]
+        probes = [hand_over] + self._value_probes.add_probes(graph, needed_ops, [context])
+        for op in delayed[-1:] if overlap else delayed:  # a counter is not delayed, so that the next iteration begins
+            op._add_control_inputs(probes)
+        for op in ops_inside if not overlap else ():  # iterations that overlap would mix their records
             if op.type in ("Enter", "RefEnter") and op._control_flow_context is context:
                 op._set_attr("parallel_iterations", tf.attr_value(i=1))
 
-    def _hand_over(self, graph, context, ops, turn):
-        """The op that hands over what these ops of a loop's body gave, and the number of the turn; None for nothing."""
+    def _hand_over(self, graph, context, ops, iteration):
+        """Return the op that passes these ops' digests and the iteration to the recorder, or None."""
         recorder = self._recorder
         with ProbeScope(graph):
             graph._set_control_flow_context(context)
@@ -120,21 +123,24 @@ class FetchPlans(object):
                     recorder.emit(*pack.unpack_records(value, number))
                     return []
 
-                return call_python_with(sink, [packed] + turn, self._kept)
+                return call_python_with(sink, [packed] + iteration, self._python_functions)
             finally:
                 graph._set_control_flow_context(None)
 
-    def _mark_open(self, context, inside):
-        merges = [op for op in inside if op.type == "Merge" and op._control_flow_context is context]
+    def _mark_unordered(self, context, ops_inside):
+        merges = [op for op in ops_inside if op.type == "Merge" and op._control_flow_context is context]
         merges = [op for op in merges if len(op.inputs) > 1]
         inputs, outputs = [op.outputs[0] for op in merges], [op.inputs[1] for op in merges]
-        unordered_ops.mark_loop(inside, unordered_ops.loop_carried_ops(inputs, outputs), lambda op: False)
+        unordered_ops.mark_loop(ops_inside, unordered_ops.loop_carried_ops(inputs, outputs), lambda op: False)
         return unordered_ops.loop_counter(inputs, outputs)
 
 
 class FetchPlan(object):
-    """pack: what comes back; fetch: the tensor to fetch for it, or None; targets: ops to run besides;
-    trains: does it end a step?"""
+    """The additions to one run.
+
+    pack: the digests; fetch: the tensor to fetch for it, or None; targets: additional ops to run; trains: whether the
+    run ends a training step.
+    """
 
     def __init__(self, pack, fetch, targets, trains):
         self.targets = targets
@@ -143,20 +149,20 @@ class FetchPlan(object):
         self.trains = trains
 
 
-def _in_cond(op):
-    """Is it in a branch, and in no loop?"""
+def _is_in_branch(op):
+    """Return whether an op is in a branch, and in no loop."""
     context = op._control_flow_context
     return context is not None and not context.IsWhileContext() and context.outer_context is None
 
 
-def _counts(following):
-    """Does this NextIteration hand on a number of turns?"""
-    return following.outputs[0].dtype.is_integer and following.outputs[0].shape.rank == 0
+def _is_counter(next_iteration):
+    """Return whether a NextIteration passes on a counter of iterations."""
+    return next_iteration.outputs[0].dtype.is_integer and next_iteration.outputs[0].shape.rank == 0
 
 
-def _trains(op):
+def _is_training_op(op):
     return op_traits.is_training_op(op.type) or (op_traits.writes_variable(op.type) and "gradients/" in op.name)
 
 
-def _name(one):
-    return getattr(one, "name", str(one))
+def _name(element):
+    return getattr(element, "name", str(element))

@@ -1,8 +1,8 @@
-"""Graph functions: tf.function, Keras steps, gradients, bodies of while, cond and map_fn.
+"""The probes for graph functions: tf.function, Keras steps, gradients, bodies of while, cond and map_fn.
 
-When Python has built a function's graph, digests of the outputs that will be computed anyway are
-added, packed into one tensor, and handed over once per call: two cheap nodes an output instead of
-a call into Python.
+When Python has built a function's graph, digests of all outputs that the function computes are added. They are packed
+into one tensor, which is passed to the recorder once per call. This costs two cheap nodes per output instead of a call
+into Python.
 """
 
 import threading
@@ -14,7 +14,7 @@ from .graphs import ProbeScope, ancestors
 from .pack import DigestPack, call_python_with, capture_inputs
 from .value_probes import ValueProbes
 
-# Rewritten or run at will by TensorFlow: input pipelines, vectorised loops, exports.
+# TensorFlow rewrites these, or runs them at any time: input pipelines, vectorized loops, exports.
 _LEFT_ALONE = (("tensorflow.python.data.ops.structured_function", "StructuredFunctionWrapper", "__init__"),
                ("tensorflow.python.data.ops.dataset_ops", "StructuredFunctionWrapper", "__init__"),
                ("tensorflow.python.ops.parallel_for.control_flow_ops", None, "pfor"),
@@ -22,70 +22,70 @@ _LEFT_ALONE = (("tensorflow.python.data.ops.structured_function", "StructuredFun
 
 
 class FunctionInstrumenter(object):
-    """Instruments every graph function that is traced while it is installed."""
+    """The instrumentation of every graph function that is traced while it is installed."""
 
     def __init__(self, recorder, keys, capture, wrappers):
         self._capture = capture
         self._recorder = recorder
         self._keys = keys
         self._local = threading.local()
-        self._kept = []             # TensorFlow itself keeps only weak references to Python functions
-        self._taps = ValueProbes(recorder, keys, self._kept)
-        self._with_sink = set()     # identities of functions that hand over
-        self._ending = set()        # identities of functions that hold a training step
+        self._python_functions = []      # kept alive here: TensorFlow has only weak references to Python functions
+        self._value_probes = ValueProbes(recorder, keys, self._python_functions)
+        self._functions_with_sink = set()  # identities of functions that pass digests to the recorder
+        self._training_functions = set()   # identities of functions that contain a training step
         wrappers.wrap(tf.func_graph, "func_graph_from_py_func", self._build)
-        self._drawing = set()       # identities of functions that hold an op with a state
+        self._stateful_functions = set()   # identities of functions that contain a stateful op
         wrappers.wrap(tf.while_v2, "while_loop", self._loop)
-        self._watch_names(wrappers)
-        wrappers.wrap(tf.function_def_to_graph, "function_def_to_graph", self._copied)
+        self._wrap_naming(wrappers)
+        wrappers.wrap(tf.function_def_to_graph, "function_def_to_graph", self._on_copied)
         concrete = getattr(tf.optional("tensorflow.python.eager.function"), "ConcreteFunction", None)
         if tf.VERSION < (2, 4) and concrete is not None:
-            wrappers.wrap(concrete, "__init__", self._made_of_graph)
+            wrappers.wrap(concrete, "__init__", self._on_function_created)
         for module, owner, name in _LEFT_ALONE:
             holder = tf.optional(module)
             holder = getattr(holder, owner, None) if owner else holder
             if holder is not None and hasattr(holder, name):
                 wrappers.wrap(holder, name, self._leave_alone)
 
-    def _watch_names(self, wrappers):
+    def _wrap_naming(self, wrappers):
         atomic = tf.optional("tensorflow.python.eager.polymorphic_function.atomic_function")
         if hasattr(atomic, "from_func_graph"):
-            wrappers.wrap(atomic, "from_func_graph", self._named)
+            wrappers.wrap(atomic, "from_func_graph", self._on_named)
             return
         for module in ("tensorflow.python.eager.polymorphic_function.monomorphic_function",
                        "tensorflow.python.eager.function"):
-            old = getattr(tf.optional(module), "_EagerDefinedFunction", None)
-            if old is not None:
-                wrappers.wrap(old, "__init__", self._named_old)
+            function_class = getattr(tf.optional(module), "_EagerDefinedFunction", None)
+            if function_class is not None:
+                wrappers.wrap(function_class, "__init__", self._on_named_in_init)
                 return
 
-    def _named(self, original, name, graph, *args, **kwargs):
+    def _on_named(self, original, name, graph, *args, **kwargs):
         self._keys.name_function(name, graph)
         return original(name, graph, *args, **kwargs)
 
-    def _named_old(self, original, made, name, graph, *args, **kwargs):
+    def _on_named_in_init(self, original, function, name, graph, *args, **kwargs):
         self._keys.name_function(name, graph)
-        return original(made, name, graph, *args, **kwargs)
+        return original(function, name, graph, *args, **kwargs)
 
-    def _copied(self, original, fdef, *args, **kwargs):
-        """Gradients of cond and while work on a copy of the branch or body, and have that run instead."""
+    def _on_copied(self, original, fdef, *args, **kwargs):
+        """Register the copy of a branch or body that a gradient runs instead of the original."""
         copy = original(fdef, *args, **kwargs)
         self._keys.on_function_copied(fdef.signature.name, copy)
         return copy
 
-    def _made_of_graph(self, original, function, graph, *args, **kwargs):
-        """Keras up to 2.3 copies ops into a graph by itself."""
+    def _on_function_created(self, original, function, graph, *args, **kwargs):
+        """Instrument a function whose graph Keras up to 2.3 copied without func_graph_from_py_func."""
         if self._recorder.active and not getattr(self._local, "left_alone", False) \
                 and not hasattr(graph, "_tfdet_extras"):
             graph.control_outputs.extend(self._instrument(graph, graph.outputs))
         return original(function, graph, *args, **kwargs)
 
     def _leave_alone(self, original, *args, **kwargs):
-        before, self._local.left_alone = getattr(self._local, "left_alone", False), True
+        was_left_alone, self._local.left_alone = getattr(self._local, "left_alone", False), True
         try:
             return original(*args, **kwargs)
         finally:
-            self._local.left_alone = before
+            self._local.left_alone = was_left_alone
 
     def _build(self, original, name, python_func, *args, **kwargs):
         if not self._recorder.active or getattr(self._local, "left_alone", False):
@@ -98,53 +98,57 @@ class FunctionInstrumenter(object):
             if isinstance(graph, tf.func_graph.FuncGraph) and not self._is_parallel_loop(graph):
                 sinks.extend(self._instrument(graph, outputs))
                 if sinks and not kwargs.get("add_control_dependencies", True):
-                    outputs = _after(sinks, graph, outputs)
+                    outputs = _wait_for_sinks(sinks, graph, outputs)
             return outputs
 
         graph = original(name, tf.tf_decorator.make_decorator(python_func, build), *args, **kwargs)
-        if self._is_parallel_loop(graph):  # TensorFlow orders the turns of a body in which it sees a hand-over
+        if self._is_parallel_loop(graph):  # TensorFlow would order the iterations if it saw the sinks while building
             sinks = unordered_ops.add_control_inputs(self._instrument(graph, graph.outputs), graph.outputs)
-        graph.control_outputs.extend(one for one in sinks if one not in graph.control_outputs)
+        graph.control_outputs.extend(sink for sink in sinks if sink not in graph.control_outputs)
         return graph
 
     def _is_parallel_loop(self, graph):
-        """Is it the body of a loop whose turns shall run as they do without us?"""
+        """Return whether a graph is the body of a loop whose iterations may overlap."""
         return self._recorder.level == "unordered" and is_loop(graph)
 
     def _loop(self, original, *args, **kwargs):
-        """At ops its iterations do not overlap: its records come in order. At open they do, and the turn is told."""
-        before = getattr(self._local, "parallel", 1)
+        """Run the iterations of a loop one after the other at level "ops", so that their records are ordered.
+
+        At level "unordered" iterations overlap, and their numbers become part of the digests.
+        """
+        previous = getattr(self._local, "parallel", 1)
         self._local.parallel = kwargs.get("parallel_iterations") or 1
         if self._recorder.level == "ops":
             kwargs["parallel_iterations"] = 1
         try:
             return original(*args, **kwargs)
         finally:
-            self._local.parallel = before
+            self._local.parallel = previous
 
     def _mark_unordered(self, graph, ops, outputs):
-        """Say of what a parallel loop shares that its order is open."""
+        """Mark the ops whose order in a parallel loop is open, and note stateful functions."""
         if type(graph).__name__ == "WhileBodyFuncGraph" and getattr(self._local, "parallel", 1) > 1:
             carried = unordered_ops.loop_carried_ops(graph.inputs, _tensors(outputs))
-            unordered_ops.mark_loop(ops, carried, self._draws)
-        if any(unordered_ops.is_stateful(op) or self._draws(op) for op in ops):
-            self._drawing.add(self._keys.identify_graph(graph))
+            unordered_ops.mark_loop(ops, carried, self._calls_stateful_function)
+        if any(unordered_ops.is_stateful(op) or self._calls_stateful_function(op) for op in ops):
+            self._stateful_functions.add(self._keys.identify_graph(graph))
 
-    def _draws(self, op):
-        return any(one in self._drawing for one in self._calls(op))
+    def _calls_stateful_function(self, op):
+        return any(function in self._stateful_functions for function in self._called_by(op))
 
     def _instrument(self, graph, outputs):
-        """Add the probes of one function body: the list of the ops that hand over."""
+        """Add the probes of one function body and return the ops that pass digests to the recorder."""
         needed = _reachable_ops(graph, outputs)
         # The order of creation is an order of execution.
         ops = [op for op in graph.get_operations() if op in needed and op._control_flow_context is None]
-        ends = getattr(graph, "_tfdet_trains", False) or any(
-            op_traits.is_training_op(op.type) or any(one in self._ending for one in self._calls(op)) for op in ops) \
-            or _updates(graph, ops)
+        ends_step = getattr(graph, "_tfdet_trains", False) or any(
+            op_traits.is_training_op(op.type)
+            or any(function in self._training_functions for function in self._called_by(op)) for op in ops) \
+            or _updates_variables(graph, ops)
         extras, graph._tfdet_extras = getattr(graph, "_tfdet_extras", []), []
         if self._recorder.level in ("unordered", "ops"):
             self._mark_unordered(graph, ops, outputs)
-        sinks = self._taps.add_probes(graph, ops)
+        sinks = self._value_probes.add_probes(graph, ops)
         with ProbeScope(graph):
             pack = DigestPack(self._keys, tf.use_sum())
             if self._recorder.level == "ops":
@@ -153,41 +157,47 @@ class FunctionInstrumenter(object):
                 pack.add_op(op)
             for key, tensor in extras:
                 pack.add(key, tensor)
-            if pack.keys or ends:
-                turn = graph.inputs[0] if self._is_parallel_loop(graph) else None
+            if pack.keys or ends_step:
+                iteration = graph.inputs[0] if self._is_parallel_loop(graph) else None
                 with tf.ops.control_dependencies(list(sinks)):  # before a step can end
-                    sinks.append(self._add_sink(pack, ends, is_loop(graph), turn))
-            sinks.extend(capture_inputs(self._capture, self._keys, ops, self._kept))
-        if ends and not is_loop(graph):
-            self._ending.add(self._keys.identify_graph(graph))
-        calls = [op for op in ops if any(one in self._with_sink for one in self._calls(op))]
+                    sinks.append(self._add_sink(pack, ends_step, is_loop(graph), iteration))
+            sinks.extend(capture_inputs(self._capture, self._keys, ops, self._python_functions))
+        if ends_step and not is_loop(graph):
+            self._training_functions.add(self._keys.identify_graph(graph))
+        calls = [op for op in ops if any(function in self._functions_with_sink for function in self._called_by(op))]
         if sinks or calls:
-            self._with_sink.add(self._keys.identify_graph(graph))
-        _in_order(calls)
+            self._functions_with_sink.add(self._keys.identify_graph(graph))
+        _order_calls(calls)
         return sinks
 
-    def _calls(self, op):
+    def _called_by(self, op):
         return self._keys.called_functions(op) if op.type in op_traits.CALLS else []
 
-    def _add_sink(self, pack, ends, loop, turn=None):
-        """turn: the number of the loop's turn, where turns may come in any order."""
+    def _add_sink(self, pack, ends_step, in_loop, turn=None):
+        """Return an op that passes a pack to the recorder.
+
+        turn: tensor with the number of the loop's iteration, if iterations may run in any order.
+        """
         recorder, packed = self._recorder, pack.to_tensor()
 
         def sink(value=None, number=None):
             if recorder.active:
                 if pack.keys:
                     recorder.emit(*pack.unpack_records(value, number))
-                if ends:
-                    (recorder.steps.on_loop_iteration if loop else recorder.steps.on_function_run)()
+                if ends_step:
+                    (recorder.steps.on_loop_iteration if in_loop else recorder.steps.on_function_run)()
             return []
 
-        given = [] if packed is None else [packed] if turn is None else [packed, turn]
-        return call_python_with(sink, given, self._kept)
+        tensors = [] if packed is None else [packed] if turn is None else [packed, turn]
+        return call_python_with(sink, tensors, self._python_functions)
 
 
-def _after(sinks, graph, outputs):
-    """A session runs of a branch or loop body only what is behind its outputs: they wait for the hand-over."""
-    def one(value):
+def _wait_for_sinks(sinks, graph, outputs):
+    """Return the outputs with control dependencies on the sinks.
+
+    A session runs only the ops of a branch or loop body that its outputs depend on.
+    """
+    def add_dependency(value):
         if not tf.is_symbolic(value) or value.graph is not graph or value.op.type == "Placeholder" \
                 or value.dtype in (tf.dtypes.resource, tf.dtypes.variant) or value.dtype._is_ref_dtype:
             return value
@@ -195,31 +205,31 @@ def _after(sinks, graph, outputs):
             return tf.array_ops.identity(value)
 
     with ProbeScope(graph):
-        return tf.nest.map_structure(one, outputs, expand_composites=True)
+        return tf.nest.map_structure(add_dependency, outputs, expand_composites=True)
 
 
 def is_loop(graph):
-    """Is it the body (or condition) of a while loop?"""
+    """Return whether a graph is the body or condition of a while loop."""
     return type(graph).__name__ in ("WhileBodyFuncGraph", "WhileCondFuncGraph")
 
 
 def _reachable_ops(graph, outputs):
-    """The ops that will run when the function is called: those behind its outputs and its effects."""
-    waiting = [tensor.op for tensor in _tensors(outputs) if tensor.graph is graph]
-    waiting += [op for op in graph.get_operations() if _has_effects(op)]
-    return ancestors(waiting)
+    """Return the ops that will run when the function is called: those behind its outputs and its effects."""
+    roots = [tensor.op for tensor in _tensors(outputs) if tensor.graph is graph]
+    roots += [op for op in graph.get_operations() if _has_effects(op)]
+    return ancestors(roots)
 
 
 def _tensors(outputs):
-    found = []
-    for one in tf.nest.flatten(outputs, expand_composites=True):
-        if hasattr(one, "indices") and hasattr(one, "values"):  # IndexedSlices are no composites in 1.14
-            found += [one.values, one.indices]
-        elif hasattr(one, "flow"):  # a TensorArray
-            found.append(one.flow)
+    tensors = []
+    for output in tf.nest.flatten(outputs, expand_composites=True):
+        if hasattr(output, "indices") and hasattr(output, "values"):  # IndexedSlices are no composites in 1.14
+            tensors += [output.values, output.indices]
+        elif hasattr(output, "flow"):  # a TensorArray
+            tensors.append(output.flow)
         else:
-            found.append(one)
-    return [one for one in found if tf.is_symbolic(one)]
+            tensors.append(output)
+    return [tensor for tensor in tensors if tf.is_symbolic(tensor)]
 
 
 def _has_effects(op):
@@ -228,20 +238,21 @@ def _has_effects(op):
     return tf.auto_control_deps.op_is_stateful(op)
 
 
-def _in_order(calls):
-    """Two calls of one function must not overlap, or their records would mix. Replicas may have to."""
-    last = {}
+def _order_calls(calls):
+    """Order the calls of one function in each replica, because their records would mix if they overlapped."""
+    last_calls = {}
     for op in calls:
-        number = replica_of_scope(op.name)
-        if number in last and last[number] not in op.control_inputs:
-            op._add_control_inputs([last[number]])
-        last[number] = op
+        replica = replica_of_scope(op.name)
+        if replica in last_calls and last_calls[replica] not in op.control_inputs:
+            op._add_control_inputs([last_calls[replica]])
+        last_calls[replica] = op
 
 
-def _updates(graph, ops):
-    """Is there a step without an optimizer: does it write a variable that it computed a gradient to?"""
+def _updates_variables(graph, ops):
+    """Return whether a function without an optimizer writes a variable after computing a gradient to it."""
     sources = getattr(graph, "_tfdet_sources", [])
     if not sources:
         return False
-    inside = {internal.name for external, internal in tf.captures(graph) if any(external is one for one in sources)}
-    return any(op_traits.writes_variable(op.type) and op.inputs[0].name in inside for op in ops)
+    internal_names = {internal.name for external, internal in tf.captures(graph)
+                      if any(external is source for source in sources)}
+    return any(op_traits.writes_variable(op.type) and op.inputs[0].name in internal_names for op in ops)

@@ -1,7 +1,7 @@
-"""What is overwritten where it lies: its digest is made first, or it would now and then be that of what came after.
+"""The digests of tensors that are overwritten in place, which must be computed before the write.
 
-A read of a reference variable of TensorFlow 1 hands on the variable's own memory, which an update writes. A sum over
-workers is written where its summands lie, where Grappler has given several of them one memory (scoped allocators).
+A read of a reference variable of TensorFlow 1 returns the variable's own memory, which an update writes. Grappler's
+scoped allocators give the summands of several workers one memory, into which the sum is written.
 """
 
 import itertools
@@ -14,27 +14,30 @@ _REFERENCES = frozenset("RefIdentity RefEnter RefSwitch".split())
 
 
 def digest_before_writes(graph, ops, made_digest):
-    """Have writes wait for the digests of the reads that they depend on: no op runs that would not run anyway.
+    """Make writes wait for the digests of the reads that they depend on. No additional op runs.
 
-    ops: no session has seen them yet, in the order of creation; made_digest(op) is the digest of a read, made once.
+    ops: new ops, in the order of creation; made_digest(op): returns the digest of a read, made once.
     """
-    # By variable: (the bit that says that an op depends on it, read).
+    # {variable: [(bit in the masks of ops that depend on the read, read)]}.
     reads, numbers = graph._tfdet_reference_reads = getattr(graph, "_tfdet_reference_reads", ({}, itertools.count()))
     for op in ops:
-        outside = op._control_flow_context is None
-        behind = _dependency_mask(op)
-        if outside and reads_reference(op):
+        is_unconditional = op._control_flow_context is None
+        mask = _dependency_mask(op)
+        if is_unconditional and reads_reference(op):
             bit = 1 << next(numbers)
-            behind |= bit
+            mask |= bit
             reads.setdefault(_variable(op), []).append((bit, op))
-        op._tfdet_behind = behind
-        if outside and behind and op_traits.writes_variable(op.type) and op.inputs[0].dtype._is_ref_dtype:
-            waits = [read for bit, read in reads.get(_variable(op), ()) if behind & bit]
+        op._tfdet_behind = mask
+        if is_unconditional and mask and op_traits.writes_variable(op.type) and op.inputs[0].dtype._is_ref_dtype:
+            waits = [read for bit, read in reads.get(_variable(op), ()) if mask & bit]
             op._add_control_inputs([made_digest(read).op for read in waits])
 
 
 def digest_before_sums(ops, made_digest):
-    """Have sums over workers wait for the digests of what they sum.  made_digest(op) adds the digest of its output."""
+    """Make sums over workers wait for the digests of their summands.
+
+    made_digest(op): adds the digest of its output.
+    """
     for op in ops:
         if op.type.startswith("CollectiveReduce"):
             summand = forwarded_tensor(op.inputs[0])
@@ -43,17 +46,17 @@ def digest_before_sums(ops, made_digest):
 
 
 def _dependency_mask(op):
-    """A bit for each read that an op depends on."""
-    behind = 0
+    """Return a bit mask of the reads that an op depends on."""
+    mask = 0
     for tensor in op.inputs:
-        behind |= getattr(tensor.op, "_tfdet_behind", 0)
-    for before in op.control_inputs:
-        behind |= getattr(before, "_tfdet_behind", 0)
-    return behind
+        mask |= getattr(tensor.op, "_tfdet_behind", 0)
+    for control_input in op.control_inputs:
+        mask |= getattr(control_input, "_tfdet_behind", 0)
+    return mask
 
 
 def _variable(op):
-    """The op whose memory is read or written."""
+    """Return the op whose memory is read or written."""
     holder = op.inputs[0].op
     while holder.type in _REFERENCES:
         holder = holder.inputs[0].op

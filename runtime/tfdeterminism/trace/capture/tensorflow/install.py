@@ -1,4 +1,4 @@
-"""Puts all probes into a TensorFlow that has just been imported."""
+"""The installation of all probes into TensorFlow, just after it was imported."""
 
 import os
 
@@ -19,7 +19,7 @@ from .variable_labels import VariableLabels
 
 
 def install(recording):
-    """recording: a recording.Recording whose recorder was just made."""
+    """Install the probes. recording: a recording.Recording with a new recorder."""
     recorder, wrappers = recording.recorder, Wrappers()
     weights = SessionWeights(recorder, wrappers)
     labels = VariableLabels(recorder, weights, wrappers)
@@ -27,7 +27,7 @@ def install(recording):
     keys = GraphKeys(recorder, labels)
     capture = TensorFlowInputCapture(recorder, recording.capture) if recording.captures_inputs() else None
     Sessions(recorder, keys, labels, weights, capture, wrappers)
-    closers, wanted = [], {}
+    closers, import_hooks = [], {}
     hide_additions(wrappers)
     exports.strip_probes_on_export()
     if not recording.xla:
@@ -40,8 +40,8 @@ def install(recording):
         closers.append(eager.close)
         PythonCalls(recorder, keys, eager, wrappers)
         closers.append(gradients.close)
-        wanted = Levels(recorder, keys, labels, weights, wrappers).modules()
+        import_hooks = Levels(recorder, keys, labels, weights, wrappers).modules()
     if recorder.level == "ops":
         recording.add_exit_callback(BoundaryReads(recorder, labels).on_exit)
     wrappers.wrap(os, "_exit", lambda original, status: recording.end_and_exit(original, status))
-    recording.on_installed(labels, wrappers, closers, wanted)
+    recording.on_installed(labels, wrappers, closers, import_hooks)

@@ -1,4 +1,4 @@
-"""TensorFlow's own modules, under one name in all versions. Import only after TensorFlow."""
+"""The internal modules of TensorFlow that the probes use, for all versions. Import only after TensorFlow."""
 
 import importlib
 import re
@@ -32,14 +32,14 @@ VERSION = tuple(int(part) for part in re.findall(r"\d+", importlib.import_module
 
 
 def optional(name):
-    """A module that some versions lack, or None."""
+    """Return a module that some versions lack, or None."""
     try:
         return importlib.import_module(name)
     except ImportError:
         return None
 
 
-# It moved in 2.12.
+# Version 2.12 moved this function.
 stop_recording = getattr(optional("tensorflow.python.eager.record"), "stop_recording", None) or tape.stop_recording
 op_callbacks = optional("tensorflow.python.framework.op_callbacks")
 BaseVariable = getattr(resource_variable_ops, "BaseResourceVariable", None) or resource_variable_ops.ResourceVariable
@@ -50,7 +50,7 @@ def is_eager(tensor):
 
 
 def value(tensor):
-    """An eager tensor's value as NumPy, without a copy where it lies on the CPU."""
+    """Return an eager tensor's value as an array, without a copy if it lies on the CPU."""
     return numpy.asarray(tensor._numpy_internal() if hasattr(tensor, "_numpy_internal") else tensor._numpy())
 
 
@@ -59,7 +59,7 @@ def is_on_cpu(tensor):
 
 
 def address(tensor):
-    """Where an eager tensor's numbers lie in this process's memory, None for what has none there."""
+    """Return the address of an eager tensor's numbers in this process's memory, None without one."""
     if not is_on_cpu(tensor) or tensor.dtype in (dtypes.string, dtypes.resource, dtypes.variant):
         return None
     array = value(tensor)
@@ -71,7 +71,7 @@ def is_symbolic(tensor):
 
 
 def shape_list(tensor):
-    """The static shape: list with None for unknown sizes, or None."""
+    """Return the static shape: a list with None for unknown sizes, or None."""
     try:
         return tensor.shape.as_list()
     except ValueError:
@@ -79,13 +79,13 @@ def shape_list(tensor):
 
 
 def captures(graph):
-    """(external, internal) pairs of a function's graph."""
-    found = graph.captures
-    return list(found.items()) if hasattr(found, "items") else list(found)
+    """Return (external, internal) pairs of a function's graph."""
+    graph_captures = graph.captures
+    return list(graph_captures.items()) if hasattr(graph_captures, "items") else list(graph_captures)
 
 
 def gpus():
-    """Names of the GPUs that TensorFlow would use; starts no runtime."""
+    """Return the names of the GPUs that TensorFlow would use, without starting its runtime."""
     config = optional("tensorflow.python.framework.config")
     for name in ("list_physical_devices", "experimental_list_physical_devices"):
         if hasattr(config, name):
@@ -93,11 +93,14 @@ def gpus():
     return ["GPU:0"] if optional("tensorflow.python.platform.test").is_built_with_cuda() else []
 
 
-_found = {}
+_cache = {}
 
 
 def use_sum():
-    """May tensors lie on a GPU? Asked late: the program may choose its devices after the import."""
-    if "gpus" not in _found:
-        _found["gpus"] = bool(gpus())
-    return _found["gpus"]
+    """Return whether tensors may lie on a GPU.
+
+    It is called late, because the program may choose its devices after the import.
+    """
+    if "gpus" not in _cache:
+        _cache["gpus"] = bool(gpus())
+    return _cache["gpus"]

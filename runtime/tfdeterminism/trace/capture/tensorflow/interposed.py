@@ -1,10 +1,10 @@
-"""What TensorFlow gives to a program that another run could get otherwise, for the kinds of the interpose package."""
+"""The interposition into TensorFlow: functions whose results may differ in another run, for the kinds of interpose."""
 
 _DRAWS = "normal uniform truncated_normal shuffle categorical gamma poisson"
 
 
 def interpose(kinds, tensorflow):
-    """kinds: {name: interpose.kinds.Kind}; tensorflow: has just been imported."""
+    """Install the kinds. kinds: {name: interpose.kinds.Kind}; tensorflow: the module, just imported."""
     _random(kinds["random"], tensorflow)
     dataset = tensorflow.data.Dataset
     for name in ("map", "interleave", "batch"):
@@ -13,7 +13,7 @@ def interpose(kinds, tensorflow):
 
 
 def _random(kind, tensorflow):
-    """The global seed is drawn in C++: it is not told."""
+    """Install the kind "random". The global seed is drawn in C++, where it cannot be observed."""
     from . import seeding
 
     kind.begin_global("tensorflow", lambda number: seeding.seed(number % (1 << 31)), lambda: None)
@@ -28,16 +28,16 @@ def _random(kind, tensorflow):
 
 
 def _options(kind, dataset):
-    """Dataset.with_options: an order that is given up there."""
+    """Wrap Dataset.with_options, which may make the order of elements nondeterministic."""
     original = dataset.with_options
 
     def with_options(self, options, *args, **kwargs):
         for name in ("deterministic", "experimental_deterministic"):
             if getattr(options, name, None) is False:
                 place = kind.interposer.place()
-                held = kind.holds(place)
-                kind.note(place, name + " = False", None, held)
-                if held:
+                is_held = kind.holds(place)
+                kind.note(place, name + " = False", None, is_held)
+                if is_held:
                     setattr(options, name, True)
                 break
         return original(self, options, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Where a step ends, and what the coarse levels record: weights and loss per step, outputs of layers."""
+"""The ends of steps, and the records of the coarse levels: weights and losses of steps, outputs of layers."""
 
 import threading
 
@@ -7,7 +7,7 @@ from ..coarse_levels import CoarseRecorder
 from . import internals as tf
 from .value_probes import mark_loss
 
-# Module: classes whose apply (or apply_gradients) ends a step. Keras comes in four places and is loaded late.
+# {module: classes whose apply or apply_gradients ends a step}. Keras has several modules, which are imported late.
 STEPS = {"tensorflow.python.training.optimizer": ("Optimizer",),
          "tensorflow.python.keras.optimizer_v2.optimizer_v2": ("OptimizerV2",),
          "keras.optimizer_v2.optimizer_v2": ("OptimizerV2",),
@@ -26,7 +26,10 @@ LAYERS = {"tensorflow.python.keras.engine.base_layer": "Layer", "keras.engine.ba
 
 
 class Levels(object):
-    """Installed beside the back ends; keys: a graph_keys.GraphKeys, labels: a variable_labels.VariableLabels."""
+    """The probes for steps and coarse levels.
+
+    keys: a graph_keys.GraphKeys; labels: a variable_labels.VariableLabels.
+    """
 
     def __init__(self, recorder, keys, labels, session_weights, wrappers):
         self._recorder = recorder
@@ -44,11 +47,11 @@ class Levels(object):
             recorder.add_step_callback(self._weights)
 
     def modules(self):
-        """{module: function(module) to call once it is imported}."""
-        wanted = {name: self._watch_optimizers for name in STEPS}
+        """Return {module: function(module) to call once it is imported}."""
+        hooks = {name: self._watch_optimizers for name in STEPS}
         if self._recorder.level == "layers":
-            wanted.update((name, self._watch_layers) for name in LAYERS)
-        return wanted
+            hooks.update((name, self._watch_layers) for name in LAYERS)
+        return hooks
 
     def _watch_optimizers(self, module):
         for name in STEPS[module.__name__.replace("tensorflow_core.", "tensorflow.")]:
@@ -63,7 +66,7 @@ class Levels(object):
     # Steps
 
     def _apply(self, original, *args, **kwargs):
-        """Only the outermost of nested calls counts: apply_gradients calls apply."""
+        """End a step after the outermost of nested calls: apply_gradients calls apply."""
         if getattr(self._local, "applying", False) or not self._recorder.active:
             return original(*args, **kwargs)
         self._local.applying = True
@@ -86,7 +89,7 @@ class Levels(object):
             self._recorder.steps.on_gradient()
         else:
             sources = kwargs.get("sources", args[0] if args else [])
-            handles = [one for one in map(_handle, tf.nest.flatten(sources)) if one is not None]
+            handles = [handle for handle in map(_handle, tf.nest.flatten(sources)) if handle is not None]
             graph._tfdet_sources = getattr(graph, "_tfdet_sources", []) + handles
         for number, tensor in enumerate(tf.nest.flatten(target)):
             mark_loss(self._recorder, tensor)
@@ -95,14 +98,17 @@ class Levels(object):
         return original(tape, target, *args, **kwargs)
 
     def _graph_gradient(self, original, ys, xs, grad_ys=None, *args, **kwargs):
-        """tf.gradients, of optimizers too. With gradients given it is a step within another gradient, and no loss."""
-        if self._recorder.active and not any(one is not None for one in tf.nest.flatten(grad_ys)):
+        """Mark the losses of tf.gradients, which optimizers call, too.
+
+        With grad_ys the call is a part of another gradient, and has no loss.
+        """
+        if self._recorder.active and not any(gradient is not None for gradient in tf.nest.flatten(grad_ys)):
             for tensor in tf.nest.flatten(ys):
                 mark_loss(self._recorder, getattr(tensor, "values", tensor))
         return original(ys, xs, grad_ys, *args, **kwargs)
 
     def _graph(self):
-        """The graph that is being built, or None where ops run at once."""
+        """Return the graph that is being built, or None if ops run eagerly."""
         return None if tf.context.executing_eagerly() else tf.ops.get_default_graph()
 
     # Values
@@ -120,7 +126,7 @@ class Levels(object):
         return result
 
     def _value(self, kind, name, tensor, number):
-        """Record a value now, or have the function that computes it record it."""
+        """Record a value now, or make the function that computes it record it."""
         if tf.is_symbolic(tensor):
             if tensor.dtype in (tf.dtypes.resource, tf.dtypes.variant) or tensor.dtype._is_ref_dtype:
                 return
@@ -136,18 +142,18 @@ class Levels(object):
             self._coarse.record(kind, node, number, digest.digest_array(tensor.numpy()), name)
 
     def _weights(self):
-        digested = self._recorder.level in ("weights", "layers")
-        kept = self._recorder.values is not None and self._recorder.values.is_due()
-        values = self._labels.trained_values() if digested or kept else {}
-        for label in sorted(values) if digested else ():
+        has_digests = self._recorder.level in ("weights", "layers")
+        has_values = self._recorder.values is not None and self._recorder.values.is_due()
+        values = self._labels.trained_values() if has_digests or has_values else {}
+        for label in sorted(values) if has_digests else ():
             self._coarse.record("weight", label, 0, digest.digest_array(values[label]))
-        if kept:
+        if has_values:
             self._recorder.values.record_weights(values)
 
 
 def _handle(variable):
-    """The resource behind a variable, None for what has none."""
+    """Return the resource handle of a variable, None if it has none."""
     try:
         return getattr(variable, "handle", None)
-    except (ValueError, RuntimeError):  # a variable of several replicas, asked outside of them
+    except (ValueError, RuntimeError):  # a variable of several replicas, outside of a replica
         return None

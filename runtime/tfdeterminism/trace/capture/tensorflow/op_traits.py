@@ -1,4 +1,4 @@
-"""Op types by what they mean for a comparison of two runs."""
+"""The traits of TensorFlow's op types, for the comparison of two runs."""
 
 import re
 
@@ -17,7 +17,7 @@ HANDLES = frozenset("VarHandleOp VariableV2 Variable".split())
 CALLS = frozenset("""PartitionedCall StatefulPartitionedCall If StatelessIf While StatelessWhile Case StatelessCase
     SymbolicGradient RemoteCall""".split())
 STATEFUL = frozenset("Timestamp UniqueId".split())
-PYTHON = frozenset("PyFunc PyFuncStateless EagerPyFunc".split())  # they call a function of Python
+PYTHON = frozenset("PyFunc PyFuncStateless EagerPyFunc".split())  # they call a Python function
 FEEDS = PYTHON | frozenset("Placeholder PlaceholderWithDefault".split())
 
 _WRITE = re.compile(r"^(Assign(Add|Sub)?(VariableOp)?|(Resource)?(Sparse)?Apply\w+|(Resource)?Scatter(Nd)?"
@@ -33,7 +33,7 @@ _DRAWS = re.compile(r"^(Stateful(Uniform|StandardNormal|TruncatedNormal|RandomBi
 
 
 def accesses_variable(op_type):
-    """Does it read or write the variable that is its first input, be it a generator's state?"""
+    """Return whether an op reads or writes the variable, or generator state, that is its first input."""
     return op_type in READS or writes_variable(op_type) or bool(_DRAWS.match(op_type))
 
 
@@ -46,7 +46,7 @@ def is_training_op(op_type):
 
 
 def definition_kind(op_type):
-    """The definition's kind."""
+    """Return the kind of an op's definition."""
     if op_type in READS:
         return "read"
     if writes_variable(op_type):
@@ -68,7 +68,7 @@ _UID = re.compile(r"_\d+(?=_|$)")
 
 
 def without_uid(name):
-    """A graph function's name without TensorFlow's counters, which differ from run to run."""
+    """Return a graph function's name without TensorFlow's counters, which differ between runs."""
     text = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
     for prefix in ("__inference_", "__forward_"):
         if text.startswith(prefix):
@@ -113,18 +113,18 @@ _VARIANT = re.compile(r"(WithArgmax)?(V\d+)?$")
 
 
 def traits_of(op_type):
-    """The traits of an op type."""
-    found = {trait for trait, names in _BY_NAME if op_type in names}
-    found.update(trait for trait, pattern in _BY_PATTERN if pattern.match(op_type))
-    return found
+    """Return the traits of an op type."""
+    op_traits = {trait for trait, names in _BY_NAME if op_type in names}
+    op_traits.update(trait for trait, pattern in _BY_PATTERN if pattern.match(op_type))
+    return op_traits
 
 
 def families(op_type):
-    """{"gradient_of": .., "family": ..}, as far as they hold: MaxPoolGrad is a gradient of the family of MaxPoolV2."""
-    found = {}
+    """Return {"gradient_of": .., "family": ..}, as far as known; MaxPoolGrad is a gradient of MaxPoolV2's family."""
+    attributes = {}
     gradient, family = _GRADIENT.match(op_type), _VARIANT.sub("", op_type)
     if gradient:
-        found["gradient_of"] = gradient.group(1)
+        attributes["gradient_of"] = gradient.group(1)
     if family != op_type:
-        found["family"] = family
-    return found
+        attributes["family"] = family
+    return attributes

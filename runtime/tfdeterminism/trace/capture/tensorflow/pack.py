@@ -1,4 +1,4 @@
-"""Digests of many graph tensors in one tensor, handed over by one PyFunc."""
+"""Digests of many graph tensors in one tensor, which one PyFunc passes to the recorder."""
 
 import numpy
 
@@ -7,86 +7,89 @@ from . import digests, op_traits
 from . import internals as tf
 from .graph_keys import is_probed, likely_device
 
-_ALIVE = -1  # no key
-_TOGETHER = 1 << 15  # bytes; tensors up to this size are copied side by side, and digested by one op
-_BUNCH = 64          # of so many at most
+_ALIVE = -1  # stands in place of a key: the row tells whether a branch was taken
+_TOGETHER = 1 << 15  # bytes; tensors up to this size are concatenated, and digested by one op
+_MAX_CHUNK = 64      # tensors that are digested by one op
 _NO_BITCAST = ("string", "qint8", "quint8", "qint16", "quint16", "qint32")
 
 
 class DigestPack(object):
-    """Made in the graph, control flow context and name scope in which its digests belong.
+    """A pack of digests, built in the graph, control flow context and name scope of the tensors.
 
-    keys: ids in the order in which they will be recorded; a write has no digest, only a place.
+    keys: ids in the order of recording; a write has a key without a digest.
     """
 
     def __init__(self, keys, use_sum):
         self.keys, self.shapes, self.present, self.branches = [], [], [], []
         self._all_keys = keys
         self._use_sum = use_sum
-        self._digests = []   # (tensor of digests, its rows); None in place of what is digested with others
-        self._alike = {}     # (type, shape): [(place in _digests, tensor), ...]
+        self._digests = []     # (tensor of digests, its rows); None for a tensor that is digested with others
+        self._same_shape = {}  # {(type, shape): [(position in _digests, tensor), ...]}
         self._arrays = None
 
     def add_op(self, op):
-        """Add all that is to be known of an op."""
-        made = self._all_keys.keys_of_op(op)
+        """Add all outputs of an op that are recorded."""
+        op_keys = self._all_keys.keys_of_op(op)
         if op_traits.writes_variable(op.type):
-            self._add(made[0], 0)
+            self._add(op_keys[0], 0)
             return
-        for key, tensor in zip(made, op.outputs):
+        for key, tensor in zip(op_keys, op.outputs):
             if is_probed(op, tensor):
                 self.add(key, tensor)
 
     def add(self, key, tensor):
         shape = tf.shape_list(tensor)
-        known = shape is not None and None not in shape
-        made = getattr(tensor.op, "_tfdet_digest", None)
-        one = self._chunked_digest(tensor) if made is None else (made, 1)
-        self._add(key, digest.digest_shape(shape) if known else 0, one, True)
+        is_static = shape is not None and None not in shape
+        op_digest = getattr(tensor.op, "_tfdet_digest", None)
+        digest_and_rows = self._chunked_digest(tensor) if op_digest is None else (op_digest, 1)
+        self._add(key, digest.digest_shape(shape) if is_static else 0, digest_and_rows, True)
 
     def digest_for_all(self, op):
-        """The digest of an op's only output, which every pack of the graph uses."""
+        """Return the digest of an op's only output, which all packs of the graph share."""
         if getattr(op, "_tfdet_digest", None) is None:
             op._tfdet_digest = self._digest(op.outputs[0])
         return op._tfdet_digest
 
     def add_branch(self, branch, packed):
-        """Take over the pack of a branch: its rows behind one that is zero where the branch was not taken."""
+        """Add the pack of a branch. Its first row is zero if the branch was not taken."""
         start = len(self.keys)
         self.branches.append((start, start + 1 + len(branch.keys)))
-        self.branches += [(start + 1 + first, start + 1 + last) for first, last in branch.branches]
+        self.branches += [(start + 1 + begin, start + 1 + end) for begin, end in branch.branches]
         self._add(_ALIVE, 0, (packed, 1 + sum(branch.present)))
         self.keys += branch.keys
         self.shapes += branch.shapes
         self.present += branch.present
 
     def to_tensor(self):
-        """uint8 [n, 8], or None if there is no digest."""
+        """Return the digests as uint8 [n, 8], or None if there are none."""
         if not self._digests:
             return None
-        rows = [1 if one is None else one[1] for one in self._digests]
-        first = numpy.cumsum([0] + rows)
-        parts, order = [], []  # order: which of all rows each row of the parts is
-        for place, one in enumerate(self._digests):
-            if one is not None:
-                parts.append(one[0])
-                order.extend(range(first[place], first[place + 1]))
-        for bunch in self._chunks():
+        rows = [1 if entry is None else entry[1] for entry in self._digests]
+        first_rows = numpy.cumsum([0] + rows)
+        tensors, order = [], []  # order: which of all rows each row of the parts is
+        for position, entry in enumerate(self._digests):
+            if entry is not None:
+                tensors.append(entry[0])
+                order.extend(range(first_rows[position], first_rows[position + 1]))
+        for chunk in self._chunks():
             with tf.ops.device("/device:CPU:0"):
-                parts.append(digests.fingerprints([tensor for _, tensor in bunch]))
-            order.extend(first[place] for place, _ in bunch)
-        whole = parts[0] if len(parts) == 1 else tf.array_ops.concat(parts, 0)
+                tensors.append(digests.fingerprints([tensor for _, tensor in chunk]))
+            order.extend(first_rows[position] for position, _ in chunk)
+        all_rows = tensors[0] if len(tensors) == 1 else tf.array_ops.concat(tensors, 0)
         if order == sorted(order):
-            return whole
+            return all_rows
         with tf.ops.device("/device:CPU:0"):
-            return tf.array_ops.gather(whole, numpy.argsort(order).astype(numpy.int32))
+            return tf.array_ops.gather(all_rows, numpy.argsort(order).astype(numpy.int32))
 
     def _chunks(self):
-        return [alike[start:start + _BUNCH] for alike in self._alike.values()
-                for start in range(0, len(alike), _BUNCH)]
+        return [tensors[start:start + _MAX_CHUNK] for tensors in self._same_shape.values()
+                for start in range(0, len(tensors), _MAX_CHUNK)]
 
     def unpack_records(self, packed, turn=None):
-        """(keys, digests, shapes) of a packed value, an array, or None. turn: a number that becomes part of digests."""
+        """Return (keys, digests, shapes) of a packed value, an array or None.
+
+        turn: the number of the loop's iteration, which becomes part of the digests, or None.
+        """
         keys, shapes, present = self._as_arrays()
         digests = numpy.zeros(len(keys), numpy.uint64)
         if packed is not None:
@@ -95,33 +98,33 @@ class DigestPack(object):
             digests[present] ^= numpy.uint64((int(turn) + 1) * digest.FIRST_FACTOR & 0xffffffffffffffff)
         if not self.branches:
             return keys, digests, shapes
-        kept = keys != _ALIVE
-        for first, last in self.branches:
-            if not digests[first]:
-                kept[first:last] = False
-        return keys[kept], digests[kept], shapes[kept]
+        is_live = keys != _ALIVE
+        for begin, end in self.branches:
+            if not digests[begin]:
+                is_live[begin:end] = False
+        return keys[is_live], digests[is_live], shapes[is_live]
 
     def _as_arrays(self):
-        """The lists, once they are whole: of hundreds of numbers in each step that is half of what a record costs."""
+        """Return the lists as arrays, converted once: the conversion would be half the cost of a record."""
         if self._arrays is None:
             self._arrays = (numpy.array(self.keys, numpy.int64), numpy.array(self.shapes, numpy.uint32),
                             numpy.array(self.present, bool))
         return self._arrays
 
-    def _add(self, key, shape, made=None, later=False):
-        """made: (digests, rows), or None: there is none, or it comes later."""
+    def _add(self, key, shape, digest_and_rows=None, has_digest_later=False):
+        """Add a key. digest_and_rows: (digests, number of rows), or None if there is no digest or it comes later."""
         self.keys.append(key)
         self.shapes.append(shape)
-        self.present.append(later or made is not None)
+        self.present.append(has_digest_later or digest_and_rows is not None)
         if self.present[-1]:
-            self._digests.append(made)
+            self._digests.append(digest_and_rows)
 
     def _chunked_digest(self, tensor):
-        """(its digest, 1 row), or None: it is digested with others when all are known."""
+        """Return (the tensor's digest, 1 row), or None if it is digested together with others later."""
         if self._is_on_gpu(tensor) or not _is_small(tensor):
             return self._digest(tensor), 1
-        alike = tensor.dtype.base_dtype, tuple(tensor.shape.as_list())
-        self._alike.setdefault(alike, []).append((len(self._digests), tensor))
+        shape_key = tensor.dtype.base_dtype, tuple(tensor.shape.as_list())
+        self._same_shape.setdefault(shape_key, []).append((len(self._digests), tensor))
         return None
 
     def _digest(self, tensor):
@@ -132,20 +135,20 @@ class DigestPack(object):
             return digests.fingerprint(tensor)
 
     def _is_on_gpu(self, tensor):
-        """May it lie on a GPU, and can its bytes be summed there?"""
+        """Return whether a tensor may lie on a GPU, and its bytes can be summed there."""
         on_gpu = self._use_sum and "CPU" not in (tensor.device or "").upper()
         return on_gpu and tensor.dtype.base_dtype.name not in _NO_BITCAST
 
 
 def _is_small(tensor):
-    """Does it cost less to copy it than to have an op of its own?"""
+    """Return whether a copy of the tensor costs less than an op for its digest."""
     shape = tf.shape_list(tensor)
-    known = shape is not None and None not in shape and tensor.dtype.base_dtype.name not in _NO_BITCAST
-    return known and int(numpy.prod(shape, dtype=numpy.int64)) * tensor.dtype.size <= _TOGETHER
+    is_static = shape is not None and None not in shape and tensor.dtype.base_dtype.name not in _NO_BITCAST
+    return is_static and int(numpy.prod(shape, dtype=numpy.int64)) * tensor.dtype.size <= _TOGETHER
 
 
 def call_python_with(function, tensors, kept):
-    """A stateful op that calls function(*arrays) in Python. kept: list that keeps it alive."""
+    """Return a stateful op that calls function(*arrays) in Python. kept: list that keeps the function alive."""
     kept.append(function)
     token = tf.script_ops._py_funcs.insert(function)
     with tf.ops.device("/device:CPU:0"):
@@ -153,20 +156,21 @@ def call_python_with(function, tensors, kept):
 
 
 def capture_inputs(capture, keys, ops, kept):
-    """Ops that hand over the inputs of the op that is to be captured, if it is among these."""
+    """Return the ops that pass the inputs of the op to be captured to Python, if it is among these."""
     if capture is None:
         return []
-    found = [op for op in ops if capture.is_wanted(*(keys.identify_graph(op.graph) + (op.name,)))]
-    return [_keep(capture, keys.keys_of_op(op)[0], op, kept) for op in found]
+    wanted_ops = [op for op in ops if capture.is_wanted(*(keys.identify_graph(op.graph) + (op.name,)))]
+    return [_add_capture(capture, keys.keys_of_op(op)[0], op, kept) for op in wanted_ops]
 
 
-def _keep(capture, key, op, kept):
-    there = [one.dtype not in (tf.dtypes.resource, tf.dtypes.variant) for one in op.inputs]
-    tensors = [tensor for tensor, one in zip(op.inputs, there) if one]
+def _add_capture(capture, key, op, kept):
+    have_values = [tensor.dtype not in (tf.dtypes.resource, tf.dtypes.variant) for tensor in op.inputs]
+    tensors = [tensor for tensor, exists in zip(op.inputs, have_values) if exists]
 
     def keep(*values):
         arrays = iter(values)
-        capture.capture_graph_op(key, op, likely_device(op), [next(arrays) if one else None for one in there])
+        inputs = [next(arrays) if exists else None for exists in have_values]
+        capture.capture_graph_op(key, op, likely_device(op), inputs)
         return []
 
     return call_python_with(keep, tensors, kept)

@@ -1,7 +1,8 @@
-"""Python functions that a graph calls (py_function, py_func, numpy_function), and what runs eagerly inside.
+"""The probes for Python functions that a graph calls (py_function, py_func, numpy_function), which run eager ops.
 
-From TF 2.1 on TensorFlow calls them in threads of its own, where no callback is, and their arguments are new tensors
-that no op has made: without this a variable written there would change by itself, and an argument come from Python.
+From TF 2.1 on TensorFlow calls them in its own threads, which have no callback, and their arguments are new tensors
+that no op made. Without this module a variable written there would seem to change by itself, and an argument would seem
+to come from Python.
 """
 
 import contextlib
@@ -11,19 +12,19 @@ import sys
 from .. import user_frames
 from . import internals as tf
 
-_NEAR = 8  # frames between what is called and the op that calls, ours among them
-_KNOWN_BEFORE = 48  # of what was recorded in a call: how much of it a value from Python may have been made of
+_NEAR = 8  # frames between the function and the op that calls it, those of this tool among them
+_KNOWN_BEFORE = 48  # latest outputs in a call of which a Python value may have been made
 
 
 class PythonCall(object):
-    """One call. identity: (function, trace number), as what calls it has it; stack: where that was made."""
+    """One call. identity: (function, trace number) in the definition of the calling op; stack: of that op."""
 
     def __init__(self, identity, stack):
         self.identity, self.stack = identity, stack
-        self._arguments, self._made, self._nth = [], [], {}
+        self._arguments, self._outputs, self._nth = [], [], {}
 
     def next_occurrence(self, *name):
-        """How often this name was asked for in this call: calls may overlap, and each counts for itself."""
+        """Return how often this was called with the name in this call, from 0; calls may overlap."""
         self._nth[name] = self._nth.get(name, 0) + 1
         return self._nth[name] - 1
 
@@ -31,15 +32,15 @@ class PythonCall(object):
         self._arguments.append(key)
 
     def add_outputs(self, keys):
-        self._made = (self._made + keys)[-_KNOWN_BEFORE:]
+        self._outputs = (self._outputs + keys)[-_KNOWN_BEFORE:]
 
     def inputs_so_far(self):
-        """What a value from Python may have been made of: `.numpy()` is not seen."""
-        return self._arguments + self._made
+        """Return the keys of which a Python value may have been made: `.numpy()` is not observed."""
+        return self._arguments + self._outputs
 
 
 class PythonCalls(object):
-    """eager: the eager.EagerRecorder that records what runs in them."""
+    """The wrapper around the calls. eager: the eager.EagerRecorder that records the ops in them."""
 
     def __init__(self, recorder, keys, eager, wrappers):
         self._recorder, self._keys, self._eager = recorder, keys, eager
@@ -48,34 +49,34 @@ class PythonCalls(object):
 
     def _call(self, original, registry, token, device, args):
         body = self._body(token)
-        if body is None:  # of an input pipeline, whose calls belong to no step; or one of ours
+        if body is None:  # a call of an input pipeline, which belongs to no step, or of a probe
             with self._recorder.unrecorded():
                 return original(registry, token, device, args)
-        with self._inside(body):
+        with self._as_current(body):
             self._eager.arguments(body, args)
             return original(registry, token, device, args)
 
     def _body(self, token):
-        """None for what is not recorded."""
+        """Return the PythonCall of a token, or None if it is not recorded."""
         if not self._recorder.active or getattr(self._recorder.local, "busy", False):
             return None
-        known = self._keys.python_function(token)
-        if known is None and _by_an_eager_op():
-            known = self._keys.python_function_called_eagerly(token, user_frames.stack_of_caller())
-        return PythonCall(*known) if known else None
+        function = self._keys.python_function(token)
+        if function is None and _is_called_by_eager_op():
+            function = self._keys.python_function_called_eagerly(token, user_frames.stack_of_caller())
+        return PythonCall(*function) if function else None
 
     @contextlib.contextmanager
-    def _inside(self, body):
+    def _as_current(self, body):
         local = self._recorder.local
-        before, local.body = getattr(local, "body", None), body
+        previous, local.body = getattr(local, "body", None), body
         try:
             with self._eager.install_in_thread():
                 yield
         finally:
-            local.body = before
+            local.body = previous
 
 
-def _by_an_eager_op():
-    """Does an eager op call, and not what runs a graph in this thread, such as an iterator or one of ours?"""
-    near = itertools.islice(user_frames.outer_frames(sys._getframe(1)), _NEAR)
-    return any(frame.f_code.co_filename.endswith("gen_script_ops.py") for frame in near)
+def _is_called_by_eager_op():
+    """Return whether an eager op makes the call, and not code that runs a graph in this thread."""
+    frames = itertools.islice(user_frames.outer_frames(sys._getframe(1)), _NEAR)
+    return any(frame.f_code.co_filename.endswith("gen_script_ops.py") for frame in frames)

@@ -1,22 +1,22 @@
-"""A seed for a program that sets none: for each graph that it makes from now on, and for the eager runtime."""
+"""The seeding of a program that sets no seed: of each graph created from now on, and of the eager runtime."""
 
 from ....wrap import wrap_permanently
 from . import internals as tf
 
 
 def seed(value):
-    """In TensorFlow 1 nothing is called now: that would settle for the program that it is not eager."""
-    def graph_made(original, graph, *args, **kwargs):
+    """Install the seed. In TensorFlow 1 nothing is called now, because that would disable eager execution."""
+    def on_graph_created(original, graph, *args, **kwargs):
         original(graph, *args, **kwargs)
-        if type(graph) is tf.ops.Graph:  # a function's has its seed from outside
+        if type(graph) is tf.ops.Graph:  # a function's graph inherits its seed
             graph.seed = value
 
-    def context_made(original, context, *args, **kwargs):
+    def on_context_created(original, context, *args, **kwargs):
         original(context, *args, **kwargs)
         context._set_global_seed(value)
 
-    wrap_permanently(tf.ops.Graph, "__init__", graph_made)
+    wrap_permanently(tf.ops.Graph, "__init__", on_graph_created)
     if tf.VERSION < (2, 0):
-        wrap_permanently(tf.context.Context, "__init__", context_made)
+        wrap_permanently(tf.context.Context, "__init__", on_context_created)
     else:
         tf.context.set_global_seed(value)

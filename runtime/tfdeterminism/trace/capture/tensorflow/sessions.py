@@ -1,6 +1,6 @@
-"""Session graphs: digests are fetched in the same session.run as the values that they are of.
+"""The probes for sessions: digests are fetched in the same session.run as the values.
 
-What is fetched for one run is said by its plan: see the plans module.
+fetch_plans.py decides what is fetched in addition.
 """
 
 from . import internals as tf
@@ -9,7 +9,7 @@ from .graphs import ancestors
 
 
 class Sessions(object):
-    """Observes every run of a session. weights: the session_weights.SessionWeights."""
+    """The wrappers around the methods that run a session. weights: the session_weights.SessionWeights."""
 
     def __init__(self, recorder, keys, labels, weights, capture, wrappers):
         self._recorder = recorder
@@ -17,8 +17,8 @@ class Sessions(object):
         self._plans = FetchPlans(recorder, keys, labels, capture)
         session = tf.optional("tensorflow.python.client.session").BaseSession
         wrappers.wrap(session, "_do_run", self._run)
-        wrappers.wrap(session, "make_callable", self._callable)
-        wrappers.wrap(session, "_make_callable_from_options", self._callable_from_options)
+        wrappers.wrap(session, "make_callable", self._on_make_callable)
+        wrappers.wrap(session, "_make_callable_from_options", self._on_make_callable_from_options)
         runner = tf.optional("tensorflow.python.training.queue_runner_impl").QueueRunner
         wrappers.wrap(runner, "create_threads", self._run_ahead)
 
@@ -47,19 +47,19 @@ class Sessions(object):
         self._recorder.steps.on_optimizer_applied()
 
     def _run_ahead(self, original, runner, *args, **kwargs):
-        """How far the threads of a queue get before the program ends is chance."""
+        """Mark ops that run in queue threads, whose progress before the program ends is chance."""
         for op in ancestors(runner.enqueue_ops):
             op._tfdet_ahead = True
         return original(runner, *args, **kwargs)
 
-    def _callable(self, original, session, fetches, feed_list=None, accept_options=False):
-        if feed_list is not None or not self._on():
+    def _on_make_callable(self, original, session, fetches, feed_list=None, accept_options=False):
+        if feed_list is not None or not self._is_active():
             return original(session, fetches, feed_list, accept_options)
         return lambda **kwargs: session.run(fetches, **kwargs)
 
-    def _callable_from_options(self, original, session, options):
+    def _on_make_callable_from_options(self, original, session, options):
         self._weights.track(session)
-        if not self._on():
+        if not self._is_active():
             return original(session, options)
         graph = session.graph
         fetches = [graph.as_graph_element(name) for name in options.fetch]
@@ -68,10 +68,10 @@ class Sessions(object):
         if plan.fetch is not None:
             options.fetch.append(plan.fetch.name)
         options.target.extend(op.name for op in plan.targets)
-        made = original(session, options)
+        run_callable = original(session, options)
 
         def call(*args, **kwargs):
-            results = made(*args, **kwargs)
+            results = run_callable(*args, **kwargs)
             self._recorder.seen_ops = True
             if plan.fetch is not None:
                 self._recorder.emit(*plan.pack.unpack_records(results[-1]))
@@ -82,5 +82,5 @@ class Sessions(object):
 
         return call
 
-    def _on(self):
+    def _is_active(self):
         return self._recorder.active and self._recorder.level != "none"

@@ -1,4 +1,4 @@
-"""Adds ops to graphs that pass the values of chosen tensors, and of losses, to the recorder."""
+"""The ops that pass the values of chosen tensors, and of losses, from graphs to the recorder."""
 
 from . import internals as tf
 from .graphs import ProbeScope
@@ -16,16 +16,16 @@ def mark_loss(recorder, tensor):
         return
     if not tf.is_eager(tensor) or not _has_numbers(tensor):
         return
-    known = getattr(tensor, "_tfdet_key", None)
-    if known is not None and known[0] is recorder:
-        recorder.eager.add_attrs(known[1], loss=True)
+    provenance = getattr(tensor, "_tfdet_key", None)
+    if provenance is not None and provenance[0] is recorder:
+        recorder.eager.add_attrs(provenance[1], loss=True)
     if recorder.values is not None and recorder.values.is_due():
         nth = recorder.eager.next_occurrence("loss")
         recorder.values.record_loss(recorder.values.loss_name(nth), tensor.numpy())
 
 
 class ValueProbes(object):
-    """kept: list of the Python functions that a graph calls, which keeps them alive."""
+    """The value probes of graphs. kept: a list that keeps the Python functions alive which graphs call."""
 
     def __init__(self, recorder, keys, kept):
         self._recorder = recorder
@@ -33,48 +33,48 @@ class ValueProbes(object):
         self._kept = kept
 
     def add_probes(self, graph, ops, contexts=()):
-        """Add probes for the chosen outputs of these ops, and for the losses among them; returns the new ops.
+        """Add probes for the chosen outputs of these ops, and for the losses among them; return the new ops.
 
         Each probe is in the control flow context of its op: none, or one of `contexts`.
         """
         if self._recorder.values is None:
             return []
-        made = []
+        probes = []
         with ProbeScope(graph):
-            before = graph._get_control_flow_context()
+            outer_context = graph._get_control_flow_context()
             for op in ops:
                 context = op._control_flow_context
-                if context is not None and not any(context is one for one in contexts):
+                if context is not None and not any(context is other for other in contexts):
                     continue
                 graph._set_control_flow_context(context)
-                made += self._of_op(op)
-                made += [self._loss(one) for one in getattr(graph, "_tfdet_losses", ()) if one.op is op]
-            graph._set_control_flow_context(before)
-        return made
+                probes += self._probe_op(op)
+                probes += [self._probe_loss(loss) for loss in getattr(graph, "_tfdet_losses", ()) if loss.op is op]
+            graph._set_control_flow_context(outer_context)
+        return probes
 
-    def _of_op(self, op):
-        wanted = self._recorder.values.entries_for(*(self._keys.identify_graph(op.graph) + (op.name,)))
-        pairs = [(one, op.outputs[one["output"]]) for one in wanted if 0 <= one["output"] < len(op.outputs)]
-        return [self._tap(entry, tensor) for entry, tensor in pairs if _has_numbers(tensor)]
+    def _probe_op(self, op):
+        entries = self._recorder.values.entries_for(*(self._keys.identify_graph(op.graph) + (op.name,)))
+        pairs = [(entry, op.outputs[entry["output"]]) for entry in entries if 0 <= entry["output"] < len(op.outputs)]
+        return [self._probe_output(entry, tensor) for entry, tensor in pairs if _has_numbers(tensor)]
 
-    def _tap(self, entry, tensor):
+    def _probe_output(self, entry, tensor):
         key, values = self._keys.key_of_tensor(tensor), self._recorder.values
-        return self._hand_over(lambda array: values.record_op(entry, key, array), tensor)
+        return self._add_probe(lambda array: values.record_op(entry, key, array), tensor)
 
-    def _loss(self, tensor):
+    def _probe_loss(self, tensor):
         values = self._recorder.values
         name = values.loss_name(*(self._keys.identify_graph(tensor.graph) + (tensor.op.name, tensor.value_index)))
-        return self._hand_over(lambda array: values.record_loss(name, array), tensor)
+        return self._add_probe(lambda array: values.record_loss(name, array), tensor)
 
-    def _hand_over(self, keep, tensor):
+    def _add_probe(self, keep, tensor):
         recorder = self._recorder
 
-        def take(array):
+        def record(array):
             if recorder.active:
                 keep(array)
             return []
 
-        return call_python_with(take, [tensor], self._kept)
+        return call_python_with(record, [tensor], self._kept)
 
 
 def _has_numbers(tensor):

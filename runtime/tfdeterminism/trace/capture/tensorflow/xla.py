@@ -1,4 +1,4 @@
-"""XLA fuses ops, and a fused op has no outputs to observe: it is switched off while ops are traced."""
+"""The switch that disables XLA while ops are recorded, because the outputs of fused ops cannot be observed."""
 
 from . import internals as tf
 
@@ -6,16 +6,16 @@ _ATTRIBUTES = ("_jit_compile", "_experimental_compile")
 
 
 def switch_off(recorder, wrappers):
-    """Functions that ask for compilation are made without it; the first one is noted in the trace."""
-    noted = []
+    """Create functions without compilation; the first one that asks for it is noted in the trace."""
+    notes = []
 
-    def made(original, function, *args, **kwargs):
+    def on_function_created(original, function, *args, **kwargs):
         result = original(function, *args, **kwargs)
         for name in _ATTRIBUTES:
             if recorder.active and getattr(function, name, None):
                 setattr(function, name, False)
-                if not noted:
-                    noted.append(True)
+                if not notes:
+                    notes.append(True)
                     recorder.note("xla", "jit_compile was asked for and is switched off while tracing")
         return result
 
@@ -23,10 +23,10 @@ def switch_off(recorder, wrappers):
                    "tensorflow.python.eager.def_function"):
         owner = getattr(tf.optional(module), "Function", None)
         if owner is not None:
-            wrappers.wrap(owner, "__init__", made)
+            wrappers.wrap(owner, "__init__", on_function_created)
             break
     config = tf.optional("tensorflow.python.framework.config")
-    # Before 2.0 asking would make the context, and settle for the program that it is not eager.
+    # Before 2.0 this query would create the context, and thereby disable eager execution.
     if tf.VERSION >= (2, 1) and config.get_optimizer_jit():
         config.set_optimizer_jit(False)
         recorder.note("xla", "auto-clustering was asked for and is switched off while tracing")

@@ -1,4 +1,4 @@
-"""What PyTorch's users are told of a cause."""
+"""The advice for PyTorch users, by the class of a fault."""
 
 from ...backends import FILE_LINES, HOST_VALUE_LINES, ORDER_LINES, STRUCTURE_LINES
 from ...faults import Fault
@@ -24,5 +24,5 @@ _LINES = {
 
 
 def lines(fault, on_gpu):
-    """The lines of code for a fault."""
+    """Return the lines of code for a fault."""
     return (_CUDA_LINES if fault is Fault.UNEXPLAINED and on_gpu else []) + _LINES.get(fault, [])

@@ -1,4 +1,4 @@
-"""PyTorch 2.0 and later. This module imports none: the methods that need one do."""
+"""The backend for PyTorch 2.0 and later. This module does not import PyTorch: methods that need it do."""
 
 import importlib
 

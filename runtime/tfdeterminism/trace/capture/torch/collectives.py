@@ -1,25 +1,25 @@
-"""What processes send each other: who writes which tensor, which no schema of these ops says."""
+"""The facts about collective ops that their schemas lack: which arguments they read and write."""
 
 import torch
 
 
 def is_collective(schema):
-    """Is it an op that other processes take part in? What it gives is there when they have sent it."""
+    """Return whether other processes take part in an op. Its result arrives when they have sent it."""
     return schema.name.startswith(("c10d::", "_c10d_functional"))
 
 
 def writes(base, name):
-    """Does it write into this argument? base: the op's name without its family's."""
+    """Return whether an op writes into this argument. base: the op's name without its namespace."""
     return name.startswith("out") or name == "tensors" and base.endswith("_")
 
 
 def ignores_argument(base, name):
-    """Does it not ask for what lies in this argument?"""
+    """Return whether an op does not read this argument's content."""
     return name.startswith("out") or base.startswith("recv_") or "barrier" in base
 
 
 def is_root(args):
-    """Is it this process that sends what all others get? args: of broadcast_. If it cannot be known, yes."""
+    """Return whether this process is the sender of a broadcast, or it is unknown. args: of broadcast_."""
     try:
         return torch.distributed.ProcessGroup.unbox(args[1]).rank() == args[2]
     except (AttributeError, IndexError, RuntimeError, TypeError):

@@ -1,15 +1,15 @@
-"""torch.compile makes one op of many: it is off while ops are looked at, as it is off for the probes' own sake."""
+"""The switch that disables torch.compile while ops are recorded, because a compiled region hides its ops."""
 
 import torch
 
 
 def switch_off(recorder, wrappers):
-    """What the program asks to be compiled runs as it was written; said once."""
-    said = []
+    """Run functions that the program compiles as they were written, and note it once."""
+    notes = []
 
     def compiled(original, model=None, *args, **kwargs):
-        if not said:
-            said.append(True)
+        if not notes:
+            notes.append(True)
             recorder.note("xla", "torch.compile is switched off where the program asks for it: its regions hide ops")
         return model if model is not None else lambda function: function
 

@@ -1,7 +1,8 @@
-"""Every op, as it is dispatched: what it gets, what it gives, and from where in the program.
+"""The dispatch mode that records every op: its inputs, its outputs, and its place in the program.
 
-An op that writes in place gives what it has written. Views are no values of their own: what they are made of is read
-where they are used. Numbers from Python (a learning rate, an index) are records of their own, as what feeds the op.
+An op that writes in place outputs the tensors that it has written. Views are not values of their own: the memory that
+they show is read where they are used. Numbers from Python (a learning rate, an index) are inputs with their own
+records.
 """
 
 from .. import user_frames
@@ -12,8 +13,11 @@ from .memory import is_contiguous_storage
 
 
 class OpDispatchMode(pt.DispatchMode):
-    """memories: memory.StorageRegistry; host_reads: host_reads.HostReads; gradients: gradients.Gradients; modules:
-    modules.ModulePaths; capture: a input_capture.TorchInputCapture or None."""
+    """The TorchDispatchMode that records ops.
+
+    memories: memory.StorageRegistry; host_reads: host_reads.HostReads; gradients: gradients.Gradients; modules:
+    modules.ModulePaths; capture: an input_capture.TorchInputCapture or None.
+    """
 
     def __init__(self, recorder, memories, host_reads, gradients, modules, capture):
         super(OpDispatchMode, self).__init__()
@@ -47,7 +51,7 @@ class OpDispatchMode(pt.DispatchMode):
         return result
 
     def _is_identity_view(self, args, kwargs):
-        """Is it all of one tensor, of which all is known, that it shows again? Then there is nothing to note."""
+        """Return whether a view shows all of a tensor whose records are known, and needs no record."""
         if kwargs or len(args) != 1 or type(args[0]) not in pt.TENSORS:
             return False
         memory = self.memories.find(args[0])
@@ -55,11 +59,11 @@ class OpDispatchMode(pt.DispatchMode):
             and not hasattr(args[0], "_tfdet_view")
 
     def _fail(self, error):
-        """An op of a kind that we do not know must not end the user's program."""
+        """Stop recording, because an op of an unknown form must not end the user's program."""
         self.recorder.fail("an op cannot be traced: {}: {}".format(type(error).__name__, error))
 
     def _remember(self, op, args, kwargs, result):
-        """Who has made these before recording begins."""
+        """Note which op made these tensors before recording began."""
         if op.is_view:
             return
         stack = None

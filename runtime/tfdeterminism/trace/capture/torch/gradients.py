@@ -1,26 +1,26 @@
-"""Which forward op a backward op belongs to; what losses are; where a step without an optimizer ends."""
+"""The forward ops of backward ops, the losses, and the ends of steps in programs without an optimizer."""
 
 import torch
 
 from . import digests
 from . import internals as pt
 
-_LIMIT = 1 << 16  # forward ops that are known
+_LIMIT = 1 << 16  # forward ops that are kept
 
 
 class Gradients(object):
-    """Autograd numbers the ops that it will be asked about; a backward op runs under the number of its forward op."""
+    """The sequence numbers that autograd gives to forward ops; a backward op has the number of its forward op."""
 
     def __init__(self, recorder, memories, wrappers):
         self._recorder, self._memories = recorder, memories
         self._by_number = {}
-        self.on_loss = None  # called with (tensor, how manieth)
+        self.on_loss = None  # called with (tensor, its index among the losses)
         for name in ("backward", "grad"):
-            wrappers.wrap(torch.autograd, name, self._asked)
+            wrappers.wrap(torch.autograd, name, self._on_backward)
 
     def on_op_run(self, key):
-        """An op that can be named has run. key: of its first output."""
-        if not torch.is_grad_enabled():  # asked first, as it is soonest said
+        """Note the sequence number of an op that has run. key: of its first output."""
+        if not torch.is_grad_enabled():  # the fastest test comes first
             return
         number = pt.last_sequence_nr()
         if number >= 0 and number not in self._by_number and not pt.in_backward():
@@ -29,18 +29,18 @@ class Gradients(object):
             self._by_number[number] = self._recorder.eager.describe(key)
 
     def forward_op(self):
-        """(node, stack) of the forward op whose gradient is computed now; (None, []) elsewhere."""
+        """Return (node, stack) of the forward op whose gradient is computed now, or (None, [])."""
         return self._by_number.get(pt.current_sequence_nr(), (None, []))
 
-    def _asked(self, original, tensors, *args, **kwargs):
+    def _on_backward(self, original, tensors, *args, **kwargs):
         if self._recorder.active and not getattr(self._recorder.local, "asked", False):
             self._recorder.steps.on_gradient()
             self._losses(tensors)
-        before, self._recorder.local.asked = getattr(self._recorder.local, "asked", False), True
+        was_asked, self._recorder.local.asked = getattr(self._recorder.local, "asked", False), True
         try:
             return original(tensors, *args, **kwargs)
         finally:
-            self._recorder.local.asked = before
+            self._recorder.local.asked = was_asked
 
     def _losses(self, tensors):
         for number, tensor in enumerate(pt.tensors_in(tensors)):

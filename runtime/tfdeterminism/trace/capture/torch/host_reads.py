@@ -1,4 +1,4 @@
-"""What Python has been told of tensors: numbers that it may hand on to ops, whose values then come from there."""
+"""The host reads: values of tensors that Python reads, and may pass on to ops as numbers."""
 
 import threading
 
@@ -19,7 +19,10 @@ class _ReadChain(object):
 
 
 class HostReads(object):
-    """All of one step is one chain, and all of one task: each record holds what was told before it, too."""
+    """The host reads of a process. Those of one step, or of one task, form a chain.
+
+    The digest of each read also contains the reads before it in its chain.
+    """
 
     def __init__(self, recorder, memories, wrappers):
         self._recorder, self._memories = recorder, memories
@@ -29,29 +32,30 @@ class HostReads(object):
             wrappers.wrap(torch.Tensor, name, self._on_numpy_export)
 
     def latest_keys(self):
-        """Of the latest that was told in this step."""
-        mine = self._of_step()
-        own = mine if pool_tasks.current_task() is None else self._chain()
-        return mine.latest + mine.independent + (own.latest + own.independent if own is not mine else [])
+        """Return the keys of the latest host reads of this step."""
+        step_chain = self._of_step()
+        chain = step_chain if pool_tasks.current_task() is None else self._chain()
+        keys = step_chain.latest + step_chain.independent
+        return keys + (chain.latest + chain.independent if chain is not step_chain else [])
 
     def record_scalar(self, key, value):
-        """An op has given a number. key: its output's id."""
+        """Record a number that an op returned. key: id of the op's output."""
         self._emit(key, digest.digest_bytes(repr(value).encode("utf-8")))
 
     def _emit(self, key, value):
         chain = self._chain()
-        for before in chain.latest:
-            if before != key:
-                self._recorder.eager.add_inputs(key, before)
+        for previous in chain.latest:
+            if previous != key:
+                self._recorder.eager.add_inputs(key, previous)
         chain.digest = digest.digest_bytes("{:016x}{:016x}".format(chain.digest, value).encode("ascii"))
         self._recorder.emit_one(key, chain.digest)
         chain.latest = [key]
-        if chain is not self._main:  # who waits for the task may be given it
+        if chain is not self._main:  # the result of the task may pass the value on
             self._add_independent(self._of_step(), key)
 
     def _add_independent(self, chain, key):
-        with self._lock:  # tasks of several threads add to that of the step
-            chain.independent = [one for one in chain.independent if one != key][-_MAX_INDEPENDENT:] + [key]
+        with self._lock:  # tasks of several threads add to the chain of the step
+            chain.independent = [other for other in chain.independent if other != key][-_MAX_INDEPENDENT:] + [key]
 
     def _chain(self):
         task = pool_tasks.current_task()
@@ -63,7 +67,7 @@ class HostReads(object):
         return self._main
 
     def _on_numpy_export(self, original, tensor, *args, **kwargs):
-        """NumPy may write into this memory, too, from now on."""
+        """Record a read by NumPy, which may also write into the memory from now on."""
         recorder = self._recorder
         if recorder.is_recording_step() and not getattr(recorder.local, "busy", False):
             with recorder.unrecorded():
@@ -75,7 +79,7 @@ class HostReads(object):
         value = digests.digest_tensor(tensor)
         if memory is None or not memory.keys or value is None:
             return
-        if memory.is_uninitialized:  # NumPy is to write it
+        if memory.is_uninitialized:  # NumPy will write it
             memory.may_change_unseen = True
             return
         stack = user_frames.stack_of_caller()
@@ -86,7 +90,7 @@ class HostReads(object):
         memory.may_change_unseen = True
         if memory.uninitialized_key is None:
             self._emit(key, value)
-        else:  # what nobody has written is not to spoil what is told after it
+        else:  # uninitialized memory must not change the digests of later reads
             if read is not None:
                 self._recorder.emit_one(read[0], read[1], digest.digest_shape(tensor.shape))
             self._recorder.emit_one(key, value)

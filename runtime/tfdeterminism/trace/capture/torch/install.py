@@ -1,4 +1,4 @@
-"""Puts all probes into a PyTorch that has just been imported."""
+"""The installation of all probes into PyTorch, just after it was imported."""
 
 import os
 import threading
@@ -19,11 +19,11 @@ from .weights import Weights
 
 
 def install(recording):
-    """recording: a recording.Recording whose recorder was just made."""
+    """Install the probes. recording: a recording.Recording with a new recorder."""
     recorder, wrappers = recording.recorder, Wrappers()
     modules = ModulePaths(recorder, wrappers)
     weights = Weights(recorder, modules, wrappers)
-    closers, wanted = [], {}
+    closers, import_hooks = [], {}
     if not recording.xla:
         compiled.switch_off(recorder, wrappers)
     if recorder.level != "none":
@@ -36,16 +36,19 @@ def install(recording):
                 capture = TorchInputCapture(InputCapture(recorder, recording.capture))
             tensor_provenance.hide_on_save(wrappers)
             TorchLoadHook(recorder, wrappers)
-            told = HostReads(recorder, memories, wrappers)
-            dispatch = OpDispatchMode(recorder, memories, told, gradients, modules, capture)
-            closers.append(_in_every_thread(dispatch, wrappers))
-            wanted = {"torch.utils.data.dataloader": DataLoaderHook(recorder, wrappers).install}
+            host_reads = HostReads(recorder, memories, wrappers)
+            dispatch = OpDispatchMode(recorder, memories, host_reads, gradients, modules, capture)
+            closers.append(_enter_in_every_thread(dispatch, wrappers))
+            import_hooks = {"torch.utils.data.dataloader": DataLoaderHook(recorder, wrappers).install}
     wrappers.wrap(os, "_exit", lambda original, status: recording.end_and_exit(original, status))
-    recording.on_installed(weights, wrappers, closers, wanted)
+    recording.on_installed(weights, wrappers, closers, import_hooks)
 
 
-def _in_every_thread(mode, wrappers):
-    """Enter the mode here and in all threads that come: PyTorch keeps modes by thread. A function that leaves it."""
+def _enter_in_every_thread(mode, wrappers):
+    """Enter the mode in this thread and in all later threads, and return the function that leaves it here.
+
+    PyTorch keeps modes by thread.
+    """
     def start(original, thread):
         def run():
             with mode:

@@ -1,4 +1,4 @@
-"""PyTorch's own, at the places where its versions (2.0 and later) keep them."""
+"""The internal functions of PyTorch that the probes use, for all versions from 2.0 on."""
 
 from typing import TYPE_CHECKING
 
@@ -16,24 +16,24 @@ _sequence = getattr(getattr(torch._C, "_autograd", None), "_get_sequence_nr", No
 
 
 def current_sequence_nr():
-    """The number of the forward op whose gradient this thread computes now, or None."""
+    """Return the number of the forward op whose gradient this thread computes now, or None."""
     node = _node() if _node is not None else None
     number = getattr(node, "_sequence_nr", None)
     return None if number is None else number()
 
 
 def in_backward():
-    """Does this thread compute gradients now?"""
+    """Return whether this thread computes gradients now."""
     return _node is not None and _node() is not None
 
 
 def last_sequence_nr():
-    """The number that autograd gave to the latest op whose gradient it may be asked for; -1 for none."""
+    """Return the number that autograd gave to the latest differentiable op; -1 for none."""
     return _sequence() - 1 if _sequence is not None else -1
 
 
 class DispatchMode(TorchDispatchMode):
-    """What sees each op. While it is there nothing is compiled, and no compiler has to be kept away at each op."""
+    """A TorchDispatchMode that does not need to disable a compiler at each op: nothing is compiled meanwhile."""
 
     @classmethod
     def _should_skip_dynamo(cls):
@@ -41,24 +41,24 @@ class DispatchMode(TorchDispatchMode):
 
 
 def tensors_in(value):
-    """All tensors of nested lists, tuples and dicts, in a fixed order."""
+    """Return all tensors of nested lists, tuples and dicts, in a fixed order."""
     if type(value) is torch.Tensor:
         return [value]
-    found = []  # type: list[Any]
-    _collect((value,), found)
-    return found
+    tensors = []  # type: list[Any]
+    _collect((value,), tensors)
+    return tensors
 
 
-def _collect(values, found):
-    for one in values:
-        kind = type(one)
-        if kind in TENSORS:
-            found.append(one)
-        elif kind in _NO_TENSORS:
+def _collect(values, tensors):
+    for element in values:
+        element_type = type(element)
+        if element_type in TENSORS:
+            tensors.append(element)
+        elif element_type in _NO_TENSORS:
             pass
-        elif isinstance(one, torch.Tensor):
-            found.append(one)
-        elif isinstance(one, (list, tuple)):
-            _collect(one, found)
-        elif isinstance(one, dict):
-            _collect(one.values(), found)
+        elif isinstance(element, torch.Tensor):
+            tensors.append(element)
+        elif isinstance(element, (list, tuple)):
+            _collect(element, tensors)
+        elif isinstance(element, dict):
+            _collect(element.values(), tensors)

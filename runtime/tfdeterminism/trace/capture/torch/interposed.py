@@ -1,18 +1,18 @@
-"""What PyTorch gives to a program that another run could get otherwise, for the kinds of the interpose package."""
+"""The interposition into PyTorch: functions whose results may differ in another run, for the kinds of interpose."""
 
 _DRAWS = "rand randn randint randperm normal bernoulli multinomial rand_like randn_like dropout"
-_IN_PLACE_DRAWS = "random_ normal_ uniform_ bernoulli_ exponential_"  # layers begin with them
+_IN_PLACE_DRAWS = "random_ normal_ uniform_ bernoulli_ exponential_"  # layers initialize their weights with them
 _NO_WORKERS_UNSET = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 
 
 def interpose(kinds, torch):
-    """kinds: {name: interpose.kinds.Kind}; torch: has just been imported."""
+    """Install the kinds. kinds: {name: interpose.kinds.Kind}; torch: the module, just imported."""
     _random(kinds["random"], torch)
     _memory(kinds["memory"], torch)
     switches = kinds["switches"]
     if switches.holds("-"):
         torch.use_deterministic_algorithms(True, warn_only=True)
-        torch.utils.deterministic.fill_uninitialized_memory = False  # that is another pin's
+        torch.utils.deterministic.fill_uninitialized_memory = False  # the kind "memory" does this
         switches.note("-", "torch", None, True)
     threads = kinds["one-thread"]
     threads.note("-", "torch", torch.get_num_threads(), torch.get_num_threads() == 1)
@@ -39,7 +39,7 @@ def _memory(kind, torch):
 
 
 def _files(kind, torch, module):
-    """torch.save writes from C++, which no audit event tells."""
+    """Wrap torch.save, which writes in C++ without an audit event."""
     original = module.save
 
     def save(obj, f, *args, **kwargs):

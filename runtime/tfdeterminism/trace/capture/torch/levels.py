@@ -1,4 +1,4 @@
-"""Where a step ends, and what the coarse levels record: weights and loss per step, outputs of modules."""
+"""The ends of steps, and the records of the coarse levels: weights and losses of steps, outputs of modules."""
 
 from torch.optim import optimizer as optimizers
 
@@ -9,7 +9,7 @@ from . import internals as pt
 
 
 class Levels(object):
-    """Installed beside the back ends. closers: what it adds itself to, to be taken away again."""
+    """The probes for steps and coarse levels. closers: the list that gets the functions to remove them."""
 
     def __init__(self, recorder, weights, gradients, modules, closers):
         self._recorder, self._weights = recorder, weights
@@ -45,8 +45,8 @@ class Levels(object):
 
     def _at_step(self):
         if self._recorder.level in ("weights", "layers"):
-            found = self._weights.trained_digests()
-            for label in sorted(found):
-                self._coarse.record("weight", label, 0, found[label])
+            weight_digests = self._weights.trained_digests()
+            for label in sorted(weight_digests):
+                self._coarse.record("weight", label, 0, weight_digests[label])
         if self._recorder.values is not None and self._recorder.values.is_due():
             self._recorder.values.record_weights(self._weights.trained_values())

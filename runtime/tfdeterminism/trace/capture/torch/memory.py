@@ -1,4 +1,4 @@
-"""Which ops have made what lies in a tensor's memory. Views share it, and ops write into it in place."""
+"""The ops that wrote the memory of each tensor. Views share memory, and ops write into it in place."""
 
 import threading
 
@@ -8,16 +8,16 @@ from . import digests
 from . import internals as pt
 
 _KEYS_LIMIT = 64      # ops that have written parts of one memory
-_FEWEST = 128         # memories that are known before the dead are looked for: what is known of one holds a few bytes
+_FEWEST = 128         # entries before freed storages are searched for; an entry is small
 
 
 class StorageProvenance(object):
-    """Which ops have written the memory of a tensor.
+    """The ops that wrote the memory of a tensor.
 
-    keys: ids of the outputs that are stored in it. origin: (op, stack) of what made it before recording began, or None.
-    may_change_unseen: can an op that is not recorded write it? Then each read computes its digest again.
-    last_digests: {part of the memory: digest of the last read}. uninitialized_key: which of the keys allocated memory
-    without writing it, as far as some of it is left; or None.
+    keys: ids of the outputs that are stored in it. origin: (op, stack) of the op that made it before recording began,
+    or None. may_change_unseen: whether code that is not recorded can write it, so that each read computes its digest
+    again. last_digests: {part of the memory: digest of the last read}. uninitialized_key: which of the keys allocated
+    memory without writing it, while some of it may be unwritten; or None.
     """
 
     __slots__ = ("_alive", "_sent", "keys", "last_digests", "may_change_unseen", "origin", "uninitialized_key")
@@ -31,14 +31,14 @@ class StorageProvenance(object):
     def is_freed(self):
         return self._alive.expired()
 
-    def on_write(self, key, whole, op):
-        """An op (an ops.OpSchema) has written it. whole: nothing else is left in it."""
-        if whole:
+    def on_write(self, key, covers_all, op):
+        """Note that an op (an ops.OpSchema) has written the memory, all of it or a part."""
+        if covers_all:
             self.keys, self.may_change_unseen, self.last_digests, self.uninitialized_key = [key], False, {}, None
         else:
-            rest = [one for one in self.keys if one not in (key, self.uninitialized_key)]
-            uninitialized = [one for one in (self.uninitialized_key,) if one not in (None, key)]
-            self.keys = uninitialized + rest[-_KEYS_LIMIT:] + [key]
+            other_keys = [other for other in self.keys if other not in (key, self.uninitialized_key)]
+            uninitialized = [other for other in (self.uninitialized_key,) if other not in (None, key)]
+            self.keys = uninitialized + other_keys[-_KEYS_LIMIT:] + [key]
         self.origin = None
         self.may_change_unseen = op.is_async or self.may_change_unseen
         self.uninitialized_key = key if op.is_empty else self.uninitialized_key
@@ -46,12 +46,14 @@ class StorageProvenance(object):
 
     @property
     def is_uninitialized(self):
-        """Has no op written anything of it?"""
+        """Whether no op has written any part of the memory."""
         return self.keys == [self.uninitialized_key]
 
     def key_and_digest(self, tensor, eager):
-        """(key, digest): how what is read of this part is to be recorded, under the name of who may have written it
-        unseen; None if it is what was read last. eager: the recorder's eager_keys.EagerKeys."""
+        """Return (key, digest) to record for a read of this part, or None if it is as last read.
+
+        key: the key of the op that may have written the part unrecorded. eager: the recorder's eager_keys.EagerKeys.
+        """
         value = self.new_digest(tensor)
         if value is None:
             return None
@@ -62,7 +64,7 @@ class StorageProvenance(object):
         return key, value
 
     def new_digest(self, tensor):
-        """The digest of this part of a memory that is not watched; None if it is what was read last."""
+        """Return the digest of this part of the memory; None if it is the same as at the last read."""
         place = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
         value = digests.digest_tensor(tensor)
         if self.last_digests.get(place) == value:
@@ -74,31 +76,34 @@ class StorageProvenance(object):
 
 
 class StorageRegistry(object):
-    """All that are alive. Threads share it: what is known of a live one is never lost."""
+    """The StorageProvenance of each live storage, shared by all threads."""
 
     def __init__(self):
         self._known, self._limit, self._forgetting = {}, _FEWEST, threading.Lock()
 
     def find(self, tensor):
-        """The StorageProvenance of a tensor, a new one if nobody knew it; None for a tensor without (sparse, fake)."""
+        """Return the StorageProvenance of a tensor, new if necessary; None without memory (sparse, fake)."""
         if tensor.layout is not torch.strided or tensor.is_meta:
             return None
         try:
             storage = tensor.untyped_storage()
-        except (RuntimeError, NotImplementedError):  # a tensor of somebody's own
+        except (RuntimeError, NotImplementedError):  # a custom subclass
             return None
-        found = self._known.get(storage._cdata)
-        if found is None:
+        provenance = self._known.get(storage._cdata)
+        if provenance is None:
             self._forget()
-            found = self._known.setdefault(storage._cdata, StorageProvenance(storage))
-        return found
+            provenance = self._known.setdefault(storage._cdata, StorageProvenance(storage))
+        return provenance
 
     def _forget(self):
-        """One thread at a time: what is freed keeps its address from others until it is taken out."""
+        """Remove freed storages, in one thread at a time.
+
+        The weak reference in an entry keeps the address of its storage from being reused.
+        """
         if len(self._known) < self._limit or not self._forgetting.acquire(False):
             return
         try:
-            for address in [address for address, one in list(self._known.items()) if one.is_freed]:
+            for address in [address for address, provenance in list(self._known.items()) if provenance.is_freed]:
                 del self._known[address]
             self._limit = max(_FEWEST, 2 * len(self._known))
         finally:
@@ -106,10 +111,10 @@ class StorageRegistry(object):
 
 
 def covers_storage(tensor):
-    """Does it fill its memory?"""
+    """Return whether the tensor fills its storage."""
     return tensor.is_contiguous() and tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
 
 
 def is_contiguous_storage(tensor):
-    """Does it show its whole memory as it lies there?"""
+    """Return whether the tensor shows its whole storage in the order of memory."""
     return tensor.layout is not torch.strided or tensor.storage_offset() == 0 and covers_storage(tensor)

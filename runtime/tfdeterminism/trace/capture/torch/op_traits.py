@@ -1,4 +1,4 @@
-"""The traits of PyTorch's ops, by their names: no PyTorch is needed to know them."""
+"""The traits of PyTorch's ops by their names, without importing PyTorch."""
 
 import re
 
@@ -9,12 +9,12 @@ _RECEIVES = re.compile(r"_?c10d")
 
 
 def traits_of(op_type):
-    """The traits of an op type."""
-    found = set()
+    """Return the traits of an op type."""
+    op_traits = set()
     if _COPIES.match(op_type):
-        found.add(traits.COPIES)
+        op_traits.add(traits.COPIES)
     if _RECEIVES.match(op_type):
-        found.add(traits.RECEIVES)
+        op_traits.add(traits.RECEIVES)
     if op_type == "torch.load":
-        found.add(traits.LOADS)
-    return found
+        op_traits.add(traits.LOADS)
+    return op_traits

@@ -1,4 +1,4 @@
-"""Runs one op again on inputs that a trace kept."""
+"""The replay of one op on the inputs that a trace stores."""
 
 import torch
 
@@ -7,13 +7,16 @@ from . import digests, input_capture, ops
 
 
 def is_pure(name):
-    """Is it one of ATen's ops that make numbers from numbers, and do nothing else?"""
+    """Return whether it is an op of ATen that computes numbers from numbers, and does nothing else."""
     return ops.resolve(name) is not None
 
 
 def run(meta, arrays, times):
-    """[per output: [digest of each run]]. meta, arrays: as replay.load() gives them; of a harmless op. It runs where it
-    has run: that it repeats itself elsewhere would say nothing. Raises UsageError where that device is not here."""
+    """Run a pure op several times and return [per output: [digest of each run]].
+
+    meta, arrays: the result of replay.load(). The op runs on the device that recorded it, because its result on
+    another device would say nothing. Raises UsageError if this machine lacks the device.
+    """
     for device in sorted(set(meta["devices"])):
         _require_device(device)
     function = ops.resolve(meta["op"])
@@ -25,15 +28,15 @@ def run(meta, arrays, times):
                        for (data, shape), dtype, stride, device
                        in zip(arrays, meta["dtypes"], meta["strides"], meta["devices"])]
             args, kwargs = (input_capture.from_json(meta[name], tensors) for name in ("args", "kwargs"))
-            given = op.outputs(args, kwargs, function(*args, **kwargs))
-            results.append([digests.digest_tensor(one) for one in given])
-    if any(None in one for one in results):
+            outputs = op.outputs(args, kwargs, function(*args, **kwargs))
+            results.append([digests.digest_tensor(tensor) for tensor in outputs])
+    if any(None in run_digests for run_digests in results):
         raise ValueError("what it gives has no value that could be compared")
-    return [list(one) for one in zip(*results)]
+    return [list(output_digests) for output_digests in zip(*results)]
 
 
 def _require_device(device):
-    """BadUsage unless this machine has that device. PyTorch says in many ways that it has not."""
+    """Raise UsageError unless this machine has the device. PyTorch's own errors have many types."""
     try:
         torch.empty(1, device=device)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Tensors that torch.load has read: no value of Python's, but of a file."""
+"""The mark on tensors that torch.load has read, whose values come from a file and not from Python."""
 
 import torch
 
@@ -7,7 +7,7 @@ from . import internals as pt
 
 
 class TorchLoadHook(object):
-    """Marks them with the line that asked for them."""
+    """The wrapper around torch.load, which marks tensors with the line that called it."""
 
     def __init__(self, recorder, wrappers):
         self._recorder = recorder
@@ -16,14 +16,14 @@ class TorchLoadHook(object):
     def _load(self, original, *args, **kwargs):
         if not self._recorder.active:
             return original(*args, **kwargs)
-        with self._recorder.unrecorded():  # how they are put together is PyTorch's own
-            found = original(*args, **kwargs)
+        with self._recorder.unrecorded():  # the ops that construct the tensors are PyTorch's own
+            result = original(*args, **kwargs)
         stack = user_frames.stack_of_caller()
-        for tensor in pt.tensors_in(found) if _is_file(args[0] if args else kwargs.get("f")) else ():
+        for tensor in pt.tensors_in(result) if _is_file(args[0] if args else kwargs.get("f")) else ():
             tensor._tfdet_from = "torch.load", "feed", stack, {"from_file": True}
-        return found
+        return result
 
 
 def _is_file(source):
-    """Not bytes in memory."""
+    """Return whether the source is a file, and not bytes in memory."""
     return isinstance(getattr(source, "name", source), (str, bytes)) or hasattr(source, "__fspath__")

@@ -1,4 +1,4 @@
-"""What is trained: the parameters of optimizers; without any, leaves that have got a gradient, and the gradients."""
+"""The trained tensors: parameters of optimizers, or, without an optimizer, leaves with their gradients."""
 
 import gc
 import itertools
@@ -12,79 +12,80 @@ from . import digests
 
 
 class Weights(object):
-    """modules: a modules.ModulePaths, which knows names."""
+    """The trained tensors of a process. modules: a modules.ModulePaths, which knows names of parameters."""
 
     def __init__(self, recorder, modules, wrappers):
         self._recorder, self._modules = recorder, modules
         self._optimizers = []  # weak references
-        self._inherited = set()  # numbers of those that the parent of this fork made, and this process never used
-        self._final = {}       # label: digest of what is gone
+        self._inherited = set()  # numbers of the optimizers that the parent of this fork made, and the fork did not use
+        self._final = {}       # {label: digest} of the parameters of freed optimizers
         wrappers.wrap(torch.optim.Optimizer, "__init__", self._on_optimizer_created)
 
     def _on_optimizer_created(self, original, optimizer, *args, **kwargs):
         original(optimizer, *args, **kwargs)
         number = len(self._optimizers)
         self._optimizers.append(weakref.ref(optimizer))
-        groups = optimizer.param_groups  # kept alive as long as the optimizer is, and this once after it
+        groups = optimizer.param_groups  # kept alive until the finalizer below has run
         weakref.finalize(optimizer, self._on_optimizer_freed, number, groups).atexit = False
 
     def _on_optimizer_freed(self, number, groups):
         if self._recorder.active and number not in self._inherited:
             with self._recorder.unrecorded():
-                self._final.update(_digests(self._labelled([(number, groups)])))
+                self._final.update(_digests(self._label_tensors([(number, groups)])))
 
     def trained_values(self):
-        """{label: array} of what is trained now."""
+        """Return {label: array} of the trained tensors."""
         with self._recorder.unrecorded():
-            return {label: digests.array_of(tensor) for label, tensor in self._labelled(self._alive())}
+            return {label: digests.array_of(tensor) for label, tensor in self._label_tensors(self._live_groups())}
 
     def trained_digests(self):
-        """{label: digest} of the same."""
+        """Return {label: digest} of the trained tensors."""
         with self._recorder.unrecorded():
-            return _digests(self._labelled(self._alive()))
+            return _digests(self._label_tensors(self._live_groups()))
 
     def final_digests(self):
-        """{label: digest} of all, those that are gone as they were last."""
+        """Return {label: digest} of all trained tensors; those of freed optimizers as they were last."""
         return dict(self._final, **self.trained_digests())
 
     def on_fork(self):
-        """In a fork: what is inherited is the parent's, unless it trains here."""
+        """Disregard the parent's optimizers in a fork, unless it uses them."""
         self._final = {}
         self._inherited = set(range(len(self._optimizers)))
-        optimizers.register_optimizer_step_post_hook(self._stepped)
+        optimizers.register_optimizer_step_post_hook(self._on_step)
 
-    def _stepped(self, optimizer, args, kwargs):
+    def _on_step(self, optimizer, args, kwargs):
         self._inherited -= {number for number in self._inherited if self._optimizers[number]() is optimizer}
 
-    def _alive(self):
-        found = [(number, one()) for number, one in enumerate(self._optimizers) if number not in self._inherited]
-        groups = [(number, optimizer.param_groups) for number, optimizer in found if optimizer is not None]
+    def _live_groups(self):
+        live = [(number, reference()) for number, reference in enumerate(self._optimizers)
+                if number not in self._inherited]
+        groups = [(number, optimizer.param_groups) for number, optimizer in live if optimizer is not None]
         return groups or ([] if self._optimizers else [(0, [{"params": _leaves()}])])
 
-    def _labelled(self, groups):
-        """(label, tensor) of each parameter once."""
-        seen = set()
-        for number, one in groups:
-            for place, tensor in enumerate(itertools.chain.from_iterable(group["params"] for group in one)):
-                if id(tensor) not in seen:
-                    seen.add(id(tensor))
-                    yield self._modules.name_of(tensor) or "optimizer{}.{}".format(number, place), tensor
+    def _label_tensors(self, groups):
+        """Yield (label, tensor) of each parameter once."""
+        ids = set()
+        for number, param_groups in groups:
+            for index, tensor in enumerate(itertools.chain.from_iterable(group["params"] for group in param_groups)):
+                if id(tensor) not in ids:
+                    ids.add(id(tensor))
+                    yield self._modules.name_of(tensor) or "optimizer{}.{}".format(number, index), tensor
 
 
 def _leaves():
-    """Tensors that a program without an optimizer trains: in the order of their sizes, as they have no names.
+    """Return the tensors that a program without an optimizer trains, in the order of their shapes, and their gradients.
 
-    Each with its gradient: a program that trains none computes gradients for their own sake.
+    The gradients are included because a program that trains nothing may compute them for their own sake.
     """
-    found = [one for one in gc.get_objects()
-             if issubclass(type(one), torch.Tensor) and one.is_leaf and one.grad is not None]
-    found.sort(key=lambda one: (tuple(one.shape), str(digests.digest_tensor(one))))
-    return [tensor for one in found for tensor in (one, one.grad)]
+    leaves = [candidate for candidate in gc.get_objects()
+              if issubclass(type(candidate), torch.Tensor) and candidate.is_leaf and candidate.grad is not None]
+    leaves.sort(key=lambda leaf: (tuple(leaf.shape), str(digests.digest_tensor(leaf))))
+    return [tensor for leaf in leaves for tensor in (leaf, leaf.grad)]
 
 
-def _digests(labelled):
-    found = {}
-    for label, tensor in labelled:
+def _digests(labeled_tensors):
+    digests_by_label = {}
+    for label, tensor in labeled_tensors:
         value = digests.digest_tensor(tensor)
-        found[label] = digest.digest_array(digests.array_of(tensor)) if value is None else value
-    return found
+        digests_by_label[label] = digest.digest_array(digests.array_of(tensor)) if value is None else value
+    return digests_by_label

@@ -11,12 +11,13 @@ def holds(cause, facts):
     if cause.definition["dtype"] != "string" or cause.kind is CauseKind.STRUCTURE or cause.side:
         return False
 
-    def differs(one):
-        return facts.pair.ever_differs(one["id"], 0)
+    def differs(definition):
+        return facts.pair.ever_differs(definition["id"], 0)
 
-    reached = facts.flow().descendants(cause.definition, lambda one: may_forward(one) or differs(one))
-    return not any(differs(one) and one["dtype"] != "string" for one in reached)
+    reached = facts.flow().descendants(
+        cause.definition, lambda definition: may_forward(definition) or differs(definition))
+    return not any(differs(definition) and definition["dtype"] != "string" for definition in reached)
 
 
 def count(dismissed, facts):
-    return facts.count(lambda one: one["dtype"] == "string")
+    return facts.count(lambda definition: definition["dtype"] == "string")

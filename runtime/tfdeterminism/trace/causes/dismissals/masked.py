@@ -14,18 +14,18 @@ from ..def_use import calls_python, returns_python_number
 def holds(cause, facts):
     if cause.kind is not CauseKind.VALUE or cause.side or cause.definition["kind"] == "write":
         return False
-    walk, seen = [cause.definition], {cause.definition["id"]}
-    while walk:
-        consumers = facts.flow().successors(walk.pop())
-        consumers = [one for one in consumers if not _is_overwritten(one, facts)] if consumers else [None]
-        if any(one is None or one["kind"] == "write" for one in consumers):
+    pending, visited = [cause.definition], {cause.definition["id"]}
+    while pending:
+        uses = facts.flow().successors(pending.pop())
+        uses = [use for use in uses if not _is_overwritten(use, facts)] if uses else [None]
+        if any(use is None or use["kind"] == "write" for use in uses):
             return False
-        for one in consumers:
-            if facts.paths_differ and returns_python_number(one) and facts.differs_now(one):
-                return False  # a number that Python reads may decide which way it goes
-            if one["id"] not in seen and (not one["recorded"] or calls_python(one) or facts.differs_now(one)):
-                walk.append(one)
-            seen.add(one["id"])
+        for use in uses:
+            if facts.paths_differ and returns_python_number(use) and facts.differs_now(use):
+                return False  # Python may branch on a number that it reads
+            if use["id"] not in visited and (not use["recorded"] or calls_python(use) or facts.differs_now(use)):
+                pending.append(use)
+            visited.add(use["id"])
     return True
 
 
@@ -34,15 +34,15 @@ def count(dismissed, facts):
 
 
 def _is_overwritten(write, facts):
-    """Had the variable another value, the same in both runs, before anything read what was written eagerly?"""
+    """Return whether the variable got another value, equal in both runs, before anything read an eager write."""
     if write["kind"] != "write" or in_graph(write):
         return False
     order, first = facts.pair.order[0], None
-    now = [slot for slot in facts.slots_of(write) if facts.pair.step[0][slot] == facts.step]
-    since = min([int(order[slot]) for slot in now] or [int(MISSING)])
-    for one in facts.flow().successors(write):
-        slots = facts.slots_of(one)
-        slots = slots[(order[slots] > since) & (order[slots] != MISSING)]
+    slots_now = [slot for slot in facts.slots_of(write) if facts.pair.step[0][slot] == facts.step]
+    written_at = min([int(order[slot]) for slot in slots_now] or [int(MISSING)])
+    for use in facts.flow().successors(write):
+        slots = facts.slots_of(use)
+        slots = slots[(order[slots] > written_at) & (order[slots] != MISSING)]
         if len(slots) and (first is None or order[slots[0]] < first[0]):
-            first = order[slots[0]], one, slots[0]
+            first = order[slots[0]], use, slots[0]
     return first is not None and traits.READS_ALL in first[1]["traits"] and not facts.differs(first[2])

@@ -11,18 +11,18 @@ from ..variable_writes import reads_any_of
 
 
 def holds(cause, facts):
-    mine, unordered = cause.definition, facts.unordered_variables
-    if cause.side or not in_graph(mine) or not (
-            cause.kind is CauseKind.UNORDERED and mine["variable"] in unordered
-            or cause.kind is CauseKind.VALUE and mine["kind"] == "op"
-            and reads_any_of(mine, facts.pair.runs[0], unordered)):
+    definition, unordered = cause.definition, facts.unordered_variables
+    if cause.side or not in_graph(definition) or not (
+            cause.kind is CauseKind.UNORDERED and definition["variable"] in unordered
+            or cause.kind is CauseKind.VALUE and definition["kind"] == "op"
+            and reads_any_of(definition, facts.pair.runs[0], unordered)):
         return False
 
-    def passes(one):
-        return one["dtype"] != "resource" and (
-            not one["recorded"] or one["kind"] == "call" or facts.differs_now(one))
+    def passes(use):
+        return use["dtype"] != "resource" and (
+            not use["recorded"] or use["kind"] == "call" or facts.differs_now(use))
 
-    return not any(one["kind"] == "write" or calls_python(one) for one in facts.flow().descendants(mine, passes))
+    return not any(use["kind"] == "write" or calls_python(use) for use in facts.flow().descendants(definition, passes))
 
 
 def count(dismissed, facts):

@@ -10,12 +10,13 @@ def holds(cause, facts):
     if not cause.definition["attrs"].get("uninitialized"):
         return False
 
-    def differs(one):
-        return facts.pair.ever_differs(one["id"], cause.side)
+    def differs(definition):
+        return facts.pair.ever_differs(definition["id"], cause.side)
 
-    reached = facts.flow(cause.side).descendants(cause.definition, lambda one: is_copy(one) and differs(one))
-    return not any(differs(one) and not is_copy(one) for one in reached)
+    reached = facts.flow(cause.side).descendants(
+        cause.definition, lambda definition: is_copy(definition) and differs(definition))
+    return not any(differs(definition) and not is_copy(definition) for definition in reached)
 
 
 def count(dismissed, facts):
-    return facts.count(lambda one: one["attrs"].get("uninitialized") or is_copy(one))
+    return facts.count(lambda definition: definition["attrs"].get("uninitialized") or is_copy(definition))

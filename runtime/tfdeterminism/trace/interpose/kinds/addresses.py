@@ -1,9 +1,9 @@
 """The addresses of objects: id(), and the order of a set of objects.
 
-Pinned: from outside, no randomisation of the address space. It holds only together with all other fine pins, as where
-an object lies follows from all that was allocated before. At a line: id() gives numbers in the order of its first
-calls, and a set of objects is sorted by what they hold. Cannot be pinned: where the system refuses personality().
-Example: ``sorted(layers, key=id)``.
+Pinned: from outside, without randomization of the address space. This holds only together with all other fine pins,
+because an address depends on all earlier allocations. At a line: id() returns numbers in the order of its first calls,
+and a set of objects is sorted by their attributes. Cannot be pinned: where the system refuses personality(). Example:
+``sorted(layers, key=id)``.
 """
 
 from .base import Kind
@@ -19,5 +19,5 @@ class Addresses(Kind):
         try:
             with open("/proc/self/personality") as flags:
                 self.note("-", "process", None, bool(int(flags.read(), 16) & NO_RANDOMIZATION))
-        except (OSError, ValueError):  # not told to everybody: then nobody knows whether it took hold
+        except (OSError, ValueError):  # not readable: it is unknown whether the pin holds
             pass

@@ -8,16 +8,16 @@ import functools
 
 
 class Kind(object):
-    """One kind. Each subclass has a file, whose docstring says what its pin covers, how, and what it cannot.
+    """One kind of nondeterminism. Each subclass has a file, whose docstring says what its pin covers, and what not.
 
     name: its key in the ledger, and of its pin.
     words: its name for people.
-    coarse: how much else its pin takes away; 0: nothing. A search gives up the coarsest pins first.
-    has_places: can it be pinned at chosen lines only?
-    needs: pins that have to be active, too.
-    environment: variables that pin it in a process that is yet to start.
-    pinned: is there a pin? Without one, calls are noted only.
-    constant: is the value the same in all runs on one machine? Then it is varied only.
+    coarse: how much else its pin removes, 0 for nothing. A search gives up the coarsest pins first.
+    has_places: whether it can be pinned at chosen lines only.
+    needs: pins that must be active, too.
+    environment: variables that pin it in a new process.
+    pinned: whether there is a pin. Without one, calls are only noted.
+    constant: whether the value is the same in all runs on one machine, so that it is only varied.
     """
 
     name = words = ""
@@ -35,11 +35,11 @@ class Kind(object):
         """Install the hooks."""
 
     def on_task(self):
-        """Called where a worker process begins with a task of a pool."""
+        """Reset state where a worker process begins a task of a pool."""
 
     @property
     def seed(self):
-        """The seed of the variation; None where this kind is not varied."""
+        """The seed of the variation; None if this kind is not varied."""
         return self.interposer.vary.get(self.name)
 
     def holds(self, place):
@@ -49,14 +49,14 @@ class Kind(object):
         self.interposer.note(self.name, place, what, value, held)
 
     def replace(
-        self, owner, name, pinned, value=lambda given: given, unless=lambda *args: False, varied=None
+        self, owner, name, pinned, value=lambda result: result, unless=lambda *args: False, varied=None
     ):
-        """Note each call of owner.name with the user's line.
+        """Replace owner.name by a function that notes each call with the user's line.
 
-        pinned(place, original, *args, **kwargs): the result where the pin holds.
-        value(result): the part of the result that the ledger keeps.
-        unless(*args): is the call left alone?
-        varied(seed, original, *args, **kwargs): the result where this kind is varied.
+        pinned(place, original, *args, **kwargs): returns the result where the pin holds.
+        value(result): returns the part of the result that the ledger keeps.
+        unless(*args): returns whether the call is left alone.
+        varied(seed, original, *args, **kwargs): returns the result where this kind is varied.
         """
         original = getattr(owner, name)
 
@@ -66,13 +66,13 @@ class Kind(object):
             place = self.interposer.place()
             held = self.holds(place)
             if held:
-                given = pinned(place, original, *args, **kwargs)
+                result = pinned(place, original, *args, **kwargs)
             elif varied is not None and self.seed is not None:
-                given = varied(self.seed, original, *args, **kwargs)
+                result = varied(self.seed, original, *args, **kwargs)
             else:
-                given = original(*args, **kwargs)
-            self.note(place, name, value(given), held)
-            return given
+                result = original(*args, **kwargs)
+            self.note(place, name, value(result), held)
+            return result
 
         if isinstance(owner, type):
             setattr(owner, name, functools.wraps(original)(call))
@@ -80,12 +80,12 @@ class Kind(object):
             setattr(owner, name, Function(call, original, owner.__name__, name))
 
     def is_called_by_library(self, *args):
-        """For `unless`: the caller is a library, not the user's program."""
+        """Return whether the caller is a library, not the user's program; for `unless`."""
         return not self.interposer.is_called_by_user()
 
 
 class Function(object):
-    """In place of a built-in function: like one, it is not bound as an attribute of a class, and pickled by name."""
+    """A stand-in for a built-in function: it is not bound as an attribute of a class, and is pickled by name."""
 
     def __init__(self, call, original, module, name):
         functools.update_wrapper(self, original)
@@ -98,6 +98,6 @@ class Function(object):
         return self.__name__
 
 
-def nothing(given):
-    """For `value`: the ledger keeps no value."""
+def nothing(result):
+    """Return None, so that the ledger keeps no value; for `value`."""
     return None

@@ -1,8 +1,8 @@
 """The time of day, and the counters of time.
 
-Pinned: each call gives one millisecond more than the one before. The waiting of the standard library (a queue's
-timeout) keeps the real clock, or it would wait for ever. Cannot be pinned: C code, the time zone, how long something
-takes. Example: ``random.seed(time.time())``.
+Pinned: each call returns one millisecond more than the one before. Waits of the standard library (a queue's timeout)
+use the real clock, or they would never end. Cannot be pinned: C code, the time zone, the duration of a computation.
+Example: ``random.seed(time.time())``.
 """
 
 import copyreg
@@ -28,7 +28,7 @@ class Clock(Kind):
         self._calls = 0
         for name in _WALL + _COUNTERS + _NANOSECONDS:
             self._replace_counter(name, self.interposer.epoch if name in _WALL else _COUNTERS_BEGIN)
-        for name in ("localtime", "gmtime", "ctime"):  # without an argument they ask for the time of day
+        for name in ("localtime", "gmtime", "ctime"):  # without an argument they return the current time
             self.replace(
                 time,
                 name,
@@ -67,15 +67,15 @@ class Clock(Kind):
         return begin + self._calls * _TICK
 
     def _replace_datetime(self, module):
-        """datetime is a type of C: a subclass takes its place whose instances are the original's."""
+        """Replace datetime, a class in C, by a subclass whose constructors return instances of the original."""
         original_class = module.datetime
 
         class Meta(type):
-            def __instancecheck__(cls, one):
-                return isinstance(one, original_class)
+            def __instancecheck__(cls, instance):
+                return isinstance(instance, original_class)
 
-            def __subclasscheck__(cls, one):
-                return issubclass(one, original_class)
+            def __subclasscheck__(cls, subclass):
+                return issubclass(subclass, original_class)
 
         class datetime(original_class, metaclass=Meta):  # type: ignore[misc,valid-type]
             __module__ = "datetime"
@@ -89,10 +89,10 @@ class Clock(Kind):
         for name, give in (
             ("now", from_time),
             ("today", from_time),
-            ("utcnow", lambda when: from_time(when, utc).replace(tzinfo=None)),
+            ("utcnow", lambda timestamp: from_time(timestamp, utc).replace(tzinfo=None)),
         ):
             self._replace_constructor(datetime, original_class, name, give)
-        copyreg.pickle(original_class, lambda one: (datetime,) + one.__reduce__()[1:])
+        copyreg.pickle(original_class, lambda moment: (datetime,) + moment.__reduce__()[1:])
         module.datetime = datetime
 
     def _replace_constructor(self, owner, original_class, name, give):

@@ -1,9 +1,9 @@
 """The order in which threads, tasks and processes finish.
 
-Pinned: results come in the order of submission, and what is started runs to its end before its starter goes on,
-unless it waits itself. Varied: threads, processes and tasks begin later by chance, and threads change often.
-Cannot be pinned: threads of C++ code, who of a pool takes which task.
-Example: ``for future in as_completed(futures)``.
+Pinned: results come in the order of submission, and a thread or process that is started runs to its end before its
+starter continues, unless it waits itself. Varied: threads, processes and tasks begin later at random, and threads
+switch often. Cannot be pinned: threads of C++ code, which worker of a pool runs which task. Example: ``for future in
+as_completed(futures)``.
 """
 
 import functools
@@ -16,7 +16,7 @@ import zlib
 
 from .base import Kind, nothing
 
-_NANOSLEEP = ("230", "35")  # numbers of system calls on x86-64: a child that sleeps does not wait for us
+_NANOSLEEP = ("230", "35")  # numbers of system calls on x86-64: a child that sleeps does not wait for its parent
 _PATIENCE = 0.3  # seconds without work after which a thread counts as one that waits
 _LONGEST = 600.0  # seconds that one start is waited for
 _POOL_WAIT = 10  # seconds that a pool's task is waited for
@@ -67,39 +67,42 @@ class Completion(Kind):
             self._sleepers -= 1
 
     def _delay(self, seed):
-        """Seconds by which the next start is delayed."""
+        """Return the seconds by which the next start is delayed."""
         self._starts += 1
         return _DELAYS[zlib.crc32("{}|{}".format(seed, self._starts).encode()) % len(_DELAYS)]
 
     def _delayed(self, seed, original, *args, **kwargs):
-        """For `varied`: a start that comes a little later."""
+        """Delay a start; for `varied`."""
         _sleep(self._delay(seed))
         return original(*args, **kwargs)
 
     def _delayed_thread(self, seed, original, thread):
-        """For `varied`: a thread that waits before it works; its starter goes on."""
+        """Start a thread that waits before it works, without delaying the caller; for `varied`."""
         thread.run = _after(self._delay(seed), thread.run)
         return original(thread)
 
     def _delayed_task(self, seed, original, pool, function, *args, **kwargs):
         return original(pool, _after(self._delay(seed), function), *args, **kwargs)
 
-    # Starts: until what was started has ended, or waits itself
+    # Starts: the caller waits until the started thread or process has ended, or waits itself
 
-    def _settle(self, ended, work, pid="self"):
-        """ended(): has it?; work(): a number that rises while it works; pid: of the process that it runs in."""
-        begun = idle = _clock()
-        last = work()
-        while not ended():
+    def _settle(self, has_ended, work, pid="self"):
+        """Wait until a started thread, process or task has ended, or waits itself.
+
+        has_ended(): returns whether it has ended; work(): returns a number that rises while it works; pid: its process.
+        """
+        begin = idle_since = _clock()
+        previous = work()
+        while not has_ended():
             _sleep(0.002)
-            now, done = _clock(), work()
-            if done != last or self._sleepers:
-                last, idle = done, now
-            if now - idle > _PATIENCE and not _has_running_thread(pid) or now - begun > _LONGEST:
+            now, current = _clock(), work()
+            if current != previous or self._sleepers:
+                previous, idle_since = current, now
+            if now - idle_since > _PATIENCE and not _has_running_thread(pid) or now - begin > _LONGEST:
                 break
 
     def _own_work(self):
-        """CPU time of the other threads, in hundredths of a second: looking costs some itself."""
+        """Return the CPU time of the other threads in hundredths of a second, coarse enough to hide the query's own."""
         used = time.clock_gettime(time.CLOCK_PROCESS_CPUTIME_ID) - time.clock_gettime(
             time.CLOCK_THREAD_CPUTIME_ID
         )
@@ -132,10 +135,10 @@ class Completion(Kind):
     # Results, in the order of submission
 
     def _hook_futures(self, module):
-        numbers, begin, wait = itertools.count(1), module.Future.__init__, module.wait
+        numbers, original_init, wait = itertools.count(1), module.Future.__init__, module.wait
 
         def __init__(future):
-            begin(future)
+            original_init(future)
             future._tfdet_number = next(numbers)
 
         module.Future.__init__ = __init__
@@ -145,7 +148,7 @@ class Completion(Kind):
                 wait([future], timeout)
                 yield future
 
-        def waited(place, original, fs, timeout=None, return_when=module.ALL_COMPLETED):
+        def ordered_wait(place, original, fs, timeout=None, return_when=module.ALL_COMPLETED):
             fs = set(fs)
             if return_when == module.FIRST_COMPLETED and fs:
                 done = original([min(fs, key=_number)], timeout)[0]
@@ -153,10 +156,10 @@ class Completion(Kind):
             return module.DoneAndNotDoneFutures(*map(_Ordered, original(fs, timeout, return_when)))
 
         self.replace(module, "as_completed", as_completed, nothing)
-        self.replace(module, "wait", waited, nothing)
+        self.replace(module, "wait", ordered_wait, nothing)
 
     def _hook_pool(self, module):
-        def applied(place, original, *args, **kwargs):
+        def apply_and_wait(place, original, *args, **kwargs):
             result = original(*args, **kwargs)
             result.wait(_POOL_WAIT)
             return result
@@ -167,50 +170,50 @@ class Completion(Kind):
             lambda place, original, pool, *args, **kwargs: pool.imap(*args, **kwargs),
             nothing,
         )
-        self.replace(module.Pool, "apply_async", applied, nothing, varied=self._delayed)
+        self.replace(module.Pool, "apply_async", apply_and_wait, nothing, varied=self._delayed)
 
     def _hook_asyncio(self, module):
         def in_order(place, original, fs, **kwargs):
-            return iter([module.ensure_future(one) for one in fs])
+            return iter([module.ensure_future(awaitable) for awaitable in fs])
 
-        def gathered(place, original, *coroutines, **kwargs):
+        def gather_in_turn(place, original, *coroutines, **kwargs):
             async def in_turn():
                 tasks = []
-                for one in coroutines:
-                    tasks.append(module.ensure_future(one))
+                for coroutine in coroutines:
+                    tasks.append(module.ensure_future(coroutine))
                     await module.wait(tasks[-1:], timeout=_TASK_WAIT)
                 return await original(*tasks, **kwargs)
 
             return module.ensure_future(in_turn())
 
         self.replace(module, "as_completed", in_order, nothing)
-        self.replace(module, "gather", gathered, nothing, unless=self.is_called_by_library)
+        self.replace(module, "gather", gather_in_turn, nothing, unless=self.is_called_by_library)
         for name in ("create_task", "ensure_future"):
             if hasattr(module, name):
                 self._hook_task_maker(module, name)
 
     def _hook_task_maker(self, owner, name):
-        """A function or method that makes a task of its last argument: it begins when the one before has ended."""
+        """Make each task that a function creates from its last argument wait for the previous task."""
 
-        def created(place, original, *args, **kwargs):
-            from asyncio import coroutines, wait  # not yet there when it is hooked
+        def create_task(place, original, *args, **kwargs):
+            from asyncio import coroutines, wait  # not imported yet when the hook is installed
 
             if not args or not coroutines.iscoroutine(args[-1]):
                 return original(*args, **kwargs)
-            before, self._last_task = self._last_task, None
+            previous, self._last_task = self._last_task, None
 
             async def after_the_last():
-                if before is not None and not before.done():
-                    await wait([before], timeout=_TASK_WAIT)
+                if previous is not None and not previous.done():
+                    await wait([previous], timeout=_TASK_WAIT)
                 return await args[-1]
 
             self._last_task = original(*(args[:-1] + (after_the_last(),)), **kwargs)
             return self._last_task
 
-        self.replace(owner, name, created, nothing, unless=self.is_called_by_library)
+        self.replace(owner, name, create_task, nothing, unless=self.is_called_by_library)
 
     def order_argument(self, owner, method, argument):
-        """A method whose results come as they are ready if `argument` is false."""
+        """Wrap a method whose results are unordered if `argument` is False."""
         original, kind = getattr(owner, method), self
 
         @functools.wraps(original)
@@ -225,7 +228,7 @@ class Completion(Kind):
 
 
 def _after(seconds, function):
-    """A function that waits, and then does what another does."""
+    """Return a function that waits before it calls another one."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -236,22 +239,24 @@ def _after(seconds, function):
 
 
 def _has_running_thread(pid):
-    """Does another thread of it run, or would with a processor? On a busy machine no work done is no sign of
-    waiting."""
-    mine = str(threading.get_native_id() if hasattr(threading, "get_native_id") else os.getpid())  # novm
+    """Return whether another thread of a process runs, or is ready to.
+
+    On a busy machine a thread that gets no CPU time does not necessarily wait.
+    """
+    own_id = str(threading.get_native_id() if hasattr(threading, "get_native_id") else os.getpid())  # novm
     for thread in _listdir("/proc/{}/task".format(pid)):
         try:
             with open("/proc/{}/task/{}/stat".format(pid, thread)) as lines:
                 state = lines.read().rpartition(")")[2].split()[0]
         except (OSError, IndexError):
             continue
-        if state in "RD" and thread != mine:
+        if state in "RD" and thread != own_id:
             return True
     return False
 
 
 def _work_of(pid):
-    """Of another process: its CPU time, and time itself while it sleeps."""
+    """Return a number that rises while another process works, or sleeps: its CPU time, plus the time if it sleeps."""
     try:
         with open("/proc/{}/stat".format(pid)) as lines:
             fields = lines.read().rpartition(")")[2].split()

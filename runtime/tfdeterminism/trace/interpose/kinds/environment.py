@@ -1,8 +1,8 @@
-"""Variables of the environment: each run on one machine gets the same.
+"""Environment variables, which are the same in each run on one machine.
 
-Noted: those that a line of the user's asks for, set or not; one that goes through all is noted once. Of names of
-machines and jobs see machine.py. Cannot be varied: another machine may have any value there.
-Example: ``data = os.environ.get("DATA_DIR", "data")``.
+Noted: variables that a line of the user's reads, set or not; a line that iterates over all is noted once. For names of
+machines and jobs see machine.py. Cannot be varied: another machine may have any value. Example: ``data =
+os.environ.get("DATA_DIR", "data")``.
 """
 
 import functools
@@ -20,28 +20,28 @@ class Environment(Kind):
 
     def __init__(self, interposer):
         Kind.__init__(self, interposer)
-        self._copying = set()  # lines that go through all
+        self._copying = set()  # lines that iterate over all variables
 
     def open(self):
-        self._wrap("__iter__", self._iterates)
-        self._wrap("__getitem__", self._asks)
+        self._wrap("__iter__", self._on_iterate)
+        self._wrap("__getitem__", self._on_read)
 
-    def _wrap(self, method, asked):
+    def _wrap(self, method, on_access):
         owner = type(os.environ)
         original = getattr(owner, method)
 
         @functools.wraps(original)
         def call(variables, *args):
             if variables is os.environ and self.interposer.is_called_by_user(FRAMES):
-                asked(self.interposer.place(), *args)
+                on_access(self.interposer.place(), *args)
             return original(variables, *args)
 
         setattr(owner, method, call)
 
-    def _iterates(self, place):
+    def _on_iterate(self, place):
         self._copying.add(place)
         self.note(place, _ALL)
 
-    def _asks(self, place, name):
+    def _on_read(self, place, name):
         if name not in VARIABLES and place not in self._copying:
             self.note(place, str(name))

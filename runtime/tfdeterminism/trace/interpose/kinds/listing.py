@@ -1,8 +1,7 @@
 """The order in which the file system lists a folder.
 
-Pinned: os.listdir and os.scandir, and with them glob and pathlib, give names in order. Varied: shuffled.
-Cannot be pinned: what `ls`, `find` and C code list.
-Example: ``for name in os.listdir(folder)``.
+Pinned: os.listdir and os.scandir, and with them glob and pathlib, return names in sorted order. Varied: shuffled.
+Cannot be pinned: what `ls`, `find` and C code list. Example: ``for name in os.listdir(folder)``.
 """
 
 import os
@@ -12,10 +11,10 @@ from .base import Kind, nothing
 
 
 class _Entries(object):
-    """What scandir gives, in an order."""
+    """The entries of os.scandir in a fixed order."""
 
     def __init__(self, entries, key):
-        self._entries, self.close = iter(sorted(entries, key=lambda one: key(one.name))), entries.close
+        self._entries, self.close = iter(sorted(entries, key=lambda entry: key(entry.name))), entries.close
 
     def __iter__(self):
         return self._entries
@@ -39,21 +38,21 @@ class Listing(Kind):
             "listdir",
             lambda place, original, *args: sorted(original(*args)),
             lambda names: names[:50],
-            varied=lambda seed, original, *args: sorted(original(*args), key=_shuffled(seed)),
+            varied=lambda seed, original, *args: sorted(original(*args), key=_shuffling_key(seed)),
         )
         self.replace(
             os,
             "scandir",
-            lambda place, original, *args: _Entries(original(*args), _same),
+            lambda place, original, *args: _Entries(original(*args), _identity),
             nothing,
-            varied=lambda seed, original, *args: _Entries(original(*args), _shuffled(seed)),
+            varied=lambda seed, original, *args: _Entries(original(*args), _shuffling_key(seed)),
         )
 
 
-def _same(name):
+def _identity(name):
     return name
 
 
-def _shuffled(seed):
-    """A key that sorts names by chance, the same for one seed."""
+def _shuffling_key(seed):
+    """Return a sort key that shuffles names, always in the same way for one seed."""
     return lambda name: zlib.crc32("{}|{}".format(seed, os.fsdecode(name)).encode("utf-8", "surrogateescape"))

@@ -1,7 +1,7 @@
-"""Uninitialized memory: read before the program wrote it.
+"""Uninitialized memory, which a program reads before it has written it.
 
-Pinned: everywhere by glibc, which fills what it gives, without its cache of small pieces per thread; at a line what
-NumPy or the framework gives there is filled with zeros. Cannot be pinned: memory of other allocators. Example:
+Pinned: everywhere by glibc, which fills new memory, without its cache of small pieces per thread; at a line by filling
+the arrays that NumPy or the framework returns there with zeros. Cannot be pinned: memory of other allocators. Example:
 ``torch.empty(3)``, read before it is written.
 """
 
@@ -21,13 +21,13 @@ class Memory(Kind):
         self.interposer.imports.add({"numpy": lambda module: self.fill(module, ("empty", "empty_like"))})
 
     def fill(self, owner, names):
-        """What these functions give to the user's lines is filled with zeros where the pin holds."""
+        """Fill the arrays that these functions return to the user's lines with zeros where the pin holds."""
         for name in names:
             if hasattr(owner, name):
-                self.replace(owner, name, _filled, nothing, unless=self.is_called_by_library)
+                self.replace(owner, name, _call_and_zero, nothing, unless=self.is_called_by_library)
 
 
-def _filled(place, original, *args, **kwargs):
-    given = original(*args, **kwargs)
-    given.zero_() if hasattr(given, "zero_") else given.fill(0)
-    return given
+def _call_and_zero(place, original, *args, **kwargs):
+    array = original(*args, **kwargs)
+    array.zero_() if hasattr(array, "zero_") else array.fill(0)
+    return array

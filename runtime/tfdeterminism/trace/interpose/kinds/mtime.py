@@ -1,8 +1,8 @@
 """The times at which files were written.
 
-Pinned: os.stat, os.lstat and the entries of os.scandir give times that follow from the names; what the run has written
-is newer than what was there before. Varied: times by chance. Cannot be pinned: fstat, C code.
-Example: ``max(glob.glob("*.pt"), key=os.path.getmtime)``.
+Pinned: os.stat, os.lstat and the entries of os.scandir return times that follow from the names; files that the run has
+written are newer than older ones. Varied: random times. Cannot be pinned: fstat, C code. Example:
+``max(glob.glob("*.pt"), key=os.path.getmtime)``.
 """
 
 import os
@@ -16,7 +16,7 @@ _ASKS_NO_TIME = tuple(
     "exists isfile isdir is_file is_dir getsize lexists islink ismount realpath _joinrealpath rmtree".split()
 )
 _FIELDS = ("st_mode", "st_ino", "st_dev", "st_nlink", "st_uid", "st_gid", "st_size")
-_CALLERS = 3  # frames between the user's line and os.stat at most: imports look at thousands of files
+_CALLERS = 3  # maximum of frames between the user's line and os.stat; imports call it for thousands of files
 
 
 class Mtime(Kind):
@@ -25,15 +25,15 @@ class Mtime(Kind):
     def open(self):
         for name in ("stat", "lstat"):
             original = getattr(os, name)
-            setattr(os, name, Function(self._wrapped(original), original, "os", name))
-        os.scandir = Function(self._wrapped_listing(os.scandir), os.scandir, "os", "scandir")
+            setattr(os, name, Function(self._wrap_stat(original), original, "os", name))
+        os.scandir = Function(self._wrap_listing(os.scandir), os.scandir, "os", "scandir")
 
-    def _wrapped_listing(self, original):
-        """Entries of a folder that the user's own line lists ask for their times by us."""
+    def _wrap_listing(self, original):
+        """Return os.scandir with entries whose times can be pinned, for calls from the user's own lines."""
 
         def scandir(*args, **kwargs):
             entries = original(*args, **kwargs)
-            return _Entries(entries, self._wrapped) if self.interposer.is_called_by_user() else entries
+            return _Entries(entries, self._wrap_stat) if self.interposer.is_called_by_user() else entries
 
         return scandir
 
@@ -45,15 +45,15 @@ class Mtime(Kind):
             and self.interposer.is_called_by_user(_CALLERS)
         )
 
-    def _wrapped(self, original):
+    def _wrap_stat(self, original):
         def stat(path, *args, **kwargs):
             result = original(path, *args, **kwargs)
             if isinstance(path, (int, bytes)) or not self._asks_for_time():
                 return result
             place = self.interposer.place()
-            held = self.holds(place)
-            self.note(place, "os.stat", (str(path)[-60:], result.st_mtime), held)
-            if held:
+            is_held = self.holds(place)
+            self.note(place, "os.stat", (str(path)[-60:], result.st_mtime), is_held)
+            if is_held:
                 is_new = result.st_mtime >= self.interposer.epoch
                 return _with_time(result, _FIRST_DAY + is_new * _DAY + _number(path) % _DAY)
             if self.seed is not None:
@@ -64,16 +64,16 @@ class Mtime(Kind):
 
 
 class _Entries(object):
-    """What scandir gives, with entries whose times can be pinned."""
+    """The entries of os.scandir, with times that can be pinned."""
 
-    def __init__(self, entries, wrapped):
-        self._entries, self._wrapped, self.close = entries, wrapped, entries.close
+    def __init__(self, entries, wrap_stat):
+        self._entries, self._wrap_stat, self.close = entries, wrap_stat, entries.close
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        return _Entry(next(self._entries), self._wrapped)
+        return _Entry(next(self._entries), self._wrap_stat)
 
     def __enter__(self):
         return self
@@ -83,13 +83,13 @@ class _Entries(object):
 
 
 class _Entry(object):
-    """An os.DirEntry, which is a type of C that nothing can be derived from, with another stat()."""
+    """A stand-in for os.DirEntry, a class in C without subclasses, with another stat()."""
 
     __class__ = os.DirEntry  # type: ignore[assignment]  # for isinstance()
 
-    def __init__(self, entry, wrapped):
+    def __init__(self, entry, wrap_stat):
         self._entry = entry
-        self._stat = wrapped(lambda path, **kwargs: entry.stat(**kwargs))
+        self._stat = wrap_stat(lambda path, **kwargs: entry.stat(**kwargs))
 
     def stat(self, **kwargs):
         return self._stat(self._entry.path, **kwargs)
@@ -108,11 +108,11 @@ def _number(path):
     return zlib.crc32(os.path.basename(os.fsdecode(path)).encode("utf-8", "surrogateescape"))
 
 
-def _with_time(result, when):
-    """The stat_result with other times. when: in seconds since 1970."""
-    first = list(result)
-    first[7:10] = when, when, when
-    rest = {key: getattr(result, key) for key in dir(result) if key.startswith("st_") and key not in _FIELDS}
+def _with_time(result, timestamp):
+    """Return the stat_result with other times. timestamp: seconds since 1970."""
+    fields = list(result)
+    fields[7:10] = timestamp, timestamp, timestamp
+    attributes = {key: getattr(result, key) for key in dir(result) if key.startswith("st_") and key not in _FIELDS}
     for key in ("atime", "mtime", "ctime"):
-        rest["st_" + key], rest["st_{}_ns".format(key)] = float(when), when * 10**9
-    return os.stat_result(first, rest)
+        attributes["st_" + key], attributes["st_{}_ns".format(key)] = float(timestamp), timestamp * 10**9
+    return os.stat_result(fields, attributes)

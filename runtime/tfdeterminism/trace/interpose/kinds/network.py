@@ -1,7 +1,7 @@
-"""What comes from another machine.
+"""Answers of other machines.
 
-Noted: connections that a line of the user's makes. Cannot be pinned: what the other machine answers.
-Example: ``urllib.request.urlopen(url)``.
+Noted: connections that a line of the user's makes. Cannot be pinned: what the other machine answers. Example:
+``urllib.request.urlopen(url)``.
 """
 
 from .base import Kind
@@ -12,8 +12,8 @@ class Network(Kind):
     pinned = False
 
     def open(self):
-        self.interposer.hear(["socket.connect"], self._connects)
+        self.interposer.on_audit_event(["socket.connect"], self._on_connect)
 
-    def _connects(self, event, args):
+    def _on_connect(self, event, args):
         if isinstance(args[1], tuple):
             self.note(self.interposer.place(), "connect", args[1][:2])

@@ -1,6 +1,6 @@
 """The threads inside of ops.
 
-Pinned: one thread, told by the environment. Cannot be pinned: at a line; threads that the program asks for by a call.
+Pinned: one thread, by environment variables. Cannot be pinned: at a line; threads that the program asks for by a call.
 Example: a sum over several threads' parts.
 """
 

@@ -1,8 +1,8 @@
 """Several workers.
 
-Pinned: one, by the constructor's argument. It takes much else away, and is given up first.
-Cannot be pinned: processes that the program starts one by one.
-Example: ``Pool(4)``, of whose workers each adds to one file.
+Pinned: one worker, by the constructor's argument. This removes other nondeterminism, too, so that this pin is given up
+first. Cannot be pinned: processes that the program starts one by one. Example: ``Pool(4)``, each of whose workers adds
+to one file.
 """
 
 import functools
@@ -30,24 +30,26 @@ class OneWorker(Kind):
         self.limit(getattr(module, name), argument, number)
 
     def limit(self, owner, argument, number, unset=()):
-        """Give a class's constructor `number` workers where the pin holds. unset: arguments that it then must not
-        have."""
+        """Give a class's constructor `number` workers where the pin holds.
+
+        unset: arguments that the constructor then must not have.
+        """
         original, kind = owner.__init__, self
         signature = inspect.signature(original)
 
         @functools.wraps(original)
         def __init__(self, *args, **kwargs):
-            place, given = kind.interposer.place(), signature.bind(self, *args, **kwargs).arguments
-            several = given.get(argument, number if number == 0 else None) != number
-            held = several and kind.holds(place)
-            if several:
-                kind.note(place, owner.__name__, None, held)
-            if not held:
+            place, arguments = kind.interposer.place(), signature.bind(self, *args, **kwargs).arguments
+            has_several = arguments.get(argument, number if number == 0 else None) != number
+            is_held = has_several and kind.holds(place)
+            if has_several:
+                kind.note(place, owner.__name__, None, is_held)
+            if not is_held:
                 return original(self, *args, **kwargs)
-            given[argument] = number
-            given.pop("self", None)
-            more = given.pop("kwargs", {})
-            rest = dict(given, **more)
-            return original(self, **{key: value for key, value in rest.items() if key not in unset})
+            arguments[argument] = number
+            arguments.pop("self", None)
+            extra = arguments.pop("kwargs", {})
+            all_arguments = dict(arguments, **extra)
+            return original(self, **{key: value for key, value in all_arguments.items() if key not in unset})
 
         owner.__init__ = __init__

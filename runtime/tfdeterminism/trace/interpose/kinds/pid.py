@@ -1,10 +1,9 @@
 """The numbers of a process and its threads.
 
-Pinned: os.getpid gives one that follows from the process's position in the tree of processes; os.kill is told the
-real one, and multiprocessing.current_process().pid is it, too; threading.get_ident and get_native_id give a user's line
-one that follows from the thread's name.
-Cannot be pinned: Process.pid of another process, Popen.pid and Thread.ident, getppid, C code.
-Example: ``numpy.random.seed(os.getpid())``.
+Pinned: os.getpid returns a number that follows from the process's position in the tree of processes, and so does
+multiprocessing.current_process().pid; os.kill maps it to the real number. threading.get_ident and get_native_id return
+to a user's line a number that follows from the thread's name. Cannot be pinned: Process.pid of another process,
+Popen.pid and Thread.ident, getppid, C code. Example: ``numpy.random.seed(os.getpid())``.
 """
 
 import os
@@ -32,14 +31,14 @@ class Pid(Kind):
         self.interposer.imports.add({"multiprocessing.process": self._replace_process})
 
     def _replace_process(self, module):
-        """There a process asks for its own number, too."""
+        """Replace the pid of multiprocessing's current process, which asks for its own number."""
 
-        class Asked(object):
+        class Identified(object):
             ident = staticmethod(module.BaseProcess.ident.fget)
 
         is_other = lambda process: process is not module.current_process() or self.is_called_by_library()  # noqa: E731
-        self.replace(Asked, "ident", lambda *_: self._number(), unless=is_other)
-        module.BaseProcess.ident = module.BaseProcess.pid = property(Asked.ident)
+        self.replace(Identified, "ident", lambda *_: self._number(), unless=is_other)
+        module.BaseProcess.ident = module.BaseProcess.pid = property(Identified.ident)
 
     def _number_of_thread(self, *_):
         return self._number() + zlib.crc32(threading.current_thread().name.encode("utf-8", "replace")) % _LARGEST

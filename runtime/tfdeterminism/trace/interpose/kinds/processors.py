@@ -1,8 +1,8 @@
-"""The number of processors: each run on one machine gets the same.
+"""The number of processors, which is the same in each run on one machine.
 
-Noted: where a line of the user's asks, or what it calls. Varied: one; the process may use one alone, too.
-Cannot be varied: what C code reads from the system's files.
-Example: ``DataLoader(data, num_workers=os.cpu_count())``.
+Noted: calls from a line of the user's, or from functions that it calls. Varied: one processor; the process may also
+use only one. Cannot be varied: what C code reads from the system's files. Example: ``DataLoader(data,
+num_workers=os.cpu_count())``.
 """
 
 import os

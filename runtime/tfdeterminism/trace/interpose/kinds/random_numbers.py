@@ -1,9 +1,9 @@
 """The kernel's random numbers, and the generators that are seeded from them.
 
-Pinned: a stream for each process (by its position), line and count, so that neither pids nor the order of threads
-that draw at different lines matter; the global generators of Python, NumPy and the framework get a seed when they are
-imported; /dev/urandom, opened by Python, gives such a stream. Cannot be pinned: C code that asks the kernel itself,
-os.open of /dev/urandom. Example: ``numpy.random.default_rng()``.
+Pinned: each process (by its position) and line has a stream, so that neither pids nor the order of threads that draw
+at different lines matter; the global generators of Python, NumPy and the framework get a seed when they are imported;
+/dev/urandom, opened by Python, returns such a stream. Cannot be pinned: C code that asks the kernel itself, os.open of
+/dev/urandom. Example: ``numpy.random.default_rng()``.
 """
 
 import builtins
@@ -14,8 +14,8 @@ import os
 
 from .base import Kind, nothing
 
-FIRST_DRAW = "first draw"  # of a global generator that nobody seeded; the value is the line
-GLOBAL = "global:"  # begins the place of a global generator
+FIRST_DRAW = "first draw"  # from a global generator that the program did not seed; the value is the line
+GLOBAL = "global:"  # prefix of the place of a global generator
 _BLOCK = 64  # bytes of a digest
 _DEVICES = ("/dev/urandom", "/dev/random")
 _PYTHON_DRAWS = (
@@ -28,7 +28,7 @@ _NUMPY_DRAWS = (
 
 
 class _Device(io.RawIOBase):
-    """A file of random bytes. read(size): gives them."""
+    """A file of random bytes. read(size): returns them."""
 
     def __init__(self, read):
         self._read = read
@@ -46,8 +46,8 @@ class RandomNumbers(Kind):
 
     def open(self):
         self._counts = {}
-        self._seeded, self._drawn_from = set(), set()  # global generators: by the program, and without that
-        self._globals = {}  # a global generator: the function that seeds it
+        self._seeded, self._drawn_from = set(), set()  # global generators that the program seeded, or used unseeded
+        self._globals = {}  # {global generator: function that seeds it}
         self.replace(os, "urandom", lambda place, original, size: self._stream(place, size))
         if hasattr(os, "getrandom"):
             self.replace(os, "getrandom", lambda place, original, size, flags=0: self._stream(place, size))
@@ -64,7 +64,7 @@ class RandomNumbers(Kind):
         return b"".join(blocks)[:size]
 
     def _replace_open(self):
-        """io.open is the same function; pathlib asks for that one."""
+        """Replace builtins.open and io.open, which are the same function; pathlib uses the latter."""
         self.replace(
             builtins,
             "open",
@@ -75,27 +75,27 @@ class RandomNumbers(Kind):
         io.open = builtins.open
 
     def number(self, place):
-        """The next pinned random number at a place, of 63 bits."""
+        """Return the next pinned random number at a place, of 63 bits."""
         return int.from_bytes(self._stream(place, 8), "little") >> 1
 
     # Python and NumPy
 
     def _hook_random(self, module):
-        seed = self._wrapped_seed(module.Random.seed, module._inst)
+        seed = self._wrap_seed(module.Random.seed, module._inst)
         module.Random.seed, module.seed = seed, functools.partial(seed, module._inst)
         module.seed()
         self._globals["random"] = module.seed
-        # Its own handler at a fork took the method as it was before.
-        os.register_at_fork(after_in_child=lambda: self._forked(module))  # novm
+        # The module's own fork handler calls the original seed().
+        os.register_at_fork(after_in_child=lambda: self._on_fork(module))  # novm
         self.note_first_draws(module, "random", _PYTHON_DRAWS)
 
-    def _forked(self, module):
-        """Python seeds its generator anew in a fork, whatever the program has done before."""
+    def _on_fork(self, module):
+        """Forget the program's seed, because Python reseeds its generator in a fork."""
         self._seeded.discard("random")
         self._drawn_from.clear()
         module.seed()
 
-    def _wrapped_seed(self, original, global_generator):
+    def _wrap_seed(self, original, global_generator):
         def seed(generator, a=None, *args, **kwargs):
             is_global = generator is global_generator
             if a is not None:
@@ -106,9 +106,9 @@ class RandomNumbers(Kind):
                 if is_global and not self.interposer.is_called_by_user()
                 else self.interposer.place()
             )
-            held = self.holds(place)
-            original(generator, self.number(place) if held else None)
-            self.note(place, "random.Random()", generator.getstate()[1][1], held)
+            is_held = self.holds(place)
+            original(generator, self.number(place) if is_held else None)
+            self.note(place, "random.Random()", generator.getstate()[1][1], is_held)
 
         return seed
 
@@ -130,18 +130,21 @@ class RandomNumbers(Kind):
     # Global generators of any library
 
     def begin_global(self, generator, seed, state):
-        """A library with a global generator has been imported. seed(number): seeds it; state(): tells its state."""
+        """Note a global generator whose library has been imported.
+
+        seed(number): seeds it; state(): returns its state.
+        """
         self._globals[generator] = seed
         place = GLOBAL + generator
-        held = self.holds(place)
-        if held:
+        is_held = self.holds(place)
+        if is_held:
             seed(self.number(place))
-        self.note(place, "begins", state(), held)
+        self.note(place, "begins", state(), is_held)
 
     def note_seeds(self, owner, generator, names):
-        """Calls of these functions seed the global generator."""
+        """Wrap functions that seed the global generator."""
 
-        def wrapped(original):
+        def wrap(original):
             @functools.wraps(original)
             def seeds(*args, **kwargs):
                 self._seeded.update([generator] if args or kwargs else [])
@@ -150,12 +153,12 @@ class RandomNumbers(Kind):
             return seeds
 
         for name in names:
-            setattr(owner, name, wrapped(getattr(owner, name)))
+            setattr(owner, name, wrap(getattr(owner, name)))
 
     def note_first_draws(self, owner, generator, names):
-        """Calls of these functions draw from the global generator: the first line that does so unseeded is noted."""
+        """Wrap functions that draw from the global generator: the first line without a seed is noted."""
 
-        def wrapped(original):
+        def wrap(original):
             @functools.wraps(original)
             def draw(*args, **kwargs):
                 if (
@@ -164,23 +167,23 @@ class RandomNumbers(Kind):
                     and kwargs.get("seed") is None
                     and kwargs.get("generator") is None
                 ):
-                    self._drawn(generator)
+                    self._note_first_draw(generator)
                 return original(*args, **kwargs)
 
             return draw
 
         for name in names.split():
             if hasattr(owner, name):
-                setattr(owner, name, wrapped(getattr(owner, name)))
+                setattr(owner, name, wrap(getattr(owner, name)))
 
     def on_task(self):
         for generator, seed in self._globals.items():
             place = GLOBAL + generator
             if generator not in self._seeded and self.holds(place):
                 seed(self.number(place))
-                self._seeded.discard(generator)  # it was us
+                self._seeded.discard(generator)  # this call is not the program's
 
-    def _drawn(self, generator):
+    def _note_first_draw(self, generator):
         place = self.interposer.place()
         if place != "-" and "(import)" not in place:
             self._drawn_from.add(generator)

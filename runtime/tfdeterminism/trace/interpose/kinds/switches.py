@@ -1,7 +1,7 @@
 """Kernels that have a deterministic form.
 
-Pinned: the framework's switches. It takes much else away, and is given up first. Cannot be pinned: at a line.
-Example: an op that adds floats by several threads.
+Pinned: the framework's switches. They remove other nondeterminism, too, so that this pin is given up first.
+Cannot be pinned: at a line. Example: an op that adds floats by several threads.
 """
 
 from .base import Kind

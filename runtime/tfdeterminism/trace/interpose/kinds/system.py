@@ -1,8 +1,8 @@
-"""What the system and other programs tell.
+"""Answers of the system and of other programs.
 
 Noted: programs other than Python that a line of the user's starts, files of /proc and /sys that it opens, and calls
-that ask for load, times and free space. Cannot be pinned: the answers.
-Example: ``subprocess.check_output(["date", "+%N"])``.
+that return load, times and free space. Cannot be pinned: the answers. Example: ``subprocess.check_output(["date",
+"+%N"])``.
 """
 
 import os
@@ -20,27 +20,27 @@ class System(Kind):
     pinned = False
 
     def open(self):
-        self.interposer.hear(["open"], self._opens)
-        self.interposer.hear(["subprocess.Popen", "os.system"], self._starts)
+        self.interposer.on_audit_event(["open"], self._on_open)
+        self.interposer.on_audit_event(["subprocess.Popen", "os.system"], self._on_start)
         for name in _CALLS:
             if hasattr(os, name):
                 self.replace(os, name, None, nothing, unless=self.is_called_by_library)
 
-    def _opens(self, event, args):
+    def _on_open(self, event, args):
         if isinstance(args[0], str) and args[0].startswith(_FOLDERS) and self.interposer.is_called_by_user():
             self.note(self.interposer.place(), "read " + args[0])
 
-    def _starts(self, event, args):
-        words = args[0] if event == "os.system" else args[1]
-        words = [words] if isinstance(words, (str, bytes)) else list(words)
-        if not os.path.basename(os.fsdecode(words[0])).startswith("python"):  # Python is interposed, too
-            self.note(self.interposer.place(), "run " + _shown(words))
+    def _on_start(self, event, args):
+        command = args[0] if event == "os.system" else args[1]
+        command = [command] if isinstance(command, (str, bytes)) else list(command)
+        if not os.path.basename(os.fsdecode(command[0])).startswith("python"):  # Python is interposed, too
+            self.note(self.interposer.place(), "run " + _to_command_line(command))
 
 
-def _shown(words):
-    """A command as a person would type it."""
-    if len(words) > 1 and [os.path.basename(os.fsdecode(words[0])), words[1]] == ["sh", "-c"]:
-        words = words[2:3]
-    if len(words) == 1:
-        return os.fsdecode(words[0])[:_LONGEST]
-    return " ".join(shlex.quote(os.fsdecode(word)) for word in words)[:_LONGEST]
+def _to_command_line(command):
+    """Return a command as a person would type it, at most _LONGEST characters."""
+    if len(command) > 1 and [os.path.basename(os.fsdecode(command[0])), command[1]] == ["sh", "-c"]:
+        command = command[2:3]
+    if len(command) == 1:
+        return os.fsdecode(command[0])[:_LONGEST]
+    return " ".join(shlex.quote(os.fsdecode(argument)) for argument in command)[:_LONGEST]

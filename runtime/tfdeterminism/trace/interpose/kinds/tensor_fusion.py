@@ -1,8 +1,8 @@
-"""Which tensors ranks sum together.
+"""The tensors that ranks sum together.
 
-Pinned: Horovod's tensor fusion, off, by the environment. Noted: the user's lines that sum tensors of three ranks or
-more (two commute). Cannot be pinned: at a line; the order in which NCCL sums. Example: ``hvd.allreduce`` of many small
-gradients, each of which waits for no other.
+Pinned: Horovod's tensor fusion is switched off, by the environment. Noted: the user's lines that sum tensors of three
+ranks or more (two commute). Cannot be pinned: at a line; the order in which NCCL sums. Example: ``hvd.allreduce`` of
+many small gradients that do not wait for each other.
 """
 
 import functools
@@ -29,15 +29,15 @@ class TensorFusion(Kind):
     def _hook_sums(self, module):
         for name in _SUMS.split():
             if hasattr(module, name):
-                setattr(module, name, self._noted(getattr(module, name), module.size))
+                setattr(module, name, self._wrap_sum(getattr(module, name), module.size))
 
-    def _noted(self, original, size):
+    def _wrap_sum(self, original, size):
         @functools.wraps(original)
         def reduce(*args, **kwargs):
-            given = original(*args, **kwargs)
+            result = original(*args, **kwargs)
             if size() > _COMMUTING:
                 is_off = os.environ.get(_THRESHOLD) == "0"
                 self.note(self.interposer.place(), original.__name__.strip("_"), None, is_off)
-            return given
+            return result
 
         return reduce
