@@ -39,7 +39,8 @@ from tfdet_common.parent_death import set_parent_death_signal
 Text = Annotated[str, AfterValidator(sanitize_text)]  # traces are untrusted: no control characters for a terminal
 Result = Literal["same", "diverged", "structure"]
 _COMPLETED = (ExitCode.OK, ExitCode.CONTRADICTED, ExitCode.FIXED)  # exit codes of a complete search
-SCHEDULES = ("serial", "reverse", "random:1", "random:2", "adversary:1")  # of the virtual GPU, one for each run
+# Schedules of the virtual GPU, one for each run.
+SCHEDULES = ("serial", "reverse", "random:1", "random:2", "adversary:1")
 
 
 class _Model(BaseModel):
@@ -49,7 +50,7 @@ class _Model(BaseModel):
 
 
 class NonFinite(_Model):
-    """What of a whole tensor is not finite; first: its place."""
+    """The numbers of non-finite elements in a whole tensor.  first: index of the first one."""
 
     nan: int
     inf: int
@@ -57,7 +58,10 @@ class NonFinite(_Model):
 
 
 class Tensor(_Model):
-    """By how much an op's output differs: of what was compared, the largest of each."""
+    """The difference of an op's output between two runs.
+
+    `absolute`, `relative` and `ulps` are the maxima over the compared elements.
+    """
 
     op: Text
     name: Text
@@ -80,7 +84,7 @@ class Tensor(_Model):
 
 
 class Point(_Model):
-    """A step of a series: over all losses, or all weights."""
+    """The difference at one step, over all losses or over all weights."""
 
     step: int
     absolute: int | float
@@ -97,7 +101,7 @@ class Growth(_Model):
 
 
 class FirstNonFinite(_Model):
-    """Where a NaN or an infinity came first in a run."""
+    """The first NaN or infinity in a run."""
 
     what: Text
     name: Text
@@ -109,7 +113,7 @@ class FirstNonFinite(_Model):
 
 
 class Values(_Model):
-    """By how much the runs differ, where they kept values."""
+    """The differences of the values that both runs recorded."""
 
     tensors: list[Tensor]
     growth: Growth
@@ -117,7 +121,7 @@ class Values(_Model):
 
 
 class Outcomes(_Model):
-    """Runs without probes, and how many of them end alike."""
+    """Runs without probes, with the number of identical and of distinct results."""
 
     runs: int
     identical: int
@@ -131,7 +135,7 @@ class Applied(_Model):
 
 
 class ManualFix(_Model):
-    """A culprit that only a change of the program mends."""
+    """A culprit that only a change of the program can fix."""
 
     op_type: Text
     file: Text | None
@@ -140,7 +144,7 @@ class ManualFix(_Model):
 
 
 class Fix(_Model):
-    """What came of the advice, applied from outside."""
+    """The result of runs in which the tool applied its advice without a change of the program."""
 
     result: Literal["repeats", "differs", "fails", "by hand"]
     applied: list[Applied]
@@ -200,7 +204,7 @@ class TraceHeader(_Model):
 
 
 class CausePlace(_Model):
-    """A line at which a pin alone makes the runs agree; path: of a file that is read there."""
+    """A line at which a pin alone makes the runs agree.  path: the file that is read there, if any."""
 
     file: Text
     line: int
@@ -210,7 +214,7 @@ class CausePlace(_Model):
 
 
 class CauseProof(_Model):
-    """Runs with the cause taken away, which all ended alike; pinned_calls: values that the pin gave in one of them."""
+    """Runs without the cause, all with equal results.  pinned_calls: number of values that the pin gave in one run."""
 
     pinned: list[Text]
     runs: int
@@ -220,7 +224,7 @@ class CauseProof(_Model):
 
 
 class SourceFix(_Model):
-    """A change of the user's lines; runs: how many were made with it."""
+    """A change of lines of the user's program.  runs: number of runs with the change."""
 
     words: Text
     diff: list[Text]
@@ -246,7 +250,7 @@ class LatentKind(_Model):
 
 
 class Interventions(_Model):
-    """The runs without pins, and what was tried; why: no pin was tried."""
+    """The runs without pins, and the pins that were tried.  why: reason if no pin was tried."""
 
     verdict: Literal["same", "proven", "not proved", "not tried"]
     compared: Text | None
@@ -262,7 +266,7 @@ class Interventions(_Model):
 
 
 class LocateResult(_Model):
-    """What `trace diff --json` and `trace locate --json` give."""
+    """The output of `trace diff --json` and `trace locate --json`."""
 
     result: Result
     first_step: int | None
@@ -302,7 +306,7 @@ class LocateResult(_Model):
 
 @dataclass(frozen=True)
 class LocateRequest:
-    """The program to search, and the Python that runs it: that of an environment, `python`, or the one on PATH."""
+    """The program to search, and its Python: of `environment`, else `python`, else the one on PATH."""
 
     program: tuple[str, ...]
     environment: str | None = None

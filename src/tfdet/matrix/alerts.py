@@ -1,4 +1,4 @@
-"""Determinism alerts: the calls by which a framework's own code refuses, or warns of, nondeterministic ops.
+"""Determinism alerts: the calls by which a framework's own code raises for, or warns of, nondeterministic ops.
 
 matrix/alerts/<environment>.json has the alerts of a build, which scripts/extract-determinism-alerts reads from its
 libraries.  matrix/ops/<framework>/alerts.toml, which people write, maps their names to ops.
@@ -25,19 +25,19 @@ class Wheel(StrictModel):
 
 
 class Alert(StrictModel):
-    """One alert in one library."""
+    """The calls with one caller name in one library."""
 
     library: Text
-    caller: Text = Field(description="the name that the code passes to the function that refuses")
-    calls: int = Field(ge=1, description="how many of them")
+    caller: Text = Field(description="the name that the code passes to the function that raises or warns")
+    calls: int = Field(ge=1, description="number of calls")
 
 
 class Alerts(StrictModel):
-    """What scripts/extract-determinism-alerts read out of one environment's build for GPUs."""
+    """The alerts that scripts/extract-determinism-alerts extracted from the GPU build of one environment."""
 
     wheel: Wheel
     alerts: list[Alert]
-    unresolved_calls: int = Field(ge=0, description="calls whose caller was not found")
+    unresolved_calls: int = Field(ge=0, description="number of calls whose caller was not found")
 
     @property
     def callers(self) -> set[str]:
@@ -45,21 +45,21 @@ class Alerts(StrictModel):
 
 
 class Meaning(StrictModel):
-    """Which ops some of the names speak of, where, and which entries of the documentation they make true."""
+    """A mapping of caller names to ops, devices and the entries of the documentation that they confirm."""
 
     callers: list[Text] = Field(min_length=1)
-    ops: list[Text] = Field(description="their keys; none: no op of the samples is meant")
-    apis: list[Text] = Field(default=[], description="of the documentation, which says that they raise")
+    ops: list[Text] = Field(description="keys of the ops; empty: no op with samples is meant")
+    apis: list[Text] = Field(default=[], description="names of APIs that raise according to the documentation")
     devices: list[Device] = Field(min_length=1)
-    backward: bool = Field(default=False, description="when it is differentiated only")
-    why: str = Field(default="", description="why none")
+    backward: bool = Field(default=False, description="whether the alert applies only to the gradient")
+    why: str = Field(default="", description="why `ops` is empty")
 
 
 class Meanings(StrictModel):
-    """alerts.toml."""
+    """The content of alerts.toml."""
 
-    function: Text = Field(description="part of the mangled name of the function that refuses")
-    libraries: Text = Field(description="of a wheel that are read, as a pattern of their paths")
+    function: Text = Field(description="part of the mangled name of the function that raises or warns")
+    libraries: Text = Field(description="pattern of the paths of the libraries in a wheel that are read")
     alerts: list[Meaning]
 
 

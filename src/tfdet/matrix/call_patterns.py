@@ -20,18 +20,18 @@ Value = bool | int | float | str
 
 
 class ArgumentCondition(StrictModel):
-    """Of a call, what it has to be."""
+    """A condition on one argument of a call."""
 
-    argument: Annotated[str, Field(pattern=r"^\w+$")] = Field(description="its keyword")
+    argument: Annotated[str, Field(pattern=r"^\w+$")] = Field(description="keyword of the argument")
     at: int | None = Field(
-        default=None, ge=0, description="its place among those without keywords; of a method the object is the first"
+        default=None, ge=0, description="position of the argument, from 0; position 0 of a method is its object"
     )
     values: list[Value] = Field(
         default=[],
-        description="one of these: literals, or names of constants as documentation has them; a call ends with ()",
+        description="accepted values: literals, or documented names of constants; the name of a call ends with ()",
     )
-    other_than: list[Value] = Field(default=[], description="anything but these")
-    default: bool = Field(default=False, description="it is what the condition wants where the call does not give it")
+    other_than: list[Value] = Field(default=[], description="values that are not accepted")
+    default: bool = Field(default=False, description="whether a call without the argument fulfils the condition")
 
     @model_validator(mode="after")
     def _check_alternatives(self) -> ArgumentCondition:
@@ -41,11 +41,13 @@ class ArgumentCondition(StrictModel):
 
 
 class CallPattern(StrictModel):
-    """A call of that name, or of one of those, where its arguments are such."""
+    """A pattern of a call: its name, or alternative names, and conditions on its arguments."""
 
     name: DottedName | Annotated[list[DottedName], Field(min_length=1)]
     when: list[ArgumentCondition] = Field(default=[])
-    may: str = Field(default="", description="what the call itself does not tell: with it, it is one")
+    may: str = Field(
+        default="", description="question that the call itself leaves open; the pattern matches if the answer is yes"
+    )
 
 
 Calls = list[DottedName | CallPattern]
@@ -64,29 +66,34 @@ def as_dotted_name(text: str) -> str | None:
 
 
 class NameAsText(StrictModel):
-    """An argument that names, by a text, what else could be passed: compile(loss="mse")."""
+    """An argument that accepts the name of an object in place of the object: compile(loss="mse")."""
 
     method: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")] = Field(description="the last part of the call's name")
-    argument: Annotated[str, Field(pattern=r"^\w+$")] = Field(description="its keyword")
-    at: int | None = Field(default=None, ge=0, description="its place, as in a condition")
-    under: Prefix = Field(description="under which documentation has that name")
+    argument: Annotated[str, Field(pattern=r"^\w+$")] = Field(description="keyword of the argument")
+    at: int | None = Field(default=None, ge=0, description="position of the argument, as in ArgumentCondition")
+    under: Prefix = Field(description="prefix of the object's documented name")
 
 
 class ApiNames(StrictModel):
-    """How programs come by what documentation calls otherwise."""
+    """Rules that map the names in programs to the names in the framework's documentation."""
 
-    imports: dict[str, str] = Field(min_length=1, description="what they import: what documentation calls it")
-    exact_aliases: dict[Prefix, Prefix] = Field(default={}, description="another beginning of the same names")
+    imports: dict[str, str] = Field(min_length=1, description="{module that programs import: its documented name}")
+    exact_aliases: dict[Prefix, Prefix] = Field(default={}, description="{prefix: documented prefix of the same names}")
     similar_aliases: list[Prefix] = Field(
-        default=[], description="under each of these an op is found: its own name goes first"
+        default=[],
+        description="prefixes under which an op may be found by the same last name; an exact name has precedence",
     )
-    methods: list[Prefix] = Field(default=[], description="under which documentation has the methods of its objects")
-    in_place: str = Field(default="", description="what is added to the name of an op that works in place")
+    methods: list[Prefix] = Field(
+        default=[], description="prefixes of the documented methods of the framework's objects"
+    )
+    in_place: str = Field(default="", description="suffix of the name of an op that works in place")
     classes: list[Prefix] = Field(
-        default=[], description="whose classes are functions of `similar_aliases`, written otherwise"
+        default=[], description="prefixes of classes that are functions of `similar_aliases` in another spelling"
     )
-    aliases: dict[DottedName, DottedName] = Field(default={}, description="names for which no rule holds")
-    texts: list[NameAsText] = Field(default=[], description="arguments that name an op by a text")
+    aliases: dict[DottedName, DottedName] = Field(
+        default={}, description="{name: documented name} for names that follow no rule"
+    )
+    texts: list[NameAsText] = Field(default=[], description="arguments that accept the name of an op as text")
     cite: list[str] = Field(min_length=1)
 
     def to_documented(self, name: str) -> str:

@@ -24,31 +24,37 @@ EvidenceKind = Literal["measured", "emulated"]
 
 
 class DeviceKind(StrictModel):
-    """A kind of device.  The file's name begins the keys of its models, with a dash and more behind it, or none."""
+    """A kind of device.  The key of a model is the name of the kind's file, or begins with that name and a dash."""
 
     name: Text
-    cli_name: Text = Field(description="what `--device` calls it")
-    placement: Text = Field(description="how frameworks begin its name where they say where an op ran, as in GPU:0")
-    claim_device: Device = Field(description="the word under which sources, solutions and claims speak of it")
+    cli_name: Text = Field(description="name of the kind for `--device`")
+    placement: Text = Field(
+        description="prefix of the device name with which frameworks report where an op ran, as in GPU:0"
+    )
+    claim_device: Device = Field(description="name of the device in sources, solutions and claims")
     evidence_kind: EvidenceKind = Field(
-        description="what its records are; only measured ones back a claim, or contradict it"
+        description="kind of evidence of its records; only measured ones can support or contradict a claim"
     )
     has_model_name: bool = Field(
-        default=False, description="its records name the GPU (stack.gpu), and its model's key is made of that"
+        default=False, description="whether its records name the GPU (stack.gpu), from which the model's key is derived"
     )
-    needs_driver: bool = Field(default=False, description="a run needs NVIDIA's driver, and in a container its runtime")
+    needs_driver: bool = Field(
+        default=False, description="whether a run needs NVIDIA's driver, and NVIDIA's runtime in a container"
+    )
     requires_signature: bool = Field(
         default=False,
-        description="its records count only under a signature that matrix/keys believes: few can run them again",
+        description="whether its records count only if signed by a key of matrix/keys, since few can repeat them",
     )
-    virtual: bool = Field(default=False, description="the folder vgpu/ stands for its vendor's libraries")
+    virtual: bool = Field(default=False, description="whether the folder vgpu/ replaces the vendor's libraries")
     models: Text | None = Field(
-        default=None, description="a pattern of its models' keys, where nothing else tells them"
+        default=None, description="pattern of the keys of its models; absent: has_model_name decides"
     )
-    details: list[Text] = Field(default=[], description="what its records say in device.details")
-    optional_details: list[Text] = Field(default=[], description="what they may say there besides")
+    details: list[Text] = Field(
+        default=[], description="keys of device.details; records of a virtual device have all of them"
+    )
+    optional_details: list[Text] = Field(default=[], description="further keys that device.details may have")
     capabilities: dict[Text, Text] = Field(
-        default={}, description="compute capabilities, by a word that a model's key has between its dashes"
+        default={}, description="{part of a model's key between dashes: compute capability}"
     )
 
     def has_model(self, key: str, model: str) -> bool:

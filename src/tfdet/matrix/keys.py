@@ -79,9 +79,9 @@ class TrustScope(StrictModel):
     """The devices and environments that a key is trusted for; a field that is absent restricts nothing."""
 
     device: Text = Field(description="a kind of device: a file of matrix/devices")
-    models: list[Text] = Field(default=[], description="models of that kind, such as nvidia-h100-80gb-hbm3")
+    models: list[Text] = Field(default=[], description="models of that kind, such as nvidia-h100-80gb-hbm3; empty: all")
     framework: Text | None = None
-    lines: list[Literal["stock", "ngc"]] = Field(default=[], description="whose builds")
+    lines: list[Literal["stock", "ngc"]] = Field(default=[], description="lines of builds; empty: all")
 
     def covers(self, model: str, environment: Environment) -> bool:
         """Return whether the scope includes this model of a device and this environment."""
@@ -99,29 +99,31 @@ class Revocation(StrictModel):
 
 
 class WorkflowIdentity(StrictModel):
-    """Who signs without a key, by sigstore: what a certificate has to say of its holder."""
+    """A sigstore identity, which signs without a key: the values that its certificate must contain."""
 
     identity: Text = Field(
-        description="such as https://github.com/OWNER/NAME/.github/workflows/matrix.yml@refs/heads/main"
+        description="for example https://github.com/OWNER/NAME/.github/workflows/matrix.yml@refs/heads/main"
     )
-    issuer: Text = Field(default=GITHUB, description="who says so")
+    issuer: Text = Field(default=GITHUB, description="OpenID Connect issuer that vouches for the identity")
 
 
 class PublicKey(StrictModel):
-    """A key, or a sigstore identity, that this repository trusts or trusted."""
+    """A public key, or a sigstore identity, that this repository trusts or has trusted."""
 
     signer: Annotated[Text, AfterValidator(normalize_signer_name)] = Field(
-        description="who holds it: keys of one holder are one signer where signers are counted"
+        description="holder of the key; several keys of one holder count as one signer"
     )
     public: Annotated[Text, AfterValidator(_check_ed25519)] | None = Field(
         default=None, description="Ed25519, in PEM, as `tfdet key show` prints it"
     )
-    workflow: WorkflowIdentity | None = Field(default=None, description="in place of `public`")
+    workflow: WorkflowIdentity | None = Field(default=None, description="sigstore identity, instead of `public`")
     since: date = Field(description="records that were started earlier are not trusted")
     until: date | None = Field(default=None, description="last day on which records are trusted")
-    trusted_for: list[TrustScope] = Field(min_length=1, description="of which devices and environments")
+    trusted_for: list[TrustScope] = Field(
+        min_length=1, description="devices and environments for which the key is trusted"
+    )
     revoked: Revocation | None = Field(
-        default=None, description="from then on no signature of it counts, whatever its date"
+        default=None, description="revocation, after which no signature of the key counts, whatever its date"
     )
     notes: str = ""
 

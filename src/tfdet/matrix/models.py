@@ -25,7 +25,7 @@ def _validate_driver(text: str) -> str:
 
 
 class TableColumn(StrictModel):
-    """A column of the GPU tables: environments by line and range."""
+    """A column of the GPU tables, with the ranges of versions that it covers."""
 
     title: Text
     stock: Range | None = None
@@ -33,71 +33,86 @@ class TableColumn(StrictModel):
 
 
 class Framework(StrictModel):
-    """What a framework calls things."""
+    """A framework: its packages, its names and its tables."""
 
     name: Text
-    package: Text = Field(description="what a program imports, and what its requirements are called, or begin with")
-    lines: dict[Literal["stock", "ngc"], Text] = Field(description="whose builds: how tables call them")
-    variables: list[Text] = Field(
-        default=[], description="environment variables that bear on determinism and that no solution sets"
+    package: Text = Field(
+        description="the module that a program imports; also the name, or the prefix, of its requirements"
     )
-    published: bool = Field(default=False, description="its tables stand in README.md and docs, its library is shipped")
-    columns: list[TableColumn] = Field(default=[], description="of the GPU tables")
-    page: Text | None = Field(default=None, description="the page in docs/reference that shows its ops' own lists")
+    lines: dict[Literal["stock", "ngc"], Text] = Field(description="{line of builds: its name in tables}")
+    variables: list[Text] = Field(
+        default=[], description="environment variables that affect determinism and that no solution sets"
+    )
+    published: bool = Field(
+        default=False, description="whether its tables are in README.md and docs, and its library is shipped"
+    )
+    columns: list[TableColumn] = Field(default=[], description="columns of the GPU tables")
+    page: Text | None = Field(
+        default=None, description="the page in docs/reference that shows the framework's own lists of ops"
+    )
     library: Text | None = Field(
         default=None,
-        description="the folder of tfdeterminism that switches it on, and is told what stays; absent: itself, or none",
+        description="subpackage of tfdeterminism for this framework; absent: tfdeterminism itself, or none",
     )
-    recipe: list[Text] = Field(default=[], description="solutions whose lines, one after another, are the recipe")
+    recipe: list[Text] = Field(
+        default=[], description="solutions whose recipes, in this order, form the recipe of the framework"
+    )
     virtual_gpu_packages: list[Text] = Field(
         default=[],
-        description="NVIDIA's packages that it needs on the virtual GPU, too, for they need no GPU; how names begin",
+        description="name prefixes of NVIDIA packages that the virtual GPU needs, too; they work without a GPU",
     )
     naming: ApiNames | None = Field(
-        default=None, description="how its programs call it; absent: of programs nothing is told"
+        default=None, description="names by which programs call it; absent: its programs are not checked"
     )
     cite: list[Text] = Field(min_length=1)
 
 
-# The framework of an entry is the name of its file's folder: files themselves never contain it.
+# The folder of a file gives the framework of its entry; the file itself never contains the framework.
 FrameworkKey = Annotated[str, Field(description='the folder that the file lies in; "": any framework')]
 
 
 class CompiledPackages(StrictModel):
-    """Packages without wheels: they are compiled against the framework once everything else is installed."""
+    """Packages without wheels, which are compiled against the framework after all other packages are installed."""
 
     packages: list[Text] = Field(min_length=1, description="names in the lock files")
     tools: list[Text] = Field(min_length=1, description="commands that must be on PATH")
-    variables: dict[str, str] = Field(default={}, description="environment variables of their build")
-    conflicts: dict[str, Text] = Field(default={}, description="commands that break their build if found, and why")
+    variables: dict[str, str] = Field(default={}, description="environment variables for the build")
+    conflicts: dict[str, Text] = Field(
+        default={}, description="{command: why the build fails if this command is on PATH}"
+    )
 
 
 class PipRequirements(StrictModel):
     """How pip builds a stock environment, in a venv or an image."""
 
-    python: Text = Field(description="CPython minor that the environment is built with")
+    python: Text = Field(description="minor version of CPython")
     cpu: Text = Field(description="requirement of the CPU build")
     gpu: Text = Field(description="requirement of the GPU build")
-    code: Text = Field(default="", description="of the package that holds the GPU code, if `gpu` only brings it")
-    constraints: list[Text] = Field(default=[], description="bounds without which it does not import or work")
+    code: Text = Field(
+        default="",
+        description="requirement of the package that contains the GPU code, if `gpu` only depends on that package",
+    )
+    constraints: list[Text] = Field(
+        default=[], description="version constraints without which the framework cannot be imported or does not work"
+    )
     extra_requirements: list[Text] = Field(
-        default=[], description="what the suite imports beside the framework, NumPy and pytest"
+        default=[], description="packages that the suite imports in addition to the framework, NumPy and pytest"
     )
     compiled: CompiledPackages | None = None
 
 
 class Environment(StrictModel):
-    """One pinned software stack. A fact that nobody could cite is the word `unknown`."""
+    """One pinned software stack. The value `unknown` stands for a fact without a citation."""
 
     framework: FrameworkKey = ""
-    line: Literal["stock", "ngc"] = Field(description="whose build")
+    line: Literal["stock", "ngc"] = Field(description="who built it: the framework's project, or NVIDIA (NGC)")
     version: Version = Field(
-        description="what claims speak of: the framework's minor (stock), the image's version (ngc)"
+        description="the version in claims: the framework's minor version (stock), or the image's version (ngc)"
     )
-    framework_version: Text = Field(description="of the framework's package")
+    framework_version: Text = Field(description="version of the framework's package")
     image: Text = Field(description="repository:tag")
     digest: Text
-    python: Text = Field(description="of the image")
+    python: Text = Field(description="version of Python in the image")
     os: Text
     cuda: Text
     cudnn: Text
@@ -106,13 +121,13 @@ class Environment(StrictModel):
     pip: PipRequirements | None = None
     skip_reason: Text | None = Field(default=None, description="why the suite cannot run there")
     package: Text | None = Field(
-        default=None, description="it is for the sources of this package alone, which is beside the framework"
+        default=None, description="additional package; the environment is for sources of this package only"
     )
     notes: str = ""
     cite: list[Text] = Field(min_length=1)
 
     def is_for(self, package: str | None) -> bool:
-        """Return whether the environment is for sources of this package (None: of the framework itself)."""
+        """Return whether the environment is for sources of this package.  None: sources of the framework itself."""
         return self.package in (None, package)
 
     @model_validator(mode="after")
@@ -123,13 +138,14 @@ class Environment(StrictModel):
 
 
 class EnvironmentSelector(StrictModel):
-    """Environments: of a framework, by line and range of version."""
+    """A selection of environments by framework, line and range of versions."""
 
     framework: FrameworkKey = ""
     stock: Range | None = None
     ngc: Range | None = None
     framework_version: Range | None = Field(
-        default=None, description="and the framework's own version, where known: NGC months have a tf1 and a tf2 image"
+        default=None,
+        description="range of the framework's own version, if known: an NGC release can have a tf1 and a tf2 image",
     )
 
     def covers(self, environment: Environment) -> bool:
@@ -143,14 +159,14 @@ class EnvironmentSelector(StrictModel):
 
 
 class Claim(EnvironmentSelector):
-    """What documents say of a source in some environments."""
+    """A statement of cited documents about a source in some environments."""
 
-    package: Text | None = Field(default=None, description="of its source, which says it")
+    package: Text | None = Field(default=None, description="package of the source; copied from the source's file")
     device: Device = "gpu"
-    solutions: list[Text] = Field(min_length=1, description="each of them by itself")
+    solutions: list[Text] = Field(min_length=1, description="solutions to which the claim applies, each on its own")
     outcome: Literal["deterministic", "nondeterministic", "raises", "no-solution"]
-    except_cases: list[Text] = Field(default=[], description="cases of which it does not speak")
-    partly: bool = Field(default=False, description="it raises for some calls: others may be deterministic")
+    except_cases: list[Text] = Field(default=[], description="cases to which the claim does not apply")
+    partly: bool = Field(default=False, description="whether only some calls raise; the others may be deterministic")
     note: str = ""
     cite: list[Text] = Field(min_length=1)
 
@@ -161,12 +177,12 @@ class Claim(EnvironmentSelector):
         return self
 
     def covers(self, environment: Environment) -> bool:
-        """Return whether the claim applies to the environment, which is for its package alone if it has one."""
+        """Return whether the claim's ranges contain the environment, and the environment is for the claim's package."""
         return super().covers(environment) and environment.is_for(self.package)
 
 
 class CellRule(EnvironmentSelector):
-    """Some cells of a source (all of them, where nothing narrows it), and why."""
+    """A rule for the cells of a source that match all given fields, with its reason."""
 
     device: Device | None = None
     solution: Text | None = None
@@ -186,48 +202,53 @@ _MINORS: Final = [f"{major}.{minor}" for major in (1, 2) for minor in range(100)
 
 
 class BuildNote(StrictModel):
-    """What was found out by hand about builds of some versions."""
+    """A manual finding about the builds of some versions."""
 
     stock: Range
     note: Text
-    cite: list[Text] = Field(min_length=1, description="file and line of the framework's source, or what was run")
+    cite: list[Text] = Field(
+        min_length=1, description="file and line of the framework's source, or the program that was run"
+    )
 
 
 class ReachabilityNote(BuildNote):
-    """How the op comes to run these kernels with the arguments of the title; checked by hand."""
+    """A manual finding that an op executes the kernels of a source when it is called as in the source's title."""
 
     ops: dict[str, list[Text]] = Field(
         min_length=1,
-        description="op types, and the dtypes with which they run them: a build must register one for GPUs",
+        description="{op type: dtypes with which it executes the kernels}; a build must register one of them for GPUs",
     )
 
 
 class SourceAudit(StrictModel):
-    """Where a source shows in the binaries; `tfdet audit` reads them.
+    """The traces of a source in shipped binaries, for which `tfdet audit` searches.
 
-    Patterns match a kernel's demangled name from its start, template arguments included, without return type and
-    function arguments.
+    A pattern must match from the start of a kernel's demangled name. The name includes template arguments, but not
+    the return type and the function arguments.
     """
 
     kernels: list[Pattern] = Field(default=[], description="the kernels of this source")
     kernels_of_this_op: Pattern | None = Field(
-        default=None, description="those of them that the op itself runs, where their file serves other ops too"
+        default=None,
+        description="pattern of the kernels that this op executes, if `kernels` also matches kernels of other ops",
     )
     deterministic: list[Pattern] = Field(
-        default=[], description="families that came beside them and need no such atomics"
+        default=[], description="kernel families that were added beside `kernels` and need no order-dependent atomics"
     )
-    ops: list[Text] | None = Field(default=None, description="op types whose kernels they are; absent: all of raw_ops")
-    messages: Pattern | None = Field(default=None, description="found anywhere in a message by which the ops refuse")
+    ops: list[Text] | None = Field(default=None, description="op types that own the kernels; absent: all of raw_ops")
+    messages: Pattern | None = Field(
+        default=None, description="pattern to search for in the messages with which the ops raise"
+    )
     family: Pattern | None = Field(
         default=None,
-        description="the family under which builds keep those that hold no atomics, if kernels names variants",
+        description="family under which audits store the kernels without atomics, if `kernels` matches variants",
     )
-    unauditable_reason: str = Field(default="", description="what the audit cannot see of this source")
+    unauditable_reason: str = Field(default="", description="what the audit cannot detect of this source")
     reachable_notes: list[ReachabilityNote] = Field(
-        default=[], description="absent: whether the op reaches the kernels is not known"
+        default=[], description="why the op executes the kernels; absent: not known"
     )
     unreachable_notes: list[BuildNote] = Field(
-        default=[], description="why the op never runs the kernels with the arguments of the title"
+        default=[], description="why the op, called as in the title, never executes the kernels"
     )
 
     @model_validator(mode="after")
@@ -267,17 +288,17 @@ def _inherit(content: Any, names: tuple[str, ...], keys: tuple[str, ...] = ("fra
 
 
 class Source(StrictModel):
-    """A source of nondeterminism as users know it."""
+    """A known source of nondeterminism, in terms of the framework's API."""
 
     framework: FrameworkKey = ""
     title: Text
     group: SourceGroup
-    order: int = Field(description="row order within its group")
+    order: int = Field(description="position of its row within the group")
     upstream_row: str = Field(default="", description="the row or file name in the seed document")
     api: Text
     calls: Calls | None = Field(
         default=None,
-        description="by which a program reaches it; [] where it shows by none; absent: api is the one name",
+        description="calls by which a program reaches the source; []: no call shows it; absent: api is the only name",
     )
     direction: Text
     devices: list[Device] = Field(min_length=1)
@@ -287,18 +308,19 @@ class Source(StrictModel):
     notes: str = ""
     workaround: str = ""
     package: Text | None = Field(
-        default=None, description="beside the framework: it runs in the environments for that package alone"
+        default=None, description="package that the source needs; it runs only in the environments for this package"
     )
     cite: list[Text] = Field(min_length=1)
-    try_solutions: list[Text] = Field(default=[], description="solutions to run beside the general ones")
+    try_solutions: list[Text] = Field(default=[], description="solutions to run in addition to those for all sources")
     audit: SourceAudit | None = None
     emulation: list[BuildNote] = Field(
-        default=[], description="why the virtual GPU shows what the audit does not, or not what it does"
+        default=[], description="why the virtual GPU and the audit disagree about this source"
     )
     claims: list[Claim] = Field(default=[])
     exclude: list[CellRule] = Field(default=[], description="cells that are not run")
     known_failures: list[CellRule] = Field(
-        default=[], description="cells in which the framework is known to crash: recorded, but no failure of the run"
+        default=[],
+        description="cells in which the framework is known to crash; they are recorded, and the run does not fail",
     )
 
     @model_validator(mode="before")
@@ -337,7 +359,7 @@ class SolutionSteps(StrictModel):
     call: Call | None = None
     seed: int | None = None
     threads: int | None = Field(default=None, ge=1)
-    options: dict[str, int] = Field(default={}, description="what a case reads by make.option(name, default)")
+    options: dict[str, int] = Field(default={}, description="options that a case reads by make.option(name, default)")
 
 
 class Solution(StrictModel):
@@ -347,24 +369,24 @@ class Solution(StrictModel):
     name: Text
     description: Text
     order: int
-    seed: bool = Field(default=False, description="in the key of the seed documents")
-    applies_to_all_ops: bool = Field(default=False, description="tried on every source")
+    seed: bool = Field(default=False, description="whether the seed documents list it in their key")
+    applies_to_all_ops: bool = Field(default=False, description="whether it is tried on every source")
     is_project_patch: bool = Field(
-        default=False, description="made by this project: documents of others do not know it"
+        default=False, description="whether it is part of this project, so that no other document mentions it"
     )
     devices: list[Device] = Field(default=["gpu", "cpu"])
     available: EnvironmentSelector = EnvironmentSelector.model_construct(
         stock=">=0", ngc=">=0"
     )  # without validation, which would build the model at import
     apply: SolutionSteps | None = Field(default=None, description="absent: nothing to run")
-    skip_reason: str = Field(default="", description="why it is not run although documents name it")
+    skip_reason: str = Field(default="", description="why it is not run although documents mention it")
     switch: list[Calls] = Field(
         default=[],
-        description="steps that switch it on in a program, beside its variables: of each one call or setting",
+        description="steps that enable it in a program beside its variables; each step lists alternative calls",
     )
-    includes: list[Text] = Field(default=[], description="solutions whose effect this one has too")
-    recipe: list[Text] = Field(default=[], description="lines of Python for a user's program")
-    condition: str = Field(default="", description="what a user must know or do for it to have an effect")
+    includes: list[Text] = Field(default=[], description="solutions whose effect is part of this one")
+    recipe: list[Text] = Field(default=[], description="lines of Python to add to a user's program")
+    condition: str = Field(default="", description="what a user must know or do so that the solution has an effect")
     notes: str = ""
     cite: list[Text] = Field(min_length=1)
 

@@ -28,20 +28,24 @@ from tfdet.matrix.models import Claim, Environment, Source, SourceAudit
 
 
 class Op(StrictModel):
-    """One op, on the samples that the suite takes of it."""
+    """One op, with the properties that its samples in the suite show."""
 
     key: Text
     name: Text
-    variant: str = Field(description="which of the entries of that name")
-    samples: int = Field(ge=0, description="that the suite takes of it on a processor; 0: there are none")
+    variant: str = Field(description="name of the variant, if several entries have the same name")
+    samples: int = Field(ge=0, description="number of samples that the suite uses on a CPU; 0: the op has none")
     dtype: Text
     dtypes: list[Text] = Field(
-        default_factory=list, description="beside it, those that the suite runs it in; none: nobody asked"
+        default_factory=list, description="further dtypes in which the suite runs the op; empty: not examined"
     )
-    backward: bool = Field(description="has it a gradient?")
-    tolerance: float = Field(ge=0, description="by how much the framework's own gradient tests let two runs differ")
-    reached: list[Text] = Field(description="ops of the dispatcher that its first sample runs; none: it raised")
-    tags: list[Text] = Field(description="of those, the tags that speak of determinism")
+    backward: bool = Field(description="whether the op has a gradient")
+    tolerance: float = Field(
+        ge=0, description="difference between two runs that the framework's own gradient tests allow"
+    )
+    reached: list[Text] = Field(
+        description="ops of the dispatcher that the first sample executes; empty: the sample raised"
+    )
+    tags: list[Text] = Field(description="tags of the ops in `reached` that concern determinism")
 
 
 class DocumentedEntry(StrictModel):
@@ -50,61 +54,63 @@ class DocumentedEntry(StrictModel):
     api: Text
     says: Literal["deterministic", "raises"]
     devices: list[Device] = Field(min_length=1)
-    backward: bool = Field(description="when it is differentiated only")
-    modes: list[Text] = Field(description="arguments that it speaks of")
+    backward: bool = Field(description="whether the entry applies only to the gradient")
+    modes: list[Text] = Field(description="arguments to which the entry applies")
 
 
 class Ops(StrictModel):
-    """What scripts/extract-op-lists read out of one environment."""
+    """The ops and documented lists that scripts/extract-op-lists extracted from one environment."""
 
     framework_version: Text
-    commit: Text = Field(pattern="^[0-9a-f]{40}$", description="of the framework's sources that it was built from")
+    commit: Text = Field(pattern="^[0-9a-f]{40}$", description="commit of the framework's sources")
     ops: list[Op]
     documented: list[DocumentedEntry]
-    lines: dict[str, int] = Field(description="of the places that confirmed.toml names, those that are in this build")
+    lines: dict[str, int] = Field(
+        description="{location in confirmed.toml: line number} for the locations in this build"
+    )
 
 
 class EntryMapping(StrictModel):
-    """Which ops an entry of the documentation's lists means."""
+    """A mapping of an entry of the documentation's lists to ops."""
 
     api: Text
-    modes: list[Text] = Field(default=[], description="the entry's, where there are several of one name")
-    ops: list[Text] = Field(description="their keys; none: no op of the samples is meant")
-    why: str = Field(default="", description="why none")
+    modes: list[Text] = Field(default=[], description="modes of the entry, if several entries have the same name")
+    ops: list[Text] = Field(description="keys of the ops; empty: no op with samples is meant")
+    why: str = Field(default="", description="why `ops` is empty")
 
 
 class Variants(StrictModel):
-    """An argument whose value says which of an op's variants runs: they are called as it is, and more may follow."""
+    """An argument whose value selects the variant of an op: the variant's name is the value, then `suffix`."""
 
-    ops: list[Text] = Field(min_length=1, description="their names")
+    ops: list[Text] = Field(min_length=1, description="names of the ops")
     argument: Text
     at: int | None = Field(default=None, ge=0)
-    default: Value | None = Field(default=None, description="where the argument is not given")
-    suffix: str = Field(default="", description="what the variant's name has after the value")
-    classes: dict[DottedName, int] = Field(default={}, description="that take it, too, and at which place")
+    default: Value | None = Field(default=None, description="value of the argument if a call does not pass it")
+    suffix: str = Field(default="", description="text after the value in the variant's name")
+    classes: dict[DottedName, int] = Field(default={}, description="{class that takes the same argument: its position}")
 
 
 class NameMappings(StrictModel):
-    """names.toml."""
+    """The content of names.toml."""
 
-    module: Prefix = Field(description="under which programs call the ops: this, and the op's name")
+    module: Prefix = Field(description="prefix that, with the op's name, gives the name that programs call")
     variants: list[Variants] = Field(default=[])
-    prefix: Text = Field(description="what the source of an op is called: this, and the op's key")
-    solution: Text = Field(description="which the lists speak of")
-    seeds: Text = Field(description="the solution that is tried on what draws random numbers")
+    prefix: Text = Field(description="prefix that, with the op's key, gives the key of the op's source")
+    solution: Text = Field(description="solution to which the lists apply")
+    seeds: Text = Field(description="solution that is tried on ops that draw random numbers")
     cite: list[Text] = Field(min_length=1)
     names: list[EntryMapping] = Field(default=[])
 
 
 class OpKernels(StrictModel):
-    """Where some ops show in the binaries."""
+    """The traces of some ops in shipped binaries."""
 
-    ops: list[Text] = Field(min_length=1, description="their keys")
+    ops: list[Text] = Field(min_length=1, description="keys of the ops")
     audit: SourceAudit
 
 
 class KernelsFile(StrictModel):
-    """kernels.toml."""
+    """The content of kernels.toml."""
 
     kernels: list[OpKernels] = Field(default=[])
 

@@ -31,11 +31,13 @@ _PACKAGED = {"tools/autograd/": "torchgen/packaged/autograd/", "aten/src/ATen/":
 
 
 class SourceLocation(StrictModel):
-    """A line of the sources."""
+    """A line of the framework's sources that builds contain."""
 
-    file: Text = Field(description="in the framework's repository")
-    words: Text = Field(description="which that line holds, and no line before it")
-    below: str = Field(default="", description="of a line above it: it is the first one below that")
+    file: Text = Field(description="path in the framework's repository")
+    words: Text = Field(description="text that the line contains and no earlier line does")
+    below: str = Field(
+        default="", description="text of an earlier line; the location is the first match of `words` below that line"
+    )
 
     @property
     def key(self) -> str:
@@ -43,28 +45,28 @@ class SourceLocation(StrictModel):
 
 
 class SourceExcerpt(StrictModel):
-    """A line of the sources that no build carries: as it was read in a release."""
+    """A line of the framework's sources that no build contains, as read in a release."""
 
-    file: Text = Field(description="in the framework's repository")
+    file: Text = Field(description="path in the framework's repository")
     line: int = Field(ge=1)
-    words: Text = Field(description="which that line holds")
+    words: Text = Field(description="text that the line contains")
 
 
 class Reading(StrictModel):
-    """One reading."""
+    """One finding in the framework's source code about some ops."""
 
-    ops: list[Text] = Field(min_length=1, description="their keys")
-    kind: ReadingKind = Field(description="of what does not fit")
+    ops: list[Text] = Field(min_length=1, description="keys of the ops")
+    kind: ReadingKind = Field(description="kind of the disagreement")
     finding: Text
     locations: list[SourceLocation] = Field(min_length=1)
-    excerpts: list[SourceExcerpt] = Field(default=[], description="what was read besides, in the release of this file")
+    excerpts: list[SourceExcerpt] = Field(default=[], description="further lines that were read, in `release`")
 
 
 class Readings(StrictModel):
-    """confirmed.toml."""
+    """The content of confirmed.toml."""
 
-    repository: Text = Field(description="where the sources are, at the commit of a build")
-    release: str = Field(default="", description="the tag at which lines of code were read")
+    repository: Text = Field(description="URL of the sources, which are read at the commit of a build")
+    release: str = Field(default="", description="tag of the release in which the excerpts were read")
     confirmed: list[Reading] = Field(default=[])
 
 

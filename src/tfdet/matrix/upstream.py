@@ -16,24 +16,26 @@ from tfdet.matrix.source_readings import ReadingKind
 
 
 class UpstreamFinding(StrictModel):
-    """ops, kinds: which disagreements it is made of; of no op: that no op has the tag of what is nondeterministic."""
+    """A finding about the disagreements of `kinds` on `ops`.  No ops: no op of the build has the nondeterminism tag."""
 
     key: Text = Field(pattern="^[a-z0-9-]+$")
     title: Text
     ops: list[Text]
     kinds: list[ReadingKind]
-    description: Text = Field(description="is the matter")
-    request: Text = Field(description="what is asked for")
-    sources: dict[str, str] = Field(default={}, description="file:line: address, beside those of what was read")
-    program: Text = Field(description="that shows it: a file of tests/runtime/upstream")
-    reproducer_output: Text = Field(description="what it prints on a processor, as a pattern")
+    description: Text = Field(description="the problem")
+    request: Text = Field(description="the requested change")
+    sources: dict[str, str] = Field(
+        default={}, description="{file:line: URL}, in addition to the locations of the readings"
+    )
+    program: Text = Field(description="file of tests/runtime/upstream that reproduces the problem")
+    reproducer_output: Text = Field(description="pattern of the program's output on a CPU")
     emulated_output: Text | None = Field(
-        default=None, description="what it prints on the virtual GPU under the schedule random:1, as a pattern"
+        default=None, description="pattern of its output on the virtual GPU under the schedule random:1"
     )
 
 
 class Upstream(StrictModel):
-    """upstream.toml."""
+    """The content of upstream.toml."""
 
     findings: list[UpstreamFinding]
 

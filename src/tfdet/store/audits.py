@@ -26,9 +26,9 @@ SCANNER: Final = "1"
 
 tests/host/audit/test_audit_golden.py detects such changes with real kernels.
 """
-_EARLIER = {"5b804b2bd5817baf": "1"}  # {hash of the scanner's files, which earlier audits contain: version}
+_EARLIER = {"5b804b2bd5817baf": "1"}  # {hash of the scanner's files, as earlier audits store it: scanner version}
 
-Verdict = Literal["yes", "no", "unresolved"]  # can the result depend on the order in which threads come?
+Verdict = Literal["yes", "no", "unresolved"]  # whether the result can depend on the order of execution
 
 
 class StoredWheel(StrictModel):
@@ -37,16 +37,18 @@ class StoredWheel(StrictModel):
 
 
 class StoredFinding(StrictModel):
-    """What some architectures hold of one kernel."""
+    """The verdict on one kernel in the code for some architectures."""
 
-    archs: Text = Field(description="separated by spaces; sm_70 read from machine code, compute_70 from PTX")
+    archs: Text = Field(
+        description="names separated by spaces; sm_70: read from machine code, compute_70: read from PTX"
+    )
     order_dependent: Verdict
     reason: Text
-    atomics: dict[str, int] = Field(description="kind: instructions")
+    atomics: dict[str, int] = Field(description="{kind of atomic: number of instructions}")
 
 
 class StoredKernel(StrictModel):
-    name: Text = Field(description="mangled")
+    name: Text = Field(description="mangled name")
     findings: list[StoredFinding] = Field(min_length=1)
 
     @property
@@ -63,25 +65,29 @@ class StoredKernel(StrictModel):
 
 
 class StoredLibrary(StrictModel):
-    kernel_counts: dict[str, int] = Field(description="architecture: kernels in all")
-    kernels: list[StoredKernel] = Field(description="those whose order-dependence is yes or unresolved somewhere")
-    order_independent: dict[str, int] = Field(description="family: kernels whose atomics do not depend on order")
-    without_atomics: list[Text] = Field(description="families without any atomic instruction")
+    kernel_counts: dict[str, int] = Field(description="{architecture: number of all kernels}")
+    kernels: list[StoredKernel] = Field(description="kernels whose verdict is yes or unresolved for some architecture")
+    order_independent: dict[str, int] = Field(
+        description="{family: number of kernels with atomics that are not order-dependent}"
+    )
+    without_atomics: list[Text] = Field(description="families of kernels without atomic instructions")
 
 
 class StoredAudit(StrictModel):
-    """One file of matrix/audits."""
+    """The content of a file of matrix/audits."""
 
     schema_: Literal[1] = Field(alias="schema")
     environment: Text
-    wheel: StoredWheel | None = Field(description="null for what is no wheel: such an audit is not stored")
-    scanner: Text = Field(description="the scanner's version; in audits of before 2026-11-22 a hash of its code")
+    wheel: StoredWheel | None = Field(
+        description="null: the audited files are not from a wheel; such an audit is not stored"
+    )
+    scanner: Text = Field(description="the scanner's version; in audits from before 2026-11-22, a hash of its code")
     architectures: dict[Literal["sass", "ptx"], list[Text]]
     environment_variables: list[Text]
     messages: list[Text]
     faults: list[Text]
     registrations: dict[str, dict[str, str]] | None = Field(
-        description="op: devices: dtypes, of ops with a GPU kernel; null where TensorFlow could not be asked"
+        description="{op: {devices: dtypes}} of ops with a GPU kernel; null: TensorFlow could not be queried"
     )
     libraries: dict[str, StoredLibrary]
 

@@ -31,17 +31,17 @@ class Framework(StrictModel):
 
 
 class Machine(StrictModel):
-    """What decides which kernels are taken."""
+    """The properties of a machine that decide which kernels a framework selects."""
 
     processor: Text
-    capability: Text = Field(description="of the processor, as the framework uses it")
+    capability: Text = Field(description="capability of the processor that the framework uses")
     libraries: str
     cores: int = Field(ge=1)
     threads: int = Field(ge=1)
 
 
 class BatchInvarianceRecord(StrictModel):
-    """One case: an op, a shape and a dtype, in batches of these sizes."""
+    """The result of one case: an op, a shape and a dtype, in batches of several sizes."""
 
     schema_: Literal[1] = Field(alias="schema")
     environment: Text
@@ -53,17 +53,19 @@ class BatchInvarianceRecord(StrictModel):
     op: Text
     shape: Text
     dtype: Text
-    control: bool = Field(description="made to depend on the batch: it has to be seen to")
-    sizes: list[int] = Field(description="of the batches that were tried")
-    differs: list[int] = Field(description="those in which some row was another one than alone")
-    depends_on: list[Literal["size", "position", "others", "unsteady"]] = Field(
-        description="unsteady: the same batch was another one when it ran again, and nothing is said"
+    control: bool = Field(
+        description="whether the case depends on the batch by construction, so that a dependence must show"
     )
-    max_absolute: float = Field(ge=0, description="the largest difference from the row alone")
-    digest: str = Field(description="of the row alone")
+    sizes: list[int] = Field(description="sizes of the tested batches")
+    differs: list[int] = Field(description="sizes at which some row differs from the same row computed alone")
+    depends_on: list[Literal["size", "position", "others", "unsteady"]] = Field(
+        description="unsteady: repeating the same batch gave another result, so that the record shows nothing"
+    )
+    max_absolute: float = Field(ge=0, description="the largest difference from the row computed alone")
+    digest: str = Field(description="digest of the row computed alone")
     runs: int = Field(ge=0)
-    error: str = Field(description="why it did not run; empty: it did")
-    method: Text = Field(description="hash of the code that it comes from")
+    error: str = Field(description="why the case did not run; empty: it ran")
+    method: Text = Field(description="hash of the code that produced the record")
     started: Text = Field(description="UTC")
     duration_seconds: float = Field(ge=0)
 

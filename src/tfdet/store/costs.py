@@ -1,4 +1,4 @@
-"""Time and memory of tfdeterminism's replaced ops: matrix/costs/<device>/<env>.jsonl, by benchmarks/patches.py."""
+"""Time and memory of tfdeterminism's patched ops: matrix/costs/<device>/<env>.jsonl, by benchmarks/patches.py."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ REMEASURE_COMMAND = "python benchmarks/patches.py ENV --write"
 
 
 class Cost(StrictModel):
-    """One call of what a patch replaces against the original, in one run: times in seconds, memory in MiB."""
+    """The cost of a patched op and of the original op in one run.  Times are in seconds, memory is in MiB."""
 
     environment: Text
     device: Text
     patch: Text
-    size: Text = Field(description="what was computed")
-    seconds: float = Field(gt=0, description="median, of the patched op")
+    size: Text = Field(description="size of the computation, such as 16x224x224x3")
+    seconds: float = Field(gt=0, description="median time of the patched op")
     original_seconds: float = Field(gt=0)
-    mib: float = Field(ge=0, description="peak of the patched op, its inputs and outputs among it")
+    mib: float = Field(ge=0, description="memory peak of the patched op, including its inputs and outputs")
     original_mib: float = Field(ge=0)
-    eager_seconds: float | None = Field(gt=0, description="median of the smallest eager call; null: not made eagerly")
+    eager_seconds: float | None = Field(
+        gt=0, description="median time of the smallest eager call; null: not called eagerly"
+    )
     original_eager_seconds: float | None = Field(gt=0)
     repeats: int = Field(ge=1)
     tensorflow: Text

@@ -32,14 +32,14 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=120)]
 # No control characters, because the text of untrusted records is shown on terminals.
 ShortText = Annotated[str, Field(max_length=600, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-NonNegativeInt = Annotated[int, Field(ge=0, le=(1 << 64) - 1)]  # an ulp distance and a bit mask may be that large
+NonNegativeInt = Annotated[int, Field(ge=0, le=(1 << 64) - 1)]  # ULP distances and bit masks need 64 bits
 NonNegativeSeconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Parts = Annotated[list[ShortText], Field(max_length=4096)]  # of a bundle
-MAX_LINE_BYTES = 1 << 18  # bytes of a line; the longest of the evidence has 5,000
+Parts = Annotated[list[ShortText], Field(max_length=4096)]  # names of parts of a bundle
+MAX_LINE_BYTES = 1 << 18  # limit for one line; the longest line of the evidence has 5,000 bytes
 
 
 class Bundle(StrictModel):
-    """How an environment that was carried to its host differs from the packages that it was made of."""
+    """The differences of a bundled environment from the packages that it was built from."""
 
     manifest: Hash = Field(description="checksum of the bundle's manifest")
     compute_capability: ShortText | None
@@ -55,17 +55,19 @@ class Framework(StrictModel):
 
 
 class Device(StrictModel):
-    """kind: a file of matrix/devices.  model: the evidence's key, the kind itself or the kind, a dash and more."""
+    """A device.  kind: name of a file of matrix/devices.  model: the kind, or a key that begins with it and a dash."""
 
     kind: Key
     model: Key
     details: dict[Key, ShortText | NonNegativeInt | Annotated[list[ShortText], Field(max_length=64)]] | None = Field(
-        default=None, max_length=32, description="what its kind adds to a record, as its file says; absent: nothing"
+        default=None,
+        max_length=32,
+        description="what this kind of device adds to a record, as its file defines; absent: nothing",
     )
 
 
 class Stack(StrictModel):
-    """Versions of everything else that ran; None where the environment does not tell."""
+    """Versions of the software and hardware beside the framework; None: unknown."""
 
     python: ShortText
     numpy: ShortText
@@ -82,11 +84,11 @@ class Stack(StrictModel):
     gpu: ShortText | None
     compute_capability: ShortText | None
     gpu_uuid_hash: MachineHash | None
-    bundle: Bundle | None = Field(default=None, description="absent: no bundle, nothing trimmed")
+    bundle: Bundle | None = Field(default=None, description="absent: the environment was not bundled")
 
 
 class GpuReading(StrictModel):
-    """What NVML said of the GPU; None where it does not tell."""
+    """Values that NVML reported for the GPU; None: not reported."""
 
     driver: ShortText | None
     sm_mhz: NonNegativeInt | None
@@ -95,7 +97,7 @@ class GpuReading(StrictModel):
     performance_state: NonNegativeInt | None
     throttle_reasons: NonNegativeInt | None = Field(description="nvmlClocksThrottleReasons, a bit mask")
     ecc: bool | None
-    ecc_errors: NonNegativeInt | None = Field(description="uncorrected since the driver was loaded")
+    ecc_errors: NonNegativeInt | None = Field(description="number of uncorrected errors since the driver was loaded")
     mig: bool | None
 
 
@@ -105,22 +107,24 @@ class GpuState(StrictModel):
 
 
 class Ranks(StrictModel):
-    """How a case of several processes ran; a run differs if it differs in any rank."""
+    """The ranks of a case of several processes.  A run differs if it differs in any rank."""
 
     number: Annotated[int, Field(ge=2, le=1024)]
     launcher: ShortText
     transport: ShortText
-    library: ShortText | None = Field(description="what exchanges the tensors, if it is not the framework")
-    variables: dict[ShortText, ShortText] = Field(max_length=64, description="that the case sets in all ranks")
-    differed: list[NonNegativeInt] = Field(max_length=1024, description="runs that differed in each rank")
-    outputs: dict[Annotated[str, Field(pattern=r"^\d{1,6}$")], NonNegativeInt] = Field(
-        max_length=1024, description="by the number of an output: runs in which it differed in any rank"
+    library: ShortText | None = Field(description="library that exchanges the tensors, if it is not the framework")
+    variables: dict[ShortText, ShortText] = Field(
+        max_length=64, description="environment variables that the case sets in all ranks"
     )
-    agreed: NonNegativeInt = Field(description="runs in which all ranks had the same bytes")
+    differed: list[NonNegativeInt] = Field(max_length=1024, description="number of runs that differed, for each rank")
+    outputs: dict[Annotated[str, Field(pattern=r"^\d{1,6}$")], NonNegativeInt] = Field(
+        max_length=1024, description="{index of an output: number of runs in which it differed in any rank}"
+    )
+    agreed: NonNegativeInt = Field(description="number of runs in which all ranks had the same bytes")
 
 
 class CaseFailure(StrictModel):
-    """How a case ended that gave no result."""
+    """The error of a case that gave no result."""
 
     kind: Literal["raises", "unsupported", "crashed", "timed-out"]
     type: ShortText
@@ -131,18 +135,22 @@ class CaseFailure(StrictModel):
 
 class ProofReason(StrictModel):
     reason: Key
-    lines: list[NonNegativeInt] = Field(max_length=2, description="of PTX, that meet; or offsets in machine code")
-    launches: NonNegativeInt = Field(description="of which it ended the proof")
+    lines: list[NonNegativeInt] = Field(
+        max_length=2, description="PTX lines, or machine code offsets, of the conflicting instructions"
+    )
+    launches: NonNegativeInt = Field(description="number of launches that are not proved for this reason")
 
 
 class KernelProof(StrictModel):
-    """What all launches of one kernel showed in the process that was observed."""
+    """The proof results of all launches of one kernel in the observed process."""
 
     name: ShortText
     launches: Annotated[int, Field(ge=1, le=(1 << 64) - 1)]
-    proved: NonNegativeInt = Field(description="launches of which no order of execution gives other bytes")
-    rules: list[Key] = Field(max_length=16, description="that carried those (vgpu/README.md)")
-    reasons: list[ProofReason] = Field(max_length=16, description="why the others are not proved")
+    proved: NonNegativeInt = Field(
+        description="number of launches that give the same bytes in every order of execution"
+    )
+    rules: list[Key] = Field(max_length=16, description="rules that proved these launches (vgpu/README.md)")
+    reasons: list[ProofReason] = Field(max_length=16, description="why the other launches are not proved")
 
 
 class HostReason(StrictModel):
@@ -152,15 +160,18 @@ class HostReason(StrictModel):
 
 
 class Proof(StrictModel):
-    """What VGPU_CHECK=order showed of the first process.  Proved: kernels ran, all launches are, `host` is empty."""
+    """The result of VGPU_CHECK=order for the first process.
+
+    The case is proved if kernels ran, all of their launches are proved, and `host` is empty.
+    """
 
     axes: list[Literal["schedule", "placement", "device-size"]] = Field(
-        min_length=1, max_length=3, description="what was left open; all else was as it was"
+        min_length=1, max_length=3, description="what may vary under the proof; everything else is fixed as observed"
     )
     holds_for: Literal["input", "shape"]
-    observed: list[ShortText] = Field(max_length=64, description="schedules under which it ran")
+    observed: list[ShortText] = Field(max_length=64, description="schedules under which the case ran")
     kernels: list[KernelProof] = Field(max_length=128)
-    host: list[HostReason] = Field(max_length=64, description="operations of the host that end the proof")
+    host: list[HostReason] = Field(max_length=64, description="host operations that prevent a proof")
 
 
 def _is_proved(proof: Proof) -> bool:
@@ -173,7 +184,7 @@ class FirstDifference(StrictModel):
 
 
 class Record(StrictModel):
-    """One observation with its provenance; times in seconds, started in UTC."""
+    """One observation with its provenance.  Durations are in seconds, `started` is in UTC."""
 
     schema_: Literal[2] = Field(alias="schema")
     environment: Key
@@ -187,9 +198,9 @@ class Record(StrictModel):
     observation: Observation
     repeats: NonNegativeInt
     relaunches: NonNegativeInt
-    runs: NonNegativeInt = Field(description="repeats that were compared with the reference")
+    runs: NonNegativeInt = Field(description="number of repeats that were compared with the reference")
     differed: NonNegativeInt
-    distinct: NonNegativeInt = Field(description="distinct results, the reference among them")
+    distinct: NonNegativeInt = Field(description="number of distinct results, including the reference")
     first_differing: FirstDifference | None
     max_ulp: NonNegativeInt | None
     max_absolute: NonNegativeSeconds | None
@@ -199,17 +210,19 @@ class Record(StrictModel):
     error: CaseFailure | None
     stack: Stack
     machine: MachineHash
-    threads: NonNegativeInt = Field(description="threads the solution asked for; 0: the framework's own choice")
+    threads: NonNegativeInt = Field(
+        description="number of threads that the solution requests; 0: the framework's default"
+    )
     determinism_environment: dict[ShortText, ShortText] = Field(max_length=64)
     kernels: list[ShortText] | None = Field(
-        default=None, max_length=32, description="CUDA kernels that the profiler saw; absent: none told"
+        default=None, max_length=32, description="CUDA kernels that the profiler reported; absent: none reported"
     )
     contention: ShortText | None = Field(
-        default=None, description="what kept the device busy beside every process but the first; absent: nothing"
+        default=None, description="load on the device beside every process except the first; absent: no load"
     )
     gpu_state: GpuState | None = None
     ranks: Ranks | None = Field(default=None, description="absent: a case of one process")
-    proof: Proof | None = Field(default=None, description="absent: none was asked for")
+    proof: Proof | None = Field(default=None, description="absent: no proof was requested")
     started: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     duration_seconds: NonNegativeSeconds
     checksum: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -294,13 +307,14 @@ class Record(StrictModel):
 
 
 _FIELD = b'"checksum":"'
-_FIELD_LENGTH = len(_FIELD) + 64 + 2  # the closing quote and the comma; it is never the last field
+_FIELD_LENGTH = len(_FIELD) + 64 + 2  # 2: the closing quote, and the comma (it is never the last field)
 
 
 def is_intact(line: bytes, checksum: object) -> bool:
-    """Return whether a line is byte for byte what the probe wrote: its checksum is over all but itself and the newline.
+    """Return whether a line matches its checksum, which covers all bytes except the checksum field and the newline.
 
-    checksum: the value that a JSON reader found, which must be the one that is left out here: a line may have two.
+    checksum: the value that a JSON parser read.  It must be the value of the field that is left out here, since a line
+    may contain two such fields.
     """
     start = line.find(_FIELD)
     if start < 0:
@@ -328,7 +342,7 @@ _NOT_CANONICAL = "not written as the probe writes it: sorted keys, no blanks, on
 def parse(line: bytes) -> Record:
     """Parse one line; raise ValueError with the reasons if it is not a valid record.
 
-    The same bytes are hashed, parsed and kept: only the newline at the end is ignored.
+    The same bytes are hashed, parsed and kept; only the newline at the end is ignored.
     """
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"longer than {MAX_LINE_BYTES:,} bytes, so no record")
