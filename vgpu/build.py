@@ -59,7 +59,7 @@ SHIMS = {
     **{f"libcusolver.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12")},
     **{f"libcusparse.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12")},
     **{f"libcudart.so.{name}": ("cudart", version) for name, version in CUDARTS.items()},
-    **{f"libcudnn.so.{name}": ("cudnn", version) for name, version in (("7", 7605), ("8", 8907), ("9", 90300))},
+    **{f"libcudnn.so.{name}": ("cudnn", version) for name, version in (("7", 7605), ("8", 8907), ("9", 99900))},
 }
 
 

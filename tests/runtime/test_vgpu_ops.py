@@ -146,9 +146,9 @@ def train(network, device):
         optimizer.step()
     return loss.item()
 assert abs(train(copy.deepcopy(network).cuda(), "cuda") - train(network, "cpu")) < 1e-5
-torch.backends.cudnn.enabled = False  # of whose LSTMs nothing is computed
 words = torch.randn(5, 3, 16)
-for layer in torch.nn.LSTM(16, 6, 2), torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0):
+recurrent = torch.nn.LSTM(16, 6, 2), torch.nn.GRU(16, 6, bidirectional=True)
+for layer in *recurrent, torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0):
     places = (layer, "cpu"), (copy.deepcopy(layer).cuda(), "cuda")
     outputs = [model(words.to(device)) for model, device in places]
     here, there = (one[0] if isinstance(one, tuple) else one for one in outputs)

@@ -1,6 +1,7 @@
 """Closed libraries: handles and settings are answered, what computes is refused by its name, nothing stays behind."""
 
 import ctypes
+import re
 import subprocess
 import sys
 
@@ -192,3 +193,33 @@ def test_a_setting_is_told_again(cuda, name, value):
     got = ctypes.c_int(7)
     assert getattr(cuda, name)(None, ctypes.byref(got)) == 0
     assert (got.value, refused(cuda)) == (value, [""])
+
+
+TEXTS = [
+    *("cublasGetStatusName", "cublasGetStatusString", "cublasLtGetStatusName", "cublasLtGetStatusString"),
+    *("cudnnGetErrorString", "cusparseGetErrorName", "cusparseGetErrorString", "ncclGetErrorString"),
+]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_status_has_a_text(cuda, name):
+    """PyTorch asks for it after each call that fails: a number in its place would be read as an address."""
+    function = getattr(cuda, name)
+    function.restype = ctypes.c_char_p
+    assert function(0) and function(1)
+    assert function(0) != function(1)
+
+
+def test_no_list_has_a_function_that_gives_a_text():
+    """What the lists name returns an int."""
+    lists = [path.read_text() for path in (builder.SOURCES / "vendor_stubs").glob("*.def")]
+    assert len(lists) > 5
+    assert not re.findall(r"\w+(?:Error|Status)(?:String|Name|Text)\b", " ".join(lists))
+
+
+@pytest.mark.parametrize("name", ["nvshmem_malloc", "nvshmem_ptr", "nvshmemx_mc_ptr"])
+def test_a_pointer_is_null(cuda, name):
+    function = getattr(cuda, name)
+    function.restype = ctypes.c_void_p
+    assert function(ctypes.c_size_t(8)) is None
+    assert refused(cuda) == [name]

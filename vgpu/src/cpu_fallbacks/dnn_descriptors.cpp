@@ -1,4 +1,6 @@
 // cuDNN's descriptors. They store their attributes even when the fallbacks are off.
+#include <algorithm>
+
 #include "dnn.h"
 #include "vendor_stubs/library_status.h"
 
@@ -49,6 +51,14 @@ API int cudnnSetTensorNdDescriptor(TensorDescriptor* descriptor, int kind, int r
 API int cudnnSetTensorNdDescriptorEx(TensorDescriptor* descriptor, int format, int kind, int rank, const int* dims) {
   return descriptor ? set_packed(descriptor, supported_kind(kind, format), to_dims(rank, dims), is_channels_last(format))
                     : bad_parameter();
+}
+API int cudnnGetTensorNdDescriptor(const TensorDescriptor* descriptor, int requested, int* kind, int* rank, int* dims,
+                                   int* strides) {
+  if (!descriptor || !kind || !rank || !dims || !strides) return bad_parameter();
+  *kind = descriptor->kind, *rank = int(descriptor->dims.size());
+  for (int k = 0; k < std::min(requested, *rank); k++)
+    dims[k] = int(descriptor->dims[size_t(k)]), strides[k] = int(descriptor->strides[size_t(k)]);
+  return kSuccess;
 }
 API int cudnnDeriveBNTensorDescriptor(TensorDescriptor* descriptor, const TensorDescriptor* from, int mode) {
   if (!descriptor || !from) return bad_parameter();

@@ -1,5 +1,5 @@
-// What differs between the cuDNNs: VERSION as cudnn.h writes it, 7605 for 7.6.5, 90300 for 9.3.0.  Frameworks want at least the
-// one that they were built with, of the same major number.
+// What differs between the cuDNNs: VERSION as cudnn.h writes it, 7605 for 7.6.5, 99900 for 9.99.0.  Frameworks want at least the
+// one that they were built with, of the same major number: so the last one is newer than all that exist.
 #include <cstddef>
 #define API extern "C" __attribute__((visibility("default")))
 

@@ -11,3 +11,5 @@ API int cublasGetAtomicsMode(void*, int* mode) { return *mode = 0, kSuccess; }
 API size_t cublasLtGetVersion() { return static_cast<size_t>(Device::get().driver_version()); }
 API const char* cublasGetStatusString(int status) { return status ? kNotSupportedText : "success"; }
 API const char* cublasGetStatusName(int status) { return status ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS_STATUS_SUCCESS"; }
+API const char* cublasLtGetStatusString(int status) { return cublasGetStatusString(status); }
+API const char* cublasLtGetStatusName(int status) { return cublasGetStatusName(status); }

@@ -10,6 +10,8 @@
   API int name() { return vgpu::kSuccess; }
 #define UNSUPPORTED(name) \
   API int name() { return vgpu::report_unsupported(#name); }
+#define NULL_POINTER(name) \
+  API void* name() { return vgpu::report_unsupported(#name), nullptr; }
 #define UNSUPPORTED_ON_STREAM(name) \
   API int name() { return vgpu::report_unsupported_on_stream(#name); }
 #include "cublas.def"

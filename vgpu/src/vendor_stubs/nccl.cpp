@@ -5,5 +5,5 @@
 using namespace vgpu;
 
 API int ncclGetVersion(int* version) { return *version = 22303, kSuccess; }
-API const char* ncclGetErrorString(int) { return kNotSupportedText; }
+API const char* ncclGetErrorString(int status) { return status ? kNotSupportedText : "no error"; }
 API const char* ncclGetLastError(void*) { return kNotSupportedText; }
