@@ -171,7 +171,7 @@ def _assets(facts: SiteFacts, writer: Writer, changes: list[VerdictChange], docu
     for item in sorted((folder / "tabulator").iterdir(), key=lambda item: item.name):
         writer.text(f"static/tabulator/{item.name}", item.read_text("utf-8"))
     writer.text("static/search-data.js", data_script("tfdetSearch", home_page.search_data(facts, documents)))
-    for name, text in (*table.data(facts), *badges.files(facts), *feed.files(changes, writer.site, url)):
+    for name, text in (*table.data(facts), *badges.files(facts), *feed.files(changes, url)):
         writer.text(name, text)
     if url:
         writer.text("sitemap.xml", feed.sitemap(writer.folder, url))

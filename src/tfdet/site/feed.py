@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 from tfdet.base.sanitize import escape_hidden
@@ -16,11 +15,11 @@ _MAX_ENTRIES, _MAX_CELLS = 60, 50  # entries of the feed; cells listed in one en
 _ID = "tag:tfdet,2026"
 
 
-def files(changes: Sequence[VerdictChange], site: Mapping[str, Any], url: str) -> Iterator[tuple[str, str]]:
-    yield "feed.xml", _feed(changes, site, url)
+def files(changes: Sequence[VerdictChange], url: str) -> Iterator[tuple[str, str]]:
+    yield "feed.xml", _feed(changes, url)
 
 
-def _feed(changes: Sequence[VerdictChange], site: Mapping[str, Any], url: str) -> str:
+def _feed(changes: Sequence[VerdictChange], url: str) -> str:
     by_place: dict[tuple[str, str, str], list[VerdictChange]] = defaultdict(list)
     for change in changes:
         by_place[change.day, change.key.environment, change.key.device].append(change)
