@@ -1,4 +1,7 @@
-"""The construction of a function from the ops that a replaced op consists of."""
+"""Build a FunctionDef of the ops by which a patch replaces an op: a saved graph then holds one call in their place.
+
+A node of the graph is marked (markers.py) to say that such ops stand for an op.
+"""
 
 import hashlib
 

@@ -1,5 +1,5 @@
-// VGPU_MEMORY_TRACE=LAUNCH:FILE: writes the atomics and stores of one launch in order of execution, one a line: line of PTX, a
-// (atomic) or s (store), space and allocation, offset, thread.
+// VGPU_MEMORY_TRACE=LAUNCH:FILE: writes the atomics and stores of one launch in order of execution. Each gets a line of text with
+// the line of PTX, a (atomic) or s (store), the space and allocation, the offset, and the thread.
 #pragma once
 #include <cstdio>
 

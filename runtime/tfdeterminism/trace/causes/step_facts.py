@@ -1,4 +1,7 @@
-"""The facts about one step and its causes that the dismissals use."""
+"""Facts about one step that decide whether a difference is dismissed as a mere consequence of another one.
+
+A slot is an index into the aligned records of two runs.
+"""
 
 import numpy
 

@@ -1,4 +1,8 @@
-"""Compare traces: which processes, notes and causes two or more runs differ by."""
+"""Compare the traces of two or more runs.
+
+A TraceDiff says which processes and values differ, and their causes. Its result is "same", "diverged" (a value differs)
+or "structure" (the runs executed different ops).
+"""
 
 import itertools
 import json
