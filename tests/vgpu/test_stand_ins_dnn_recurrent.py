@@ -383,3 +383,20 @@ def test_parameters_that_are_not_there(library):
     for layer, number in ((1, 0), (-1, 0), (0, 6), (0, -1)):
         arguments = [None, network.description, layer, SIZE(0), None, number, None, ctypes.byref(at), None, None]
         assert library.status("cudnnGetRNNWeightParams", *arguments) == BAD_PARAMETER
+
+
+def test_descriptors_give_back_what_was_set(library):
+    """TensorFlow asks for it, and for some attributes alone."""
+    network = Network(library, "gru", layers=2, two=True, bias=INPUT_BIAS, dropout=0.25)
+    fields = [ctypes.c_int(-1) for _ in range(12)]
+    dropout, flags = ctypes.c_void_p(), ctypes.c_uint(7)
+    pointers = [*map(ctypes.byref, fields), ctypes.byref(dropout), ctypes.byref(flags)]
+    library.call("cudnnGetRNNDescriptor_v8", network.description, *pointers)
+    kind = DNN["float64"]
+    assert [field.value for field in fields] == [0, GRU, INPUT_BIAS, 1, 0, kind, kind, 0, INPUT, HIDDEN, HIDDEN, 2]
+    assert (dropout.value, flags.value) == (network.dropout.value, 0)
+    library.call("cudnnGetRNNDescriptor_v8", network.description, *[None] * 14)
+    probability, states, seed = ctypes.c_float(), ctypes.c_void_p(8), ctypes.c_ulonglong()
+    pointers = [ctypes.byref(value) for value in (probability, states, seed)]
+    library.call("cudnnGetDropoutDescriptor", network.dropout, None, *pointers)
+    assert (probability.value, states.value, seed.value) == (0.25, None, 1)

@@ -7,7 +7,11 @@ namespace vgpu {
 // cudnn_adv.h: cudnnRNNMode_t
 enum class Cell : int { Relu = 0, Tanh = 1, Lstm = 2, Gru = 3 };
 
-struct Dropout { float probability = 0; };  // cudnnDropoutDescriptor_t
+struct Dropout {  // cudnnDropoutDescriptor_t
+  float probability = 0;
+  void* states = nullptr;
+  unsigned long long seed = 0;
+};
 
 // cudnnRNNDescriptor_t. A pseudo-layer is one direction of a layer.
 struct Recurrent {
@@ -15,7 +19,11 @@ struct Recurrent {
   int bias_mode = 0, kind = -1;  // cudnnRNNBiasMode_t, cudnnDataType_t of the weights
   int64_t input_size = 0, hidden_size = 0, projection_size = 0, layers = 0;
   bool is_bidirectional = false, skips_input = false;
+  Dropout* dropout_desc = nullptr;
   float dropout = 0;
+  // What computes nothing here: programs ask for it again.
+  int algorithm = 0, math_precision = 0, math_type = 0;
+  unsigned flags = 0;
 
   void check() const;  // FallbackUnsupported, InvalidValue
   int64_t directions() const { return is_bidirectional ? 2 : 1; }

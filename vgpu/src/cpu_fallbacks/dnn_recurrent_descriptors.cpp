@@ -57,8 +57,16 @@ using namespace vgpu;
 // A descriptor is stored whether or not anything is computed by it.
 API int cudnnCreateDropoutDescriptor(Dropout** descriptor) { return *descriptor = new Dropout, kSuccess; }
 API int cudnnDestroyDropoutDescriptor(Dropout* descriptor) { return delete descriptor, kSuccess; }
-API int cudnnSetDropoutDescriptor(Dropout* descriptor, void*, float probability, void*, size_t, unsigned long long) {
-  if (descriptor) descriptor->probability = probability;
+API int cudnnSetDropoutDescriptor(Dropout* descriptor, void*, float probability, void* states, size_t,
+                                  unsigned long long seed) {
+  if (descriptor) *descriptor = {probability, states, seed};
+  return kSuccess;
+}
+API int cudnnGetDropoutDescriptor(const Dropout* descriptor, void*, float* probability, void** states,
+                                  unsigned long long* seed) {
+  if (!descriptor) return library_status("cudnn")->invalid_value;
+  write_output(probability, descriptor->probability), write_output(states, descriptor->states),
+      write_output(seed, descriptor->seed);
   return kSuccess;
 }
 API int cudnnRestoreDropoutDescriptor(Dropout* descriptor, void* handle, float probability, void* states, size_t bytes,
@@ -67,9 +75,9 @@ API int cudnnRestoreDropoutDescriptor(Dropout* descriptor, void* handle, float p
 }
 API int cudnnCreateRNNDescriptor(Recurrent** descriptor) { return *descriptor = new Recurrent, kSuccess; }
 API int cudnnDestroyRNNDescriptor(Recurrent* descriptor) { return delete descriptor, kSuccess; }
-API int cudnnSetRNNDescriptor_v8(Recurrent* descriptor, int, int cell, int bias_mode, int direction_mode, int input_mode,
-                                 int kind, int, int, int input_size, int hidden_size, int projection_size, int layers,
-                                 const Dropout* dropout, unsigned) {
+API int cudnnSetRNNDescriptor_v8(Recurrent* descriptor, int algorithm, int cell, int bias_mode, int direction_mode,
+                                 int input_mode, int kind, int math_precision, int math_type, int input_size, int hidden_size,
+                                 int projection_size, int layers, Dropout* dropout, unsigned flags) {
   if (!descriptor) return library_status("cudnn")->invalid_value;
   *descriptor = {Cell(cell),
                  bias_mode,
@@ -80,7 +88,28 @@ API int cudnnSetRNNDescriptor_v8(Recurrent* descriptor, int, int cell, int bias_
                  layers,
                  direction_mode == 1,
                  input_mode == 1,
-                 dropout ? dropout->probability : 0};
+                 dropout,
+                 dropout ? dropout->probability : 0,
+                 algorithm,
+                 math_precision,
+                 math_type,
+                 flags};
+  return kSuccess;
+}
+// Any pointer may be null: that attribute is not asked for.
+API int cudnnGetRNNDescriptor_v8(const Recurrent* descriptor, int* algorithm, int* cell, int* bias_mode, int* direction_mode,
+                                 int* input_mode, int* kind, int* math_precision, int* math_type, int* input_size,
+                                 int* hidden_size, int* projection_size, int* layers, Dropout** dropout, unsigned* flags) {
+  if (!descriptor) return library_status("cudnn")->invalid_value;
+  const Recurrent& network = *descriptor;
+  write_output(algorithm, network.algorithm), write_output(cell, int(network.cell)), write_output(bias_mode, network.bias_mode);
+  write_output(direction_mode, int(network.is_bidirectional)), write_output(input_mode, int(network.skips_input)),
+      write_output(kind, network.kind);
+  write_output(math_precision, network.math_precision), write_output(math_type, network.math_type),
+      write_output(input_size, network.input_size);
+  write_output(hidden_size, network.hidden_size), write_output(projection_size, network.projection_size),
+      write_output(layers, network.layers);
+  write_output(dropout, network.dropout_desc), write_output(flags, network.flags);
   return kSuccess;
 }
 API int cudnnCreateRNNDataDescriptor(Sequences** descriptor) { return *descriptor = new Sequences, kSuccess; }
