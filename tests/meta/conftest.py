@@ -1,4 +1,4 @@
-"""Runs the probe on planted suites, as a user does: a process, a plan, a file of records."""
+"""Fixtures that run the probe on planted suites, as a user does: a process, a plan, a file of records."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SOLUTIONS = [
 
 
 class Run:
-    """What one run of the probe left."""
+    """The exit code, the output and the records of one run of the probe."""
 
     def __init__(self, code, out, err, path):
         self.code, self.out, self.err, self.path = code, out, err, path
@@ -32,21 +32,21 @@ class Run:
     def records(self):
         return [json.loads(line) for line in self.path.read_text().splitlines()]
 
-    def of(self, source, solution="none"):
-        """The one record of this source."""
-        (found,) = [r for r in self.records if (r["source"], r["solution"]) == (source, solution)]
-        return found
+    def record_of(self, source, solution="none"):
+        """Return the only record of this source and solution."""
+        (record,) = [r for r in self.records if (r["source"], r["solution"]) == (source, solution)]
+        return record
 
 
 class Probe:
-    """A planted suite on its plan."""
+    """A folder with a plan, a planted suite and the probe's records."""
 
     def __init__(self, folder, python=sys.executable, framework="bare"):
         self.folder, self.python, self.framework = Path(folder), str(python), framework
         self.out = self.folder / "records.jsonl"
 
     def plan(self, *cells, **changes):
-        """cells: source, or (source, solution, expect)."""
+        """Write the plan; each cell is a source, or (source, solution, expect)."""
         cells = [cell if isinstance(cell, tuple) else (cell, "none", None) for cell in cells]
         content = {
             "schema": 2,
@@ -60,13 +60,14 @@ class Probe:
         (self.folder / "plan.json").write_text(json.dumps(content))
 
     def suite(self, text, name="test_planted.py"):
-        """A suite of this one module."""
+        """Write a suite of one module, and return its folder."""
         folder = self.folder / "suite"
         folder.mkdir(exist_ok=True)
         (folder / name).write_text(text)
         return folder
 
     def start(self, suite, *arguments, device="cpu", **environment):
+        """Start the probe in a process of its own process group."""
         command = [
             self.python,
             "-m",
@@ -81,8 +82,8 @@ class Probe:
             str(self.out),
             *map(str, arguments),
         ]
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "TFDET_", "PYTEST_", "CUDA_"))}
-        clean.update(
+        variables = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "TFDET_", "PYTEST_", "CUDA_"))}
+        variables.update(
             environment,
             PYTHONPATH=str(RUNTIME),
             TFDET_FRAMEWORKS=str(HERE / "frameworks"),
@@ -92,7 +93,7 @@ class Probe:
         )
         return subprocess.Popen(
             command,
-            env=clean,
+            env=variables,
             cwd=str(self.folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -101,10 +102,11 @@ class Probe:
             start_new_session=True,
         )
 
-    def __call__(self, suite, *arguments, **how):
-        return self.finish(self.start(suite, *arguments, **how))
+    def __call__(self, suite, *arguments, **options):
+        return self.finish(self.start(suite, *arguments, **options))
 
     def finish(self, process):
+        """Wait for the probe, and return its run."""
         try:
             out, err = process.communicate(timeout=120)
         except subprocess.TimeoutExpired:
@@ -120,20 +122,20 @@ def probe(tmp_path):
 
 @pytest.fixture(scope="session")
 def probe_in():
-    """probe_in(folder, python, framework)"""
+    """Return the class Probe: probe_in(folder, python, framework)."""
     return Probe
 
 
 @pytest.fixture(scope="session")
 def planted(tmp_path_factory):
-    """planted(name, *arguments): a run of planted/<name>.py with a cell for each of its sources."""
+    """Return planted(name, *arguments), which runs planted/<name>.py with a cell for each of its sources."""
 
-    def run(name, *arguments, python=None, cells=(), **how):
+    def run(name, *arguments, python=None, cells=(), **options):
         folder = tmp_path_factory.mktemp(name)
-        mine = Probe(folder, python or sys.executable, "tensorflow" if python else "bare")
+        probe = Probe(folder, python or sys.executable, "tensorflow" if python else "bare")
         path = HERE / "planted" / (name + ".py")
         sources = [case.source for case in normalized_source.normalize_cases(path.read_text()).values()]
-        mine.plan(*(cells or dict.fromkeys(sources)))
-        return mine(path, *arguments, **how)
+        probe.plan(*(cells or dict.fromkeys(sources)))
+        return probe(path, *arguments, **options)
 
     return run

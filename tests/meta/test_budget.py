@@ -1,4 +1,4 @@
-"""What is run when time is short, in which order, and beside which control."""
+"""Runs with a time budget: which cases run, in which order, and with which control."""
 
 import pytest
 
@@ -52,14 +52,14 @@ def test_without_ranks_it_is_the_suites_order(probe, suite):
 def test_past_the_budget_nothing_is_begun_and_running_again_goes_on(probe, suite):
     probe.plan(cells=cells({"alpha": [3], "beta": [2], "gamma": [1]}))
     # The first case alone outlasts the budget, on a machine of any speed.
-    short = probe(suite, "--repeats", 1, "--processes", 1, "--time-budget", "0.0001")
-    assert (short.code, order(short) if probe.out.stat().st_size else []) == (0, [])
-    assert "3 cases not begun" in short.err
-    again = probe(suite, "--repeats", 1, "--processes", 1, "--time-budget", "100")
-    assert [source for source, _ in order(again)] == ["gamma", "beta", "alpha"]
-    assert "not begun" not in again.err
-    third = probe(suite, "--repeats", 1, "--processes", 1)
-    assert len(third.records) == 3
+    first_run = probe(suite, "--repeats", 1, "--processes", 1, "--time-budget", "0.0001")
+    assert (first_run.code, order(first_run) if probe.out.stat().st_size else []) == (0, [])
+    assert "3 cases not begun" in first_run.err
+    second_run = probe(suite, "--repeats", 1, "--processes", 1, "--time-budget", "100")
+    assert [source for source, _ in order(second_run)] == ["gamma", "beta", "alpha"]
+    assert "not begun" not in second_run.err
+    third_run = probe(suite, "--repeats", 1, "--processes", 1)
+    assert len(third_run.records) == 3
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan", "inf", "soon"])
@@ -76,10 +76,10 @@ def test_a_chosen_solution_brings_its_control(probe, suite):
 
 def test_beside_a_busy_cpu_only_if_asked(probe, suite):
     probe.plan("alpha")
-    asked = probe(suite, "--repeats", 2, "--processes", 2, "--contention")
-    (found,) = asked.records
-    assert "threads multiplying matrices" in found["contention"]
-    assert found["observation"] == "equal" and found["runs"] == 4
+    busy_run = probe(suite, "--repeats", 2, "--processes", 2, "--contention")
+    (record,) = busy_run.records
+    assert "threads multiplying matrices" in record["contention"]
+    assert record["observation"] == "equal" and record["runs"] == 4
     probe.out.unlink()
-    (found,) = probe(suite, "--repeats", 2, "--processes", 2).records
-    assert "contention" not in found
+    (record,) = probe(suite, "--repeats", 2, "--processes", 2).records
+    assert "contention" not in record

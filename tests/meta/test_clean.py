@@ -1,4 +1,4 @@
-"""A clean op stays clean: 0 of N, whatever its outputs are made of."""
+"""Clean ops have no differences, whatever their outputs are made of."""
 
 import json
 import os
@@ -16,9 +16,9 @@ def run(planted):
 
 def test_nothing_differs(run):
     assert run.code == 0
-    for found in run.records:
-        said = {
-            name: found[name]
+    for record in run.records:
+        fields = {
+            name: record[name]
             for name in (
                 "observation",
                 "runs",
@@ -30,7 +30,7 @@ def test_nothing_differs(run):
                 "error",
             )
         }
-        assert said == {
+        assert fields == {
             "observation": "equal",
             "runs": 8,
             "differed": 0,
@@ -39,8 +39,8 @@ def test_nothing_differs(run):
             "max_ulp": 0,
             "max_absolute": 0.0,
             "error": None,
-        }, found["case"]
-        assert len(found["digests"]) == 1
+        }, record["case"]
+        assert len(record["digests"]) == 1
 
 
 def test_every_case_ran(run):
@@ -59,7 +59,7 @@ def test_every_case_ran(run):
 
 
 def test_other_outputs_have_other_digests(run):
-    # Empty outputs, too: dtype and shape go in.
+    # Digests contain dtype and shape, so those of empty outputs differ, too.
     digests = [r["digests"][0] for r in run.records]
     assert len(set(digests)) == len(digests)
     assert all(r["checksum"] == journal.checksum(r) for r in run.records)
@@ -71,16 +71,16 @@ def test_records_are_sorted_canonical_lines(run):
 
 
 def test_a_record_says_where_it_comes_from(run):
-    found = run.records[0]
-    assert (found["schema"], found["environment"], found["device"], found["solution"], found["mode"]) == (
+    record = run.records[0]
+    assert (record["schema"], record["environment"], record["device"], record["solution"], record["mode"]) == (
         2,
         "planted",
         {"kind": "cpu", "model": "cpu"},
         "none",
         "host",
     )
-    assert (found["repeats"], found["relaunches"]) == (4, 2)
-    assert found["framework"] == {"name": "bare", "version": "0.0"}
-    assert found["stack"]["cores"] == len(os.sched_getaffinity(0))
-    assert found["determinism_environment"] == {}
-    assert found["started"].endswith("Z")
+    assert (record["repeats"], record["relaunches"]) == (4, 2)
+    assert record["framework"] == {"name": "bare", "version": "0.0"}
+    assert record["stack"]["cores"] == len(os.sched_getaffinity(0))
+    assert record["determinism_environment"] == {}
+    assert record["started"].endswith("Z")

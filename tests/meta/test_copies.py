@@ -49,13 +49,13 @@ print(json.dumps(found))
 def test_one_copy_of_each_output(checkout, tf_python, tmp_path):
     path = tmp_path / "count.py"
     path.write_text(SCRIPT)
-    done = subprocess.run(
+    process = subprocess.run(
         [str(tf_python("tf2.21")), str(path)],
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(checkout.runtime), "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"eager": 2, "function": 2}
+    assert process.returncode == 0, process.stderr
+    assert json.loads(process.stdout) == {"eager": 2, "function": 2}
 
 
 def test_a_snapshot_asks_an_array_once():

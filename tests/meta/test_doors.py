@@ -1,4 +1,4 @@
-"""A framework is known to its adapter alone, a kind of device to the registry alone."""
+"""Boundaries in runtime/: only adapters refer to their framework, and only the registry to kinds of devices."""
 
 import ast
 import re
@@ -9,8 +9,8 @@ import pytest
 from tfdet_probe import devices, frameworks
 
 RUNTIME = Path(__file__).parents[2] / "runtime"
-ROOMS = [RUNTIME / "tfdet_common", RUNTIME / "tfdet_probe" / "core", RUNTIME / "tfdet_probe" / "devices"]
-OUTSIDE = [path for room in ROOMS for path in sorted(room.glob("*.py"))] + [
+FOLDERS = [RUNTIME / "tfdet_common", RUNTIME / "tfdet_probe" / "core", RUNTIME / "tfdet_probe" / "devices"]
+OUTSIDE = [path for folder in FOLDERS for path in sorted(folder.glob("*.py"))] + [
     RUNTIME / "tfdet_probe" / "__init__.py",
     RUNTIME / "tfdet_probe" / "__main__.py",
     RUNTIME / "tfdet_probe" / "frameworks" / "__init__.py",
@@ -20,7 +20,7 @@ KINDS = {device.kind for device in devices.ALL} | {device.cli_name for device in
 KINDS |= {device.placement for device in devices.ALL}
 
 
-def imported(path):
+def imported_modules(path):
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -28,7 +28,7 @@ def imported(path):
             yield node.module or ""
 
 
-def strings(path):
+def string_constants(path):
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
@@ -36,8 +36,8 @@ def strings(path):
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(RUNTIME)))
 def test_nothing_but_an_adapter_knows_its_framework(path):
-    assert not [name for name in imported(path) if re.match(r"(tensorflow|keras|torch|jax)\b", name)]
-    assert not [name for name in imported(path) if "frameworks." in name and not name.endswith(".base")]
+    assert not [name for name in imported_modules(path) if re.match(r"(tensorflow|keras|torch|jax)\b", name)]
+    assert not [name for name in imported_modules(path) if "frameworks." in name and not name.endswith(".base")]
     assert not re.search("tensorflow|keras\\.|torch", path.read_text("utf-8"), re.I)
 
 
@@ -45,14 +45,14 @@ def test_nothing_but_an_adapter_knows_its_framework(path):
     "path", [path for path in OUTSIDE if path.parent.name != "devices"], ids=lambda path: str(path.relative_to(RUNTIME))
 )
 def test_nothing_but_the_registry_asks_what_kind_a_device_is(path):
-    assert not KINDS.intersection(strings(path))
+    assert not KINDS.intersection(string_constants(path))
 
 
 def test_each_adapter_is_found_by_its_folders_name():
     assert frameworks.names() == ["jax", "tensorflow", "torch"]
-    found = [frameworks.load_adapter(name) for name in frameworks.names()]
-    assert [adapter.name for adapter in found] == frameworks.names()
-    assert all(isinstance(adapter, frameworks.base.Framework) for adapter in found)
+    adapters = [frameworks.load_adapter(name) for name in frameworks.names()]
+    assert [adapter.name for adapter in adapters] == frameworks.names()
+    assert all(isinstance(adapter, frameworks.base.Framework) for adapter in adapters)
 
 
 def test_each_device_is_found_by_its_word():

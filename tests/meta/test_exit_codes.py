@@ -1,4 +1,4 @@
-"""What a run says by its exit code: 0, 1, 2, 3, 4; and what solutions and claims do to it."""
+"""The exit codes 0 to 4 of a run, and the effect of solutions and claims on them."""
 
 import json
 import warnings
@@ -12,7 +12,7 @@ EQUAL = HEAD + '@case("clean", modes=["host"])\ndef clean(make):\n    return mak
 NOISE = '@case("noisy", modes=["host"])\ndef noisy(make):\n    return make.host(lambda: [np.random.rand(3)])\n'
 FAST = ("--repeats", 2, "--processes", 1)
 
-# Differs unless the variable is set: when imported, when built, and when run.
+# A case that differs unless the variable is set; it looks when it is imported, built and run.
 HEEDS = (
     HEAD
     + """
@@ -39,10 +39,10 @@ def test_1_a_solution_that_does_nothing(probe):
     probe.plan(("noisy", "none", None), ("noisy", "TDO", "deterministic"), "clean")
     run = probe(probe.suite(EQUAL + NOISE), *FAST)
     assert run.code == 1
-    assert [run.of("noisy", key)["observation"] for key in ("none", "TDO")] == ["differs", "differs"]
+    assert [run.record_of("noisy", key)["observation"] for key in ("none", "TDO")] == ["differs", "differs"]
     assert "noisy [noisy-host] under TDO: claimed deterministic, but differs (2 of 2)" in run.err
     assert "Traceback" not in run.err
-    assert probe(probe.suite(EQUAL + NOISE), *FAST).code == 1  # nothing left to run; what was found still counts
+    assert probe(probe.suite(EQUAL + NOISE), *FAST).code == 1  # nothing is left to run, but the stored records count
 
 
 def test_1_a_claim_to_raise_that_does_not(probe):
@@ -62,14 +62,14 @@ def test_a_variable_of_the_callers_shell_does_not_reach_the_control(probe):
     probe.plan(("heeds", "none", None), ("heeds", "TDO", "deterministic"))
     run = probe(probe.suite(HEEDS), *FAST, TF_DETERMINISTIC_OPS="leaked", TF_CUDNN_DETERMINISTIC="1")
     assert run.code == 0
-    control, solved = run.of("heeds"), run.of("heeds", "TDO")
+    control, solved = run.record_of("heeds"), run.record_of("heeds", "TDO")
     assert (control["observation"], solved["observation"]) == ("differs", "equal")
     assert control["determinism_environment"] == {}
     assert solved["determinism_environment"] == {"TF_DETERMINISTIC_OPS": "1"}
     clean = probe(probe.suite(HEEDS), *FAST, "--out", probe.folder / "clean.jsonl")
     assert clean.code == 0
-    again = [json.loads(line) for line in (probe.folder / "clean.jsonl").read_text().splitlines()]
-    assert [r["digests"][0] for r in again if r["solution"] == "TDO"] == [solved["digests"][0]]
+    records = [json.loads(line) for line in (probe.folder / "clean.jsonl").read_text().splitlines()]
+    assert [r["digests"][0] for r in records if r["solution"] == "TDO"] == [solved["digests"][0]]
 
 
 @pytest.mark.parametrize(
@@ -159,14 +159,14 @@ def test_3_a_module_that_cannot_be_imported_leaves_the_others_alone(probe, text,
     run = probe(probe.suite(EQUAL), *FAST)
     assert run.code == 3
     assert words in run.err
-    assert run.of("clean")["observation"] == "equal"
+    assert run.record_of("clean")["observation"] == "equal"
 
 
 def test_3_a_case_that_cannot_be_run_leaves_the_others_of_its_module_alone(probe):
     probe.plan("clean")
     run = probe(probe.suite(EQUAL + '\n@case("x", modes=["host"], dtype=[])\ndef x(make):\n    pass\n'), *FAST)
     assert run.code == 3 and "! x: no values for dtype" in run.err and "[1/1]" in run.err
-    assert run.of("clean")["observation"] == "equal"
+    assert run.record_of("clean")["observation"] == "equal"
 
 
 def test_a_source_in_single_quotes(probe):
@@ -183,9 +183,9 @@ def test_3_a_defect_is_no_contradiction(probe, monkeypatch, capfd):
     arguments = ["--plan", probe.folder / "plan.json", "--suite", probe.suite(EQUAL), "--out", probe.out]
     with warnings.catch_warnings():
         assert program.main(["--device", "cpu", *map(str, arguments)]) == 3
-    said = capfd.readouterr().err
-    assert "ZeroDivisionError" in said
-    assert "a defect of tfdet: please report it" in said
+    stderr = capfd.readouterr().err
+    assert "ZeroDivisionError" in stderr
+    assert "a defect of tfdet: please report it" in stderr
 
 
 def test_3_nothing_of_the_plan_is_in_the_suite(probe):
@@ -235,10 +235,10 @@ def test_3_no_tensorflow(probe):
 
 
 def test_a_framework_whose_library_is_missing_is_no_defect_of_ours(tmp_path, probe_in):
-    """PyTorch loads NVIDIA's libraries by itself where the loader did not find them: an OSError of its import."""
+    """PyTorch loads NVIDIA's libraries itself if the loader does not find them, so its import raises OSError."""
     missing = "libcudart.so.13: cannot open shared object file: No such file or directory"
     (tmp_path / "torch.py").write_text(f"raise OSError({missing!r})\n")
     probe = probe_in(tmp_path, framework="torch")
     probe.plan("sums")
-    found = probe(probe.suite(""))
-    assert (found.code, found.err) == (3, f"tfdet: PyTorch cannot be imported: {missing}\n")
+    run = probe(probe.suite(""))
+    assert (run.code, run.err) == (3, f"tfdet: PyTorch cannot be imported: {missing}\n")

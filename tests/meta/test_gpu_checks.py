@@ -1,4 +1,4 @@
-"""A GPU's own checks, on GPUs that are made up: what NVML tells, two busy streams, the profiler's kernels."""
+"""A GPU's own checks, on fake GPUs: NVML's values, two busy streams, the profiler's kernels."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ NUMBERS = {
 
 
 class FakeNvml:
-    """Answers as libnvidia-ml.so.1 does: a status, and the value where the pointer leads."""
+    """A fake of libnvidia-ml.so.1: calls return a status, and write values to their pointers."""
 
     def __init__(self, gpus=1, lacks=()):
         self._gpus, self._lacks, self.asked = gpus, lacks, []
@@ -68,13 +68,13 @@ STATE = {
 
 @pytest.fixture
 def library(monkeypatch):
-    """Puts a FakeNvml below nvidia-ml-py."""
+    """Return a function that makes nvidia-ml-py use a FakeNvml."""
 
-    def put(fake):
+    def install(fake):
         monkeypatch.setattr(pynvml, "nvmlLib", fake)
         monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
 
-    return put
+    return install
 
 
 def test_the_state_of_a_gpu(library):
@@ -83,7 +83,7 @@ def test_the_state_of_a_gpu(library):
 
 
 def test_nvml_is_connected_before_the_framework_is_there(library, monkeypatch):
-    """It starts threads: later ones would pass for the framework's, and no case could be forked any more."""
+    """NVML starts threads; later ones would count as the framework's, and cases could not be forked."""
     library(FakeNvml())
     card = Nvidia()
     card.initialize()
@@ -108,7 +108,7 @@ def test_an_image_without_nvidia_ml_py(monkeypatch):
 
 
 class FakeCuda:
-    """Counts what was queued, by stream, and from how many threads at once."""
+    """A fake driver that records calls, and the work queued on each stream."""
 
     def __init__(self, fails=()):
         self.fails, self.calls, self.queued = fails, [], {}
@@ -126,48 +126,48 @@ class FakeCuda:
                 arguments[0]._obj.value = len([c for c in self.calls if c == name])
             if name in ("cuMemsetD32Async", "cuMemcpyDtoDAsync_v2"):
                 self.queued.setdefault(arguments[-1].value, []).append(name)
-                if len(self.queued) == 2 and all(len(some) >= 4 for some in self.queued.values()):
+                if len(self.queued) == 2 and all(len(operations) >= 4 for operations in self.queued.values()):
                     self.enough.set()
         return 700 if name in self.fails else 0
 
 
 def test_two_streams_are_busy_until_the_end():
     cuda = FakeCuda()
-    before = threading.active_count()
-    with contention.keep_busy(Nvidia(cuda)) as what:
-        assert what == "2 CUDA streams filling and copying memory"
+    threads_before = threading.active_count()
+    with contention.keep_busy(Nvidia(cuda)) as description:
+        assert description == "2 CUDA streams filling and copying memory"
         assert cuda.enough.wait(60)
-    assert threading.active_count() == before
+    assert threading.active_count() == threads_before
     assert set(cuda.queued) == {1, 2}
     assert cuda.calls[:2] == ["cuInit", "cuDevicePrimaryCtxRetain"], "TensorFlow's own context"
 
 
 def test_a_driver_that_refuses_keeps_nothing_busy_and_breaks_nothing():
-    with contention.keep_busy(Nvidia(FakeCuda(fails=["cuDevicePrimaryCtxRetain"]))) as what:
-        assert what is None
+    with contention.keep_busy(Nvidia(FakeCuda(fails=["cuDevicePrimaryCtxRetain"]))) as description:
+        assert description is None
     cuda = FakeCuda(fails=["cuMemAlloc_v2"])
-    with contention.keep_busy(Nvidia(cuda)) as what:
-        assert what
+    with contention.keep_busy(Nvidia(cuda)) as description:
+        assert description
     assert not cuda.queued
 
 
 def test_a_cpu_is_kept_busy_by_threads():
-    before = threading.active_count()
-    with contention.keep_busy(devices.by_cli_name("cpu")) as what:
-        assert "threads multiplying matrices" in what
-        assert threading.active_count() > before
-    assert threading.active_count() == before
+    threads_before = threading.active_count()
+    with contention.keep_busy(devices.by_cli_name("cpu")) as description:
+        assert "threads multiplying matrices" in description
+        assert threading.active_count() > threads_before
+    assert threading.active_count() == threads_before
 
 
 def plane(name, *lines):
-    """lines: (line name, kernel names)."""
+    """Return a plane of the profiler; lines: (line name, kernel names)."""
     names = sorted({kernel for _, kernels in lines for kernel in kernels})
     metadata = {n: SimpleNamespace(name=kernel) for n, kernel in enumerate(names)}
-    made = [
+    plane_lines = [
         SimpleNamespace(name=line, events=[SimpleNamespace(metadata_id=names.index(kernel)) for kernel in kernels])
         for line, kernels in lines
     ]
-    return SimpleNamespace(name=name, event_metadata=metadata, lines=made)
+    return SimpleNamespace(name=name, event_metadata=metadata, lines=plane_lines)
 
 
 def test_kernels_are_what_ran_on_a_gpus_streams():
@@ -208,7 +208,7 @@ def test_what_was_measured_outlives_a_profiler_that_kills(tmp_path):
 def test_times_beside_other_work_do_not_count():
     report = {"digests": ["aa"], "differed": [], "ulp": 0, "absolute": 0.0, "reference": "aa", "seconds": [9.0, 1.0]}
     busy = dict(report, seconds=[9.0, 5.0], contention="2 streams")
-    found = record.build_record({}, [dict(report, kernels=["k"]), busy, busy], {})
-    assert (found["median_seconds"], found["contention"], found["kernels"]) == (1.0, "2 streams", ["k"])
-    plain = record.build_record({}, [report], {})
-    assert "contention" not in plain and "kernels" not in plain
+    merged = record.build_record({}, [dict(report, kernels=["k"]), busy, busy], {})
+    assert (merged["median_seconds"], merged["contention"], merged["kernels"]) == (1.0, "2 streams", ["k"])
+    plain_record = record.build_record({}, [report], {})
+    assert "contention" not in plain_record and "kernels" not in plain_record

@@ -1,4 +1,4 @@
-"""Ctrl-C, kill -9, and going on afterwards."""
+"""Interrupts of the probe (Ctrl-C, kill -9, a full disk), and runs that resume."""
 
 import os
 import random
@@ -24,7 +24,7 @@ def slow(make, n):
         return [np.arange(100)]
     return make.host(run)
 """
-# A case that leaves its process group to a worker of its own.
+# A case that starts a worker in a process group of its own.
 WORKER = SUITE.replace(
     "    def run():",
     """    if n == 0 and os.fork() == 0:
@@ -37,24 +37,27 @@ WORKER = SUITE.replace(
 FAST = ("--repeats", 1, "--processes", 2)
 
 
-def started(probe):
-    """(case number, process) of each child that began."""
+def started_children(probe):
+    """Return [case number, process] of each child that started."""
     path = probe.folder / "started"
     return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def wait_for(condition, seconds=300):
+    """Wait until the condition holds; fail after `seconds`."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never came"
         time.sleep(0.01)
 
 
-def lines(probe):
+def count_records(probe):
+    """Return the number of complete records."""
     return probe.out.read_bytes().count(b"\n") if probe.out.exists() else 0
 
 
-def gone(pid):
+def has_ended(pid):
+    """Return whether the process has ended."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rpartition(")")[2].split()[0] == "Z"
@@ -64,98 +67,98 @@ def gone(pid):
 
 @pytest.mark.parametrize("told", [signal.SIGKILL, signal.SIGTERM])
 def test_who_is_ended_after_its_case_calls_that_no_crash(probe, told):
-    """Slurm and Kubernetes end a job, in peace or by force, one process after another."""
+    """Slurm and Kubernetes end a job's processes one after another, by SIGTERM or SIGKILL."""
     probe.plan("slow")
     process = probe.start(probe.suite(SUITE.replace("SECONDS", "600")), *FAST)
-    wait_for(lambda: started(probe))
-    os.kill(int(started(probe)[0][1]), told)
+    wait_for(lambda: started_children(probe))
+    os.kill(int(started_children(probe)[0][1]), told)
     time.sleep(0.3)
     os.kill(process.pid, told)
     process.communicate()
-    assert lines(probe) == 0
+    assert count_records(probe) == 0
 
 
 def test_killed_at_random_moments_it_loses_nothing(probe):
     probe.plan("slow")
     suite = probe.suite(SUITE.replace("SECONDS", "0.01").replace("range(12)", "range(60)"))
-    chance = random.Random(5)
-    before = []
+    random_numbers = random.Random(5)
+    records_before = []
     for _ in range(4):
         process = probe.start(suite, *FAST)
-        seen = len(before)
-        wait_for(lambda seen=seen: lines(probe) > seen)
-        time.sleep(chance.uniform(0, 0.06))
+        count = len(records_before)
+        wait_for(lambda count=count: count_records(probe) > count)
+        time.sleep(random_numbers.uniform(0, 0.06))
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
         with open(probe.out, "rb") as source:
             content = source.read()
-        now = content[: content.rfind(b"\n") + 1].splitlines()
-        assert now[: len(before)] == before
-        before = now
-    assert 4 <= len(before) < 60
+        records_now = content[: content.rfind(b"\n") + 1].splitlines()
+        assert records_now[: len(records_before)] == records_before
+        records_before = records_now
+    assert 4 <= len(records_before) < 60
     run = probe(suite, *FAST)
     assert run.code == 0
     assert Counter(r["case"] for r in run.records) == {f"slow-{n}-host": 1 for n in range(60)}
-    assert run.path.read_bytes().splitlines()[: len(before)] == before
+    assert run.path.read_bytes().splitlines()[: len(records_before)] == records_before
 
 
 def test_killed_by_force_its_child_goes_too(probe):
     probe.plan("slow")
     process = probe.start(probe.suite(SUITE.replace("SECONDS", "600")), *FAST)
-    wait_for(lambda: started(probe))
+    wait_for(lambda: started_children(probe))
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    wait_for(lambda: gone(started(probe)[0][1]))
+    wait_for(lambda: has_ended(started_children(probe)[0][1]))
 
 
 def test_it_ends_with_who_holds_its_standard_input_and_so_does_all_that_it_started(probe):
-    """The pipe that closes: where the kernel does not tell of a parent's death."""
+    """A closed pipe ends the probe where the kernel does not signal a parent's death."""
     probe.plan("slow")
     process = probe.start(probe.suite(WORKER), *FAST, "--exit-with", os.getpid())
-    wait_for(lambda: len(started(probe)) == 2)
+    wait_for(lambda: len(started_children(probe)) == 2)
     process.stdin.close()
     wait_for(lambda: process.poll() is not None)
     assert process.returncode == 130
-    assert all(gone(pid) for _, pid in started(probe))
+    assert all(has_ended(pid) for _, pid in started_children(probe))
 
 
 def test_it_does_not_begin_where_who_started_it_is_gone(probe):
     probe.plan("slow")
-    run = probe(probe.suite(SUITE.replace("SECONDS", "600")), *FAST, "--exit-with", 1 << 22)  # no number of a process
+    run = probe(probe.suite(SUITE.replace("SECONDS", "600")), *FAST, "--exit-with", 1 << 22)  # not a process id
     assert run.code == 130
-    assert not started(probe)
+    assert not started_children(probe)
 
 
 @pytest.mark.parametrize("to_group", [True, False])
 def test_ctrl_c(probe, to_group):
     probe.plan("slow")
     process = probe.start(probe.suite(SUITE.replace("SECONDS", "600 if n else 0")), *FAST)
-    wait_for(lambda: lines(probe) == 1 and len(started(probe)) >= 3)
+    wait_for(lambda: count_records(probe) == 1 and len(started_children(probe)) >= 3)
     (os.killpg if to_group else os.kill)(process.pid, signal.SIGINT)
     run = probe.finish(process)
     assert run.code == 130
     assert [r["case"] for r in run.records] == ["slow-0-host"]
-    assert all(gone(pid) for _, pid in started(probe))
+    assert all(has_ended(pid) for _, pid in started_children(probe))
     assert "Traceback" not in run.err
-    assert "slow" in run.out  # the table of what there is
+    assert "slow" in run.out  # the table of the records so far
 
 
 def test_a_disk_that_fills_ends_it_and_what_it_kept_is_whole(probe):
     probe.plan("slow")
     process = probe.start(probe.suite(SUITE.replace("SECONDS", "0.01")), *FAST)
-    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4000, 4000))  # of any file
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4000, 4000))  # bytes of a file
     run = probe.finish(process)
     assert run.code == 3
     assert "File too large" in run.err and "running again" in run.err
     assert "runtest" not in run.err and "Traceback" not in run.err
-    assert 0 < len(run.records) < len({case for case, _ in started(probe)}) < 12
+    assert 0 < len(run.records) < len({case for case, _ in started_children(probe)}) < 12
     assert run.out.split()[-1] == str(2 * len(run.records)), "the table says what was kept"
     assert probe(probe.folder / "suite", *FAST).code == 0
-    assert lines(probe) == 12
+    assert count_records(probe) == 12
 
 
 def test_ctrl_c_before_the_first_case(probe):
-    probe.framework = "tensorflow"  # the one below, for the probe starts in this folder
+    probe.framework = "tensorflow"  # the module below: the probe imports from this folder
     probe.plan("slow")
     (probe.folder / "tensorflow.py").write_text("open('importing', 'w').close()\nimport time\ntime.sleep(60)\n")
     process = probe.start(probe.suite(SUITE), *FAST)
@@ -169,14 +172,14 @@ def test_ctrl_c_before_the_first_case(probe):
 def test_what_is_finished_is_not_run_again(probe):
     probe.plan("slow")
     suite = probe.suite(SUITE.replace("SECONDS", "0"))
-    first = probe(suite, *FAST)
-    content, children = first.path.read_bytes(), len(started(probe))
-    assert (first.code, children, len(first.records)) == (0, 24, 12)
-    second = probe(suite, *FAST)
-    assert (second.code, second.path.read_bytes(), len(started(probe))) == (0, content, children)
-    assert "slow" in second.out
-    more = probe(suite, "--repeats", 2, "--processes", 2)  # more repeats are another run
-    assert (more.code, len(more.records)) == (0, 24)
+    first_run = probe(suite, *FAST)
+    content, children = first_run.path.read_bytes(), len(started_children(probe))
+    assert (first_run.code, children, len(first_run.records)) == (0, 24, 12)
+    second_run = probe(suite, *FAST)
+    assert (second_run.code, second_run.path.read_bytes(), len(started_children(probe))) == (0, content, children)
+    assert "slow" in second_run.out
+    longer_run = probe(suite, "--repeats", 2, "--processes", 2)  # more repeats are another run
+    assert (longer_run.code, len(longer_run.records)) == (0, 24)
 
 
 def test_a_changed_case_is_run_again(probe):
@@ -211,11 +214,11 @@ def test_what_failed_is_run_again(probe, fail, found):
     probe.plan("fails")
     suite = probe.suite(ONCE.replace("FAIL", fail))
     limits = ("--repeats", 1, "--processes", 1, "--timeout", 6)
-    first = probe(suite, *limits)
-    assert (first.code, [r["observation"] for r in first.records]) == (3, [found])
-    again = probe(suite, *limits)
-    assert (again.code, [r["observation"] for r in again.records]) == (0, [found, "equal"])
-    assert probe(suite, *limits).records == again.records
+    first_run = probe(suite, *limits)
+    assert (first_run.code, [r["observation"] for r in first_run.records]) == (3, [found])
+    second_run = probe(suite, *limits)
+    assert (second_run.code, [r["observation"] for r in second_run.records]) == (0, [found, "equal"])
+    assert probe(suite, *limits).records == second_run.records
 
 
 def test_another_software_stack_is_another_run(probe):

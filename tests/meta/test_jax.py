@@ -41,6 +41,7 @@ SOURCES = ["clean", "clean-gradient", "drawn", "other-op", "broken"]
 
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory, tf_python, probe_in):
+    """Return {(source, mode): record}."""
     probe = probe_in(tmp_path_factory.mktemp("jax"), tf_python("jax0.10"), "jax")
     probe.plan(*SOURCES)
     run = probe(probe.suite(SUITE), "--repeats", 3, "--processes", 2, "--timeout", 60)
@@ -49,8 +50,8 @@ def observed(tmp_path_factory, tf_python, probe_in):
 
 @pytest.mark.parametrize("mode", ["eager", "jit"])
 def test_what_repeats_itself_does_and_what_draws_differs(observed, mode):
-    said = {source: observed[source, mode]["observation"] for source in SOURCES}
-    assert said == dict(zip(SOURCES, ["equal", "equal", "differs", "unsupported", "crashed"], strict=True))
+    observations = {source: observed[source, mode]["observation"] for source in SOURCES}
+    assert observations == dict(zip(SOURCES, ["equal", "equal", "differs", "unsupported", "crashed"], strict=True))
     assert observed["clean", mode]["ran_on"] == ["CPU:0"]
     assert observed["drawn", mode]["differed"] == 6
 

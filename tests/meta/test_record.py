@@ -1,4 +1,4 @@
-"""The journal: nothing finished is lost, nothing torn or strange is taken for a record."""
+"""The journal: finished records are never lost, and torn or foreign lines are never taken for records."""
 
 import copy
 import json
@@ -29,8 +29,8 @@ def path(tmp_path):
 def test_what_is_added_is_read_again(path):
     journal = Journal(path)
     records = [a_record(str(n)) for n in range(3)]
-    for each in records:
-        journal.add(each)
+    for thread in records:
+        journal.add(thread)
     assert Journal(path).records == records
     assert list(Journal(path).find_all({"case": "2", "repeats": 2})) == records[2:]
     assert list(Journal(path).find_all({"case": "2", "repeats": 3})) == []
@@ -64,13 +64,13 @@ def test_a_line_torn_anywhere_costs_only_itself(path):
 
 
 def test_a_changed_value_is_noticed():
-    first = a_record()
-    assert first["checksum"] == checksum(first)
-    for name in first:
-        changed = copy.deepcopy(first)
+    record = a_record()
+    assert record["checksum"] == checksum(record)
+    for name in record:
+        changed = copy.deepcopy(record)
         changed[name] = "changed"
-        assert name == "checksum" or checksum(changed) != first["checksum"]
-    assert checksum(dict(first, more=1)) != first["checksum"]
+        assert name == "checksum" or checksum(changed) != record["checksum"]
+    assert checksum(dict(record, more=1)) != record["checksum"]
 
 
 @pytest.mark.parametrize(
@@ -98,14 +98,14 @@ def test_a_file_of_something_else_is_left_alone(path, line):
 
 @pytest.mark.parametrize("schema", [1, 3])
 def test_another_schema_is_refused_and_kept(path, schema):
-    other = dict(a_record(), schema=schema)
-    other["checksum"] = checksum(other)
+    old_record = dict(a_record(), schema=schema)
+    old_record["checksum"] = checksum(old_record)
     with open(path, "w") as out:
-        out.write(dump(other) + "\n")
+        out.write(dump(old_record) + "\n")
     advice = f"a record of schema {schema}, but a run resumes from schema 2 only; move the file away"
     with pytest.raises(JournalUnusableError, match=advice):
         Journal(path)
-    assert os.path.getsize(path) == len(dump(other)) + 1
+    assert os.path.getsize(path) == len(dump(old_record)) + 1
 
 
 def test_two_runs_with_one_file_keep_all(path):
@@ -114,10 +114,10 @@ def test_two_runs_with_one_file_keep_all(path):
             Journal(path).add(a_record(f"{name}-{n}"))
 
     threads = [threading.Thread(target=run, args=(name,)) for name in "abc"]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     with open(path) as source:
         assert len({json.loads(line)["case"] for line in source}) == 60
 

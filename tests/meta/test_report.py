@@ -1,4 +1,4 @@
-"""What a run prints at its end: a table; of many sources what tells something."""
+"""The table at the end of a run, which leaves out uninteresting sources if there are many."""
 
 from tfdet_common.defaults import MAX_TABLE_ROWS
 from tfdet_probe.core import report
@@ -24,9 +24,9 @@ def test_a_table_has_a_row_a_source():
 
 
 def test_of_many_sources_those_that_tell_something_are_shown():
-    *rows, rest = sources(report.result(MANY, False))
+    *rows, hidden_count = sources(report.result(MANY, False))
     assert rows == ["a", "c"]
-    assert rest == str(MAX_TABLE_ROWS + 1), "how many are left out"
+    assert hidden_count == str(MAX_TABLE_ROWS + 1), "how many are left out"
     assert sources(report.result(MANY[:2] + MANY[3:], False))[:2] == ["a", "c"]
 
 

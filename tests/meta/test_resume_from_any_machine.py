@@ -1,4 +1,4 @@
-"""What another machine of a fleet finished is not run again, but a control is never parted from its solutions."""
+"""A case that another machine of a fleet finished does not run again, unless it lacks its control or solutions."""
 
 import json
 
@@ -27,21 +27,21 @@ def test_a_case_is_left_out_where_a_machine_finished_all_of_it(probe):
     assert len(records) == 4
     # The first machine was killed before the last of its records: a case under TDO whose control it had finished.
     probe.out.write_text("".join(records[:3]))
-    found = probe(suite, "--repeats", 1, "--resume-from-any-machine", TFDET_MACHINE=SECOND)
-    assert found.code == 0, found.err
-    cut = {key: json.loads(records[3])[key] for key in ("source", "solution")}
-    (whole,) = {"one", "two"} - {cut["source"]}
+    run = probe(suite, "--repeats", 1, "--resume-from-any-machine", TFDET_MACHINE=SECOND)
+    assert run.code == 0, run.err
+    missing = {key: json.loads(records[3])[key] for key in ("source", "solution")}
+    (finished,) = {"one", "two"} - {missing["source"]}
     by_machine = {
-        machine: sorted((r["source"], r["solution"]) for r in found.records if r["machine"] == machine)
+        machine: sorted((r["source"], r["solution"]) for r in run.records if r["machine"] == machine)
         for machine in (FIRST, SECOND)
     }
-    assert by_machine[SECOND] == [(cut["source"], "TDO"), (cut["source"], "none")]
-    assert [one for one in by_machine[FIRST] if one[0] == whole] == [(whole, "TDO"), (whole, "none")]
+    assert by_machine[SECOND] == [(missing["source"], "TDO"), (missing["source"], "none")]
+    assert [cell for cell in by_machine[FIRST] if cell[0] == finished] == [(finished, "TDO"), (finished, "none")]
 
 
 def test_another_machine_has_its_own_say_where_nobody_asks_for_less(probe):
     probe.plan("one")
     suite = probe.suite(SUITE)
     probe(suite, "--repeats", 1, TFDET_MACHINE=FIRST)
-    found = probe(suite, "--repeats", 1, TFDET_MACHINE=SECOND)
-    assert [record["machine"] for record in found.records] == [FIRST, SECOND]
+    run = probe(suite, "--repeats", 1, TFDET_MACHINE=SECOND)
+    assert [record["machine"] for record in run.records] == [FIRST, SECOND]

@@ -1,4 +1,4 @@
-"""Comparison of bytes, and the distances a record names."""
+"""Comparison of outputs by their bytes, and the distances that a record has."""
 
 import random
 import struct
@@ -11,14 +11,15 @@ from tfdet_probe.core.snapshot import Snapshot, max_difference
 INF, NAN = float("inf"), float("nan")
 
 
-def between(one, two, dtype):
-    """distance of two arrays; both ways must agree."""
-    a, b = (Snapshot.from_arrays([np.array(values, dtype)]) for values in (one, two))
+def distance_between(first, second, dtype):
+    """Return the distance of two arrays, after a check that both directions agree."""
+    a, b = (Snapshot.from_arrays([np.array(values, dtype)]) for values in (first, second))
     assert max_difference(a, b) == max_difference(b, a)
     return max_difference(a, b)
 
 
 def following(value, steps, dtype="float64"):
+    """Return the float that is `steps` floats above the value."""
     for _ in range(abs(steps)):
         value = np.nextafter(np.array(value, dtype), np.array(np.copysign(INF, steps), dtype))
     return value
@@ -53,24 +54,24 @@ def following(value, steps, dtype="float64"):
     ],
 )
 def test_distance(one, two, dtype, ulp, absolute):
-    assert between(one, two, dtype) == (ulp, absolute)
+    assert distance_between(one, two, dtype) == (ulp, absolute)
 
 
 def test_the_largest_of_many_distances_is_exact():
-    # Far beyond float64's whole numbers: rounding must not level the gaps.
-    one = np.full(100, 1e300)
-    two = one.copy()
-    two[:50] = following(1e300, 1)
-    two[70] = following(1e300, 3)
-    assert max_difference(Snapshot.from_arrays([one]), Snapshot.from_arrays([two]))[0] == 3
+    # The distances must not be computed in float64, where rounding would make them equal.
+    first = np.full(100, 1e300)
+    second = first.copy()
+    second[:50] = following(1e300, 1)
+    second[70] = following(1e300, 3)
+    assert max_difference(Snapshot.from_arrays([first]), Snapshot.from_arrays([second]))[0] == 3
 
 
 def test_the_largest_of_many_outputs():
-    one = Snapshot.from_arrays([np.float32([1.0]), np.float64([8.0]), np.int32([1])])
-    two = Snapshot.from_arrays([np.float32([1.0]), np.float64([9.0]), np.int32([1])])
-    assert max_difference(one, two) == (1 << 49, 1.0)
-    three = Snapshot.from_arrays([np.float32([1.0]), np.float64([9.0]), np.int32([4])])
-    assert max_difference(one, three) == (None, 3.0)  # integers have no ulp: no number would be true of all
+    first = Snapshot.from_arrays([np.float32([1.0]), np.float64([8.0]), np.int32([1])])
+    second = Snapshot.from_arrays([np.float32([1.0]), np.float64([9.0]), np.int32([1])])
+    assert max_difference(first, second) == (1 << 49, 1.0)
+    third = Snapshot.from_arrays([np.float32([1.0]), np.float64([9.0]), np.int32([4])])
+    assert max_difference(first, third) == (None, 3.0)  # integers have no ulp, so no number is right for all outputs
 
 
 @pytest.mark.parametrize(
@@ -115,9 +116,9 @@ def test_an_object_without_known_bytes_is_refused():
 
 
 def test_outputs_do_not_run_into_each_other():
-    one = Snapshot.from_arrays([np.array([b"a", b"b"], object), np.array([b"c"], object)])
-    two = Snapshot.from_arrays([np.array([b"a"], object), np.array([b"b", b"c"], object)])
-    assert one.digest != two.digest
+    first = Snapshot.from_arrays([np.array([b"a", b"b"], object), np.array([b"c"], object)])
+    second = Snapshot.from_arrays([np.array([b"a"], object), np.array([b"b", b"c"], object)])
+    assert first.digest != second.digest
 
 
 def test_saved_and_loaded_is_the_same(tmp_path):
@@ -129,10 +130,10 @@ def test_saved_and_loaded_is_the_same(tmp_path):
         np.asfortranarray(np.arange(6).reshape(2, 3)),
         np.array("x\n"),
     ]
-    one = Snapshot.from_arrays(outputs)
-    one.save(str(tmp_path / "it"))
-    two = Snapshot.load(str(tmp_path / "it"))
-    assert (one.parts, one.digest) == (two.parts, two.digest)
+    snapshot = Snapshot.from_arrays(outputs)
+    snapshot.save(str(tmp_path / "it"))
+    loaded = Snapshot.load(str(tmp_path / "it"))
+    assert (snapshot.parts, snapshot.digest) == (loaded.parts, loaded.digest)
 
 
 def test_memory_order_is_no_difference():
@@ -164,4 +165,4 @@ def test_ulp_agrees_with_counting():
         steps = chance.randint(-9, 9)
         other = float(following(start, steps))
         if np.float64(start).tobytes() != np.float64(other).tobytes():
-            assert between([start], [other], "float64")[0] == abs(steps)
+            assert distance_between([start], [other], "float64")[0] == abs(steps)

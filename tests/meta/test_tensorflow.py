@@ -1,4 +1,4 @@
-"""Planted faults in real TensorFlows: placement, refusals, what is missing there."""
+"""Planted faults in real TensorFlows: placement, refusals, and missing features."""
 
 from collections import namedtuple
 
@@ -34,7 +34,7 @@ def found(request, planted, tf_python):
 
 
 def observed(found, source, solution="none"):
-    """{mode: (observation, message)}"""
+    """Return {mode: (observation, message)} of the source."""
     return {
         r["mode"]: (r["observation"], (r["error"] or {}).get("message", ""))
         for r in found.run.records
@@ -48,7 +48,7 @@ def test_a_clean_op_stays_clean(found):
     records = [r for r in found.run.records if r["source"] == "clean" and r["solution"] == "none"]
     assert [r["ran_on"] for r in records] == [["CPU:0"]] * 3
     assert [(r["runs"], r["differed"]) for r in records] == [(3, 0)] * 3
-    assert found.run.code == 3  # for the planted crashes
+    assert found.run.code == 3  # because of the planted crashes
 
 
 def test_an_op_on_another_device_is_no_evidence(found):
@@ -90,7 +90,9 @@ def test_a_refusal_for_determinism_raises(found):
 def test_what_is_not_there_is_unsupported(found, source):
     for mode, (observation, message) in observed(found, source).items():
         assert observation == "unsupported", (mode, message)
-        assert "no_such_function" in message or "NcclAllReduce" in message, mode  # not the first line of a stack
+        assert "no_such_function" in message or "NcclAllReduce" in message, (
+            mode
+        )  # the message is not the first line of a stack trace
 
 
 @pytest.mark.parametrize("source", ["bug-shapes", "bug-attribute", "bug-value", "bug-own-gradient"])

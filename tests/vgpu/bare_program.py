@@ -1,4 +1,4 @@
-"""A program of ctypes alone that uses the device in a process of its own: soon begun, and it may end in a fault."""
+"""A runner of short ctypes programs, each in a process of its own, which starts fast and may end with a fault."""
 
 import os
 import subprocess
@@ -34,15 +34,18 @@ def words(at, count):
 
 
 def run(device, code, text="", **environment):
-    """(the numbers that it prints, what it says on standard error); `text` is its PTX."""
-    before = {key: value for key, value in os.environ.items() if key != "VGPU_COMPUTE_CAPABILITY"}
+    """Run `code` behind START; return the numbers that it prints, and its standard error.
+
+    `text` is the PTX that the program finds in its variable of that name.
+    """
+    inherited = {key: value for key, value in os.environ.items() if key != "VGPU_COMPUTE_CAPABILITY"}
     program = START + f"text = {text!r}\n" + textwrap.dedent(code)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-S", "-c", program, device.library],
-        env={**before, **environment},
+        env={**inherited, **environment},
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr
-    return [int(word) for word in done.stdout.split()], done.stderr
+    assert process.returncode == 0, process.stderr
+    return [int(number) for number in process.stdout.split()], process.stderr

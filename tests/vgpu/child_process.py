@@ -1,21 +1,21 @@
-"""Work that may end its process runs in a child, with little time, little memory and no output."""
+"""Forked children for work that may crash: with a limit of time and memory, and without output."""
 
 import os
 import resource
 import signal
 
 DIED = 2  # the child's exit status after an exception
-MOST_MEMORY = 3 << 30  # bytes of address space more than there are: more than any of these may need
+MAX_NEW_MEMORY = 3 << 30  # bytes of address space that a child may add to those of its parent
 
 
 def address_space():
-    """Bytes that this process has already: the device may have reserved its addresses before the fork."""
+    """Return the size in bytes of the address space in use: the device may have reserved addresses before the fork."""
     with open("/proc/self/statm") as pages:
         return int(pages.read().split()[0]) * resource.getpagesize()
 
 
 def in_child(work, seconds=60):
-    """What os.waitpid says of a child that ends with the exit status work()."""
+    """Run work() in a child that exits with its result; return the wait status of os.waitpid."""
     child = os.fork()
     if child == 0:
         code = DIED
@@ -24,7 +24,7 @@ def in_child(work, seconds=60):
             os.dup2(2, 1)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             if "VGPU_SANITIZED" not in os.environ:  # a sanitizer reserves terabytes
-                limit = address_space() + MOST_MEMORY
+                limit = address_space() + MAX_NEW_MEMORY
                 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
             signal.alarm(seconds)
             code = work()

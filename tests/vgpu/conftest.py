@@ -1,3 +1,5 @@
+"""Fixtures of the tests of the virtual GPU."""
+
 import os
 
 import numpy as np
@@ -20,19 +22,27 @@ def arrays(device):
 
 @pytest.fixture(params=["serial", "reverse", "random:1", "random:2", "adversary:3", "atomics:4"])
 def launch(device, request):
-    """The numbers that a body leaves in %r9 where its array has %n: see LOAD and STORE."""
+    """Return a function that runs a PTX body on an array under each schedule and returns the array as a list.
 
-    def run(body, values, grid=1, block=64, head="", **how):
-        code, (made, *_), said = device.run_in_child(
-            kernel(body, ["p0"], head=head), [np.array(values, np.uint32)], request.param, grid=grid, block=block, **how
+    The body reads %n with LOAD and writes %r9 with STORE.
+    """
+
+    def run(body, values, grid=1, block=64, head="", **options):
+        code, (result, *_), stderr = device.run_in_child(
+            kernel(body, ["p0"], head=head),
+            [np.array(values, np.uint32)],
+            request.param,
+            grid=grid,
+            block=block,
+            **options,
         )
-        assert code == 0, said
-        return made.tolist()
+        assert code == 0, stderr
+        return result.tolist()
 
     return run
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """Closed libraries with their stand-ins, in a process of their own."""
+    """Return a copy of the device's library with the CPU fallbacks of vendor libraries switched on."""
     return Library(tmp_path_factory.mktemp("library"))

@@ -1,4 +1,4 @@
-"""Runs kernels of a container of GPU code, each list of launches in a process of its own."""
+"""A runner for kernels of a container (fatbin or cubin), with each list of launches in a process of its own."""
 
 import ctypes
 import os
@@ -14,31 +14,33 @@ KERNELS = Path(__file__).with_name("kernels")
 
 
 class Launch:
-    """A kernel, its grid and block, and its arguments: numbers, structures as bytes, and arrays, which go by their
-    addresses and come back changed."""
+    """A kernel, its grid and block, and its arguments: numbers, structures as bytes, and arrays.
+
+    Arrays are passed by their addresses, and come back as the kernel left them.
+    """
 
     def __init__(self, kernel, grid, block, arguments, shared=0):
         self.kernel, self.grid, self.block, self.arguments, self.shared = kernel, grid, block, arguments, shared
 
 
 def run(image, launches, code="sass", schedule="serial", **environment):
-    """(CUDA's result, arrays) of each launch, and standard error."""
-    given = {
+    """Run launches in a new process; return (CUDA's result, arrays) of each launch, and standard error."""
+    variables = {
         "VGPU_CODE": code,
         "VGPU_SCHEDULE": schedule,
         "VGPU_COMPUTE_CAPABILITY": "80",
         "VGPU_MAX_INSTRUCTIONS": "200000000",
         **environment,
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, __file__],
         input=pickle.dumps((build(), image, launches)),
         capture_output=True,
-        env={**os.environ, **given},
+        env={**os.environ, **variables},
         timeout=300,
     )
-    assert done.returncode == 0, f"the process ended with {done.returncode}: {done.stderr.decode()}"
-    return pickle.loads(done.stdout), done.stderr.decode()
+    assert process.returncode == 0, f"the process ended with {process.returncode}: {process.stderr.decode()}"
+    return pickle.loads(process.stdout), process.stderr.decode()
 
 
 def as_argument(value):
@@ -51,29 +53,33 @@ class ContainerDevice(Device):
         self.loaded, self.module = self.load(image)
 
     def launch(self, launch):
-        """CUDA's result and the arrays as the kernel left them; none where it does not load."""
+        """Launch a kernel; return CUDA's result and the arrays as the kernel left them (none if it does not load)."""
         result, function = (self.loaded, None) if self.loaded else self.function(self.module, launch.kernel)
         if result:
             return result, []
-        arrays = [np.array(one) for one in launch.arguments if isinstance(one, np.ndarray)]
-        places = iter([self.copy_in(one) for one in arrays])
-        given = [next(places) if isinstance(one, np.ndarray) else as_argument(one) for one in launch.arguments]
-        pointers = (ctypes.c_void_p * len(given))(*[ctypes.addressof(one) for one in given])
+        arrays = [np.array(value) for value in launch.arguments if isinstance(value, np.ndarray)]
+        addresses = iter([self.copy_in(array) for array in arrays])
+        arguments = [
+            next(addresses) if isinstance(value, np.ndarray) else as_argument(value) for value in launch.arguments
+        ]
+        pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(argument) for argument in arguments])
         size = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
         result = self.cuda.cuLaunchKernel(function, *size, None, pointers, None)
-        for at, one in zip((one for one in given if isinstance(one, ctypes.c_uint64)), arrays, strict=True):
-            self.copy_out(at, one)
+        for address, array in zip(
+            (value for value in arguments if isinstance(value, ctypes.c_uint64)), arrays, strict=True
+        ):
+            self.copy_out(address, array)
         return result, arrays
 
 
 def main():
     library, image, launches = pickle.load(sys.stdin.buffer)
-    answer = os.fdopen(os.dup(1), "wb")
+    output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what kernels print
     device = ContainerDevice(library, image)
-    results = [device.launch(one) for one in launches]
-    answer.write(pickle.dumps(results))
-    answer.close()
+    results = [device.launch(launch) for launch in launches]
+    output.write(pickle.dumps(results))
+    output.close()
 
 
 if __name__ == "__main__":

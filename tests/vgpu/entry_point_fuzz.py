@@ -1,8 +1,8 @@
-"""Calls every entry point of the driver and the runtime with null pointers, sizes and handles that are none.
+"""A fuzzer that calls every entry point of the driver and the runtime with null pointers, sizes and invalid handles.
 
-It does so in a child process, made anew where a call ends it:
-`python tests/vgpu/entry_point_fuzz.py LIBRARY SEED ROUNDS` names such calls.
-Every pointer that is not null leads to zeros, so that a call may write where it likes, as a card's driver does;
+`python tests/vgpu/entry_point_fuzz.py LIBRARY SEED ROUNDS` prints the calls that end the process.
+The calls run in a child process, which is started again after each call that ends it.
+Every pointer that is not null leads to zeros that a call may overwrite, as a card's driver does;
 the address is small enough to be a sensible size or count, too.
 """
 
@@ -13,61 +13,63 @@ import re
 import subprocess
 import sys
 
-AT, SIZE = 0x10000, 16 << 20
-VALUES = [0, AT, AT + 4096]
-# They call what they are given, later, or end the process by what they are.
+ADDRESS, SIZE = 0x10000, 16 << 20
+VALUES = [0, ADDRESS, ADDRESS + 4096]
+# They call their arguments as functions, now or later.
 WITH_FUNCTIONS = {"cuLaunchHostFunc", "cuStreamAddCallback", "cudaLaunchHostFunc", "cudaStreamAddCallback"}
 
 
 def entry_points(library):
-    told = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
-    names = {line.split()[-1] for line in told.splitlines()}
+    symbols = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    names = {line.split()[-1] for line in symbols.splitlines()}
     return sorted(name for name in names if re.match(r"cu(da)?[A-Z]", name))
 
 
 def map_zeros():
+    """Map SIZE bytes of zeros at the fixed address."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
-    at = libc.mmap(
-        ctypes.c_void_p(AT), ctypes.c_size_t(SIZE), 3, 0x32, -1, ctypes.c_size_t(0)
+    address = libc.mmap(
+        ctypes.c_void_p(ADDRESS), ctypes.c_size_t(SIZE), 3, 0x32, -1, ctypes.c_size_t(0)
     )  # private, fixed, anonymous
-    assert at == AT, "no memory where it is wanted"
+    assert address == ADDRESS, "no memory where it is wanted"
 
 
 def calls(library, seed, rounds):
-    """(name, arguments): of each call nothing but zeros first."""
+    """Yield (name, arguments) of calls; the first call of each entry point has only zeros."""
     draw = random.Random(seed)
     for name in entry_points(library):
         for turn in range(1 if name.removesuffix("_ptsz") in WITH_FUNCTIONS else rounds):
             yield name, [draw.choice(VALUES) if turn else 0 for _ in range(12)]
 
 
-def call_from(library, wanted, first, told):
+def call_from(library, all_calls, first, progress):
+    """Make the calls from index `first` on, and write the index of the current call to the file `progress`."""
     cuda, context = ctypes.CDLL(library), ctypes.c_void_p()
     cuda.cuInit(0), cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
     map_zeros()
-    for number, (name, arguments) in enumerate(wanted[first:], first):
-        os.pwrite(told, number.to_bytes(8, "little"), 0)
-        ctypes.memset(AT, 0, 1 << 16)
-        getattr(cuda, name)(*[ctypes.c_uint64(one) for one in arguments])
-    os.pwrite(told, len(wanted).to_bytes(8, "little"), 0)
+    for number, (name, arguments) in enumerate(all_calls[first:], first):
+        os.pwrite(progress, number.to_bytes(8, "little"), 0)
+        ctypes.memset(ADDRESS, 0, 1 << 16)
+        getattr(cuda, name)(*[ctypes.c_uint64(argument) for argument in arguments])
+    os.pwrite(progress, len(all_calls).to_bytes(8, "little"), 0)
 
 
 def fuzz(library, seed, rounds):
-    """The calls, with their arguments, that ended the process."""
-    wanted, told, first, ended = list(calls(library, seed, rounds)), os.memfd_create("told"), 0, []
-    while first < len(wanted):
+    """Return the calls, with their arguments, that ended the process."""
+    all_calls, progress, first, ended = list(calls(library, seed, rounds)), os.memfd_create("told"), 0, []
+    while first < len(all_calls):
         child = os.fork()
         if not child:
             try:
-                call_from(library, wanted, first, told)
+                call_from(library, all_calls, first, progress)
             finally:
                 os._exit(0)
         os.waitpid(child, 0)
-        at = int.from_bytes(os.pread(told, 8, 0), "little")
-        if at < len(wanted):
-            ended.append(wanted[at])
-        first = at + 1
+        last = int.from_bytes(os.pread(progress, 8, 0), "little")
+        if last < len(all_calls):
+            ended.append(all_calls[last])
+        first = last + 1
     return ended
 
 

@@ -1,4 +1,4 @@
-"""Floating point by its definition: the exact rational result, rounded once."""
+"""A reference for floating-point instructions: the exact rational result, rounded once."""
 
 from fractions import Fraction
 from math import isqrt
@@ -11,7 +11,7 @@ INFINITE, NOT_A_NUMBER = "infinite", "nan"
 
 
 class Real:
-    """A floating-point format; a value is (is it negative, magnitude): a Fraction, INFINITE or NOT_A_NUMBER."""
+    """A floating-point format; a value is (is_negative, magnitude): a Fraction, INFINITE or NOT_A_NUMBER."""
 
     def __init__(self, name):
         self.name = name
@@ -22,10 +22,10 @@ class Real:
         self.nan = NAN[name]
 
     def value(self, bits):
-        negative, rest = bool(bits & self.sign), bits & self.sign - 1
-        if rest >= self.infinite:
-            return negative, INFINITE if rest == self.infinite else NOT_A_NUMBER
-        exponent, fraction = rest >> self.fraction, rest & (1 << self.fraction) - 1
+        negative, magnitude = bool(bits & self.sign), bits & self.sign - 1
+        if magnitude >= self.infinite:
+            return negative, INFINITE if magnitude == self.infinite else NOT_A_NUMBER
+        exponent, fraction = magnitude >> self.fraction, magnitude & (1 << self.fraction) - 1
         if exponent:
             fraction |= 1 << self.fraction
         shift = max(exponent, 1) - self.bias - self.fraction
@@ -38,30 +38,31 @@ class Real:
             return self.sign * negative | self.infinite
         if magnitude == 0:
             return self.sign * negative
-        top, under = magnitude.numerator, magnitude.denominator
-        exponent = top.bit_length() - under.bit_length()
-        if (top << max(-exponent, 0)) < (under << max(exponent, 0)):
+        numerator, denominator = magnitude.numerator, magnitude.denominator
+        exponent = numerator.bit_length() - denominator.bit_length()
+        if (numerator << max(-exponent, 0)) < (denominator << max(exponent, 0)):
             exponent -= 1
         unit = max(exponent, 1 - self.bias) - self.fraction  # of the last place
-        top, under = top << max(-unit, 0), under << max(unit, 0)
-        steps, rest = divmod(top, under)
-        away = {
-            NEAREST: 2 * rest > under or (2 * rest == under and steps & 1),
+        numerator, denominator = numerator << max(-unit, 0), denominator << max(unit, 0)
+        steps, remainder = divmod(numerator, denominator)
+        rounds_away = {
+            NEAREST: 2 * remainder > denominator or (2 * remainder == denominator and steps & 1),
             ZERO: False,
-            DOWN: negative and rest > 0,
-            UP: not negative and rest > 0,
+            DOWN: negative and remainder > 0,
+            UP: not negative and remainder > 0,
         }[mode]
-        made = ((unit + self.fraction + self.bias - 1) << self.fraction) + steps + away
-        if made >= self.infinite:
-            stays = mode == ZERO or (mode == DOWN and not negative) or (mode == UP and negative)
-            made = self.infinite - 1 if stays else self.infinite
-        return self.sign * negative | made
+        encoded = ((unit + self.fraction + self.bias - 1) << self.fraction) + steps + rounds_away
+        if encoded >= self.infinite:
+            is_finite = mode == ZERO or (mode == DOWN and not negative) or (mode == UP and negative)
+            encoded = self.infinite - 1 if is_finite else self.infinite
+        return self.sign * negative | encoded
 
     @property
     def least_normal(self):
         return Fraction(1, 1 << self.bias - 1)
 
     def flushed(self, bits):
+        """Return the bits, or a zero of their sign if they are subnormal."""
         return bits if bits & self.infinite else bits & self.sign
 
     def is_nan(self, bits):
@@ -102,11 +103,11 @@ def root(x):
         return False, NOT_A_NUMBER
     if a in (INFINITE, 0):
         return x
-    scale = 1 << 1300  # far below the last place of any root; half a step more stands for what is left
-    whole = a.numerator * scale * scale // a.denominator
-    found = isqrt(whole)
-    exact = found * found == whole and whole * a.denominator == a.numerator * scale * scale
-    return False, Fraction(found, scale) if exact else Fraction(2 * found + 1, 2 * scale)
+    scale = 1 << 1300  # far below the last place of any root; half a step more stands for the remainder
+    square = a.numerator * scale * scale // a.denominator
+    estimate = isqrt(square)
+    exact = estimate * estimate == square and square * a.denominator == a.numerator * scale * scale
+    return False, Fraction(estimate, scale) if exact else Fraction(2 * estimate + 1, 2 * scale)
 
 
 OPERATIONS = {
@@ -121,26 +122,26 @@ OPERATIONS = {
 
 
 def result(type, op, mode, operands, ftz=False, sat=False, relu=False):
-    """The bits that an instruction makes of operands' bits."""
+    """Return the bits of an instruction's result for the bits of its operands."""
     real = Real(type)
     if ftz:
-        operands = [real.flushed(one) for one in operands]
-    negative, magnitude = OPERATIONS[op](mode, *(real.value(one) for one in operands))
+        operands = [real.flushed(bits) for bits in operands]
+    negative, magnitude = OPERATIONS[op](mode, *(real.value(bits) for bits in operands))
     if sat and magnitude == NOT_A_NUMBER:
         return 0
     if ftz and magnitude not in (NOT_A_NUMBER, INFINITE) and magnitude < real.least_normal:
         magnitude = 0  # before it is rounded, as an H100 does
-    made = real.bits(negative, magnitude, mode)
-    if relu and not real.is_nan(made) and made & real.sign:
+    rounded = real.bits(negative, magnitude, mode)
+    if relu and not real.is_nan(rounded) and rounded & real.sign:
         return 0
     if sat:
         one = real.bias << real.fraction
-        made = 0 if made & real.sign else min(made, one)
-    return made
+        rounded = 0 if rounded & real.sign else min(rounded, one)
+    return rounded
 
 
 def smaller(type, x, y, greater=False, nan=False):
-    """min, or max: of zeros -0 is the smaller one."""
+    """Return the bits of min, or of max if `greater`; -0 is smaller than 0."""
     real = Real(type)
     if real.is_nan(x) or real.is_nan(y):
         if nan or (real.is_nan(x) and real.is_nan(y)):
@@ -153,14 +154,14 @@ def smaller(type, x, y, greater=False, nan=False):
     return (max if greater else min)(x, y, key=key)
 
 
-def joined_signs(type, x, y, **how):
-    """min or max of the magnitudes, with the sign of a product."""
+def joined_signs(type, x, y, **options):
+    """Return min or max of the magnitudes, with the sign of the product (.xorsign.abs)."""
     real = Real(type)
-    made = smaller(type, x & real.sign - 1, y & real.sign - 1, **how)
-    return made if real.is_nan(made) else made | (x ^ y) & real.sign
+    bits = smaller(type, x & real.sign - 1, y & real.sign - 1, **options)
+    return bits if real.is_nan(bits) else bits | (x ^ y) & real.sign
 
 
 def canonical(type, bits):
-    """PTX says which NaN single and half precision give; of double precision it does not."""
+    """Replace every NaN by the canonical one, for types whose NaNs PTX does not specify (double precision)."""
     real = Real(type)
-    return [real.nan if real.is_nan(one) else one for one in bits]
+    return [real.nan if real.is_nan(value) else value for value in bits]

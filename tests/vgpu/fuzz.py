@@ -1,10 +1,12 @@
 """Differential fuzzing of the virtual GPU: python tests/vgpu/fuzz.py [--programs N] [--seed S] [--only K]
 
-Random programs of PTX on the virtual GPU beside a reference interpreter in Python.  A disagreement is printed with its
-seed, and without the lines that it does not need; the exit code is 1 where there was one.  `--oracle ptxas` asks of
-random statements which ptxas takes, `--oracle requirements` which PTX version and architecture these need;
-`--record FILE` keeps its answers.
-`--oracle cuda` compiles functions of CUDA C by nvcc and for the host.
+The command compares random PTX programs on the virtual GPU with a reference interpreter in Python.  It prints each
+disagreement with its seed, reduced to the lines that it needs; the exit code is 1 if there is one.
+
+--oracle ptxas: compare which random statements ptxas and the virtual GPU accept.
+--oracle requirements: compare which PTX version and architecture random statements need.
+--oracle cuda: compare functions of CUDA C, compiled by nvcc, with the same functions compiled for the host.
+--record FILE: keep the answers of ptxas.
 """
 
 import argparse
@@ -18,76 +20,83 @@ from fuzzing import cuda_oracle, exact_oracle, families, grammar, ptxas_oracle
 from fuzzing.programs import draw_program
 from virtual_device import Device, build
 
-FUNCTIONS = 50  # of a source of CUDA C
-BATCH = 200  # programs of a module
-MOST_REFUSED = 1500  # of what is recorded
+FUNCTIONS_PER_SOURCE = 50
+BATCH_SIZE = 200
+MAX_RECORDED_REFUSALS = 1500
 
 
 def by_arithmetic(device, chosen):
-    """The number of disagreements."""
+    """Compare programs with exact arithmetic; return the number of disagreements."""
     numbers = range(chosen.programs) if chosen.only is None else range(chosen.only, chosen.only + 1)
-    found = 0
-    for first in range(0, len(numbers), BATCH):
-        programs = [draw_program(chosen.seed, number, families.ALL) for number in numbers[first : first + BATCH]]
-        for one in exact_oracle.disagreements(device, programs):
-            print(exact_oracle.minimize(device, one), flush=True)
-            found += 1
-        if found >= chosen.most:
+    count = 0
+    for first in range(0, len(numbers), BATCH_SIZE):
+        programs = [draw_program(chosen.seed, number, families.ALL) for number in numbers[first : first + BATCH_SIZE]]
+        for program in exact_oracle.disagreements(device, programs):
+            print(exact_oracle.minimize(device, program), flush=True)
+            count += 1
+        if count >= chosen.most:
             break
-    return found
+    return count
 
 
 def by_ptxas(device, chosen):
+    """Compare which statements ptxas and the device accept; return the number of differences."""
     if not ptxas_oracle.PTXAS:
         sys.exit("ptxas was not found; install the CUDA toolkit, or run the arithmetic oracle")
-    choose = random.Random(chosen.seed)
-    statements = list(dict.fromkeys(grammar.statement(choose) for _ in range(chosen.programs)))
+    random_numbers = random.Random(chosen.seed)
+    statements = list(dict.fromkeys(grammar.statement(random_numbers) for _ in range(chosen.programs)))
     answers = ptxas_oracle.answers(device, statements)
-    found = [one for one in answers if ptxas_oracle.differs(*one)]
-    for statement, taken, _ in found[: chosen.most]:
-        print(f"ptxas {'accepts' if taken else 'refuses'}: {statement}")
+    differences = [answer for answer in answers if ptxas_oracle.differs(*answer)]
+    for statement, is_accepted, _ in differences[: chosen.most]:
+        print(f"ptxas {'accepts' if is_accepted else 'refuses'}: {statement}")
     if chosen.record:
-        accepted = [f"+ {text}\n" for text, taken, _ in answers if taken]
-        refused = [f"- {text}\n" for text, taken, _ in answers if taken is False]
-        chosen.record.write_text("".join(sorted(accepted + refused[:MOST_REFUSED])))
-    return len(found)
+        accepted = [f"+ {text}\n" for text, is_accepted, _ in answers if is_accepted]
+        refused = [f"- {text}\n" for text, is_accepted, _ in answers if is_accepted is False]
+        chosen.record.write_text("".join(sorted(accepted + refused[:MAX_RECORDED_REFUSALS])))
+    return len(differences)
 
 
 def by_requirements(device, chosen):
-    """Of random statements that ptxas takes: which versions does it want?  A few for each word of each instruction."""
+    """Compare the versions that ptxas and the device want; return the number of differences.
+
+    Of the statements that ptxas accepts, a few remain for each modifier of each instruction.
+    """
     if not ptxas_oracle.PTXAS:
         sys.exit("ptxas was not found; install the CUDA toolkit, or run the arithmetic oracle")
-    choose = random.Random(chosen.seed)
-    statements = list(dict.fromkeys(grammar.statement(choose, strange=0) for _ in range(chosen.programs)))
-    taken = [one for one, answer in zip(statements, ptxas_oracle.accepted_by_ptxas(statements), strict=True) if answer]
-    told, seen = [], set()
-    for statement, needs in zip(taken, ptxas_oracle.requirements(taken), strict=True):
-        op, *words = statement.split("%p1 ")[-1].split("%p2 ")[-1].split()[0].rstrip(";").split(".")
-        new = {(op, word, needs) for word in ["", *words]} - seen
+    random_numbers = random.Random(chosen.seed)
+    statements = list(dict.fromkeys(grammar.statement(random_numbers, strange=0) for _ in range(chosen.programs)))
+    accepted = [
+        text for text, answer in zip(statements, ptxas_oracle.accepted_by_ptxas(statements), strict=True) if answer
+    ]
+    needed, known = [], set()
+    for statement, needs in zip(accepted, ptxas_oracle.requirements(accepted), strict=True):
+        op, *modifiers = statement.split("%p1 ")[-1].split("%p2 ")[-1].split()[0].rstrip(";").split(".")
+        new = {(op, modifier, needs) for modifier in ["", *modifiers]} - known
         if new:
-            seen |= new
-            told.append((*needs, statement))
+            known |= new
+            needed.append((*needs, statement))
     if chosen.record:
-        chosen.record.write_text("".join(f"{version} {target} {text}\n" for version, target, text in sorted(told)))
-    found = ptxas_oracle.wrong_requirements(device, told)
-    for one in found[: chosen.most]:
-        print(one)
-    return len(found)
+        chosen.record.write_text("".join(f"{version} {target} {text}\n" for version, target, text in sorted(needed)))
+    wrong = ptxas_oracle.wrong_requirements(device, needed)
+    for message in wrong[: chosen.most]:
+        print(message)
+    return len(wrong)
 
 
 def by_host(device, chosen):
+    """Compare CUDA functions on the device with the same functions on the host; return the number of disagreements."""
     if not cuda_oracle.NVCC:
         sys.exit("nvcc was not found; install the CUDA toolkit, or run the arithmetic oracle")
-    found = 0
-    for seed in range(chosen.seed, chosen.seed + -(-chosen.programs // FUNCTIONS)):
+    count = 0
+    for seed in range(chosen.seed, chosen.seed + -(-chosen.programs // FUNCTIONS_PER_SOURCE)):
         with tempfile.TemporaryDirectory() as folder:
-            wrong = cuda_oracle.disagreements(device, seed, FUNCTIONS, Path(folder))
-        for one in wrong:
-            print(one, flush=True)
-        found += len(wrong)
-        if found >= chosen.most:
+            wrong = cuda_oracle.disagreements(device, seed, FUNCTIONS_PER_SOURCE, Path(folder))
+        for function in wrong:
+            print(function, flush=True)
+        count += len(wrong)
+        if count >= chosen.most:
             break
-    return found
+    return count
 
 
 ORACLES = {"arithmetic": by_arithmetic, "ptxas": by_ptxas, "requirements": by_requirements, "cuda": by_host}
@@ -102,11 +111,11 @@ def main():
     parser.add_argument("--most", type=int, default=10, help="end after so many disagreements")
     parser.add_argument("--record", type=Path, help="a file for ptxas' answers")
     chosen = parser.parse_args()
-    device, began = Device(build()), time.monotonic()
-    found = ORACLES[chosen.oracle](device, chosen)
-    took = time.monotonic() - began
-    print(f"{chosen.oracle}, seed {chosen.seed}: {chosen.programs} programs, {found} disagreements, {took:.0f} s")
-    return 1 if found else 0
+    device, start = Device(build()), time.monotonic()
+    count = ORACLES[chosen.oracle](device, chosen)
+    seconds = time.monotonic() - start
+    print(f"{chosen.oracle}, seed {chosen.seed}: {chosen.programs} programs, {count} disagreements, {seconds:.0f} s")
+    return 1 if count else 0
 
 
 if __name__ == "__main__":

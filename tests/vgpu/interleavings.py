@@ -1,7 +1,7 @@
-"""All that a kernel of a few threads may leave: every interleaving of its memory operations, one after the other.
+"""A model checker for kernels of a few threads: it visits every interleaving of their memory operations.
 
-An access is one step, of any width, and so is each turn of a compare-and-swap loop.  No thread passes a barrier before
-all that it waits for have come there.  A state that was met before is not walked through again.
+A memory access of any width is one step, and so is each iteration of a compare-and-swap loop.  A thread passes a
+barrier once all threads that it waits for have reached it.  A state that was visited before is not visited again.
 """
 
 import struct
@@ -14,7 +14,7 @@ NAN = {"f32": 0x7FFFFFFF, "f64": 0x7FF8000000000000}
 
 
 class Undefined(Exception):
-    """An interleaving uses what nobody has written."""
+    """An error: an interleaving reads memory or a register that no thread wrote."""
 
 
 class TooManyStates(Exception):
@@ -27,7 +27,7 @@ class Operand(NamedTuple):
 
 
 class Access(NamedTuple):
-    """One memory operation; `guess` and `swap`, one behind the other, are the load and the loop of an update."""
+    """A memory operation; an update is a `guess` (the load) followed by a `swap` (the compare-and-swap loop)."""
 
     what: str  # ld, st, guess, swap or an atomic
     type: str
@@ -51,7 +51,7 @@ class Barrier(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """`code` has a list of accesses and barriers for each of the threads that do something."""
+    """A kernel; `code` has a list of accesses and barriers for each thread that has any."""
 
     code: list
     threads: list  # their numbers in the grid
@@ -62,7 +62,7 @@ class Kernel(NamedTuple):
 
 
 class State(NamedTuple):
-    done: tuple  # of each thread: how many of its steps
+    positions: tuple  # of each thread: the number of its steps so far
     registers: tuple  # of each thread; None: undefined
     memory: bytes
     unwritten: int  # a bit for each byte
@@ -85,38 +85,42 @@ def without_subnormal(bits):
     return bits if bits & 0x7F800000 else bits & 0x80000000
 
 
-def updated(what, type, old, given, desired=0):
-    """What an atomic leaves."""
-    if what == "exch":
-        return given
-    if what == "cas":
-        return desired if old == given else old
-    if what in ("max", "min"):
+def apply_atomic(operation, type, old, operand, desired=0):
+    """Return the value in memory after an atomic."""
+    if operation == "exch":
+        return operand
+    if operation == "cas":
+        return desired if old == operand else old
+    if operation in ("max", "min"):
         key = (lambda bits: as_number(bits, type)) if type == "s32" else None
-        return (max if what == "max" else min)(old, given, key=key)
+        return (max if operation == "max" else min)(old, operand, key=key)
     if type in NAN:
-        return as_bits(as_number(old, type) + as_number(given, type), type)
-    if what == "inc":
-        return 0 if old >= given else old + 1
-    made = {"add": old + given, "or": old | given, "and": old & given, "xor": old ^ given, "twice": 2 * old + given}[
-        what
-    ]
-    return made % (1 << 8 * WIDTH[type])
+        return as_bits(as_number(old, type) + as_number(operand, type), type)
+    if operation == "inc":
+        return 0 if old >= operand else old + 1
+    result = {
+        "add": old + operand,
+        "or": old | operand,
+        "and": old & operand,
+        "xor": old ^ operand,
+        "twice": 2 * old + operand,
+    }[operation]
+    return result % (1 << 8 * WIDTH[type])
 
 
-def atomic(access, old, given):
-    """In global memory single precision has no subnormals."""
+def atomic(access, old, operand):
+    """Return the value after an atomic of `access`; float additions to global memory flush subnormals."""
     if access.type == "f32" and access.space == "global" and access.what == "add":
-        old, given = without_subnormal(old), without_subnormal(given)
-    return updated(access.what, access.type, old, given, access.desired)
+        old, operand = without_subnormal(old), without_subnormal(operand)
+    return apply_atomic(access.what, access.type, old, operand, access.desired)
 
 
-class Walk:
-    """Through the states of one kernel, from its start to all of its ends."""
+class StateSearch:
+    """A visit of all states of a kernel, from the start to every end."""
 
-    def __init__(self, kernel, most):
-        self.kernel, self.most = kernel, most
-        self.places = [
+    def __init__(self, kernel, max_states):
+        self.kernel, self.max_states = kernel, max_states
+        self.barrier_positions = [
             {step.number: k for k, step in enumerate(code) if isinstance(step, Barrier)} for code in kernel.code
         ]
 
@@ -127,113 +131,118 @@ class Walk:
         return State((0,) * count, ((0,) * self.kernel.registers,) * count, memory, unwritten)
 
     def endings(self):
-        """A set of (global memory with None where nobody wrote, the threads' kept registers)."""
+        """Return a set of (global memory with None for unwritten bytes, the threads' kept registers)."""
         start = self.start()
-        met, left, ends = {start}, [start], set()
-        while left:
-            state = left.pop()
-            following = [
-                self.after(state, thread) for thread in range(len(self.kernel.code)) if self.may_go(state, thread)
+        visited, pending, ends = {start}, [start], set()
+        while pending:
+            state = pending.pop()
+            successors = [
+                self.step_thread(state, thread)
+                for thread in range(len(self.kernel.code))
+                if self.can_step(state, thread)
             ]
-            if not following:
+            if not successors:
                 ends.add(self.ending(state))
-            for one in following:
-                if one not in met:
-                    met.add(one)
-                    left.append(one)
-            if len(met) > self.most:
+            for successor in successors:
+                if successor not in visited:
+                    visited.add(successor)
+                    pending.append(successor)
+            if len(visited) > self.max_states:
                 raise TooManyStates
         return ends
 
-    def may_go(self, state, thread):
-        code, done = self.kernel.code[thread], state.done[thread]
-        if done == len(code):
+    def can_step(self, state, thread):
+        code, position = self.kernel.code[thread], state.positions[thread]
+        if position == len(code):
             return False
-        step = code[done]
+        step = code[position]
         if isinstance(step, Access) or not step.waits:
             return True
-        return all(state.done[one] >= self.places[one][step.number] for one in step.group)
+        return all(state.positions[other] >= self.barrier_positions[other][step.number] for other in step.group)
 
     def ending(self, state):
-        assert all(done == len(code) for done, code in zip(state.done, self.kernel.code, strict=True)), "a deadlock"
-        kept = tuple(tuple(own[k] for k in self.kernel.kept) for own in state.registers)
-        if any(None in one for one in kept):
+        assert all(position == len(code) for position, code in zip(state.positions, self.kernel.code, strict=True)), (
+            "a deadlock"
+        )
+        kept = tuple(tuple(registers[k] for k in self.kernel.kept) for registers in state.registers)
+        if any(None in registers for registers in kept):
             raise Undefined
         return tuple(None if state.unwritten >> k & 1 else state.memory[k] for k in range(GLOBAL)), kept
 
-    def after(self, state, thread):
-        step = self.kernel.code[thread][state.done[thread]]
-        own = state.registers[thread]
-        if isinstance(step, Barrier) or not self.is_chosen(step, own):
-            return self.advanced(state, thread)
-        at = step.at(self.kernel.threads[thread])
+    def step_thread(self, state, thread):
+        """Return the state after the next step of a thread."""
+        step = self.kernel.code[thread][state.positions[thread]]
+        registers = state.registers[thread]
+        if isinstance(step, Barrier) or not self.is_chosen(step, registers):
+            return self.advance(state, thread)
+        address = step.at(self.kernel.threads[thread])
         if step.space == "shared":
-            at += GLOBAL + SHARED * self.kernel.blocks[thread]
+            address += GLOBAL + SHARED * self.kernel.blocks[thread]
         if step.what == "st":
-            return self.advanced(self.stored(state, at, step, self.given(step, thread, own)), thread)
-        old = self.loaded(state, at, step)
+            return self.advance(self.store(state, address, step, self.operand_value(step, thread, registers)), thread)
+        old = self.load(state, address, step)
         if step.what == "swap":
-            return self.tried(state, thread, at, old)
+            return self.try_swap(state, thread, address, old)
         if step.what not in ("ld", "guess"):
             if old is None and step.what != "exch":
                 raise Undefined
-            state = self.stored(state, at, step, atomic(step, old, self.given(step, thread, own)))
-        return self.advanced(self.with_register(state, thread, step.target, old), thread)
+            state = self.store(state, address, step, atomic(step, old, self.operand_value(step, thread, registers)))
+        return self.advance(self.set_register(state, thread, step.target, old), thread)
 
-    def tried(self, state, thread, at, old):
-        """One turn of the loop: in vain where the guess was wrong."""
-        step = self.kernel.code[thread][state.done[thread]]
-        own = state.registers[thread]
-        if old is None or own[step.target] is None:
+    def try_swap(self, state, thread, address, old):
+        """Return the state after one iteration of a loop, which fails if the guess differs from memory."""
+        step = self.kernel.code[thread][state.positions[thread]]
+        registers = state.registers[thread]
+        if old is None or registers[step.target] is None:
             raise Undefined
-        if own[step.target] != old:
-            return self.with_register(state, thread, step.target, old)
-        made = updated(step.update, step.type, old, self.given(step, thread, own))
-        return self.advanced(self.stored(state, at, step, made), thread)
+        if registers[step.target] != old:
+            return self.set_register(state, thread, step.target, old)
+        result = apply_atomic(step.update, step.type, old, self.operand_value(step, thread, registers))
+        return self.advance(self.store(state, address, step, result), thread)
 
     @staticmethod
-    def is_chosen(step, own):
-        if step.guard and own[step.guard[0]] is None:
+    def is_chosen(step, registers):
+        if step.guard and registers[step.guard[0]] is None:
             raise Undefined
-        return not step.guard or own[step.guard[0]] == step.guard[1]
+        return not step.guard or registers[step.guard[0]] == step.guard[1]
 
-    def given(self, step, thread, own):
-        """The operand."""
+    def operand_value(self, step, thread, registers):
+        """Return the value of the operand."""
         kind, number = step.operand
         value = {"constant": number, "thread": self.kernel.threads[thread] & number}.get(kind)
-        value = own[number] if kind == "register" else value
+        value = registers[number] if kind == "register" else value
         if value is None:
             raise Undefined
         return value % (1 << 8 * WIDTH[step.type])
 
     @staticmethod
-    def loaded(state, at, step):
+    def load(state, address, step):
         width = WIDTH[step.type]
-        if state.unwritten >> at & ((1 << width) - 1):
+        if state.unwritten >> address & ((1 << width) - 1):
             return None
-        return int.from_bytes(state.memory[at : at + width], "little")
+        return int.from_bytes(state.memory[address : address + width], "little")
 
     @staticmethod
-    def stored(state, at, step, value):
+    def store(state, address, step, value):
         width = WIDTH[step.type]
-        memory = state.memory[:at] + value.to_bytes(width, "little") + state.memory[at + width :]
-        return State(state.done, state.registers, memory, state.unwritten & ~(((1 << width) - 1) << at))
+        memory = state.memory[:address] + value.to_bytes(width, "little") + state.memory[address + width :]
+        return State(state.positions, state.registers, memory, state.unwritten & ~(((1 << width) - 1) << address))
 
     @staticmethod
-    def with_register(state, thread, register, value):
+    def set_register(state, thread, register, value):
         if register is None:
             return state
-        own = state.registers[thread]
-        own = (*own[:register], value, *own[register + 1 :])
-        registers = (*state.registers[:thread], own, *state.registers[thread + 1 :])
-        return State(state.done, registers, state.memory, state.unwritten)
+        thread_registers = state.registers[thread]
+        thread_registers = (*thread_registers[:register], value, *thread_registers[register + 1 :])
+        registers = (*state.registers[:thread], thread_registers, *state.registers[thread + 1 :])
+        return State(state.positions, registers, state.memory, state.unwritten)
 
     @staticmethod
-    def advanced(state, thread):
-        done = (*state.done[:thread], state.done[thread] + 1, *state.done[thread + 1 :])
-        return State(done, state.registers, state.memory, state.unwritten)
+    def advance(state, thread):
+        positions = (*state.positions[:thread], state.positions[thread] + 1, *state.positions[thread + 1 :])
+        return State(positions, state.registers, state.memory, state.unwritten)
 
 
-def endings(kernel, most):
-    """What the kernel may leave.  Raises Undefined, or TooManyStates where there are more than `most`."""
-    return Walk(kernel, most).endings()
+def endings(kernel, max_states):
+    """Return all results of the kernel; raise Undefined, or TooManyStates if there are more than the limit."""
+    return StateSearch(kernel, max_states).endings()

@@ -1,6 +1,6 @@
-"""Damaged texts and containers, and what becomes of them: python tests/vgpu/mutants.py FIRST LAST
+"""Damaged PTX texts and containers, and their outcomes: python tests/vgpu/mutants.py FIRST LAST
 
-Prints how each ended.  A child process takes each one, and may die of it.
+Prints the outcome of each mutant.  Each runs in a child process, which it may crash.
 """
 
 import ctypes
@@ -48,67 +48,67 @@ VALID = [
         ["p0"],
     ),
 ]
-NASTY = (
+REPLACEMENTS = (
     "; { } [ ] ( ) , | ! - @ : [[ {} %r1 %p1 %l0 _ 0 -1 0x 0f3F 7.5 4294967296 99999999999999999999 .align .shared "
     '.b128 .pred [1073741824] <1073741824> \0 \x80 " /* // s a p0 total {%r1} %tid.x WARP_SZ .v4 .f16x2 exit call '
     "<4000000000> .local .weak twice .callprototype ret"
 )
 
 
-def mutated(seed):
-    """A valid text with one to four of its words left out, doubled, exchanged or replaced, or with an end too soon."""
+def mutate_text(seed):
+    """Return a valid text with one to four tokens removed, doubled, exchanged, replaced or damaged, or cut off."""
     draw = random.Random(seed)
     text = draw.choice(VALID)
-    words = re.findall(r"[\w.%$]+|\s+|.", text[len(HEAD) :], re.S)
+    tokens = re.findall(r"[\w.%$]+|\s+|.", text[len(HEAD) :], re.S)
     for _ in range(draw.randint(1, 4)):
-        at, other = draw.randrange(len(words)), draw.randrange(len(words))
-        way = draw.randrange(6)
-        if way == 0:
-            words[at] = ""
-        elif way == 1:
-            words[at] += words[at]
-        elif way == 2:
-            words[at], words[other] = words[other], words[at]
-        elif way == 3:
-            words[at] = draw.choice(NASTY.split(" "))
-        elif way == 4:
-            words[at] = words[at][:-1] + chr(draw.randint(1, 255))
+        index, second = draw.randrange(len(tokens)), draw.randrange(len(tokens))
+        change = draw.randrange(6)
+        if change == 0:
+            tokens[index] = ""
+        elif change == 1:
+            tokens[index] += tokens[index]
+        elif change == 2:
+            tokens[index], tokens[second] = tokens[second], tokens[index]
+        elif change == 3:
+            tokens[index] = draw.choice(REPLACEMENTS.split(" "))
+        elif change == 4:
+            tokens[index] = tokens[index][:-1] + chr(draw.randint(1, 255))
         elif draw.random() < 0.3:
-            words = words[: at + 1]
-    return (HEAD + "".join(words)).encode("utf-8", "surrogateescape")
+            tokens = tokens[: index + 1]
+    return (HEAD + "".join(tokens)).encode("utf-8", "surrogateescape")
 
 
-def packed(data):
-    """As an LZ4 block of literals alone."""
+def compress(data):
+    """Return the data as an LZ4 block of literals only."""
     length = len(data)
-    more = b"" if length < 15 else b"\xff" * ((length - 15) // 255) + bytes([(length - 15) % 255])
-    return bytes([min(length, 15) << 4]) + more + data
+    length_bytes = b"" if length < 15 else b"\xff" * ((length - 15) // 255) + bytes([(length - 15) % 255])
+    return bytes([min(length, 15) << 4]) + length_bytes + data
 
 
 def container(text, compresses=True):
-    """What nvcc would make of a text: one element for the architecture of its `.target`."""
-    code = packed(text) if compresses else text
+    """Return a text as nvcc's container: one element for the architecture of its `.target`."""
+    code = compress(text) if compresses else text
     size = len(code) if compresses else 0
     element = struct.pack("<HHIQIIIIQQQQ", 1, 0x101, 64, len(code), size, 0, 0, 90, 0, 0, 0, len(text))
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(element) + len(code)) + element + code
 
 
-def mutated_container(seed):
-    """A valid container with some of its bytes changed or its end cut off."""
+def mutate_container(seed):
+    """Return a valid container with some bytes changed, or cut off."""
     draw = random.Random(seed)
     data = bytearray(container(draw.choice(VALID).encode(), draw.random() < 0.7))
     for _ in range(draw.randint(1, 6)):
-        at = draw.randrange(96) if draw.random() < 0.8 else draw.randrange(len(data))
-        data[at] = draw.choice([0, 1, 16, 64, 127, 128, 255, draw.randrange(256)])
+        index = draw.randrange(96) if draw.random() < 0.8 else draw.randrange(len(data))
+        data[index] = draw.choice([0, 1, 16, 64, 127, 128, 255, draw.randrange(256)])
     return bytes(data[: draw.randrange(16, len(data))] if draw.random() < 0.2 else data)
 
 
 def mutant(number):
-    return mutated_container(number) if number % 5 == 4 else mutated(number)
+    return mutate_container(number) if number % 5 == 4 else mutate_text(number)
 
 
-def at_the_end_of_memory(data):
-    """Its address, where the page behind it may not be touched: a read beyond would be seen."""
+def copy_to_end_of_page(data):
+    """Copy the data to just before a page without access, so that a read beyond its end faults; return its address."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype, libc.mmap.argtypes = (
         ctypes.c_void_p,
@@ -118,23 +118,23 @@ def at_the_end_of_memory(data):
     pages = (len(data) + 4095) // 4096
     start = libc.mmap(None, (pages + 1) * 4096, 3, 0x22, -1, 0)
     libc.mprotect(start + pages * 4096, 4096, 0)
-    at = start + pages * 4096 - len(data)
-    ctypes.memmove(at, data, len(data))
-    return ctypes.c_void_p(at)
+    address = start + pages * 4096 - len(data)
+    ctypes.memmove(address, data, len(data))
+    return ctypes.c_void_p(address)
 
 
-def loaded_and_run(device, data):
-    """CUDA's first result that is an error."""
+def load_and_run(device, data):
+    """Load and launch an image; return CUDA's first error, or 0."""
     module = ctypes.c_void_p()
     image = data + b"\0" if data[:4] != b"\x50\xed\x55\xba" else data
-    result = device.cuda.cuModuleLoadData(ctypes.byref(module), at_the_end_of_memory(image))
+    result = device.cuda.cuModuleLoadData(ctypes.byref(module), copy_to_end_of_page(image))
     function = ctypes.c_void_p()
     result = result or device.cuda.cuModuleGetFunction(ctypes.byref(function), module, b"k")
     if result:
         return result
-    at = device.allocate(1 << 16)
-    given = [at] * 48
-    pointers = (ctypes.c_void_p * 48)(*[ctypes.addressof(one) for one in given])
+    address = device.allocate(1 << 16)
+    arguments = [address] * 48
+    pointers = (ctypes.c_void_p * 48)(*[ctypes.addressof(argument) for argument in arguments])
     result = device.cuda.cuLaunchKernel(function, 2, 1, 1, 64, 1, 1, 0, None, pointers, None)
     device.cuda.cuModuleUnload(module)
     return result
@@ -142,7 +142,7 @@ def loaded_and_run(device, data):
 
 def outcome(device, data):
     """Load and run a text or container in a child process: "ran", "refused", or what killed the child."""
-    status = in_child(lambda: REFUSED if loaded_and_run(device, data) else 0)
+    status = in_child(lambda: REFUSED if load_and_run(device, data) else 0)
     if os.WIFSIGNALED(status):
         return f"signal {os.WTERMSIG(status)}"
     return {0: "ran", REFUSED: "refused"}.get(os.WEXITSTATUS(status), "died")
@@ -151,12 +151,12 @@ def outcome(device, data):
 def main():
     os.environ["VGPU_MAX_INSTRUCTIONS"] = "200000"
     device = Device(build())
-    ends_of = [outcome(device, mutant(number)) for number in range(int(sys.argv[1]), int(sys.argv[2]))]
-    for number, end in enumerate(ends_of, int(sys.argv[1])):
-        if end not in ("ran", "refused"):
-            print(f"mutant {number}: {end}")
-    print({end: ends_of.count(end) for end in sorted(set(ends_of))})
-    return not set(ends_of) <= {"ran", "refused"}
+    outcomes = [outcome(device, mutant(number)) for number in range(int(sys.argv[1]), int(sys.argv[2]))]
+    for number, result in enumerate(outcomes, int(sys.argv[1])):
+        if result not in ("ran", "refused"):
+            print(f"mutant {number}: {result}")
+    print({result: outcomes.count(result) for result in sorted(set(outcomes))})
+    return not set(outcomes) <= {"ran", "refused"}
 
 
 if __name__ == "__main__":

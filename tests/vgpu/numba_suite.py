@@ -1,9 +1,9 @@
 """numba's own CUDA tests on the virtual GPU: python tests/vgpu/numba_suite.py [--only TEXT]
 
-test_numba.py runs a few of them.  It installs numba with the compilers that NVIDIA publishes into a virtual
-environment of its own (0.6 GB, removed at the end), and takes about half an hour.  Prints how many of numba's tests
-pass, and every other one with its reason.  Those that are known stand in numba_others.json, by reason; any that is not
-among them makes the command fail.  No GPU library is installed: libcuda and libcudart are the virtual ones.
+The command installs numba with the compilers that NVIDIA publishes into a virtual environment of its own (0.6 GB,
+removed at the end), and takes about half an hour.  It prints how many of numba's tests pass, and each other one with
+its reason.  numba_others.json lists the known failures by reason; any other failure makes the command fail.
+No GPU library is installed: libcuda and libcudart are the virtual ones.  test_numba.py runs a few of the tests.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ import build as builder
 import suites
 
 HERE = Path(__file__).resolve().parent
-OTHERS = HERE / "numba_others.json"
+KNOWN_FAILURES = HERE / "numba_others.json"
 PACKAGES = [
     *("numba==0.61.2", "nvidia-cuda-nvcc-cu12==12.4.131", "nvidia-cuda-nvrtc-cu12==12.4.127"),
     *("scipy", "cffi", "psutil"),  # what some of the tests import
 ]
-LIMIT = 300  # seconds of a test
+LIMIT = 300  # seconds per test
 CAPABILITY = "90"
 
 
 def install(venv: Path, python: str) -> Path:
-    """The interpreter of a new environment with numba in it."""
+    """Create an environment with numba, and return its interpreter."""
     subprocess.run([python, "-m", "venv", str(venv)], check=True)
-    made = venv / "bin" / "python"
-    subprocess.run([str(made), "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-    return made
+    interpreter = venv / "bin" / "python"
+    subprocess.run([str(interpreter), "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
+    return interpreter
 
 
 def environment(python: Path, library: Path) -> dict[str, str]:
-    """In which numba finds the compilers and the virtual GPU."""
+    """Return the environment variables with which numba finds the compilers and the virtual GPU."""
     nvidia = next(python.parents[1].glob("lib/python*/site-packages/nvidia"))
     toolkit = nvidia / "cuda_nvcc"
     # numba wants them where an installed toolkit has them, and with versions in their names.
     link(toolkit / "nvvm" / "lib64" / "libnvvm.so.4", toolkit / "nvvm" / "lib64" / "libnvvm.so")
     link(toolkit / "lib64" / "libcudart.so.12", library / "libcudart.so.12")
-    for found in (nvidia / "cuda_nvrtc" / "lib").glob("libnvrtc*"):
-        link(toolkit / "lib64" / found.name, found)
-    # It looks whether this one exists; its functions are the device's own.
+    for library_file in (nvidia / "cuda_nvrtc" / "lib").glob("libnvrtc*"):
+        link(toolkit / "lib64" / library_file.name, library_file)
+    # numba checks that this file exists; its functions are built into the device.
     (toolkit / "lib64" / "libcudadevrt.a").touch()
     return {
         **os.environ,
@@ -59,17 +59,17 @@ def environment(python: Path, library: Path) -> dict[str, str]:
 
 
 def link(name: Path, target: Path) -> None:
-    """`name` leads to `target`, wherever it led before."""
+    """Make `name` a symbolic link to `target`, and replace an old one."""
     name.parent.mkdir(exist_ok=True)
     name.unlink(missing_ok=True)
     name.symlink_to(target)
 
 
-def tests_of(python: Path, env: dict[str, str]) -> list[str]:
-    """The names of all of numba's CUDA tests."""
+def list_tests(python: Path, env: dict[str, str]) -> list[str]:
+    """Return the names of all of numba's CUDA tests."""
     command = [str(python), "-m", "numba.runtests", "--list", "numba.cuda.tests"]
-    done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
-    return [line for line in done.stdout.split() if line.startswith("numba.cuda.tests.")]
+    process = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
+    return [line for line in process.stdout.split() if line.startswith("numba.cuda.tests.")]
 
 
 def main() -> int:
@@ -83,11 +83,11 @@ def main() -> int:
         venv = (chosen.venv or Path(folder) / "venv").resolve()
         python = venv / "bin" / "python" if (venv / "bin").exists() else install(venv, chosen.python)
         env = environment(python, builder.build(builder.cache()))
-        tests = [test for test in tests_of(python, env) if chosen.only in test]
+        tests = [test for test in list_tests(python, env) if chosen.only in test]
         results = suites.run_all(suites.Worker([str(python), str(suites.WORKER)], env, LIMIT), tests)
     if chosen.results:
         suites.write(results, chosen.results)
-    return suites.report(results, json.loads(OTHERS.read_text()))
+    return suites.report(results, json.loads(KNOWN_FAILURES.read_text()))
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ def integer_corners(bits):
 def float_corners(type):
     exponent, fraction = FORMATS[type]
     one = ((1 << (exponent - 1)) - 1) << fraction
-    top = ((1 << exponent) - 1) << fraction
-    found = [
+    infinite = ((1 << exponent) - 1) << fraction
+    corners = [
         0,
         1,
         2,
@@ -49,29 +49,29 @@ def float_corners(type):
         one + 1,
         one + (1 << fraction),
         one - (1 << fraction),
-        top - 1,
-        top,
-        top | 1 << (fraction - 1),
-        top | 1 << (fraction - 1) | 5,
-        top | 1,
+        infinite - 1,
+        infinite,
+        infinite | 1 << (fraction - 1),
+        infinite | 1 << (fraction - 1) | 5,
+        infinite | 1,
         one + (fraction << fraction),
         one - (fraction << fraction),
         one - ((fraction + 1) << fraction),
     ]
-    return found + [v | 1 << (exponent + fraction) for v in found]
+    return corners + [v | 1 << (exponent + fraction) for v in corners]
 
 
 def operand_tuples(type, arity, count=4000, seed=0):
-    """`arity` arrays of bits of this type: pairs of corners first, then random ones of all magnitudes."""
+    """Return `arity` arrays of bits of this type: pairs of corners first, then random ones of all magnitudes."""
     random = np.random.default_rng(seed)
     is_float = type in FORMATS
     bits = 8 * size(type)
     corners = float_corners(type) if is_float else integer_corners(bits)
     product = list(itertools.product(corners, repeat=min(arity, 2)))
-    columns = [[one[k % len(one)] for one in product] for k in range(min(arity, 2))]
+    columns = [[corner[k % len(corner)] for corner in product] for k in range(min(arity, 2))]
     columns += [[int(v) for v in random.choice(np.array(corners, np.uint64), len(product))] for _ in range(arity - 2)]
-    made = [random.integers(0, 1 << 64, count, np.uint64) >> np.uint64(64 - bits) for _ in range(arity)]
-    for k, column in enumerate(made):
+    randoms = [random.integers(0, 1 << 64, count, np.uint64) >> np.uint64(64 - bits) for _ in range(arity)]
+    for k, column in enumerate(randoms):
         if is_float:  # half of them near each other, where sums cancel and products round
             exponent, fraction = FORMATS[type]
             mean = (1 << (exponent - 1)) - 1
@@ -79,19 +79,21 @@ def operand_tuples(type, arity, count=4000, seed=0):
             near = column & np.uint64((1 << fraction) - 1 | 1 << (bits - 1)) | spread
         else:
             near = column >> random.integers(0, bits, count).astype(np.uint64)
-        made[k] = np.where(random.random(count) < 0.5, near, column)
+        randoms[k] = np.where(random.random(count) < 0.5, near, column)
     return [
-        np.concatenate([np.array(c, np.uint64), m]).astype(unsigned(type)) for c, m in zip(columns, made, strict=True)
+        np.concatenate([np.array(c, np.uint64), m]).astype(unsigned(type))
+        for c, m in zip(columns, randoms, strict=True)
     ]
 
 
-def assert_same(made, wanted, *operands):
+def assert_same(results, expected, *operands):
     """Compare results bit by bit; show the first operands with a different result."""
-    wanted = np.asarray(wanted, dtype=made.dtype) if not isinstance(wanted, np.ndarray) else wanted
-    different = np.nonzero(made != wanted)[0]
+    expected = np.asarray(expected, dtype=results.dtype) if not isinstance(expected, np.ndarray) else expected
+    different = np.nonzero(results != expected)[0]
     if len(different):
-        at = different[0]
-        given = ", ".join(hex(int(one[at])) for one in operands)
+        index = different[0]
+        arguments = ", ".join(hex(int(operand[index])) for operand in operands)
         raise AssertionError(
-            f"{len(different)} of {len(made)} differ: ({given}) gave {int(made[at]):#x}, not {int(wanted[at]):#x}"
+            f"{len(different)} of {len(results)} differ: "
+            f"({arguments}) gave {int(results[index]):#x}, not {int(expected[index]):#x}"
         )

@@ -1,11 +1,10 @@
-"""Is what VGPU_CHECK=order proves true?  python tests/vgpu/order_kernels.py COUNT [SEED [sass|card]]
+"""A test of the proofs of VGPU_CHECK=order: python tests/vgpu/order_kernels.py COUNT [SEED [sass|card]]
 
-Small random kernels, whose interleavings are all walked through.  The virtual GPU runs each in several schedules, and
-says whether it is proved.  Counted are kernels that leave one result (independent) and others (differs).
-The exit code is 1 where one is proved and differs, or where the device leaves what no interleaving leaves.
-sass: as machine code, which ptxas makes of them.
-card: on the card whose library VGPU_LIBRARY names (libcuda.so.1). It proves nothing; a kernel runs 20 times, and leaves
-what some interleaving leaves.
+The command visits all interleavings of small random kernels, and runs each kernel on the virtual GPU in several
+schedules.  It counts the kernels with one result (independent) and with several (differs), proved and not proved.
+The exit code is 1 if a kernel is proved but differs, or if the device computes what no interleaving does.
+sass: run machine code, compiled by ptxas.
+card: run each kernel 20 times on the card whose library VGPU_LIBRARY names (libcuda.so.1), which proves nothing.
 """
 
 import collections
@@ -34,12 +33,12 @@ from interleavings import (
 )
 from virtual_device import HEAD, Device, build
 
-MOST_STATES = 10000
+MAX_STATES = 10000
 SCHEDULES = ("serial", "reverse", "random:1", "adversary:2")
 ONE_WARP = [(1, 2, [0, 1]), (1, 3, [0, 1, 2])]
 WARPS = [(1, 64, [0, 32]), (1, 64, [0, 1, 32]), (1, 96, [0, 32, 64])]
 BLOCKS = [(2, 1, [0, 1]), (2, 2, [0, 1, 2]), (2, 2, [0, 1, 2, 3])]
-NUMBERS = [1.0, 0.5, 0.1, 1e8, -1.0, 3.3, 0.0, 1e-39]  # that are added
+NUMBERS = [1.0, 0.5, 0.1, 1e8, -1.0, 3.3, 0.0, 1e-39]  # addends
 ATOMICS = {
     "u32": ("add", "or", "and", "xor", "max", "min", "exch", "cas", "inc"),
     "s32": ("max", "min"),
@@ -56,70 +55,74 @@ REGISTERS = ".reg .pred %p; .reg .b32 %t, %i, %a, %w, %x; .reg .b64 %global, %ou
 
 
 class Draft:
-    """A random kernel: its text and, as `kernel`, the same for the interpreter."""
+    """A random kernel: its PTX text, and as `kernel` the same kernel for the interpreter."""
 
     shapes = (ONE_WARP, WARPS, WARPS, BLOCKS)
     barriers = ("block", "block", "warp", "some")
 
     def __init__(self, seed):
-        self.random = choose = random.Random(seed)
-        self.grid, self.block, self.threads = choose.choice(choose.choice(self.shapes))
+        self.random = random_numbers = random.Random(seed)
+        self.grid, self.block, self.threads = random_numbers.choice(random_numbers.choice(self.shapes))
         self.widths = []  # of the registers
-        self.private = set()  # registers of loops, at which nobody else looks
+        self.private = set()  # registers of loops, which no other code reads
         self.lines, self.labels = [], 0
         self.code = [[] for _ in self.threads]
         self.draw_habits()
-        for number in range(choose.choice([1, 1, 2, 3])):
+        for number in range(random_numbers.choice([1, 1, 2, 3])):
             if number:
                 self.add_barrier(number)
             self.add_segment()
-        initial = bytes(choose.choice([0, 0, 0, 1, 2]) if k % 4 == 0 else 0 for k in range(choose.choice([8, 16, 16])))
-        kept = [k for k in range(len(self.widths)) if k not in self.private and choose.random() < 0.6]
-        blocks = [one // self.block for one in self.threads]
+        initial = bytes(
+            random_numbers.choice([0, 0, 0, 1, 2]) if k % 4 == 0 else 0
+            for k in range(random_numbers.choice([8, 16, 16]))
+        )
+        kept = [k for k in range(len(self.widths)) if k not in self.private and random_numbers.random() < 0.6]
+        blocks = [thread // self.block for thread in self.threads]
         self.kernel = Kernel(self.code, self.threads, blocks, len(self.widths), kept, initial)
 
     def draw_habits(self):
-        """What this kernel's accesses have in common."""
-        choose = self.random
-        self.offsets = choose.choice([[0], [0], [0, 4], [0, 4, 8, 12]])
-        self.spaces = choose.choice([["global"], ["global"], ["global", "shared"], ["shared"]])
-        self.types = choose.choice(
+        """Draw what this kernel's accesses have in common."""
+        random_numbers = self.random
+        self.offsets = random_numbers.choice([[0], [0], [0, 4], [0, 4, 8, 12]])
+        self.spaces = random_numbers.choice([["global"], ["global"], ["global", "shared"], ["shared"]])
+        self.types = random_numbers.choice(
             [["u32"], ["u32", "u32", "s32", "f32"], ["f32"], ["u64", "f64"], ["u32", "f32", "u64", "f64"]]
         )
         kinds = ["ld", "st", "st", "byte", "atomic", "atomic", "atomic", "loop", "loop"]
-        self.kinds = choose.sample(kinds, choose.choice([1, 1, 2, 3, 4, 6]))
+        self.kinds = random_numbers.sample(kinds, random_numbers.choice([1, 1, 2, 3, 4, 6]))
         self.atomics = {
-            one: choose.sample(ATOMICS[one], min(choose.choice([1, 2, 4]), len(ATOMICS[one]))) for one in ATOMICS
+            type: random_numbers.sample(ATOMICS[type], min(random_numbers.choice([1, 2, 4]), len(ATOMICS[type])))
+            for type in ATOMICS
         }
-        self.updates = {one: choose.sample(UPDATES[one], 1) for one in UPDATES}
-        self.uses_old = choose.choice([0.0, 0.0, 0.2, 0.7])
-        self.constants = choose.choice([1, 2, 4])
-        self.same_code = choose.random() < 0.4
+        self.updates = {type: random_numbers.sample(UPDATES[type], 1) for type in UPDATES}
+        self.uses_old = random_numbers.choice([0.0, 0.0, 0.2, 0.7])
+        self.constants = random_numbers.choice([1, 2, 4])
+        self.same_code = random_numbers.random() < 0.4
 
     def add_segment(self):
-        most = 3 if len(self.threads) == 2 else 2
+        max_accesses = 3 if len(self.threads) == 2 else 2
         if self.same_code:
-            self.add_accesses(range(len(self.threads)), self.random.randint(1, most))
+            self.add_accesses(range(len(self.threads)), self.random.randint(1, max_accesses))
             return
-        for one in range(len(self.threads)):
-            self.add_accesses([one], self.random.randint(0, most))
+        for thread in range(len(self.threads)):
+            self.add_accesses([thread], self.random.randint(0, max_accesses))
 
     def add_accesses(self, group, count):
-        self.mine = []  # registers that hold something
+        self.mine = []  # registers that hold a value
         text = ""
         for _ in range(count):
             for access in self.accesses():
                 text += access_text(access, self.widths)
-                for one in group:
-                    self.code[one].append(access)
-        self.add_only("%i", [self.threads[one] for one in group], text)
+                for thread in group:
+                    self.code[thread].append(access)
+        self.add_only("%i", [self.threads[thread] for thread in group], text)
 
     def add_only(self, register, numbers, text):
-        """For the threads, or the warps, of these numbers."""
+        """Add text that only the threads, or warps, of these numbers execute."""
         first, *others = numbers
         self.labels += 1
         tests = f"setp.ne.u32 %p, {register}, {first}; " + "".join(
-            f"setp.ne.and.u32 %p, {register}, {one}, %p; " for one in others
+            f"setp.ne.and.u32 %p, {register}, {number}, %p; " for number in others
         )
         self.lines.append(f"{tests}@%p bra L{self.labels};\n{text}L{self.labels}:\n")
 
@@ -128,100 +131,108 @@ class Draft:
         return len(self.widths) - 1
 
     def accesses(self):
-        """One access, or the two of a compare-and-swap loop."""
-        choose = self.random
-        kind, type, space = choose.choice(self.kinds), choose.choice(self.types), choose.choice(self.spaces)
-        what, update, target = kind, "", None
+        """Return one access, or the two of a compare-and-swap loop."""
+        random_numbers = self.random
+        kind, type, space = (
+            random_numbers.choice(self.kinds),
+            random_numbers.choice(self.types),
+            random_numbers.choice(self.spaces),
+        )
+        operation, update, target = kind, "", None
         if kind == "atomic":
-            what = choose.choice(self.atomics[type])
+            operation = random_numbers.choice(self.atomics[type])
         elif kind == "loop":
             type = type if type in UPDATES else "u32"
-            what, update = "swap", choose.choice(self.updates[type])
+            operation, update = "swap", random_numbers.choice(self.updates[type])
         else:
             type = "u8" if kind == "byte" else "u64" if WIDTH[type] == 8 else "u32"
-            what = choose.choice(["ld", "st", "st"]) if kind == "byte" else kind
-        guard = (choose.choice(self.mine), choose.randrange(3)) if self.mine and choose.random() < 0.15 else None
+            operation = random_numbers.choice(["ld", "st", "st"]) if kind == "byte" else kind
+        guard = (
+            (random_numbers.choice(self.mine), random_numbers.randrange(3))
+            if self.mine and random_numbers.random() < 0.15
+            else None
+        )
         operand = self.operand(type)
-        if what in ("ld", "swap") or (kind == "atomic" and choose.random() < self.uses_old):
+        if operation in ("ld", "swap") or (kind == "atomic" and random_numbers.random() < self.uses_old):
             target = self.new_register(type)
-            if what != "swap" or choose.random() < self.uses_old:
+            if operation != "swap" or random_numbers.random() < self.uses_old:
                 self.mine.append(target)
             else:
                 self.private.add(target)
-        where = self.where(WIDTH[type])
-        made = Access(what, type, space, *where, operand, choose.randrange(3), update, target, guard)
-        if what != "swap":
-            return [made]
-        return [made._replace(what="guess", guard=None), made._replace(guard=None)]
+        location = self.draw_location(WIDTH[type])
+        access = Access(operation, type, space, *location, operand, random_numbers.randrange(3), update, target, guard)
+        if operation != "swap":
+            return [access]
+        return [access._replace(what="guess", guard=None), access._replace(guard=None)]
 
-    def where(self, width):
-        """An offset, and whether the next element is taken by some."""
-        choose = self.random
-        offset = choose.choice(self.offsets)
-        offset = offset + choose.randrange(4) if width == 1 else offset // width * width
+    def draw_location(self, width):
+        """Return an offset, and whether threads of odd number access the next element."""
+        random_numbers = self.random
+        offset = random_numbers.choice(self.offsets)
+        offset = offset + random_numbers.randrange(4) if width == 1 else offset // width * width
         fits = offset + 2 * width <= min(GLOBAL, SHARED)
-        return offset, self.same_code and fits and choose.random() < 0.3
+        return offset, self.same_code and fits and random_numbers.random() < 0.3
 
     def operand(self, type):
-        choose = self.random
+        random_numbers = self.random
         if type in ("f32", "f64"):
-            return Operand("constant", as_bits(choose.choice(NUMBERS), type))
-        if self.mine and choose.random() < 0.3:
-            return Operand("register", choose.choice(self.mine))
-        if self.same_code and choose.random() < 0.4:
-            return Operand("thread", choose.choice([1, 3]))
-        return Operand("constant", choose.randrange(self.constants))
+            return Operand("constant", as_bits(random_numbers.choice(NUMBERS), type))
+        if self.mine and random_numbers.random() < 0.3:
+            return Operand("register", random_numbers.choice(self.mine))
+        if self.same_code and random_numbers.random() < 0.4:
+            return Operand("thread", random_numbers.choice([1, 3]))
+        return Operand("constant", random_numbers.randrange(self.constants))
 
     def add_barrier(self, number):
-        """Of each block or warp; of some lanes or warps; or one where one warp arrives and another one waits."""
-        choose, everyone = self.random, range(len(self.threads))
-        kind = choose.choice(self.barriers)
+        """Add a barrier: of each block or warp, of some lanes or warps, or one with a warp that only arrives."""
+        random_numbers, all_threads = self.random, range(len(self.threads))
+        kind = random_numbers.choice(self.barriers)
         if kind == "some" and self.grid == 1:
-            self.add_partial_barrier(number, sorted(choose.sample(everyone, 2)))
+            self.add_partial_barrier(number, sorted(random_numbers.sample(all_threads, 2)))
             return
         size = self.block if kind == "block" else min(32, self.block)
-        for one in everyone:
-            group = tuple(k for k in everyone if self.threads[k] // size == self.threads[one] // size)
-            self.code[one].append(Barrier(number, group, True))
+        for thread in all_threads:
+            group = tuple(k for k in all_threads if self.threads[k] // size == self.threads[thread] // size)
+            self.code[thread].append(Barrier(number, group, True))
         self.lines.append("bar.sync 0;\n" if kind == "block" else "bar.warp.sync -1;\n")
 
     def add_partial_barrier(self, number, pair):
-        threads = [self.threads[one] for one in pair]
-        warps = [one // 32 for one in threads]
+        threads = [self.threads[index] for index in pair]
+        warps = [thread // 32 for thread in threads]
         group = tuple(pair)
         if warps[0] != warps[1]:
-            group = tuple(k for k, one in enumerate(self.threads) if one // 32 in warps)
+            group = tuple(k for k, thread in enumerate(self.threads) if thread // 32 in warps)
         arrives = warps[0] != warps[1] and self.random.random() < 0.5
         if warps[0] == warps[1]:
-            self.add_only("%i", threads, f"bar.warp.sync {sum(1 << one % 32 for one in threads)};\n")
+            self.add_only("%i", threads, f"bar.warp.sync {sum(1 << thread % 32 for thread in threads)};\n")
         elif arrives:
             self.add_only("%w", warps[:1], f"bar.arrive {number}, 64;\n")
             self.add_only("%w", warps[1:], f"bar.sync {number}, 64;\n")
         else:
             self.add_only("%w", warps, f"bar.sync {number}, 64;\n")
-        for one in group:
-            waits = not arrives or self.threads[one] // 32 == warps[1]
-            self.code[one].append(Barrier(number, group, waits))
+        for index in group:
+            waits = not arrives or self.threads[index] // 32 == warps[1]
+            self.code[index].append(Barrier(number, group, waits))
 
     def text(self):
         sizes = enumerate(8 * width for width in self.widths)
-        declared = "".join(f".reg .b{size} %v{k}, %m{k}, %n{k}; .reg .pred %q{k};\n" for k, size in sizes)
-        body = declared + START + "".join(self.lines) + "".join(map(self.written_out, self.kernel.kept))
+        declarations = "".join(f".reg .b{size} %v{k}, %m{k}, %n{k}; .reg .pred %q{k};\n" for k, size in sizes)
+        body = declarations + START + "".join(self.lines) + "".join(map(self.register_store, self.kernel.kept))
         parameters = ".param .b64 p0, .param .b64 p1"
         variables = f".shared .align 8 .b8 sh[{SHARED}];\n"
         return f"{HEAD}.visible .entry k({parameters}) {{\n{variables}{REGISTERS}{body}ret;\n}}\n"
 
-    def written_out(self, register):
+    def register_store(self, register):
         count, type = len(self.widths), f"b{8 * self.widths[register]}"
-        at = f"mad.wide.u32 %d, %i, {8 * count}, %out;"
-        return f"{at} st.global.{type} [%d+{8 * register}], %v{register};\n"
+        address_text = f"mad.wide.u32 %d, %i, {8 * count}, %out;"
+        return f"{address_text} st.global.{type} [%d+{8 * register}], %v{register};\n"
 
 
 class MachineDraft(Draft):
-    """One whose machine code does what its text says.
+    """A random kernel whose machine code does what its text says.
 
-    Accesses are volatile, or ptxas would leave some out.  Registers begin with a zero, as the interpreter's do.  No two
-    threads are of one warp: lanes that are together run in lockstep, which the interpreter does not know.
+    Accesses are volatile, as ptxas would remove some otherwise.  Registers start as zeros, as in the interpreter.  No
+    two threads are in one warp: converged lanes run in lockstep, which the interpreter does not model.
     """
 
     shapes = (((1, 64, [0, 32]), (1, 96, [0, 32, 64])), ((2, 1, [0, 1]), (3, 1, [0, 1, 2])))
@@ -235,36 +246,39 @@ class MachineDraft(Draft):
 
 
 def access_text(access, widths):
-    """The statements of one access."""
+    """Return the statements of one access."""
     element = WIDTH[access.type]
-    text, at = "", f"[%{access.space}+{access.offset}]"
+    text, address = "", f"[%{access.space}+{access.offset}]"
     if access.by_thread:
-        text, at = f"and.b32 %a, %i, 1; mad.wide.u32 %d, %a, {element}, %{access.space};\n", f"[%d+{access.offset}]"
-    word, given = f"b{8 * element}", "%x8" if element == 8 else "%x"
+        text, address = (
+            f"and.b32 %a, %i, 1; mad.wide.u32 %d, %a, {element}, %{access.space};\n",
+            f"[%d+{access.offset}]",
+        )
+    bits_type, operand = f"b{8 * element}", "%x8" if element == 8 else "%x"
     text += operand_text(access.operand, widths) + (
         "mov.b64 %x8, %given;\n" if element == 8 else "cvt.u32.u64 %x, %given;\n"
     )
-    only = ""
+    guard = ""
     if access.guard:
         register, number = access.guard
-        text, only = text + f"setp.eq.u{8 * widths[register]} %p, %v{register}, {number};\n", "@%p "
+        text, guard = text + f"setp.eq.u{8 * widths[register]} %p, %v{register}, {number};\n", "@%p "
     if access.what in ("ld", "guess"):
-        return text + f"{only}ld.{access.space}.{word if element > 1 else 'u8'} %v{access.target}, {at};\n"
+        return text + f"{guard}ld.{access.space}.{bits_type if element > 1 else 'u8'} %v{access.target}, {address};\n"
     if access.what == "st":
-        return text + f"{only}st.{access.space}.{word} {at}, {given};\n"
+        return text + f"{guard}st.{access.space}.{bits_type} {address}, {operand};\n"
     if access.what == "swap":
-        return text + loop_text(access, at, word, given)
-    type = word if access.what in BITWISE else access.type
+        return text + loop_text(access, address, bits_type, operand)
+    type = bits_type if access.what in BITWISE else access.type
     name = f"{access.space}.{access.what}.{type}"
     if access.target is None and access.what not in ("exch", "cas"):
-        return text + f"{only}red.{name} {at}, {given};\n"
+        return text + f"{guard}red.{name} {address}, {operand};\n"
     desired = f", {access.desired}" if access.what == "cas" else ""
     result = "_" if access.target is None else f"%v{access.target}"
-    return text + f"{only}atom.{name} {result}, {at}, {given}{desired};\n"
+    return text + f"{guard}atom.{name} {result}, {address}, {operand}{desired};\n"
 
 
 def operand_text(operand, widths):
-    """%given, of 64 bits."""
+    """Return statements that set the 64-bit register %given to the operand."""
     if operand.kind == "constant":
         return f"mov.u64 %given, {operand.number}; "
     if operand.kind == "thread":
@@ -273,19 +287,25 @@ def operand_text(operand, widths):
     return f"cvt.u64.u{width} %given, %v{operand.number}; "
 
 
-def loop_text(access, at, word, given):
-    """Each loop has registers of its own, so that it is known as an update.  `twice` is none."""
+def loop_text(access, address, bits_type, operand):
+    """Return a compare-and-swap loop.
+
+    Each loop has registers of its own, so the device recognizes it as an update, unless it is `twice`.
+    """
     k = access.target
     name = "add" if access.update == "twice" else access.update
-    made = f"{name}.{word if name in BITWISE else access.type} %n{k}, %m{k}, {given};"
+    update = f"{name}.{bits_type if name in BITWISE else access.type} %n{k}, %m{k}, {operand};"
     if access.update == "twice":
-        made += f" add.{access.type} %n{k}, %n{k}, %m{k};"
-    swap = f"atom.{access.space}.cas.{word} %v{k}, {at}, %m{k}, %n{k}; setp.ne.u{word[1:]} %q{k}, %v{k}, %m{k};"
-    return f"AGAIN{k}: mov.{word} %m{k}, %v{k}; {made} {swap} @%q{k} bra AGAIN{k};\n"
+        update += f" add.{access.type} %n{k}, %n{k}, %m{k};"
+    swap = (
+        f"atom.{access.space}.cas.{bits_type} %v{k}, {address}, %m{k}, %n{k}; "
+        f"setp.ne.u{bits_type[1:]} %q{k}, %v{k}, %m{k};"
+    )
+    return f"AGAIN{k}: mov.{bits_type} %m{k}, %v{k}; {update} {swap} @%q{k} bra AGAIN{k};\n"
 
 
 class Runner:
-    """Runs kernels on the device and reads its verdicts."""
+    """A runner of kernels on the device, which reads the device's verdicts."""
 
     def __init__(self):
         self.report = tempfile.NamedTemporaryFile("r")  # noqa: SIM115 - as long as the process
@@ -299,33 +319,36 @@ class Runner:
         result, module = self.device.load(self.image(draft))
         result, function = self.device.function(module) if result == 0 else (result, None)
         assert result == 0, f"CUDA's error {result} for {draft.text()}"
-        made = self.launches(draft, function)
+        results = self.launches(draft, function)
         self.device.cuda.cuModuleUnload(module)
-        return made
+        return results
 
     def launches(self, draft, function):
-        """For each schedule: its name, what the kernel left, and whether the launch was proved."""
-        made = []
+        """Return (schedule, the kernel's result, whether the launch was proved) for each schedule."""
+        results = []
         for schedule in SCHEDULES:
             assert self.device.cuda.vgpu_set_schedule(schedule.encode()) == 0
-            made.append(self.launch(draft, function))
+            results.append(self.launch(draft, function))
         verdicts = [line["order"]["proved"] for line in map(json.loads, self.report) if "kernel" in line]
-        return list(zip(SCHEDULES, made, verdicts, strict=True))
+        return list(zip(SCHEDULES, results, verdicts, strict=True))
 
     def launch(self, draft, function):
+        """Launch a kernel; return (global memory, the registers that it keeps)."""
         cuda, kernel = self.device.cuda, draft.kernel
         size = 8 * draft.grid * draft.block * kernel.registers
         memory, out = self.device.allocate(GLOBAL), self.device.allocate(size)
         cuda.cuMemcpyHtoD_v2(memory, kernel.initial, ctypes.c_size_t(len(kernel.initial)))
         cuda.cuMemsetD8_v2(out, ctypes.c_ubyte(0), ctypes.c_size_t(size))
-        given = (ctypes.c_void_p * 2)(ctypes.addressof(memory), ctypes.addressof(out))
-        result = cuda.cuLaunchKernel(function, draft.grid, 1, 1, draft.block, 1, 1, 0, None, given, None)
+        arguments = (ctypes.c_void_p * 2)(ctypes.addressof(memory), ctypes.addressof(out))
+        result = cuda.cuLaunchKernel(function, draft.grid, 1, 1, draft.block, 1, 1, 0, None, arguments, None)
         assert result == 0, f"CUDA's error {result} for {draft.text()}"
-        left, words = ctypes.create_string_buffer(GLOBAL), (ctypes.c_uint64 * max(size // 8, 1))()
-        cuda.cuMemcpyDtoH_v2(left, memory, ctypes.c_size_t(GLOBAL))
-        cuda.cuMemcpyDtoH_v2(words, out, ctypes.c_size_t(size))
+        global_memory, registers = ctypes.create_string_buffer(GLOBAL), (ctypes.c_uint64 * max(size // 8, 1))()
+        cuda.cuMemcpyDtoH_v2(global_memory, memory, ctypes.c_size_t(GLOBAL))
+        cuda.cuMemcpyDtoH_v2(registers, out, ctypes.c_size_t(size))
         cuda.cuMemFree_v2(memory), cuda.cuMemFree_v2(out)
-        return left.raw, tuple(tuple(words[one * kernel.registers + k] for k in kernel.kept) for one in kernel.threads)
+        return global_memory.raw, tuple(
+            tuple(registers[thread * kernel.registers + k] for k in kernel.kept) for thread in kernel.threads
+        )
 
 
 class MachineRunner(Runner):
@@ -350,30 +373,31 @@ class CardRunner(Runner):
 
 
 def is_among(result, ends):
-    memory, kept = result
+    memory, registers = result
     return result in ends or any(
-        kept == own and all(a in (None, b) for a, b in zip(whole, memory, strict=True)) for whole, own in ends
+        registers == end_registers and all(a in (None, b) for a, b in zip(end_memory, memory, strict=True))
+        for end_memory, end_registers in ends
     )
 
 
 def judge(runner, draft, tally):
-    """Counts the kernel; what is wrong with it, or None."""
+    """Count the kernel; return a message on what is wrong with it, or None."""
     try:
-        ends = endings(draft.kernel, MOST_STATES)
+        ends = endings(draft.kernel, MAX_STATES)
     except Undefined:
         ends = set()
     except TooManyStates:
         tally["left out"] += 1
         return None
-    made = runner.run(draft)
-    independent, proved = len(ends) == 1, made[0][2]
+    results = runner.run(draft)
+    independent, proved = len(ends) == 1, results[0][2]
     tally["kernels"] += 1
     tally[f"{'' if proved else 'not '}proved, {'independent' if independent else 'differs'}"] += 1
-    if len({result for _, result, _ in made}) > 1:
+    if len({result for _, result, _ in results}) > 1:
         tally["seen to differ"] += 1
-    if not independent and any(verdict for _, _, verdict in made):
+    if not independent and any(verdict for _, _, verdict in results):
         return f"proved, and leaves {len(ends) or 'undefined'} results"
-    for name, result, _ in made:
+    for name, result, _ in results:
         if ends and not is_among(result, ends):
             return f"no interleaving leaves what {name} leaves: {result}, but {ends}"
     return None
@@ -381,17 +405,17 @@ def judge(runner, draft, tally):
 
 def main():
     count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    make = MachineDraft if sys.argv[3:] in (["sass"], ["card"]) else Draft
+    draft_type = MachineDraft if sys.argv[3:] in (["sass"], ["card"]) else Draft
     runner = {"sass": MachineRunner, "card": CardRunner}.get("".join(sys.argv[3:]), Runner)()
     tally, wrong = collections.Counter(kernels=0), 0
     number = 0
     while tally["kernels"] < count:
         number += 1
-        draft = make(f"{seed} {number}")
-        found = judge(runner, draft, tally)
-        if found:
+        draft = draft_type(f"{seed} {number}")
+        fault = judge(runner, draft, tally)
+        if fault:
             wrong += 1
-            print(f"kernel {number} of seed {seed}: {found}\n{draft.text()}")
+            print(f"kernel {number} of seed {seed}: {fault}\n{draft.text()}")
     print(json.dumps(dict(tally, wrong=wrong), sort_keys=True))
     return int(wrong > 0)
 

@@ -1,4 +1,4 @@
-"""What VGPU_CHECK=order says of kernels, which run one after the other in a new process."""
+"""The verdicts of VGPU_CHECK=order on kernels that run one after the other in a new process."""
 
 import json
 import os
@@ -15,18 +15,18 @@ WORDS = 256  # of the array that each kernel gets; all are zero
 
 
 def verdicts(kernels, schedule="serial"):
-    """{name: what the report says of its launch under "order"}.  kernels: {name: (text, grid, block)}."""
+    """Run kernels {name: (text, grid, block)}; return {name: the entry "order" of its launch in the report}."""
     environment = {**os.environ, "VGPU_CHECK": "order", "VGPU_SCHEDULE": schedule, "VGPU_MAX_INSTRUCTIONS": "1000000"}
-    wanted = pickle.dumps((build(), kernels))
+    request = pickle.dumps((build(), kernels))
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.jsonl"
         environment["VGPU_REPORT"] = str(report)
-        done = subprocess.run(
-            [sys.executable, __file__], input=wanted, env=environment, timeout=120, check=True, capture_output=True
+        process = subprocess.run(
+            [sys.executable, __file__], input=request, env=environment, timeout=120, check=True, capture_output=True
         )
         lines = [json.loads(line) for line in report.read_text().splitlines()]
     launches = [line["order"] for line in lines if "kernel" in line]
-    assert len(launches) == len(kernels), done.stderr
+    assert len(launches) == len(kernels), process.stderr
     return dict(zip(kernels, launches, strict=True))
 
 

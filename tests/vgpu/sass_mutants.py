@@ -1,7 +1,7 @@
-"""Damaged machine code: load, decode and run mutants of a cubin, each in a child of its own.
+"""Damaged machine code: load, decode and run mutants of a cubin, each in a child process of its own.
 
 Usage: python sass_mutants.py LIBRARY FILE FROM TO     FILE: a cubin; mutants of the seeds FROM to TO - 1.
-Prints each mutant that ended its process, or that did not end; then how many were refused and ran.
+Prints each mutant that ended its process or exceeded its time; then how many were refused and how many ran.
 """
 
 import ctypes
@@ -13,44 +13,46 @@ from collections import Counter
 import numpy as np
 from child_process import in_child
 
-SECONDS = 20  # of a mutant
+SECONDS_PER_MUTANT = 20
 WORDS = 64
 REFUSED, RAN, IDLE = 10, 11, 12  # exit statuses: 1 is a sanitizer's
-ENDS = {REFUSED: "refused", RAN: "ran", IDLE: "had no kernel that ran"}
+OUTCOMES = {REFUSED: "refused", RAN: "ran", IDLE: "had no kernel that ran"}
 
 
 def mutant(image, seed):
-    """Bytes changed anywhere, instructions exchanged or copied, or the end cut off."""
-    chosen, made = random.Random(seed), bytearray(image)
-    kind = chosen.randrange(4)
-    for _ in range(chosen.randint(1, 8)):
-        at = chosen.randrange(len(made))
+    """Return the image with bytes changed, instructions exchanged or copied, or the end cut off."""
+    random_numbers, data = random.Random(seed), bytearray(image)
+    kind = random_numbers.randrange(4)
+    for _ in range(random_numbers.randint(1, 8)):
+        index = random_numbers.randrange(len(data))
         if kind == 0:
-            made[at] = chosen.randrange(256)
+            data[index] = random_numbers.randrange(256)
         elif kind == 1:
-            made[at] ^= 1 << chosen.randrange(8)
+            data[index] ^= 1 << random_numbers.randrange(8)
         else:
-            to, line = chosen.randrange(len(made)) // 16 * 16, at // 16 * 16
-            made[to : to + 16] = made[line : line + 16].ljust(16, b"\0")
-    return bytes(made[: chosen.randrange(len(made))]) if chosen.random() < 0.1 else bytes(made)
+            target, line = random_numbers.randrange(len(data)) // 16 * 16, index // 16 * 16
+            data[target : target + 16] = data[line : line + 16].ljust(16, b"\0")
+    return bytes(data[: random_numbers.randrange(len(data))]) if random_numbers.random() < 0.1 else bytes(data)
 
 
 def run(cuda, image):
-    """How far it came: REFUSED, RAN or IDLE."""
+    """Load a cubin and launch its kernels; return REFUSED, RAN or IDLE."""
     module, context, count = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint()
     cuda.cuInit(0)
     cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
-    held = ctypes.create_string_buffer(image, len(image))
-    if cuda.cuModuleLoadData(ctypes.byref(module), held):
+    buffer = ctypes.create_string_buffer(image, len(image))
+    if cuda.cuModuleLoadData(ctypes.byref(module), buffer):
         return REFUSED
     cuda.cuModuleGetFunctionCount(ctypes.byref(count), module)
     functions = (ctypes.c_void_p * count.value)()
     cuda.cuModuleEnumerateFunctions(functions, count, module)
-    at, given = ctypes.c_uint64(), np.arange(WORDS, dtype=np.uint32)
-    cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(given.nbytes))
-    cuda.cuMemcpyHtoD_v2(at, given.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(given.nbytes))
-    pointers = (ctypes.c_void_p * 3)(ctypes.addressof(at), ctypes.addressof(at), ctypes.addressof(ctypes.c_int(WORDS)))
-    ran = 0
+    address, values = ctypes.c_uint64(), np.arange(WORDS, dtype=np.uint32)
+    cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(values.nbytes))
+    cuda.cuMemcpyHtoD_v2(address, values.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(values.nbytes))
+    pointers = (ctypes.c_void_p * 3)(
+        ctypes.addressof(address), ctypes.addressof(address), ctypes.addressof(ctypes.c_int(WORDS))
+    )
+    successful = 0
     for function in random.Random(len(image)).sample(list(functions), len(functions)):
         name = ctypes.c_char_p()
         if cuda.cuFuncGetParamInfo(ctypes.c_void_p(function), ctypes.c_size_t(3), None, None) == 0:
@@ -58,8 +60,8 @@ def run(cuda, image):
         if cuda.cuFuncGetParamInfo(ctypes.c_void_p(function), ctypes.c_size_t(2), None, None):
             continue
         cuda.cuFuncGetName(ctypes.byref(name), ctypes.c_void_p(function))
-        ran += cuda.cuLaunchKernel(ctypes.c_void_p(function), 2, 1, 1, 32, 1, 1, 256, None, pointers, None) == 0
-    return RAN if ran else IDLE
+        successful += cuda.cuLaunchKernel(ctypes.c_void_p(function), 2, 1, 1, 32, 1, 1, 256, None, pointers, None) == 0
+    return RAN if successful else IDLE
 
 
 def main():
@@ -69,14 +71,16 @@ def main():
         image = file.read()
     ends = Counter()
     for seed in range(first, last):
-        image_of_seed = mutant(image, seed)
-        status = in_child(lambda data=image_of_seed: run(ctypes.CDLL(library), data), SECONDS)
-        end = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else ENDS.get(os.WEXITSTATUS(status), "died")
-        if end not in ENDS.values():
+        damaged = mutant(image, seed)
+        status = in_child(lambda data=damaged: run(ctypes.CDLL(library), data), SECONDS_PER_MUTANT)
+        end = (
+            f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else OUTCOMES.get(os.WEXITSTATUS(status), "died")
+        )
+        if end not in OUTCOMES.values():
             print(f"seed {seed}: {end}")
         ends[end] += 1
     print(", ".join(f"{count} {end}" for end, count in sorted(ends.items())))
-    return int(not set(ends) <= set(ENDS.values()))
+    return int(not set(ends) <= set(OUTCOMES.values()))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Kernels of test_sass_order.py.  Writes kernels/order.ptx, of which kernels/order.fatbin is the machine code:
+"""Kernels of test_sass_order.py.  The command writes kernels/order.ptx; kernels/order.fatbin is its machine code:
 
 python tests/vgpu/sass_order_kernels.py && cd tests/vgpu/kernels && ptxas -arch=sm_80 order.ptx -o order.cubin &&
 fatbinary -64 --create=order.fatbin --compress-all --compress-mode=size --image3=kind=elf,sm=80,file=order.cubin
@@ -15,7 +15,7 @@ TEXT = Path(__file__).with_name("kernels") / "order.ptx"
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 8 .b8 word[1024];\n"
 # What machine code cannot hold here: barriers of some threads, and the number of the multiprocessor.
 NOT_DECODED = {"a barrier of some", "a barrier at which some arrive", "a multiprocessor"}
-NOT_ACCEPTED = {"a maximum of floats"}  # its loop of compare-and-swap is known in PTX alone
+NOT_RECOGNIZED = {"a maximum of floats"}  # its loop of compare-and-swap is known in PTX alone
 LOCKSTEP = {"who is active"}  # all of a warp's lanes, in every schedule
 # Lanes 0 to 15 store to shared memory, after a loop that makes ptxas branch; the others get what they stored.
 LOOP = """mov.u32 %r3, 0; NAME: st.volatile.global.u32 [%l1+512], %r3; add.u32 %r3, %r3, 1;
@@ -60,12 +60,12 @@ DEPENDENT = {
 }  # fmt: skip
 
 
-def of_test_order(kernels):
-    return {name: one for name, one in kernels.items() if name not in NOT_DECODED | NOT_ACCEPTED | LOCKSTEP}
+def select_supported(kernels):
+    return {name: kernel for name, kernel in kernels.items() if name not in NOT_DECODED | NOT_RECOGNIZED | LOCKSTEP}
 
 
-ALL_INDEPENDENT = {**of_test_order(test_order.INDEPENDENT), **INDEPENDENT}
-ALL_DEPENDENT = {**DEPENDENT, **of_test_order(test_order.DEPENDENT)}
+ALL_INDEPENDENT = {**select_supported(test_order.INDEPENDENT), **INDEPENDENT}
+ALL_DEPENDENT = {**DEPENDENT, **select_supported(test_order.DEPENDENT)}
 CHECKED = {**ALL_INDEPENDENT, **ALL_DEPENDENT}  # the fault comes last: it ends the context
 
 

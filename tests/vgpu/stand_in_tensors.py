@@ -1,4 +1,4 @@
-"""Tensors of cuDNN's stand-ins, and how near to the truth they have to come."""
+"""Tensors for the tests of cuDNN's CPU fallbacks, and the comparison of their results."""
 
 import numpy as np
 from closed_library import tolerance
@@ -15,23 +15,24 @@ def sums(dtype):
 
 
 class Tensors:
-    """Arrays on the device under their descriptors, in one layout."""
+    """Arrays on the device with their descriptors, in one memory layout."""
 
-    def __init__(self, library, dtype, last=False):
-        self.library, self.dtype, self.last = library, dtype, last
+    def __init__(self, library, dtype, channels_last=False):
+        self.library, self.dtype, self.channels_last = library, dtype, channels_last
 
     def scale(self, value):
         return self.library.scalar(value, sums(self.dtype))
 
     def put(self, values, dtype=None):
-        """Descriptor and address."""
-        made = self.library.tensor(values.shape, dtype or self.dtype, self.last)
-        return made, self.library.put_tensor(values, self.last)
+        """Copy an array to the device; return (descriptor, address)."""
+        descriptor = self.library.tensor(values.shape, dtype or self.dtype, self.channels_last)
+        return descriptor, self.library.put_tensor(values, self.channels_last)
 
-    def get(self, put, shape, dtype=None):
-        return self.library.get_tensor(put[1], shape, dtype or self.dtype, self.last).astype(np.float64)
+    def get(self, tensor, shape, dtype=None):
+        return self.library.get_tensor(tensor[1], shape, dtype or self.dtype, self.channels_last).astype(np.float64)
 
 
-def close(found, wanted, dtype, terms=1):
-    assert found.shape == wanted.shape
-    assert np.abs(found - wanted).max() <= tolerance(dtype, terms)
+def close(result, expected, dtype, terms=1):
+    """Assert that a result is within the tolerance of its type."""
+    assert result.shape == expected.shape
+    assert np.abs(result - expected).max() <= tolerance(dtype, terms)

@@ -1,10 +1,10 @@
-"""Runs the unittest tests that standard input names, and says of each in a line of JSON how it went.
+"""A worker that runs the unittest tests named on standard input, and writes a line of JSON for each result.
 
     python suite_worker.py [--beside PACKAGE=FOLDER] [--list MODULE ...]
 
---list: prints the names of the modules' tests instead.  --beside: modules of the installed PACKAGE are looked for in
-FOLDER, too: a source tree that holds the tests of a package whose wheel leaves them out.  Runs in the Python of who is
-tested, which may be an old one (3.6).
+--list: print the names of the modules' tests instead.  --beside: look for modules of the installed PACKAGE in FOLDER,
+too: a source tree with the tests of a package whose wheel leaves them out.  The worker runs in the interpreter of the
+tested package, which may be an old one (3.6).
 """
 
 import argparse
@@ -18,15 +18,15 @@ import unittest
 
 
 def extend(package, folder):
-    """Modules of `package` are found in `folder`, too."""
-    found = importlib.import_module(package)
-    if folder not in found.__path__:
-        found.__path__.append(folder)
+    """Make modules in `folder` importable as modules of `package`."""
+    module = importlib.import_module(package)
+    if folder not in module.__path__:
+        module.__path__.append(folder)
 
 
-def extend_for(name, beside):
-    """So that the modules that lie beside the one that `name` begins with are found."""
-    top, folder = beside
+def extend_for(name, extension):
+    """Make the modules of a source tree (package, folder) importable that the test `name` needs."""
+    top, folder = extension
     extend(top, folder)
     for part in name[len(top) + 1 :].split("."):
         folder = os.path.join(folder, part)
@@ -37,6 +37,7 @@ def extend_for(name, beside):
 
 
 def flat(tests):
+    """Yield the tests of nested suites."""
     for test in tests:
         if isinstance(test, unittest.TestSuite):
             yield from flat(test)
@@ -45,22 +46,22 @@ def flat(tests):
 
 
 def names(module):
-    """Of the module's tests; one alone, which then fails, where it cannot be imported."""
+    """Return the names of a module's tests, or of one placeholder that fails if the module cannot be imported."""
     try:
-        found = unittest.defaultTestLoader.loadTestsFromModule(importlib.import_module(module))
+        tests = unittest.defaultTestLoader.loadTestsFromModule(importlib.import_module(module))
     except Exception:
         return [module + ".Module.imports"]
     # A test's id() may say more than its name: absl's tests with parameters do.  A class may have another name here.
-    return [f"{type(one).__module__}.{type(one).__name__}.{one._testMethodName}" for one in flat(found)]
+    return [f"{type(test).__module__}.{type(test).__name__}.{test._testMethodName}" for test in flat(tests)]
 
 
 def run(name):
-    """passed, skipped or failed, and why."""
+    """Run a test; return ("passed", "skipped" or "failed", the reason)."""
     module, of_class, method = name.rsplit(".", 2)
     result = unittest.TestResult()
     try:
         unittest.TestSuite([getattr(importlib.import_module(module), of_class)(method)]).run(result)
-    except Exception:  # a module that has none such; a refusal that comes between two lines of unittest's own
+    except Exception:  # the test does not exist, or the error is raised in unittest's own code
         return "failed", traceback.format_exc()
     wrong = result.errors + result.failures
     if wrong:
@@ -69,15 +70,15 @@ def run(name):
 
 
 def answer(name, device):
-    """How it went, and what the device says: the calls that it refused, its launches, whether it still runs."""
+    """Run a test; return its outcome, the calls that the device refused, its launches, and whether it is dead."""
     device.vgpu_clear_unsupported_calls()
-    before = device.vgpu_launches()
-    how, why = run(name)
+    launches_before = device.vgpu_launches()
+    outcome, reason = run(name)
     return {
-        "how": how,
-        "why": why,
+        "how": outcome,
+        "why": reason,
         "refused": device.vgpu_unsupported_calls().decode().splitlines(),
-        "launches": device.vgpu_launches() - before,
+        "launches": device.vgpu_launches() - launches_before,
         "dead": device.cuCtxSynchronize() != 0,
     }
 
@@ -88,7 +89,7 @@ def main():
     parser.add_argument("--list", nargs="*")
     chosen = parser.parse_args()
     say = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what tests print is not for who reads the results
+    os.dup2(2, 1)  # keep the output of tests out of the results
     device = ctypes.CDLL("libcuda.so.1")
     device.vgpu_unsupported_calls.restype = ctypes.c_char_p
     device.vgpu_launches.restype = ctypes.c_uint64

@@ -1,4 +1,4 @@
-"""What it takes to run somebody else's unittest suite on the virtual GPU: workers, results, known failures."""
+"""A runner for unittest suites of other projects on the virtual GPU: workers, results, known failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORKER = Path(__file__).resolve().parent / "suite_worker.py"
 
 @dataclass(frozen=True)
 class Result:
-    """how: passed, skipped, closed (it needs a closed library), failed, hung or died."""
+    """The outcome of a test: passed, skipped, closed (it needs a vendor library), failed, hung or died; and why."""
 
     how: str
     why: str
@@ -31,10 +31,10 @@ Results = Mapping[str, Result]
 
 
 class Worker:
-    """Runs one test after the other in a process, replaced where one hangs, kills it or leaves the device dead."""
+    """A process that runs one test after the other; replaced if a test hangs, kills it or leaves the device dead."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], limit: float, folder: Path | None = None):
-        """command: a Python that runs WORKER; limit: seconds of a test; folder: where tests expect to be started."""
+        """Set the command (a Python that runs WORKER), the limit in seconds per test, and the working folder."""
         self.command, self.env, self.limit, self.folder = list(command), env, limit, folder
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -53,10 +53,10 @@ class Worker:
         line = self.process.stdout.readline()
         if not line:
             return Result("died", f"the process ended with {self.process.wait()}")
-        said = json.loads(line)
-        if said["dead"]:
+        answer = json.loads(line)
+        if answer["dead"]:
             self.end()
-        return judged(said["how"], said["why"], said["refused"], said["launches"])
+        return to_result(answer["how"], answer["why"], answer["refused"], answer["launches"])
 
     def end(self) -> None:
         if self.process:
@@ -65,9 +65,9 @@ class Worker:
             self.process = None
 
 
-def judged(how: str, why: str, refused: Sequence[str], launches: int) -> Result:
-    """A test that fails for want of a closed library's call has that call for a reason."""
-    calls = [one for one in refused if ": " not in one]  # with a reason behind it: a kernel
+def to_result(how: str, why: str, refused: Sequence[str], launches: int) -> Result:
+    """Return the result of a test; a failed test that called a vendor library has the call as its reason."""
+    calls = [call for call in refused if ": " not in call]  # a kernel is followed by a reason
     if how == "failed" and calls:
         return Result("closed", ", ".join(calls), launches)
     return Result(how, why, launches)
@@ -89,28 +89,28 @@ def write(results: Results, path: Path) -> None:
 
 
 def report(results: Results, others: Mapping[str, Sequence[str]]) -> int:
-    """Prints what a maintainer wants to know; 1 where a test fails that is not known to.  others: those, by reason."""
+    """Print the results; return 1 if a test fails that is not in `others` (tests by reason), or one of them passes."""
     reasons = {test: reason for reason, tests in others.items() for test in tests}
     failing = {test: result for test, result in results.items() if result.fails}
     for test, result in failing.items():
-        last = result.why.strip().splitlines()[-1] if result.why.strip() else ""
-        print(f"{result.how:7} {test}: {reasons.get(test, 'NOT KNOWN: ' + last)}")
+        last_line = result.why.strip().splitlines()[-1] if result.why.strip() else ""
+        print(f"{result.how:7} {test}: {reasons.get(test, 'NOT KNOWN: ' + last_line)}")
     for (how, why), count in collections.Counter(
         (result.how, result.why) for result in results.values() if result.how in ("skipped", "closed")
     ).most_common():
         print(f"{how} {count:4}: {why}")
-    mended = [test for test in reasons if test in results and results[test].how == "passed"]
-    for test in mended:
+    fixed = [test for test in reasons if test in results and results[test].how == "passed"]
+    for test in fixed:
         print(f"passes now, and stands among the others: {test}")
     print(summary(results))
-    return 1 if mended or failing.keys() - reasons.keys() else 0
+    return 1 if fixed or failing.keys() - reasons.keys() else 0
 
 
 def summary(results: Results) -> str:
     counts = collections.Counter(result.how for result in results.values())
-    ran = len(results) - counts["skipped"] - counts["closed"]
+    count = len(results) - counts["skipped"] - counts["closed"]
     launching = sum(result.how == "passed" and result.launches > 0 for result in results.values())
     return (
-        f"{counts['passed']} of {ran} passed ({100 * counts['passed'] / max(ran, 1):.1f} %; {launching} of them "
+        f"{counts['passed']} of {count} passed ({100 * counts['passed'] / max(count, 1):.1f} %; {launching} of them "
         f"ran kernels of it); besides, {counts['skipped']} skip themselves, {counts['closed']} need a closed library"
     )

@@ -1,13 +1,14 @@
 """TensorFlow's own kernel tests on GPU:0 of the virtual GPU: python tests/vgpu/tensorflow_suite.py --source DIR tf2.0
 
-DIR is the source tree of that release, for the wheels leave their tests out, and none is kept here:
+DIR is the source tree of that release, as wheels leave the tests out:
 
     git clone --depth 1 --branch v2.0.0 https://github.com/tensorflow/tensorflow DIR
 
-Not a part of the suites: it takes half an hour and more.  Runs FILES in the environment's GPU build (made on first use,
-as by `tfdet run --device vgpu`), and prints how many tests pass, how many of those ran kernels of the device, and each
-other one with its reason.  A test that fails once a closed library refused a call is counted apart, with the call.
-Other failures that are known stand in tensorflow_others.json, by reason; any that is not there makes the command fail.
+The command is not a part of the test suite: it takes half an hour and more.  It runs FILES in the environment's GPU
+build (made on first use, as by `tfdet run --device vgpu`), and prints how many tests pass, how many of those ran
+kernels of the device, and each other one with its reason.  A test that fails after a vendor library refused a call is
+counted separately, with the call.  tensorflow_others.json lists other known failures by reason; any failure besides
+makes the command fail.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ from tfdet.engines.venv import VenvEngine
 from tfdet.matrix.load import load_matrix
 
 HERE = Path(__file__).resolve().parent
-OTHERS = HERE / "tensorflow_others.json"
+KNOWN_FAILURES = HERE / "tensorflow_others.json"
 PACKAGE = "tensorflow.python"
-# What a release has of these, wherever it keeps them (folders differ).
+# Test modules, in whichever folder a release has them.
 FILES = [
     *("segment_reduction_ops_test", "scatter_ops_test", "scatter_nd_ops_test", "batch_scatter_ops_test"),
     *("image_ops_test", "image_grad_test", "reduction_ops_test", "softmax_op_test"),
     *("gather_op_test", "gather_nd_op_test", "batch_gather_op_test", "bincount_op_test"),
 ]
-LIMIT = 1800  # seconds of a test: some check gradients number by number
+LIMIT = 1800  # seconds per test: some check gradients number by number
 AVAILABLE = "import tensorflow as tf; assert tf.test.is_gpu_available(), 'TensorFlow sees no GPU'"
 
 
 def modules(source: Path) -> list[str]:
-    """The names of the release's test modules."""
+    """Return the names of the release's test modules."""
     folder = source.joinpath(*PACKAGE.split("."))
-    found = [*folder.glob("ops/*_test.py"), *folder.glob("kernel_tests/**/*_test.py")]
-    names = sorted(path for path in found if path.stem in FILES and path.parent.name != "v1_compat_tests")
+    files = [*folder.glob("ops/*_test.py"), *folder.glob("kernel_tests/**/*_test.py")]
+    names = sorted(path for path in files if path.stem in FILES and path.parent.name != "v1_compat_tests")
     return [".".join((PACKAGE, *path.relative_to(folder).with_suffix("").parts)) for path in names]
 
 
@@ -60,17 +61,19 @@ def main() -> int:
     env = {**vgpu.environ(vgpu.library_folder(project), chosen.schedule), "TF_CPP_MIN_LOG_LEVEL": "3"}
     env["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
     subprocess.run([python, "-c", AVAILABLE], env=env, check=True, stderr=subprocess.DEVNULL)
-    beside = f"{PACKAGE}={chosen.source.resolve().joinpath(*PACKAGE.split('.'))}"
-    command = [python, str(suites.WORKER), "--beside", beside]
+    extension = f"{PACKAGE}={chosen.source.resolve().joinpath(*PACKAGE.split('.'))}"
+    command = [python, str(suites.WORKER), "--beside", extension]
     listed = subprocess.run([*command, "--list", *modules(chosen.source)], env=env, check=True, capture_output=True)
-    # A context manager that unittest takes for a test.
+    # `test_session` is a context manager that unittest takes for a test.
     tests = [test for test in listed.stdout.decode().split() if not test.endswith(".test_session")]
-    wanted = [test for test in tests if chosen.only in test]
-    results = suites.run_all(suites.Worker(command, env, LIMIT, chosen.source), wanted)
+    selected = [test for test in tests if chosen.only in test]
+    results = suites.run_all(suites.Worker(command, env, LIMIT, chosen.source), selected)
     if chosen.results:
         suites.write(results, chosen.results)
-    known = json.loads(OTHERS.read_text()).get(chosen.environment, {}) if OTHERS.exists() else {}
-    return suites.report(results, known)
+    known_failures = (
+        json.loads(KNOWN_FAILURES.read_text()).get(chosen.environment, {}) if KNOWN_FAILURES.exists() else {}
+    )
+    return suites.report(results, known_failures)
 
 
 if __name__ == "__main__":

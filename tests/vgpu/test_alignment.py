@@ -1,4 +1,4 @@
-"""Variables lie where their declarations want them, in every lane."""
+"""Variables have the alignment of their declarations, in every lane."""
 
 import numpy as np
 import pytest
@@ -7,33 +7,33 @@ from virtual_device import kernel
 PLACE = "ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 8; add.u64 %l0, %l0, %l1;"
 
 
-def addresses(device, body, space, head="", **how):
-    """The generic address of the variable `v`, as each of 64 threads has it."""
+def addresses(device, body, space, head="", **options):
+    """Return the generic address of the variable `v` in each of 64 threads."""
     text = f"{PLACE} {body} mov.u64 %l2, v; cvta.{space}.u64 %l2, %l2; st.global.u64 [%l0], %l2;"
-    code, (at,) = device.run(kernel(text, ["p0"], head=head), [np.zeros(64, np.uint64)], block=64, **how)
+    code, (values,) = device.run(kernel(text, ["p0"], head=head), [np.zeros(64, np.uint64)], block=64, **options)
     assert code == 0
-    return at
+    return values
 
 
 @pytest.mark.parametrize("align", [1, 4, 16, 64, 256, 4096])
 def test_of_each_lane(device, align):
-    at = addresses(device, f".local .b8 odd[3]; .local .align {align} .b8 v[5]; st.local.u8 [odd], %h0;", "local")
-    assert not (at % align).any() and len(set(at.tolist())) == 64
+    values = addresses(device, f".local .b8 odd[3]; .local .align {align} .b8 v[5]; st.local.u8 [odd], %h0;", "local")
+    assert not (values % align).any() and len(set(values.tolist())) == 64
 
 
 @pytest.mark.parametrize("align", [1, 16, 64, 1024])
 @pytest.mark.parametrize("where", ["function", "module"])
 def test_of_a_block(device, align, where):
-    declared = f".shared .align {align} .b8 v[40];"
-    head, body = ("\n" + declared, "") if where == "module" else ("", declared)
-    at = addresses(device, ".shared .b8 odd[3]; st.shared.u8 [odd], %h0;" + body, "shared", head)
-    assert not (at % align).any() and len(set(at.tolist())) == 1
+    declaration = f".shared .align {align} .b8 v[40];"
+    head, body = ("\n" + declaration, "") if where == "module" else ("", declaration)
+    values = addresses(device, ".shared .b8 odd[3]; st.shared.u8 [odd], %h0;" + body, "shared", head)
+    assert not (values % align).any() and len(set(values.tolist())) == 1
 
 
 def test_of_what_a_launch_asks_for(device):
     head = "\n.extern .shared .align 128 .b8 v[];"
-    at = addresses(device, ".shared .b8 odd[3]; st.shared.u8 [odd], %h0;", "shared", head, shared=64)
-    assert not (at % 128).any()
+    values = addresses(device, ".shared .b8 odd[3]; st.shared.u8 [odd], %h0;", "shared", head, shared=64)
+    assert not (values % 128).any()
 
 
 @pytest.mark.parametrize("align", [0, 48])

@@ -1,6 +1,6 @@
-"""Approximate instructions give the bits of a card: sums over arguments that an NVIDIA H100 gave, recomputed here.
+"""Approximate instructions give the bits of an NVIDIA H100: checksums over its recorded results.
 
-All arguments: python benchmarks/approximations.py.
+benchmarks/approximations.py checks all arguments.
 """
 
 import json
@@ -10,29 +10,30 @@ import numpy as np
 import pytest
 
 RECORDED = json.loads((Path(__file__).parent / "approximations.json").read_text("utf-8"))
-FIRST, STEP = 5, 1021  # which blocks of 65,536 arguments are in the samples
-SHARE = 5  # of the samples, each time
+FIRST, STEP = 5, 1021  # the samples are every STEP-th block of 65,536 arguments
+SHARE = 5  # a test checks every SHARE-th sample
 
 
 def mixed(x):
-    """The finalizer of MurmurHash3, of 64 bits."""
+    """Return the 64-bit finalizer of MurmurHash3."""
     for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
         x = (x ^ (x >> np.uint64(33))) * np.uint64(factor)
     return x ^ (x >> np.uint64(33))
 
 
 def summed(results):
+    """Return a checksum of the results and their positions."""
     low = np.arange(1 << 16, dtype=np.uint64) << np.uint64(32)
     return int(np.sum(mixed(low | results.astype(np.uint64)))) & 0xFFFFFFFF
 
 
 def of_block(device, op, block):
-    """What an instruction gives for 65,536 arguments; of doubles the upper words."""
+    """Return an instruction's results for 65,536 arguments; of doubles, the upper words."""
     high = (np.uint32(block) << np.uint32(16)) + np.arange(1 << 16, dtype=np.uint32)
     if not op.endswith("f64"):
         return device.evaluate(f"{op} %d, %x;", [np.uint32], high)
-    made = device.evaluate(f"{op} %d, %x;", [np.uint64], high.astype(np.uint64) << np.uint64(32))
-    return (made >> np.uint64(32)).astype(np.uint32)
+    results = device.evaluate(f"{op} %d, %x;", [np.uint64], high.astype(np.uint64) << np.uint64(32))
+    return (results >> np.uint64(32)).astype(np.uint32)
 
 
 @pytest.mark.parametrize("op", RECORDED["samples"])
@@ -41,11 +42,11 @@ def test_the_bits_are_the_cards(device, op):
     recorded = {FIRST + STEP * n: int(text[8 * n : 8 * n + 8], 16) for n in range(len(text) // 8)}
     assert len(recorded) == 65
     chosen = dict(list(recorded.items())[::SHARE])
-    made = {block: summed(of_block(device, op, block)) for block in chosen}
-    assert made == chosen
+    results = {block: summed(of_block(device, op, block)) for block in chosen}
+    assert results == chosen
 
 
 @pytest.mark.parametrize("op", RECORDED["halves"])
 def test_the_bits_of_halves_are_the_cards(device, op):
-    made = device.evaluate(f"{op} %d, %x;", [np.uint16], np.arange(1 << 16, dtype=np.uint16))
-    assert summed(made) == RECORDED["halves"][op]
+    results = device.evaluate(f"{op} %d, %x;", [np.uint16], np.arange(1 << 16, dtype=np.uint16))
+    assert summed(results) == RECORDED["halves"][op]

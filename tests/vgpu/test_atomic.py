@@ -1,4 +1,4 @@
-"""atom and red: every operation, type and space, one thread an address and many."""
+"""atom and red: every operation, type and state space, with one thread per address and with many."""
 
 import numpy as np
 import pytest
@@ -40,16 +40,19 @@ SPACES = ["global", "shared", "generic", "generic shared"]
 
 
 def program(op, type, space, reads):
-    """Each thread applies the operation to its own word of p0 with p1 and p2; what was there goes to p3."""
-    width, rest = size(type), ", %c" if op == "cas" else ""
+    """Return a kernel in which each thread applies the operation to its word of p0, with operands from p1 and p2.
+
+    The old value goes to p3.
+    """
+    width, desired = size(type), ", %c" if op == "cas" else ""
     suffix = "noftz." if type in ("f16", "bf16", "f16x2", "bf16x2") else ""
-    where = {"global": "global.", "shared": "shared."}.get(space, "")
+    space_modifier = {"global": "global.", "shared": "shared."}.get(space, "")
     address = {"global": "[%at]", "shared": "[%near]", "generic": "[%at]", "generic shared": "[%other]"}[space]
     name, old = ("atom", "%d, ") if reads else ("red", "")
-    apply = f"{name}.{where}{op}.{suffix}{type} {old}{address}, %b{rest};"
+    apply = f"{name}.{space_modifier}{op}.{suffix}{type} {old}{address}, %b{desired};"
     bits = word(unsigned(type))
     stage = f"st.shared.{bits} [%near], %a;" if "shared" in space else ""
-    back = f"ld.shared.{bits} %a, [%near]; st.global.{bits} [%at], %a;" if "shared" in space else ""
+    store_back = f"ld.shared.{bits} %a, [%near]; st.global.{bits} [%at], %a;" if "shared" in space else ""
     loads = "".join(
         f"ld.param.u64 %l1, [p{k}]; add.u64 %l1, %l1, %o; ld.global.{bits} %{'abc'[k]}, [%l1];" for k in range(3)
     )
@@ -59,20 +62,21 @@ def program(op, type, space, reads):
     mul.wide.u32 %o, %i, {width}; {loads} ld.param.u64 %at, [p0]; add.u64 %at, %at, %o;
     mov.u32 %near, area; mul.lo.u32 %r1, %t, {width}; add.u32 %near, %near, %r1;
     cvt.u64.u32 %other, %near; cvta.shared.u64 %other, %other; mov.b{max(16, 8 * width)} %d, %a;
-    {stage} {apply} {back} ld.param.u64 %l1, [p3]; add.u64 %l1, %l1, %o; st.global.{bits} [%l1], %d;""",
+    {stage} {apply} {store_back} ld.param.u64 %l1, [p3]; add.u64 %l1, %l1, %o; st.global.{bits} [%l1], %d;""",
         ["p0", "p1", "p2", "p3"],
     )
 
 
 def run(device, op, type, space, columns, reads=True):
+    """Run the operation; assert the old values, and return (new values, operands)."""
     count = len(columns[0]) // LANES * LANES
-    columns = [np.ascontiguousarray(one[:count]) for one in columns]
-    code, (left, _, _, old) = device.run(
+    columns = [np.ascontiguousarray(column[:count]) for column in columns]
+    code, (new_values, _, _, old) = device.run(
         program(op, type, space, reads), [*columns, np.zeros_like(columns[0])], count // LANES, LANES
     )
     assert code == 0
     assert_same(old, columns[0], *columns)
-    return left, columns
+    return new_values, columns
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -83,11 +87,11 @@ def test_integers(device, op, type, space):
         columns[1] = np.where(np.arange(len(columns[0])) % 2, columns[0], columns[1])
     bits = 8 * size(type)
     for reads in (True, False) if op not in ("cas", "exch") else (True,):
-        left, given = run(device, op, type, space, columns, reads)
-        rows = zip(*(one.tolist() for one in given), strict=True)
+        new_values, operands = run(device, op, type, space, columns, reads)
+        rows = zip(*(column.tolist() for column in operands), strict=True)
         if type[0] == "s":
-            rows = [[signed(one, bits) for one in row] for row in rows]
-        assert_same(left, np.array([wrap(INTEGER[op](*row), bits) for row in rows], left.dtype), *given)
+            rows = [[signed(value, bits) for value in row] for row in rows]
+        assert_same(new_values, np.array([wrap(INTEGER[op](*row), bits) for row in rows], new_values.dtype), *operands)
 
 
 def added(type, a, b, flushes):
@@ -99,17 +103,19 @@ def added(type, a, b, flushes):
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("type", FLOATS)
 def test_sums_of_floats(device, type, space):
-    """In global memory single precision is flushed, in shared memory it is not: so PTX says."""
+    """Single precision is flushed in global memory, but not in shared memory, as PTX specifies."""
     columns = (
         operand_tuples(type, 3, 2000)
         if not type.endswith("x2")
-        else [one[: len(one) // 2 * 2].view(np.uint32) for one in operand_tuples(type[:-2], 3, 4000)]
+        else [column[: len(column) // 2 * 2].view(np.uint32) for column in operand_tuples(type[:-2], 3, 4000)]
     )
     for reads in (True, False):
-        left, given = run(device, "add", type, space, columns, reads)
-        made = canonical("f64", left.tolist()) if type == "f64" else left.tolist()
-        rows = zip(given[0].tolist(), given[1].tolist(), strict=True)
-        assert_same(np.array(made, left.dtype), [added(type, a, b, "shared" not in space) for a, b in rows], *given)
+        new_values, operands = run(device, "add", type, space, columns, reads)
+        values = canonical("f64", new_values.tolist()) if type == "f64" else new_values.tolist()
+        rows = zip(operands[0].tolist(), operands[1].tolist(), strict=True)
+        assert_same(
+            np.array(values, new_values.dtype), [added(type, a, b, "shared" not in space) for a, b in rows], *operands
+        )
 
 
 CROWD = """ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4; add.u64 %l1, %l1, %l2;
@@ -119,7 +125,7 @@ SCHEDULES = ["serial", "reverse", "random:1", "adversary:1", "atomics:1"]
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_many_threads_draw_tickets(device, schedule):
-    """Each gets another one: nothing is lost and nothing comes twice."""
+    """Each thread gets another ticket: none is lost, and none is drawn twice."""
     text = kernel(CROWD + "atom.global.add.u32 %r2, [%l0], 1; st.global.u32 [%l1], %r2;", ["p0", "p1"])
     code, (counts, drawn), _ = device.run_in_child(
         text, [np.zeros(4, np.uint32), np.zeros(2048, np.uint32)], schedule, grid=16, block=128
@@ -131,63 +137,63 @@ def test_many_threads_draw_tickets(device, schedule):
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_chain_of_exchanges_loses_nothing(device, schedule):
-    """What goes in with exch, and the last value, are what comes out and the first."""
+    """The values that exch stores and the first value are those that exch returns and the last value."""
     text = kernel(
         CROWD + "add.u32 %r3, %i, 1; atom.global.exch.b32 %r2, [%l0], %r3; st.global.u32 [%l1], %r2;", ["p0", "p1"]
     )
-    code, (last, drawn), _ = device.run_in_child(
+    code, (last_values, drawn), _ = device.run_in_child(
         text, [np.zeros(4, np.uint32), np.zeros(512, np.uint32)], schedule, grid=4, block=128
     )
     assert code == 0
-    assert sorted([*last.tolist(), *drawn.tolist()]) == sorted([0] * 4 + list(range(1, 513)))
+    assert sorted([*last_values.tolist(), *drawn.tolist()]) == sorted([0] * 4 + list(range(1, 513)))
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_compare_and_swap_builds_a_sum(device, schedule):
-    """The loop that frameworks build where there is no atomic for a type: a product of odd numbers is exact."""
+    """This loop is how frameworks build an atomic that the hardware lacks; a product of odd numbers is exact."""
     body = (
         CROWD
         + """shl.b32 %r4, %i, 1; or.b32 %r4, %r4, 1; ld.global.u32 %r5, [%l0];
     again: mul.lo.u32 %r6, %r5, %r4; mov.u32 %r7, %r5; atom.global.cas.b32 %r5, [%l0], %r5, %r6;
     setp.ne.u32 %p0, %r5, %r7; @%p0 bra again;"""
     )
-    code, (made, _), _ = device.run_in_child(
+    code, (values, _), _ = device.run_in_child(
         kernel(body, ["p0", "p1"]), [np.ones(4, np.uint32), np.zeros(256, np.uint32)], schedule, grid=4, block=64
     )
-    wanted = [1] * 4
+    expected = [1] * 4
     for k in range(256):
-        wanted[k & 3] = wrap(wanted[k & 3] * (2 * k + 1), 32)
-    assert (code, made.tolist()) == (0, wanted)
+        expected[k & 3] = wrap(expected[k & 3] * (2 * k + 1), 32)
+    assert (code, values.tolist()) == (0, expected)
 
 
 def test_the_order_of_sums_is_the_schedule_s(device):
-    """Sums of floats depend on it: other seeds, other bytes; the same seed, the same bytes."""
+    """Sums of floats depend on the seed, and repeat with the same seed."""
     text = kernel(CROWD + "ld.global.f32 %r2, [%l1]; red.global.add.f32 [%l0], %r2;", ["p0", "p1"])
     values = np.random.default_rng(0).standard_normal(4096).astype(np.float32).view(np.uint32)
-    found = {}
+    results = {}
     for schedule in [*SCHEDULES, "random:2", "random:3"]:
         for _ in range(2):
             code, (made, _), _ = device.run_in_child(
                 text, [np.zeros(4, np.uint32), values], schedule, grid=32, block=128
             )
             assert code == 0
-            assert found.setdefault(schedule, made.tobytes()) == made.tobytes()
-    assert len(set(found.values())) >= 5
+            assert results.setdefault(schedule, made.tobytes()) == made.tobytes()
+    assert len(set(results.values())) >= 5
 
 
 def test_exchanges_keep_the_payloads_of_nans(device):
     real = Real("f32")
     x = np.array([real.nan ^ 5, real.infinite | 1, real.infinite | 1 << 22 | 3] * 32, np.uint32)
-    left, given = run(device, "exch", "b32", "global", [np.zeros_like(x), x, x])
-    assert_same(left, given[1], *given)
+    new_values, operands = run(device, "exch", "b32", "global", [np.zeros_like(x), x, x])
+    assert_same(new_values, operands[1], *operands)
 
 
 def test_the_log_tells_how_many_there_were(device, monkeypatch):
     monkeypatch.setenv("VGPU_LOG", "1")
     body = "ld.param.u64 %l0, [p0]; red.global.add.u32 [%l0], 1; ret;"
-    code, (made,), said = device.run_in_child(kernel(body, ["p0"]), [np.zeros(1, np.uint32)], grid=3, block=40)
-    assert (code, made[0]) == (0, 120)
-    assert "120 atomics" in said
+    code, (values,), stderr = device.run_in_child(kernel(body, ["p0"]), [np.zeros(1, np.uint32)], grid=3, block=40)
+    assert (code, values[0]) == (0, 120)
+    assert "120 atomics" in stderr
 
 
 VECTORS = {
@@ -199,16 +205,16 @@ VECTORS = {
 
 @pytest.mark.parametrize("form", VECTORS)
 def test_vectors_are_sums_element_by_element(device, form):
-    given, old, dtype = VECTORS[form]
+    operands, old, dtype = VECTORS[form]
     count, bits = int(form[1]), np.array([1.5, 0.25], dtype).view(f"u{np.dtype(dtype).itemsize}")
     kind = {4: "b32 %r", 2: "b16 %h"}[np.dtype(dtype).itemsize]
     text = "".join(f"mov.{kind}{k}, {bits[k - 1]};" for k in (1, 2)) + "ld.param.u64 %l0, [p0];"
-    text += f"red.global.{form}.add{'.noftz' * (dtype is np.float16)} [%l0], {given};"
+    text += f"red.global.{form}.add{'.noftz' * (dtype is np.float16)} [%l0], {operands};"
     if old:
-        text += f"atom.global.add.{form} {old}, [%l0], {given};"
-    code, (made,) = device.run(kernel(text, ["p0"]), [np.zeros(count, dtype)], 2, 64)
+        text += f"atom.global.add.{form} {old}, [%l0], {operands};"
+    code, (values,) = device.run(kernel(text, ["p0"]), [np.zeros(count, dtype)], 2, 64)
     times = 128 * (2 if old else 1)
-    assert (code, made.tolist()) == (0, [1.5 * times, 0.25 * times] * (count // 2))
+    assert (code, values.tolist()) == (0, [1.5 * times, 0.25 * times] * (count // 2))
 
 
 def test_vectors_of_another_length_are_refused(device):

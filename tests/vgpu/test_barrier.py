@@ -8,7 +8,7 @@ EXCHANGE = """.shared .align 4 .b32 s[1024]; mov.u32 %r1, s; mov.u32 %r2, %ntid.
 
 
 def test_barriers_order_shared_memory(launch):
-    """Every round each thread reads what another wrote the round before."""
+    """In each round, a thread reads what another thread wrote in the round before."""
     body = (
         LOAD
         + EXCHANGE
@@ -18,10 +18,10 @@ def test_barriers_order_shared_memory(launch):
         + STORE
     )
     values = np.random.default_rng(1).integers(0, 1000, 512)
-    wanted = values.reshape(2, 256)
+    expected = values.reshape(2, 256)
     for _ in range(9):
-        wanted = wanted[:, ::-1] * 3 + 1
-    assert launch(body, values, 2, 256) == [wrap(int(one), 32) for one in wanted.ravel()]
+        expected = expected[:, ::-1] * 3 + 1
+    assert launch(body, values, 2, 256) == [wrap(int(value), 32) for value in expected.ravel()]
 
 
 def test_barriers_that_reduce(launch):
@@ -38,7 +38,7 @@ def test_barriers_that_reduce(launch):
 
 
 def test_some_arrive_and_others_wait(launch):
-    """One warp makes, the other takes: barrier 1 of 64 threads; the third warp has nothing to do with it."""
+    """One warp arrives at barrier 1 of 64 threads, another one waits; the third warp does not use it."""
     body = (
         LOAD
         + EXCHANGE
@@ -71,7 +71,7 @@ def test_lanes_of_a_warp_meet_from_two_branches(launch):
 
 
 def test_a_thread_may_wait_for_another_of_its_warp(launch):
-    """A lock that one lane holds while the others spin: the lanes are independent."""
+    """One lane holds a lock while the others spin, so lanes progress independently."""
     body = (
         LOAD
         + """.shared .b32 lock[2]; mov.u32 %r1, lock;
@@ -84,7 +84,7 @@ def test_a_thread_may_wait_for_another_of_its_warp(launch):
 
 
 def test_a_block_may_wait_for_a_later_one(launch):
-    """As in a scan that looks back: with any order of blocks somebody gets on."""
+    """Blocks wait as in a look-back scan, and make progress in every order of blocks."""
     head = ".global .align 4 .u32 flag;"
     body = (
         LOAD

@@ -1,4 +1,4 @@
-"""Bit fields, counts, permutations, funnel shifts and carry chains, against strings of bits and Python's integers."""
+"""Bit fields, counts, permutations, funnel shifts and carry chains, against lists of bits and Python's integers."""
 
 import random
 
@@ -8,16 +8,17 @@ from operands import assert_same, operand_tuples, signed, size, unsigned, wrap
 
 
 def bits_of(value, bits):
-    """The lowest first."""
+    """Return the bits of the value, the lowest first."""
     return [value >> k & 1 for k in range(bits)]
 
 
 def number(bits):
+    """Return the number with these bits, the lowest first."""
     return sum(bit << k for k, bit in enumerate(bits))
 
 
 def columns_with_fields(type, arity):
-    """Operands of the type, and pairs of a position and a length that reach beyond it."""
+    """Return operands of the type, and positions and lengths of bit fields, some of them beyond the operand."""
     columns = operand_tuples(type, arity, 6000)
     random = np.random.default_rng(1)
     near = [0, 1, 7, 8, 31, 32, 33, 63, 64, 65, 255, 256, 257, (1 << 32) - 1]
@@ -41,44 +42,44 @@ def extracted(value, start, length, type):
     return number([source[start + k] if k < length and start + k < bits else fill for k in range(bits)])
 
 
-def inserted(field, into, start, length, bits):
-    made, source = bits_of(into, bits), bits_of(field, bits)
+def inserted(field, target, start, length, bits):
+    target_bits, source = bits_of(target, bits), bits_of(field, bits)
     for k in range(min(length & 255, bits)):
         if (start & 255) + k < bits:
-            made[(start & 255) + k] = source[k]
-    return number(made)
+            target_bits[(start & 255) + k] = source[k]
+    return number(target_bits)
 
 
 @pytest.mark.parametrize("type", ["u32", "s32", "u64", "s64"])
 def test_extract(device, type):
     (x,), (y, z) = columns_with_fields(type, 1)
-    wanted = [extracted(a, b, c, type) for a, b, c in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
-    assert_same(device.evaluate(f"bfe.{type} %d, %x, %y, %z;", [unsigned(type)], x, y, z), wanted, x, y, z)
+    expected = [extracted(a, b, c, type) for a, b, c in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
+    assert_same(device.evaluate(f"bfe.{type} %d, %x, %y, %z;", [unsigned(type)], x, y, z), expected, x, y, z)
 
 
 @pytest.mark.parametrize("type", ["b32", "b64"])
 def test_insert(device, type):
     (x, y), (z, w) = columns_with_fields(type, 2)
-    wanted = [
-        inserted(*one, 8 * size(type)) for one in zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)
+    expected = [
+        inserted(*row, 8 * size(type)) for row in zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)
     ]
-    assert_same(device.evaluate(f"bfi.{type} %d, %x, %y, %z, %w;", [unsigned(type)], x, y, z, w), wanted, x, y, z, w)
+    assert_same(device.evaluate(f"bfi.{type} %d, %x, %y, %z, %w;", [unsigned(type)], x, y, z, w), expected, x, y, z, w)
 
 
 def highest(value, type, shift):
     bits = 8 * size(type)
     if type[0] == "s" and signed(value, bits) < 0:
         value = wrap(~value, bits)
-    at = value.bit_length() - 1
-    return wrap(at, 32) if at < 0 else bits - 1 - at if shift else at
+    position = value.bit_length() - 1
+    return wrap(position, 32) if position < 0 else bits - 1 - position if shift else position
 
 
 @pytest.mark.parametrize("type", ["u32", "s32", "u64", "s64"])
 def test_find(device, type):
     (x,) = operand_tuples(type, 1, 8000)
-    for word, shift in (("", False), (".shiftamt", True)):
-        wanted = [highest(a, type, shift) for a in x.tolist()]
-        assert_same(device.evaluate(f"bfind{word}.{type} %d, %x;", [np.uint32], x), wanted, x)
+    for modifier, shift in (("", False), (".shiftamt", True)):
+        expected = [highest(a, type, shift) for a in x.tolist()]
+        assert_same(device.evaluate(f"bfind{modifier}.{type} %d, %x;", [np.uint32], x), expected, x)
 
 
 @pytest.mark.parametrize("type", ["b32", "b64"])
@@ -112,42 +113,42 @@ def test_permute(device, mode):
     def permuted(a, b, c):
         source = (a | b << 32).to_bytes(8, "little")
         if mode:
-            chosen = [int(one) for one in reversed(MODES[mode].split()[c & 3])]
+            chosen = [int(digit) for digit in reversed(MODES[mode].split()[c & 3])]
         else:
             chosen = [c >> 4 * k & 15 for k in range(4)]
-        made = [source[one & 7] if one < 8 else 255 * (source[one & 7] >> 7) for one in chosen]
-        return int.from_bytes(bytes(made), "little")
+        bytes_ = [source[selector & 7] if selector < 8 else 255 * (source[selector & 7] >> 7) for selector in chosen]
+        return int.from_bytes(bytes(bytes_), "little")
 
-    wanted = [permuted(*one) for one in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
+    expected = [permuted(*row) for row in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
     text = f"prmt.b32{'.' + mode if mode else ''} %d, %x, %y, %z;"
-    assert_same(device.evaluate(text, [np.uint32], x, y, z), wanted, x, y, z)
+    assert_same(device.evaluate(text, [np.uint32], x, y, z), expected, x, y, z)
 
 
 def test_logic_of_three(device):
     x, y, z = operand_tuples("b32", 3, 500)
     for table in range(256):
-        wanted = np.zeros(len(x), np.uint32)
+        expected = np.zeros(len(x), np.uint32)
         for k in range(8):
             if table >> k & 1:
-                wanted |= (x if k & 4 else ~x) & (y if k & 2 else ~y) & (z if k & 1 else ~z)
-        assert_same(device.evaluate(f"lop3.b32 %d, %x, %y, %z, {table:#x};", [np.uint32], x, y, z), wanted, x, y, z)
+                expected |= (x if k & 4 else ~x) & (y if k & 2 else ~y) & (z if k & 1 else ~z)
+        assert_same(device.evaluate(f"lop3.b32 %d, %x, %y, %z, {table:#x};", [np.uint32], x, y, z), expected, x, y, z)
 
 
 @pytest.mark.parametrize("word", ["and", "or"])
 def test_logic_of_three_with_a_predicate(device, word):
-    """The predicate is whether any bit is set, joined with another one; the result itself may be left out."""
+    """The predicate says whether any bit is set, combined with another predicate; the result may be `_`."""
     x, y, z = operand_tuples("b32", 3, 500)
     x[::3], y[::3] = z[::3], 0
     q = np.arange(len(x), dtype=np.uint32) % 2
     body = f"""setp.ne.u32 %p0, %w, 0; lop3.{word}.b32 %d|%p1, %x, %y, %z, 0x12, !%p0; selp.b32 %e, 1, 0, %p1;
     lop3.{word}.b32 _|%p2, %x, %y, %z, 0x12, %p0; selp.b32 %f, 1, 0, %p2;"""
     d, e, f = device.evaluate(body, [np.uint32] * 3, x, y, z, q)
-    wanted = (x & ~y & ~z) | (~x & ~y & z)
-    assert 0 < (wanted == 0).sum() < len(x)
+    expected = (x & ~y & ~z) | (~x & ~y & z)
+    assert 0 < (expected == 0).sum() < len(x)
     join = np.logical_and if word == "and" else np.logical_or
-    assert_same(d, wanted, x, y, z)
-    assert_same(e, join(wanted != 0, q == 0).astype(np.uint32), x, y, z, q)
-    assert_same(f, join(wanted != 0, q == 1).astype(np.uint32), x, y, z, q)
+    assert_same(d, expected, x, y, z)
+    assert_same(e, join(expected != 0, q == 0).astype(np.uint32), x, y, z, q)
+    assert_same(f, join(expected != 0, q == 1).astype(np.uint32), x, y, z, q)
 
 
 @pytest.mark.parametrize("mode", ["clamp", "wrap"])
@@ -160,8 +161,8 @@ def test_low_bits_with_their_sign(device, mode):
         return number(low + [low[-1] if low and is_signed else 0] * (32 - count))
 
     for type in ("u32", "s32"):
-        wanted = [extended(a, b, type == "s32") for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-        assert_same(device.evaluate(f"szext.{mode}.{type} %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+        expected = [extended(a, b, type == "s32") for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+        assert_same(device.evaluate(f"szext.{mode}.{type} %d, %x, %y;", [np.uint32], x, y), expected, x, y)
 
 
 @pytest.mark.parametrize("mode", ["clamp", "wrap"])
@@ -172,8 +173,8 @@ def test_masks(device, mode):
         start, count = ((a % 32 if mode == "wrap" else min(a, 32)) for a in (start, count))
         return number([start <= k < start + count for k in range(32)])
 
-    wanted = [mask(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-    assert_same(device.evaluate(f"bmsk.{mode}.b32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+    expected = [mask(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    assert_same(device.evaluate(f"bmsk.{mode}.b32 %d, %x, %y;", [np.uint32], x, y), expected, x, y)
 
 
 def test_the_nth_bit_that_is_set(device):
@@ -183,15 +184,15 @@ def test_the_nth_bit_that_is_set(device):
     n = draw.integers(-6, 7, len(x)).astype(np.int32)
 
     def place(value, start, count):
-        found = [k for k in range(32) if value >> k & 1 and (k == start or (k - start) * count > 0)]
-        found = found if count > 0 else found[::-1]
+        positions = [k for k in range(32) if value >> k & 1 and (k == start or (k - start) * count > 0)]
+        positions = positions if count > 0 else positions[::-1]
         if count == 0:
-            found = [k for k in found if k == start]
-        return found[max(abs(count) - 1, 0)] if len(found) > max(abs(count) - 1, 0) else 0xFFFFFFFF
+            positions = [k for k in positions if k == start]
+        return positions[max(abs(count) - 1, 0)] if len(positions) > max(abs(count) - 1, 0) else 0xFFFFFFFF
 
-    wanted = [place(*one) for one in zip(x.tolist(), base.tolist(), n.tolist(), strict=True)]
-    assert len(set(wanted)) == 33
-    assert_same(device.evaluate("fns.b32 %d, %x, %y, %z;", [np.uint32], x, base, n), wanted, x, base)
+    expected = [place(*row) for row in zip(x.tolist(), base.tolist(), n.tolist(), strict=True)]
+    assert len(set(expected)) == 33
+    assert_same(device.evaluate("fns.b32 %d, %x, %y, %z;", [np.uint32], x, base, n), expected, x, base)
 
 
 @pytest.mark.parametrize("mode", ["clamp", "wrap"])
@@ -199,45 +200,45 @@ def test_the_nth_bit_that_is_set(device):
 def test_funnel_shift(device, way, mode):
     (x, y), (z, _) = columns_with_fields("b32", 2)
 
-    def shifted(low, high, by):
-        by = by % 32 if mode == "wrap" else min(by, 32)
-        both = low | high << 32
-        return both << by >> 32 & 0xFFFFFFFF if way == "l" else both >> by & 0xFFFFFFFF
+    def shifted(low, high, shift):
+        shift = shift % 32 if mode == "wrap" else min(shift, 32)
+        double_word = low | high << 32
+        return double_word << shift >> 32 & 0xFFFFFFFF if way == "l" else double_word >> shift & 0xFFFFFFFF
 
-    wanted = [shifted(*one) for one in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
-    assert_same(device.evaluate(f"shf.{way}.{mode}.b32 %d, %x, %y, %z;", [np.uint32], x, y, z), wanted, x, y, z)
+    expected = [shifted(*row) for row in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
+    assert_same(device.evaluate(f"shf.{way}.{mode}.b32 %d, %x, %y, %z;", [np.uint32], x, y, z), expected, x, y, z)
 
 
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("op", ["add", "sub"])
 def test_sums_with_carry(device, op, bits):
-    """Two words make one of twice the width, and the carry out of it comes into a third."""
+    """Sums of two words have double width, and a third word takes the carry."""
     x, y, z, w = operand_tuples(f"u{bits}", 4)
     body = f"{op}.cc.u{bits} %d, %x, %z; {op}c.cc.u{bits} %e, %y, %w; {op}c.u{bits} %f, 0, 0;"
     d, e, f = device.evaluate(body, [unsigned(f"u{bits}")] * 3, x, y, z, w)
     rows = zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)
-    way = 1 if op == "add" else -1
-    wanted = [wrap((a | b << bits) + way * (c | k << bits), 3 * bits) for a, b, c, k in rows]
-    for made, at in ((d, 0), (e, bits), (f, 2 * bits)):
-        assert_same(made, [wrap(one >> at, bits) for one in wanted], x, y, z, w)
+    sign = 1 if op == "add" else -1
+    expected = [wrap((a | b << bits) + sign * (c | k << bits), 3 * bits) for a, b, c, k in rows]
+    for word, offset in ((d, 0), (e, bits), (f, 2 * bits)):
+        assert_same(word, [wrap(total >> offset, bits) for total in expected], x, y, z, w)
 
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_products_with_carry(device, bits):
-    """A product of twice the width is added to a sum of three words."""
+    """A product of double width is added to a number of two words."""
     x, y, z, w = operand_tuples(f"u{bits}", 4)
     t = f"u{bits}"
     body = f"mad.lo.cc.{t} %d, %x, %y, %z; madc.hi.cc.{t} %e, %x, %y, %w; addc.{t} %f, 0, 0;"
     d, e, f = device.evaluate(body, [unsigned(t)] * 3, x, y, z, w)
-    wanted = [
+    expected = [
         a * b + (c | k << bits) for a, b, c, k in zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)
     ]
-    for made, at in ((d, 0), (e, bits), (f, 2 * bits)):
-        assert_same(made, [wrap(one >> at, bits) for one in wanted], x, y, z, w)
+    for word, offset in ((d, 0), (e, bits), (f, 2 * bits)):
+        assert_same(word, [wrap(total >> offset, bits) for total in expected], x, y, z, w)
 
 
 def test_carries_of_guarded_lanes(device):
-    """A lane that an instruction leaves out keeps its carry."""
+    """A lane keeps its carry if its guard skips the instruction."""
     x = np.array([random.Random(k).getrandbits(32) for k in range(512)], np.uint32)
     body = """mov.u32 %d, 0; and.b32 %r1, %x, 1; setp.ne.u32 %p0, %r1, 0; add.cc.u32 %r2, 0xffffffff, %r1;
     @!%p0 add.cc.u32 %r2, 0xffffffff, 1; @%p0 add.cc.u32 %r2, 0, 0; addc.u32 %d, 0, 0;"""

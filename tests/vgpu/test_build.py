@@ -1,4 +1,4 @@
-"""The folder that builds are kept in."""
+"""The cache folder of builds of the virtual GPU."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from virtual_device import builder
 
-# Stands for a compiler: it notes what it compiles, and takes a while to make it.
+# A fake compiler that logs the source, and takes some time.
 COMPILER = """#!{python}
 import pathlib, sys, time
 words = sys.argv[1:]
@@ -26,8 +26,8 @@ def test_two_builds_at_once_compile_each_source_once(tmp_path):
     compiler.chmod(0o755)
     command = [sys.executable, Path(builder.__file__), folder]
     environ = {**os.environ, "CXX": str(compiler), "VGPU_COMPILER": ""}
-    both = [subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    first, second = (Path(build.communicate(timeout=120)[0].strip()) for build in both)
+    builds = [subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    first, second = (Path(build.communicate(timeout=120)[0].strip()) for build in builds)
     compiled = log.read_text().split()
     assert len(compiled) == len(set(compiled)) > 50
     assert first == second and set(builder.SHIMS) < {path.name for path in first.iterdir()}
@@ -36,14 +36,14 @@ def test_two_builds_at_once_compile_each_source_once(tmp_path):
 
 def test_what_a_killed_build_left_goes_and_nothing_else(tmp_path):
     objects = tmp_path / "objects"
-    left = [tmp_path / "0123.77.part", objects / "float-0123.77"]
-    made = [tmp_path / "0123", objects / "float-0123.o"]
-    for folder in (objects, left[0], made[0]):
+    unfinished = [tmp_path / "0123.77.part", objects / "float-0123.77"]
+    finished = [tmp_path / "0123", objects / "float-0123.o"]
+    for folder in (objects, unfinished[0], finished[0]):
         folder.mkdir()
-    for path in (left[1], made[1]):
+    for path in (unfinished[1], finished[1]):
         path.touch()
     with builder.lock_folder(tmp_path):
-        assert sorted(tmp_path.rglob("*")) == sorted([objects, *made, tmp_path / "lock"])
+        assert sorted(tmp_path.rglob("*")) == sorted([objects, *finished, tmp_path / "lock"])
 
 
 def test_compile_commands_name_each_source(tmp_path, monkeypatch):
@@ -54,6 +54,6 @@ def test_compile_commands_name_each_source(tmp_path, monkeypatch):
         (sources / name).touch()
     monkeypatch.setattr(builder, "SOURCES", sources)
     commands = json.loads(builder.write_compile_commands().read_text("utf-8"))
-    assert [one["file"] for one in commands] == [str(sources / "core/a.cpp")]
+    assert [command["file"] for command in commands] == [str(sources / "core/a.cpp")]
     assert commands[0]["arguments"][-4:] == ["-iquote", str(sources), "-c", str(sources / "core/a.cpp")]
     assert "-std=c++17" in commands[0]["arguments"]

@@ -1,4 +1,4 @@
-"""Capture of streams: what is asked of a captured one becomes a graph, and what a capture forbids has CUDA's error."""
+"""Stream capture: captured calls become nodes of a graph, and calls that a capture forbids return CUDA's error."""
 
 import ctypes
 import threading
@@ -14,7 +14,7 @@ INVALID_VALUE, ILLEGAL_STATE = 1, 401
 UNSUPPORTED, INVALID, MERGE, UNMATCHED, UNJOINED, ISOLATION, IMPLICIT, EVENT, WRONG_THREAD = range(900, 909)
 FOUR = ctypes.c_size_t(4)
 HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-# word = 10 * word + digit, so that the word tells in which order kernels ran.
+# word = 10 * word + digit, so the digits of the word show the order of the kernels.
 APPEND = kernel(
     """ld.param.u64 %l0, [p0]; ld.param.u64 %l2, [p1]; cvt.u32.u64 %r1, %l2; ld.global.u32 %r2, [%l0];
     mad.lo.u32 %r2, %r2, 10, %r1; st.global.u32 [%l0], %r2;""",
@@ -23,13 +23,13 @@ APPEND = kernel(
 
 
 class Program:
-    """A word of the device's memory, one of pinned memory, two streams and an event."""
+    """A word of device memory, a word of pinned memory, two streams and an event."""
 
     def __init__(self, device):
         self.device, self.event = device, device.event
-        self.cuda, self.word, self.keep, at = device.cuda, device.allocate(4), [], ctypes.c_void_p()
-        assert self.cuda.cuMemHostAlloc(ctypes.byref(at), FOUR, 0) == 0
-        self.pinned = (ctypes.c_uint32 * 1).from_address(at.value)
+        self.cuda, self.word, self.keep, host_address = device.cuda, device.allocate(4), [], ctypes.c_void_p()
+        assert self.cuda.cuMemHostAlloc(ctypes.byref(host_address), FOUR, 0) == 0
+        self.pinned = (ctypes.c_uint32 * 1).from_address(host_address.value)
         _, self.function = device.function(device.load(APPEND)[1])
         self.first, self.second = self.stream(), self.stream()
         self.set(0)
@@ -50,13 +50,14 @@ class Program:
         return state.value
 
     def append(self, stream, digit):
+        """Launch a kernel that appends a decimal digit to the word."""
         values = (ctypes.c_uint64 * 2)(self.word.value, digit)
-        given = (ctypes.c_void_p * 2)(ctypes.addressof(values), ctypes.addressof(values) + 8)
-        return self.cuda.cuLaunchKernel(self.function, 1, 1, 1, 1, 1, 1, 0, stream, given, None)
+        arguments = (ctypes.c_void_p * 2)(ctypes.addressof(values), ctypes.addressof(values) + 8)
+        return self.cuda.cuLaunchKernel(self.function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, None)
 
-    def fork(self, from_, to):
+    def fork(self, source, target):
         event = self.event()
-        return self.cuda.cuEventRecord(event, from_) or self.cuda.cuStreamWaitEvent(to, event, 0)
+        return self.cuda.cuEventRecord(event, source) or self.cuda.cuStreamWaitEvent(target, event, 0)
 
     def set(self, value):
         assert self.cuda.cuMemsetD32_v2(self.word, value, ctypes.c_size_t(1)) == 0
@@ -65,17 +66,17 @@ class Program:
         return self.cuda.cuMemsetD32Async(self.word, value, ctypes.c_size_t(1), stream)
 
     def read(self):
-        made = np.zeros(1, np.uint32)
-        assert self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), self.word, FOUR) == 0
-        return int(made[0])
+        values = np.zeros(1, np.uint32)
+        assert self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(values.ctypes.data), self.word, FOUR) == 0
+        return int(values[0])
 
     def instantiate(self, graph):
-        made = ctypes.c_void_p()
-        assert self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(made), graph, ctypes.c_uint64(0)) == 0
-        return made
+        executable = ctypes.c_void_p()
+        assert self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_uint64(0)) == 0
+        return executable
 
-    def captured(self, stream, *calls):
-        """What was instantiated of the calls' graph."""
+    def capture(self, stream, *calls):
+        """Capture the calls on the stream, and return the instantiated graph."""
         assert self.begin(stream) == 0
         assert [call() for call in calls] == [0] * len(calls)
         result, graph = self.end(stream)
@@ -113,22 +114,22 @@ def test_what_is_captured_is_done_by_its_graph_alone(program):
 
 
 def test_copies_and_host_functions_of_a_capture(program):
-    """A copy reads the host's memory at each launch, pinned or not."""
-    p, seen, pageable = program, [], np.full(1, 5, np.uint32)
-    f = HOST_FUNCTION(lambda _: seen.append(p.pinned[0]))
-    at = ctypes.c_void_p(pageable.ctypes.data)
-    run = p.captured(
+    """A copy reads host memory at each launch, whether it is pinned or not."""
+    p, values, pageable = program, [], np.full(1, 5, np.uint32)
+    function = HOST_FUNCTION(lambda _: values.append(p.pinned[0]))
+    host_address = ctypes.c_void_p(pageable.ctypes.data)
+    run = p.capture(
         p.first,
-        lambda: p.cuda.cuMemcpyHtoDAsync_v2(p.word, at, FOUR, p.first),
+        lambda: p.cuda.cuMemcpyHtoDAsync_v2(p.word, host_address, FOUR, p.first),
         lambda: p.append(p.first, 1),
         lambda: p.cuda.cuMemcpyDtoHAsync_v2(p.pinned, p.word, FOUR, p.first),
-        lambda: p.cuda.cuLaunchHostFunc(p.first, f, None),
+        lambda: p.cuda.cuLaunchHostFunc(p.first, function, None),
     )
-    assert seen == []
+    assert values == []
     assert p.run(run) == 51
     pageable[0] = 8
     assert p.run(run) == 81
-    assert seen == [51, 81]
+    assert values == [51, 81]
 
 
 def test_an_empty_capture(program):
@@ -139,7 +140,7 @@ def test_an_empty_capture(program):
 
 def test_a_fork_is_captured_and_joined(program):
     p = program
-    run = p.captured(
+    run = p.capture(
         p.first,
         lambda: p.append(p.first, 1),
         lambda: p.fork(p.first, p.second),
@@ -154,8 +155,8 @@ def test_a_fork_is_captured_and_joined(program):
 
 def test_a_graph_launched_in_a_capture_is_a_node_of_it(program):
     p = program
-    inner = p.captured(p.second, lambda: p.append(p.second, 2))
-    outer = p.captured(
+    inner = p.capture(p.second, lambda: p.append(p.second, 2))
+    outer = p.capture(
         p.first,
         lambda: p.append(p.first, 1),
         lambda: p.cuda.cuGraphLaunch(inner, p.first),
@@ -175,31 +176,31 @@ def test_a_capture_into_a_graph_that_is_there(program):
         assert p.cuda.cuGraphGetNodes(graph, nodes, ctypes.byref(number)) == 0
         assert p.cuda.cuStreamBeginCaptureToGraph(p.first, graph, nodes, None, number, GLOBAL) == 0
         assert p.append(p.first, digit) == 0
-        result, same = p.end(p.first)
-        assert (result, same.value, count(p, graph)) == (0, graph.value, digit)
+        result, capture = p.end(p.first)
+        assert (result, capture.value, count(p, graph)) == (0, graph.value, digit)
     assert p.run(p.instantiate(graph)) == 12
 
 
 def test_what_a_capture_tells_of_itself(program):
     p, state, identity, number = program, ctypes.c_int(), ctypes.c_uint64(), ctypes.c_size_t(9)
-    graph, after = ctypes.c_void_p(), ctypes.POINTER(ctypes.c_void_p)()
-    ask = [ctypes.byref(one) for one in (state, identity, graph, after, number)]
+    graph, dependencies = ctypes.c_void_p(), ctypes.POINTER(ctypes.c_void_p)()
+    outputs = [ctypes.byref(output) for output in (state, identity, graph, dependencies, number)]
     identities = set()
     for _ in range(2):
         assert p.begin(p.first) == 0
-        assert p.cuda.cuStreamGetCaptureInfo_v2(p.first, *ask) == 0
+        assert p.cuda.cuStreamGetCaptureInfo_v2(p.first, *outputs) == 0
         assert (state.value, number.value) == (ACTIVE, 0)
         identities.add(identity.value)
         assert p.append(p.first, 1) == 0
-        assert p.cuda.cuStreamGetCaptureInfo_v3(p.first, *ask[:4], None, ask[4]) == 0
-        assert number.value == 1 and after[0]
-        own = graph.value
-        assert p.end(p.first)[1].value == own
+        assert p.cuda.cuStreamGetCaptureInfo_v3(p.first, *outputs[:4], None, outputs[4]) == 0
+        assert number.value == 1 and dependencies[0]
+        graph_handle = graph.value
+        assert p.end(p.first)[1].value == graph_handle
     assert len(identities) == 2
 
 
 def test_dependencies_of_a_capture_are_changed(program):
-    """The second node comes after nothing; so the branch of the first is not joined."""
+    """The second node depends on nothing, so the branch of the first is not joined."""
     p = program
     assert (p.begin(p.first), p.append(p.first, 1)) == (0, 0)
     assert p.cuda.cuStreamUpdateCaptureDependencies(p.first, None, ctypes.c_size_t(0), 1) == 0
@@ -314,17 +315,17 @@ def test_the_mode_says_what_is_forbidden(program, mode, thread, result):
 
 @pytest.mark.parametrize(("mode", "result", "end"), [(GLOBAL, UNSUPPORTED, 0), (THREAD_LOCAL, 0, 0), (RELAXED, 0, 0)])
 def test_another_thread(program, mode, result, end):
-    """It may not end a capture that is not relaxed, nor do what a global one forbids."""
-    p, seen = program, []
+    """Another thread may not end a capture unless it is relaxed, nor make a call that a global capture forbids."""
+    p, statuses = program, []
 
-    def other():
-        seen.append(p.end(p.first)[0] if mode != RELAXED else WRONG_THREAD)
-        seen.append(allocate(p))
+    def call_from_thread():
+        statuses.append(p.end(p.first)[0] if mode != RELAXED else WRONG_THREAD)
+        statuses.append(allocate(p))
 
     assert p.begin(p.first, mode) == 0
-    thread = threading.Thread(target=other)
+    thread = threading.Thread(target=call_from_thread)
     thread.start(), thread.join()
-    assert seen == [WRONG_THREAD, result]
+    assert statuses == [WRONG_THREAD, result]
     assert p.end(p.first)[0] == (INVALID if result else end)
 
 
@@ -339,7 +340,7 @@ def test_two_captures_are_not_merged(program):
     p = program
     assert (p.begin(p.first), p.begin(p.second)) == (0, 0)
     assert p.fork(p.first, p.second) == MERGE
-    assert [p.end(one)[0] for one in (p.first, p.second)] == [INVALID, INVALID]
+    assert [p.end(stream)[0] for stream in (p.first, p.second)] == [INVALID, INVALID]
 
 
 def test_a_capture_waits_for_nothing_outside(program):
@@ -353,7 +354,7 @@ def test_a_capture_waits_for_nothing_outside(program):
 
 def test_an_external_event_is_recorded_at_each_launch(program):
     p, event = program, program.event()
-    run = p.captured(
+    run = p.capture(
         p.first,
         lambda: p.append(p.first, 1),
         lambda: p.cuda.cuEventRecordWithFlags(event, p.first, EXTERNAL),
@@ -375,22 +376,22 @@ def test_the_default_stream_waits_for_no_capture(program, flags, result):
 
 
 def test_a_stream_that_goes_ends_its_capture(program):
-    p, other = program, program.stream()
-    assert p.begin(other) == 0
-    assert p.cuda.cuStreamDestroy_v2(other) == 0
+    p, stream = program, program.stream()
+    assert p.begin(stream) == 0
+    assert p.cuda.cuStreamDestroy_v2(stream) == 0
     assert allocate(p) == 0
 
 
 def test_memory_that_a_capture_takes_and_frees(program):
-    """It is there at each launch."""
-    p, at = program, ctypes.c_uint64()
-    run = p.captured(
+    """The memory exists at each launch."""
+    p, address = program, ctypes.c_uint64()
+    run = p.capture(
         p.first,
-        lambda: p.cuda.cuMemAllocAsync(ctypes.byref(at), FOUR, p.first),
+        lambda: p.cuda.cuMemAllocAsync(ctypes.byref(address), FOUR, p.first),
         lambda: p.fill(p.first, 6),
-        lambda: p.cuda.cuMemcpyDtoDAsync_v2(at, p.word, FOUR, p.first),
+        lambda: p.cuda.cuMemcpyDtoDAsync_v2(address, p.word, FOUR, p.first),
         lambda: p.fill(p.first, 0),
-        lambda: p.cuda.cuMemcpyDtoDAsync_v2(p.word, at, FOUR, p.first),
-        lambda: p.cuda.cuMemFreeAsync(at, p.first),
+        lambda: p.cuda.cuMemcpyDtoDAsync_v2(p.word, address, FOUR, p.first),
+        lambda: p.cuda.cuMemFreeAsync(address, p.first),
     )
     assert [p.run(run), p.run(run)] == [6, 6]

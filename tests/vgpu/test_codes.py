@@ -1,4 +1,4 @@
-"""Which code launches ran, PTX or machine code, is told by vgpu_codes()."""
+"""vgpu_codes() returns which code launches ran: PTX or machine code."""
 
 import ctypes
 import os
@@ -15,11 +15,11 @@ STORE = kernel("ld.param.u64 %l0, [p0]; st.global.u32 [%l0], 7;", ["p0"]).replac
 
 @pytest.mark.parametrize(("chosen", "told"), [("sass", ["", "sass", "ptx sass"]), ("ptx", ["", "ptx", "ptx"])])
 def test_what_launches_ran_is_told(chosen, told):
-    """Before any launch, after one of a container that has both, and after one of PTX by itself."""
+    """It is called before any launch, after one of a container with both, and after one of PTX alone."""
     environ = {**os.environ, "VGPU_CODE": chosen, "VGPU_COMPUTE_CAPABILITY": "80"}
     command = [sys.executable, __file__, build()]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
-    assert (done.stdout.splitlines(), done.returncode) == (told, 0), done.stderr
+    process = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
+    assert (process.stdout.splitlines(), process.returncode) == (told, 0), process.stderr
 
 
 def main(library):

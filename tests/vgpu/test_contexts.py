@@ -1,4 +1,4 @@
-"""Contexts and who holds the primary one, host functions, errors of images, the stack, and managed memory."""
+"""Contexts, the primary context's owners, host functions, errors of images, the stack, and managed memory."""
 
 import ctypes
 import textwrap
@@ -12,7 +12,7 @@ from virtual_device import HEAD, kernel
 INVALID_VALUE, INVALID_DEVICE, INVALID_IMAGE, INVALID_PTX = 1, 101, 200, 218
 INVALID_HANDLE, ILLEGAL_ADDRESS, LAUNCH_FAILED, NOT_PERMITTED = 400, 700, 719, 800
 STORE = kernel("ld.param.u64 %l0, [p0]; st.global.u32 [%l0], 7;", ["p0"])
-MADE = """
+SETUP = """
 def free_bytes():
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     assert cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
@@ -54,8 +54,8 @@ def test_what_was_made_in_a_context_goes_with_it(device, way):
     print(cuda.cuMemFreeHost(pinned), cuda.cuStreamQuery(stream), cuda.cuEventQuery(event), cuda.cuModuleUnload(module))
     print(launch(function, kept), *words(kept, 1), cuda.cuMemFree_v2(ctypes.c_uint64(kept)))
     """
-    wanted = [0, 0, *[INVALID_VALUE] * 6, INVALID_VALUE, *[INVALID_HANDLE] * 3, 0, 7, 0]
-    assert run(device, MADE.format(way=way) + textwrap.dedent(code), STORE)[0] == wanted
+    expected = [0, 0, *[INVALID_VALUE] * 6, INVALID_VALUE, *[INVALID_HANDLE] * 3, 0, 7, 0]
+    assert run(device, SETUP.format(way=way) + textwrap.dedent(code), STORE)[0] == expected
 
 
 PRIMARY = """
@@ -86,8 +86,8 @@ def test_the_last_release_resets_the_primary_context(device):
     make_current()
     print(*state(), cuda.cuCtxGetFlags(ctypes.byref(flags)), flags.value)
     """
-    wanted = [0, 0, INVALID_CONTEXT, 0, 1, 0, 0, 0, 0, 0, INVALID_VALUE, INVALID_CONTEXT, INVALID_CONTEXT, 0, 1, 0, 0]
-    assert run(device, PRIMARY + textwrap.dedent(code))[0] == wanted
+    expected = [0, 0, INVALID_CONTEXT, 0, 1, 0, 0, 0, 0, 0, INVALID_VALUE, INVALID_CONTEXT, INVALID_CONTEXT, 0, 1, 0, 0]
+    assert run(device, PRIMARY + textwrap.dedent(code))[0] == expected
 
 
 def test_the_runtime_holds_the_primary_context_until_a_reset(device):
@@ -100,13 +100,13 @@ def test_the_runtime_holds_the_primary_context_until_a_reset(device):
     print(cuda.cudaDeviceReset(), *state(), int(cuda.cudaMemset(made, 1, ctypes.c_size_t(4)) != 0))
     print(cuda.cudaFree(None), *state())
     """
-    wanted = [0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1]
-    assert run(device, PRIMARY + textwrap.dedent(code))[0] == wanted
+    expected = [0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1]
+    assert run(device, PRIMARY + textwrap.dedent(code))[0] == expected
 
 
 @pytest.mark.parametrize("reset", ["cudaDeviceReset()", "cuDevicePrimaryCtxReset_v2(0)"])
 def test_a_reset_waits_for_a_host_function_that_asks_for_the_context(device, reset):
-    """What it asks for is refused; neither waits for the other."""
+    """The call of the host function is refused, so there is no deadlock."""
     code = f"""
     import time
     @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -129,14 +129,14 @@ def test_flags_of_the_primary_context_are_kept(device, given):
     make_current()
     print(cuda.cuCtxGetFlags(ctypes.byref(flags)), flags.value)
     """
-    kept, wrong = (0, INVALID_VALUE) if given in (3, 0x100) else (given, 0)
-    assert run(device, PRIMARY + textwrap.dedent(code))[0] == [wrong, kept, wrong, 0, kept, 0, kept]
+    flags, status = (0, INVALID_VALUE) if given in (3, 0x100) else (given, 0)
+    assert run(device, PRIMARY + textwrap.dedent(code))[0] == [status, flags, status, 0, flags, 0, flags]
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_kernel_finds_no_memory_of_a_context_that_is_gone(device, way):
     code = "print(launch(function, gone))\n"
-    assert run(device, MADE.format(way=way) + code, STORE)[0] == [0, 0, ILLEGAL_ADDRESS]
+    assert run(device, SETUP.format(way=way) + code, STORE)[0] == [0, 0, ILLEGAL_ADDRESS]
 
 
 IN_A_HOST_FUNCTION = """
@@ -177,14 +177,14 @@ print(launch(function, kept), *words(kept, 1), cuda.cuMemFree_v2(at64))
 
 @pytest.mark.parametrize("call", ["cuLaunchHostFunc", "cuStreamAddCallback"])
 def test_a_host_function_may_call_nothing_of_cuda(device, call):
-    """Each call says so and does nothing; behind it all goes on."""
-    made = run(device, IN_A_HOST_FUNCTION.format(call=call), STORE)[0]
-    assert made == [0, 0, 29, NOT_PERMITTED, 0, 7, 0]
+    """Each call returns an error and does nothing; later work runs."""
+    numbers = run(device, IN_A_HOST_FUNCTION.format(call=call), STORE)[0]
+    assert numbers == [0, 0, 29, NOT_PERMITTED, 0, 7, 0]
 
 
-def result_of(device, image):
-    module, held = ctypes.c_void_p(), ctypes.create_string_buffer(image, len(image) + 1)
-    result = device.cuda.cuModuleLoadData(ctypes.byref(module), held)
+def load_result(device, image):
+    module, buffer = ctypes.c_void_p(), ctypes.create_string_buffer(image, len(image) + 1)
+    result = device.cuda.cuModuleLoadData(ctypes.byref(module), buffer)
     if result == 0:
         device.cuda.cuModuleUnload(module)
     return result
@@ -215,8 +215,8 @@ def entry(body):
     ],
 )  # fmt: skip
 def test_images_have_their_errors(device, image, wanted):
-    """Of a container only what is asked for is compiled; of PTX by itself all instructions' names are looked at."""
-    assert result_of(device, image) == wanted
+    """A container is compiled on demand; of PTX alone, the names of all instructions are checked when it is loaded."""
+    assert load_result(device, image) == wanted
 
 
 def depth(levels):
@@ -245,10 +245,11 @@ def test_a_stack_has_a_largest_size(device):
 
 @pytest.fixture
 def managed(device):
-    at = ctypes.c_void_p()
-    assert device.cuda.cudaMallocManaged(ctypes.byref(at), ctypes.c_size_t(4096), 1) == 0
-    yield at
-    assert device.cuda.cudaFree(at) == 0
+    """Return the address of 4096 bytes of managed memory."""
+    address = ctypes.c_void_p()
+    assert device.cuda.cudaMallocManaged(ctypes.byref(address), ctypes.c_size_t(4096), 1) == 0
+    yield address
+    assert device.cuda.cudaFree(address) == 0
 
 
 def test_managed_memory_is_the_hosts_too(device, managed):
@@ -259,43 +260,45 @@ def test_managed_memory_is_the_hosts_too(device, managed):
     )
     assert device.run(text, [managed.value])[0] == 0
     assert list(words) == [6, 5, 0, 0]
-    told = np.zeros(6, np.int32)
-    assert device.cuda.cudaPointerGetAttributes(ctypes.c_void_p(told.ctypes.data), managed) == 0
-    assert (told[0], told[2:].view(np.uint64).tolist()) == (3, [managed.value, managed.value])
+    attributes = np.zeros(6, np.int32)
+    assert device.cuda.cudaPointerGetAttributes(ctypes.c_void_p(attributes.ctypes.data), managed) == 0
+    assert (attributes[0], attributes[2:].view(np.uint64).tolist()) == (3, [managed.value, managed.value])
     value = ctypes.c_int()
     assert device.cuda.cuPointerGetAttribute(ctypes.byref(value), 8, managed) == 0 and value.value == 1
 
 
 def test_advice_and_prefetches_are_of_managed_memory(device, managed):
-    cuda, n, plain = device.cuda, ctypes.c_size_t, device.allocate(4096)
+    cuda, n, device_memory = device.cuda, ctypes.c_size_t, device.allocate(4096)
     advise, prefetch = cuda.cudaMemAdvise, cuda.cudaMemPrefetchAsync
     assert [advise(managed, n(4096), advice, 0) for advice in range(8)] == [INVALID_VALUE, *[0] * 6, INVALID_VALUE]
-    assert [prefetch(managed, n(4096), where, None) for where in (0, -1, 3)] == [0, 0, INVALID_DEVICE]
+    assert [prefetch(managed, n(4096), target, None) for target in (0, -1, 3)] == [0, 0, INVALID_DEVICE]
     assert advise(managed, n(4096), 3, 7) == INVALID_DEVICE and advise(managed, n(4096), 1, 7) == 0
-    for at, size in ((managed, 4097), (managed, 0), (plain, 64), (ctypes.c_void_p(4096), 64)):
-        assert advise(at, n(size), 1, 0) == prefetch(at, n(size), 0, None) == INVALID_VALUE
+    for address, size in ((managed, 4097), (managed, 0), (device_memory, 64), (ctypes.c_void_p(4096), 64)):
+        assert advise(address, n(size), 1, 0) == prefetch(address, n(size), 0, None) == INVALID_VALUE
     assert prefetch(managed, n(64), 0, ctypes.c_void_p(0xDEAD0000)) == INVALID_HANDLE
-    here = ctypes.c_uint64(1)  # device 0 as a CUmemLocation
+    location = ctypes.c_uint64(1)  # device 0 as a CUmemLocation
     assert (
-        cuda.cuMemPrefetchAsync_v2(managed, n(64), here, 0, None) == cuda.cuMemAdvise_v2(managed, n(64), 3, here) == 0
+        cuda.cuMemPrefetchAsync_v2(managed, n(64), location, 0, None)
+        == cuda.cuMemAdvise_v2(managed, n(64), 3, location)
+        == 0
     )
-    assert cuda.cuMemFree_v2(plain) == 0
+    assert cuda.cuMemFree_v2(device_memory) == 0
 
 
 @pytest.mark.parametrize(("size", "flags"), [(0, 1), (64, 0), (64, 3)])
 def test_what_no_managed_memory_can_be_is_refused(device, size, flags):
-    at = ctypes.c_void_p(1)
-    assert device.cuda.cudaMallocManaged(ctypes.byref(at), ctypes.c_size_t(size), flags) == INVALID_VALUE
-    assert at.value == 1
+    address = ctypes.c_void_p(1)
+    assert device.cuda.cudaMallocManaged(ctypes.byref(address), ctypes.c_size_t(size), flags) == INVALID_VALUE
+    assert address.value == 1
 
 
 def test_the_host_has_a_pointer_to_a_managed_variable(device):
-    """As nvcc's code registers it: the pointer is there once the module is initialized."""
+    """The registration by nvcc's code sets the host's pointer once the module is initialized."""
     cuda, pointer = device.cuda, ctypes.c_void_p()
     text = HEAD + ".visible .global .attribute(.managed) .align 4 .u32 shared_word[2] = {41, 7};\n"
     image = container((1, 70, text.encode() + b"\0"))
-    held = ctypes.create_string_buffer(image, len(image))
-    wrapper = (ctypes.c_uint64 * 3)(0x466243B1 | 1 << 32, ctypes.addressof(held), 0)
+    buffer = ctypes.create_string_buffer(image, len(image))
+    wrapper = (ctypes.c_uint64 * 3)(0x466243B1 | 1 << 32, ctypes.addressof(buffer), 0)
     cuda.__cudaRegisterFatBinary.restype = ctypes.c_void_p
     unit = ctypes.c_void_p(cuda.__cudaRegisterFatBinary(wrapper))
     cuda.__cudaRegisterManagedVar(

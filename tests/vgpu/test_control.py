@@ -1,4 +1,4 @@
-"""Branches, tables, scopes and calls, under every kind of schedule."""
+"""Branches, branch tables, scopes and calls, under every kind of schedule."""
 
 import numpy as np
 import pytest
@@ -27,11 +27,11 @@ def test_loops_of_different_length(launch):
         + STORE
     )
     values = np.random.default_rng(0).integers(1, 2000, 512).tolist()
-    assert launch(body, values, 4, 128) == [collatz(one) for one in values]
+    assert launch(body, values, 4, 128) == [collatz(value) for value in values]
 
 
 def test_lanes_come_together_again(device):
-    """Behind a branch, and behind a loop that they leave at different times."""
+    """Lanes reconverge behind a branch, and behind a loop that they leave at different times."""
     body = (
         LOAD
         + """setp.lt.u32 %p0, %n, 10; @%p0 bra low; add.u32 %n, %n, 5; bra.uni both;
@@ -41,8 +41,8 @@ def test_lanes_come_together_again(device):
     out: activemask.b32 %r3; and.b32 %r9, %r1, %r3;"""
         + STORE
     )
-    code, (made,) = device.run(kernel(body, ["p0"]), [np.arange(32, dtype=np.uint32)])
-    assert (code, set(made.tolist())) == (0, {0xFFFFFFFF})
+    code, (values,) = device.run(kernel(body, ["p0"]), [np.arange(32, dtype=np.uint32)])
+    assert (code, set(values.tolist())) == (0, {0xFFFFFFFF})
 
 
 def test_tables_of_targets(launch):
@@ -94,7 +94,7 @@ FUNCTIONS = """
 
 
 def test_calls(launch):
-    """With parameters and results, recursive, from diverged lanes, with bytes as an argument and without a result."""
+    """Calls have parameters and results, recurse, diverge, take bytes as an argument, or have no result."""
     body = (
         LOAD
         + """mov.u32 %r9, 5; and.b32 %r1, %n, 3; setp.eq.u32 %p0, %r1, 0; @%p0 bra over; and.b32 %r2, %n, 7;
@@ -104,8 +104,8 @@ def test_calls(launch):
     call.uni note, (d, e); }"""
     )
     values = list(range(128))
-    wanted = [wrap((5 if k & 3 == 0 else (k & 3) ** (k & 7)) + k, 32) for k in values]
-    assert launch(body, values, 2, 64, head=FUNCTIONS) == wanted
+    expected = [wrap((5 if k & 3 == 0 else (k & 3) ** (k & 7)) + k, 32) for k in values]
+    assert launch(body, values, 2, 64, head=FUNCTIONS) == expected
 
 
 IN_REGISTERS = """
@@ -121,7 +121,7 @@ IN_REGISTERS = """
 
 
 def test_calls_with_registers_and_literals(launch):
-    """Of functions that have their parameters in registers, and of those that do not; some lanes do not call."""
+    """Functions have their parameters in registers or in memory, and some lanes do not call."""
     body = (
         LOAD
         + """mov.u32 %r9, 5; setp.lt.u32 %p0, %n, 100; .reg .b32 %ten; mov.b32 %ten, 10;
@@ -142,7 +142,7 @@ def test_calls_with_registers_and_literals(launch):
         return wrap(first + 55 + 10 + (n ^ 1) + 3, 32)
 
     values = list(range(128))
-    assert launch(body, values, 2, 64, head=IN_REGISTERS) == [wanted(one) for one in values]
+    assert launch(body, values, 2, 64, head=IN_REGISTERS) == [wanted(value) for value in values]
 
 
 @pytest.mark.parametrize(
@@ -171,17 +171,17 @@ ENDLESS = {
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_no_kernel_runs_for_ever(device, name):
-    code, _, said = device.run_in_child(kernel(ENDLESS[name], ["p0"]), [np.zeros(4, np.uint32)], limit=200000)
+    code, _, stderr = device.run_in_child(kernel(ENDLESS[name], ["p0"]), [np.zeros(4, np.uint32)], limit=200000)
     assert code == LAUNCH_TIMEOUT
-    assert said
+    assert stderr
 
 
 def test_calls_that_never_return_are_an_error(device):
     text = kernel(
         "call.uni again;", ["p0"], head=".func again { call.uni again; ret; }\n".replace("again {", "again()\n{")
     )
-    code, _, said = device.run_in_child(text, [np.zeros(4, np.uint32)])
-    assert (code, "too deep" in said) == (LAUNCH_FAILED, True)
+    code, _, stderr = device.run_in_child(text, [np.zeros(4, np.uint32)])
+    assert (code, "too deep" in stderr) == (LAUNCH_FAILED, True)
 
 
 def test_places_in_grid_and_block(device):
@@ -191,6 +191,6 @@ def test_places_in_grid_and_block(device):
     mad.lo.u32 %r6, %r2, %r1, %r0; mul.wide.u32 %l1, %r6, 24; ld.param.u64 %l0, [p0]; add.u64 %l0, %l0, %l1;
     st.global.v2.u32 [%l0], {{%r0, %r1}}; st.global.v2.u32 [%l0+8], {{%r2, %r3}};
     st.global.v2.u32 [%l0+16], {{%r4, %r5}}; }}"""
-    code, (made,) = device.run(text, [np.zeros(6 * 120, np.uint32)], 3, 40)
+    code, (values,) = device.run(text, [np.zeros(6 * 120, np.uint32)], 3, 40)
     assert code == 0
-    assert made.reshape(-1, 6).tolist() == [[k % 40, 40, k // 40, 3, k % 40 % 32, k % 40 // 32] for k in range(120)]
+    assert values.reshape(-1, 6).tolist() == [[k % 40, 40, k // 40, 3, k % 40 % 32, k % 40 // 32] for k in range(120)]

@@ -13,22 +13,23 @@ TO_INTEGER = {"rni": "rn", "rzi": "rz", "rmi": "rm", "rpi": "rp"}
 
 
 def limits(type):
+    """Return the least and the greatest value of an integer type."""
     bits = 8 * size(type)
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if type[0] == "s" else (0, (1 << bits) - 1)
 
 
-def clamped(value, type):
+def clamp(value, type):
     low, high = limits(type)
     return min(max(value, low), high)
 
 
-def whole(value, mode):
-    """A Fraction as an integer."""
+def round_to_integer(value, mode):
+    """Round a Fraction to an integer."""
     floor = value.numerator // value.denominator
-    rest = value - floor
+    remainder = value - floor
     if mode == "rn":
-        return floor + (rest > Fraction(1, 2) or (rest == Fraction(1, 2) and floor & 1))
-    return floor + (rest > 0 and (mode == "rp" or (mode == "rz" and value < 0)))
+        return floor + (remainder > Fraction(1, 2) or (remainder == Fraction(1, 2) and floor & 1))
+    return floor + (remainder > 0 and (mode == "rp" or (mode == "rz" and value < 0)))
 
 
 def integer_of(bits, source, into, mode, ftz=False):
@@ -39,29 +40,29 @@ def integer_of(bits, source, into, mode, ftz=False):
         return 1 << 8 * size(into) - 1 if wide else 0
     if magnitude == INFINITE:
         return limits(into)[not negative]
-    return clamped(whole(-magnitude if negative else magnitude, mode), into)
+    return clamp(round_to_integer(-magnitude if negative else magnitude, mode), into)
 
 
 def kept_nan(bits, source, into):
-    """What a NaN of double precision or bf16 becomes: it keeps its sign and what fits of its payload."""
-    real, made = Real(source), Real(into)
-    sign = made.sign if bits & real.sign else 0
-    shift = real.fraction - made.fraction
+    """Return the NaN that a NaN of double precision or bf16 becomes: its sign and what fits of its payload."""
+    real, result = Real(source), Real(into)
+    sign = result.sign if bits & real.sign else 0
+    shift = real.fraction - result.fraction
     payload = (bits & (1 << real.fraction) - 1) >> shift if shift > 0 else (bits & (1 << real.fraction) - 1) << -shift
-    quiet = 1 << made.fraction - 1 if source == "f64" else 0
-    return sign | made.infinite | payload | quiet
+    quiet = 1 << result.fraction - 1 if source == "f64" else 0
+    return sign | result.infinite | payload | quiet
 
 
 def float_of(value, into, mode, sat=False):
-    """From (negative, magnitude) to bits."""
+    """Return the bits of (negative, magnitude)."""
     real = Real(into)
-    made = real.bits(*value, mode)
+    result = real.bits(*value, mode)
     if sat:
-        return 0 if made & real.sign or real.is_nan(made) else min(made, real.bias << real.fraction)
-    return made
+        return 0 if result & real.sign or real.is_nan(result) else min(result, real.bias << real.fraction)
+    return result
 
 
-def converted(bits, source, into, mode):
+def convert(bits, source, into, mode):
     real = Real(source)
     keeps = (source == "f64" or (source, into) == ("bf16", "f32")) and real.is_nan(bits)
     return kept_nan(bits, source, into) if keeps else float_of(real.value(bits), into, mode)
@@ -73,12 +74,12 @@ def operands(type, count=1500):
     return operand_tuples(type, 1, count)[0]
 
 
-def check(device, text, into, source, of, x=None):
+def check(device, text, into, source, reference, x=None):
     x = operands(source) if x is None else x
-    made = device.evaluate(f"cvt.{text}{into}.{source} %d, %x;", [unsigned(into)], x)
+    result = device.evaluate(f"cvt.{text}{into}.{source} %d, %x;", [unsigned(into)], x)
     if into == "f64":
-        made = np.array(canonical("f64", made.tolist()), np.uint64)
-    assert_same(made, np.array([wrap(of(one), 8 * size(into)) for one in x.tolist()], unsigned(into)), x)
+        result = np.array(canonical("f64", result.tolist()), np.uint64)
+    assert_same(result, np.array([wrap(reference(bits), 8 * size(into)) for bits in x.tolist()], unsigned(into)), x)
 
 
 @pytest.mark.parametrize("source", INTEGERS)
@@ -90,20 +91,22 @@ def test_integers(device, into, source):
     check(device, "", into, source, number)
     low, high = limits(source)
     if low < limits(into)[0] or high > limits(into)[1]:
-        check(device, "sat.", into, source, lambda bits: clamped(number(bits), into))
+        check(device, "sat.", into, source, lambda bits: clamp(number(bits), into))
 
 
 @pytest.mark.parametrize("source", INTEGERS)
 @pytest.mark.parametrize("into", INTEGERS)
 def test_registers_wider_than_their_types(device, into, source):
-    """The source's low bytes count; the result is extended by its own sign."""
+    """The low bytes of the source count, and the result is extended by its own sign."""
     x = operand_tuples("b64", 1)[0]
-    made = device.evaluate(f"cvt.{into}.{source} %d, %x;", [np.uint64], x)
+    result = device.evaluate(f"cvt.{into}.{source} %d, %x;", [np.uint64], x)
     bits = 8 * size(source)
-    low = [signed(wrap(one, bits), bits) if source[0] == "s" else wrap(one, bits) for one in x.tolist()]
-    own = 8 * size(into)
-    wanted = [signed(wrap(one, own), own) if into[0] == "s" else wrap(one, own) for one in low]
-    assert_same(made, np.array([wrap(one, 64) for one in wanted], np.uint64), x)
+    low = [signed(wrap(value, bits), bits) if source[0] == "s" else wrap(value, bits) for value in x.tolist()]
+    result_bits = 8 * size(into)
+    expected = [
+        signed(wrap(value, result_bits), result_bits) if into[0] == "s" else wrap(value, result_bits) for value in low
+    ]
+    assert_same(result, np.array([wrap(value, 64) for value in expected], np.uint64), x)
 
 
 @pytest.mark.parametrize("source", FLOATS)
@@ -111,11 +114,15 @@ def test_registers_wider_than_their_types(device, into, source):
 def test_floats_to_integers(device, into, source):
     if source == "bf16" and size(into) == 1:
         pytest.skip("PTX has no such conversion")
-    for word, mode in TO_INTEGER.items():
-        check(device, f"{word}.", into, source, lambda bits, m=mode: integer_of(bits, source, into, m))
+    for modifier, mode in TO_INTEGER.items():
+        check(device, f"{modifier}.", into, source, lambda bits, m=mode: integer_of(bits, source, into, m))
         if source == "f32":
             check(
-                device, f"{word}.ftz.", into, source, lambda bits, m=mode: integer_of(bits, source, into, m, ftz=True)
+                device,
+                f"{modifier}.ftz.",
+                into,
+                source,
+                lambda bits, m=mode: integer_of(bits, source, into, m, ftz=True),
             )
 
 
@@ -124,12 +131,14 @@ def test_floats_to_integers(device, into, source):
 def test_floats_near_the_limits_of_integers(device, into, source):
     dtype = np.float32 if source == "f32" else np.float64
     near = [
-        np.nextafter(dtype(at), dtype(way)) for at in (*limits(into), 0.5, 1.5, 2.5, -0.5) for way in (-np.inf, np.inf)
+        np.nextafter(dtype(value), dtype(end))
+        for value in (*limits(into), 0.5, 1.5, 2.5, -0.5)
+        for end in (-np.inf, np.inf)
     ]
-    near += [dtype(at) + dtype(k) for at in limits(into) for k in (-1, -0.5, 0, 0.5, 1)]
+    near += [dtype(value) + dtype(k) for value in limits(into) for k in (-1, -0.5, 0, 0.5, 1)]
     x = np.array(near, dtype).view(unsigned(source))
-    for word, mode in TO_INTEGER.items():
-        check(device, f"{word}.", into, source, lambda bits, m=mode: integer_of(bits, source, into, m), x)
+    for modifier, mode in TO_INTEGER.items():
+        check(device, f"{modifier}.", into, source, lambda bits, m=mode: integer_of(bits, source, into, m), x)
 
 
 @pytest.mark.parametrize("source", INTEGERS)
@@ -157,14 +166,14 @@ def test_floats(device, into, source):
     if into != source:
         for mode in [""] if widens else ["rn", "rz", "rm", "rp"]:
             text = f"{mode}." if mode else ""
-            check(device, text, into, source, lambda bits, m=mode or "rn": converted(bits, source, into, m))
+            check(device, text, into, source, lambda bits, m=mode or "rn": convert(bits, source, into, m))
     if "f32" in (into, source) and "bf16" not in (into, source):
         mode = "" if widens or into == source else "rn."
         flush = Real("f32").flushed
 
         def flushed(bits):
-            made = converted(flush(bits) if source == "f32" else bits, source, into, "rn")
-            return flush(made) if into == "f32" else made
+            result = convert(flush(bits) if source == "f32" else bits, source, into, "rn")
+            return flush(result) if into == "f32" else result
 
         check(device, f"{mode}ftz.", into, source, flushed)
     if into != "bf16" and source != "bf16":
@@ -182,7 +191,7 @@ def test_floats_that_become_whole(device, word, type):
     def rounded(bits):
         negative, magnitude = real.value(bits)
         if isinstance(magnitude, Fraction):
-            magnitude = Fraction(abs(whole(-magnitude if negative else magnitude, TO_INTEGER[word])))
+            magnitude = Fraction(abs(round_to_integer(-magnitude if negative else magnitude, TO_INTEGER[word])))
         return real.bits(negative, magnitude)
 
     check(device, f"{word}.", type, type, rounded)
@@ -195,21 +204,21 @@ def test_two_singles_into_a_pair(device, type, mode, relu):
     x, y = operand_tuples("f32", 2)
 
     def half(bits):
-        made = float_of(Real("f32").value(bits), type, mode)
-        return 0 if relu and made & 0x8000 else made
+        result = float_of(Real("f32").value(bits), type, mode)
+        return 0 if relu and result & 0x8000 else result
 
-    wanted = [half(b) | half(a) << 16 for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-    assert_same(device.evaluate(f"cvt.{mode}{relu}.{type}x2.f32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
-    wanted = np.array([half(a) for a in x.tolist()], UNSIGNED[2])
-    assert_same(device.evaluate(f"cvt.{mode}{relu}.{type}.f32 %d, %x;", [np.uint16], x), wanted, x)
+    expected = [half(b) | half(a) << 16 for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    assert_same(device.evaluate(f"cvt.{mode}{relu}.{type}x2.f32 %d, %x, %y;", [np.uint32], x, y), expected, x, y)
+    expected = np.array([half(a) for a in x.tolist()], UNSIGNED[2])
+    assert_same(device.evaluate(f"cvt.{mode}{relu}.{type}.f32 %d, %x;", [np.uint16], x), expected, x)
 
 
 @pytest.mark.parametrize("word", ["rn", "rz", "rm", "rp"])
 def test_what_only_its_rounding_makes_normal_is_flushed(device, word):
-    """Doubles about the least normal single."""
-    real, least = Real("f64"), (Real("f64").bias - Real("f32").bias + 1) << 52
+    """The operands are doubles near the least normal single."""
+    real, least_normal = Real("f64"), (Real("f64").bias - Real("f32").bias + 1) << 52
     steps = [*range(-40, 41), *(sign << k for k in range(27, 31) for sign in (1, -1))]
-    x = np.array([least + step | sign for step in steps for sign in (0, real.sign)], np.uint64)
+    x = np.array([least_normal + step | sign for step in steps for sign in (0, real.sign)], np.uint64)
 
     def flushed(bits):
         negative, magnitude = real.value(bits)

@@ -1,4 +1,4 @@
-"""grid.sync() as nvcc of CUDA 12 and 13 makes it, by what %envreg1 and %envreg2 lead to; and CUDA 13 itself."""
+"""Cooperative launches: grid.sync() as compiled by nvcc 12 and 13, with %envreg1 and %envreg2; CUDA 13's properties."""
 
 import ctypes
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from bare_program import run
 from virtual_device import HEAD
 
-# Each thread writes its word, all meet, and it reads that of the one as far from the end.
+# Each thread writes its word; behind a grid barrier, it reads the word of the thread opposite to it.
 MEETING = (
     HEAD
     + """
@@ -49,9 +49,11 @@ print(*made)
 
 @pytest.fixture
 def meet(device):
+    """Return a function that launches MEETING twice; it returns both results, the words written and read, stderr."""
+
     def launches(how, **environment):
-        (first, second, *words), said = run(device, PROGRAM.format(how=how), MEETING, **environment)
-        return first, second, words[:320], words[320:], said
+        (first, second, *words), stderr = run(device, PROGRAM.format(how=how), MEETING, **environment)
+        return first, second, words[:320], words[320:], stderr
 
     return launches
 
@@ -61,8 +63,8 @@ def meet(device):
     "schedule", ["serial", "reverse", "random:1", "adversary:2", "atomics:3", "exchange", "pct:3,3"]
 )
 def test_all_blocks_meet(meet, how, schedule):
-    own = [1000 + k for k in range(320)]
-    assert meet(how, VGPU_SCHEDULE=schedule)[:4] == (0, 0, own, own[::-1])
+    words = [1000 + k for k in range(320)]
+    assert meet(how, VGPU_SCHEDULE=schedule)[:4] == (0, 0, words, words[::-1])
 
 
 def test_there_is_nothing_to_meet_at_in_another_launch(meet):
@@ -70,24 +72,24 @@ def test_there_is_nothing_to_meet_at_in_another_launch(meet):
 
 
 def test_the_meeting_orders_what_is_before_and_behind_it(meet):
-    first, _, _, _, said = meet("cooperative", VGPU_CHECK="racecheck,initcheck")
-    assert (first, said) == (0, "")
+    first, _, _, _, stderr = meet("cooperative", VGPU_CHECK="racecheck,initcheck")
+    assert (first, stderr) == (0, "")
 
 
 def test_the_driver_is_one_of_cuda_13(device):
     version = ctypes.c_int()
-    for ask in (device.cuda.cuDriverGetVersion, device.cuda.cudaDriverGetVersion):
-        assert ask(ctypes.byref(version)) == 0 and version.value >= 13000
+    for get_version in (device.cuda.cuDriverGetVersion, device.cuda.cudaDriverGetVersion):
+        assert get_version(ctypes.byref(version)) == 0 and version.value >= 13000
 
 
 def test_the_runtime_of_cuda_13_has_properties_of_its_own_form(device):
-    """driver_types.h of CUDA 13: offsets of what programs choose their launches by."""
+    """The offsets are those of driver_types.h of CUDA 13."""
     runtime = ctypes.CDLL(str(Path(device.library).parent / "libcudart.so.13"))
-    held, version, value = np.full(1100, 0xAA, np.uint8), ctypes.c_int(), ctypes.c_int()
+    properties, version, value = np.full(1100, 0xAA, np.uint8), ctypes.c_int(), ctypes.c_int()
     assert runtime.cudaRuntimeGetVersion(ctypes.byref(version)) == 0 and version.value == 13000
-    assert runtime.cudaGetDeviceProperties(ctypes.c_void_p(held.ctypes.data), 0) == 0
-    assert (held[1008:] == 0xAA).all()
-    words = held[:1008].view(np.int32)
-    for offset, which in {360: 75, 364: 76, 384: 16, 588: 41, 604: 39, 624: 81, 668: 95, 672: 97, 320: 1}.items():
-        device.cuda.cuDeviceGetAttribute(ctypes.byref(value), which, 0)
+    assert runtime.cudaGetDeviceProperties(ctypes.c_void_p(properties.ctypes.data), 0) == 0
+    assert (properties[1008:] == 0xAA).all()
+    words = properties[:1008].view(np.int32)
+    for offset, attribute in {360: 75, 364: 76, 384: 16, 588: 41, 604: 39, 624: 81, 668: 95, 672: 97, 320: 1}.items():
+        device.cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, 0)
         assert words[offset // 4] == value.value, offset

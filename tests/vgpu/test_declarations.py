@@ -1,4 +1,4 @@
-"""What a module and a function declare: each scope has a name once, and sees those of the scopes around it."""
+"""Declarations of modules and functions: a scope declares a name once, and sees the enclosing scopes."""
 
 import mutants
 import numpy as np
@@ -12,7 +12,7 @@ A: mov.u32 {0}, 7; bra DONE; B: mov.u32 {0}, {1}; DONE: }}"""
 
 @pytest.mark.parametrize("block", [LOOP, TABLE])
 def test_a_label_belongs_to_its_scope(device, block):
-    """As inline assembly writes it, of which each use has labels of its own."""
+    """Inline assembly has labels in a scope of their own for each use."""
     body = "mov.u32 %r2, 0; mov.u32 %r3, 0;" + block.format("%r2", 3) + block.format("%r3", 5)
     body += "shl.b32 %r3, %r3, 8; or.b32 %d, %r2, %r3;"
     assert device.evaluate(body, [np.uint32], np.zeros(4, np.uint32)).tolist() == [3 | 5 << 8] * 4
@@ -71,7 +71,7 @@ def test_a_module_defines_each_name_once(device, head, end):
 
 
 def test_lanes_are_named_from_64_on(device):
-    """Where PTX or device are older, shfl and vote may leave out who takes part."""
+    """shfl and vote without .sync are valid if the PTX version is below 6.4 or the target below sm_70."""
     text = kernel("shfl.down.b32 %r1, %r1, 1, 31; vote.all.pred %p1, %p2; ret;", ["p0"])
     for older in (".version 6.3\n.target sm_70\n", ".version 7.0\n.target sm_60\n"):
         head = older + ".address_size 64\n"

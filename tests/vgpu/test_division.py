@@ -1,4 +1,4 @@
-"""div.approx and div.full where they differ from the true quotient: PTX ISA, "Floating Point Instructions: div"."""
+"""div.approx and div.full, which differ from the true quotient: PTX ISA, "Floating Point Instructions: div"."""
 
 import numpy as np
 import pytest
@@ -9,42 +9,44 @@ from virtual_device import kernel
 FAR = 0x7E800000  # 2^126
 
 
-def scaled(x, by):
+def scale_by(x, factor):
     with np.errstate(all="ignore"):
-        return (x.view(np.float32) * np.float32(by)).view(np.uint32)
+        return (x.view(np.float32) * np.float32(factor)).view(np.uint32)
 
 
-def flushed(x, ftz):
+def flush(x, ftz):
     return np.where((x & 0x7F800000 == 0) & bool(ftz), x & 0x80000000, x).astype(np.uint32)
 
 
 @pytest.mark.parametrize("ftz", ["", ".ftz"])
 @pytest.mark.parametrize("how", ["approx", "full"])
 def test_division(device, how, ftz):
-    """a * (1 / b), both scaled: where b is subnormal, and by full above 2^126, where 1 / b is flushed to zero."""
+    """div is a * (1 / b), scaled if b is subnormal, or above 2^126 for div.full, where 1 / b would be flushed."""
     x, y = operand_tuples("f32", 2, 500)
     far = np.array([FAR - 1, FAR, FAR + 1, FAR + (1 << 23), 0x7F7FFFFF, 0x7F800000], np.uint32)
     near = np.array([0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000], np.uint32)
     signs = np.array([0, 1 << 31], np.uint32)
-    a, b = (one.ravel() for one in np.meshgrid(np.add.outer(signs, near), np.add.outer(signs, far)))
+    a, b = (grid.ravel() for grid in np.meshgrid(np.add.outer(signs, near), np.add.outer(signs, far)))
     x, y = np.concatenate([x, a]), np.concatenate([y, b])
     magnitude = y & 0x7FFFFFFF
     scale = np.where((magnitude < 0x800000) & (not ftz), 2.0**24, 1)
     scale = np.where((magnitude > FAR) & (how == "full"), 0.25, scale)
-    p, q = flushed(scaled(flushed(x, ftz), scale), ftz), scaled(y, scale)
+    p, q = flush(scale_by(flush(x, ftz), scale), ftz), scale_by(y, scale)
     inverse = device.evaluate("rcp.approx.ftz.f32 %d, %x;", [np.uint32], q)
-    wanted = [
+    expected = [
         result("f32", "mul", "rn", [a, b], ftz=bool(ftz)) for a, b in zip(inverse.tolist(), p.tolist(), strict=True)
     ]
-    assert_same(device.evaluate(f"div.{how}{ftz}.f32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+    assert_same(device.evaluate(f"div.{how}{ftz}.f32 %d, %x, %y;", [np.uint32], x, y), expected, x, y)
 
 
 def test_a_quotient_is_near_the_true_one(device):
-    """Within 2 units of the last place, as PTX documents."""
+    """The error is at most 2 units in the last place, as PTX documents."""
     x, y = (np.random.default_rng(n).uniform(0.01, 100, 4000).astype(np.float32) for n in range(2))
-    for how in ("approx", "full"):
-        made = device.evaluate(f"div.{how}.f32 %d, %x, %y;", [np.uint32], x.view(np.uint32), y.view(np.uint32))
-        assert (np.abs(made.astype(np.int64) - (x / y).view(np.uint32)) <= 2).all()
+    for modifier in ("approx", "full"):
+        quotients = device.evaluate(
+            f"div.{modifier}.f32 %d, %x, %y;", [np.uint32], x.view(np.uint32), y.view(np.uint32)
+        )
+        assert (np.abs(quotients.astype(np.int64) - (x / y).view(np.uint32)) <= 2).all()
 
 
 REFUSED = """fma.f32 %f1,%f2,%f3,%f4;div.f32 %f1,%f2,%f3;div.f64 %d1,%d2,%d3;div.approx.f64 %d1,%d2,%d3;sqrt.f32 %f1,%f2
@@ -56,11 +58,11 @@ ex2.approx.ftz.f16 %h1,%h2;ex2.approx.bf16 %h1,%h2;fma.f16 %h1,%h2,%h3,%h4;add.f
 
 
 def test_forms_that_ptxas_refuses(device):
-    """A missing rounding modifier gets no default, and an additional operand is not ignored."""
+    """A rounding modifier has no default, and an additional operand is an error."""
     registers = ".reg .f32 %f<5>; .reg .f64 %d<5>;"
-    taken = []
+    accepted = []
     for text in REFUSED.replace("\n", ";").split(";"):
         code, module = device.load(kernel(f"{registers}{text};", ["p0"]))
         if code == 0 and device.function(module)[0] == 0:
-            taken.append(text)
-    assert not taken
+            accepted.append(text)
+    assert not accepted

@@ -1,4 +1,4 @@
-"""Of the driver's interface what frameworks call beside launches and plain copies."""
+"""Calls of the driver that frameworks make, besides launches and plain copies."""
 
 import ctypes
 
@@ -10,26 +10,26 @@ from virtual_device import HEAD
 @pytest.mark.parametrize("version", ["", "_v2", "_v3"])
 @pytest.mark.parametrize("prefix", ["cu", "cuda"])
 def test_no_stream_is_captured(device, prefix, version):
-    """TensorFlow 2.15 asks before each copy on the device, and ends its stream where it gets no answer."""
+    """TensorFlow 2.15 calls this before each copy on the device, and requires success."""
     state = ctypes.c_int(7)
-    ask = getattr(device.cuda, f"{prefix}StreamGetCaptureInfo{version}")
-    assert ask(None, ctypes.byref(state), None, None, None, None, None) == 0
+    get_info = getattr(device.cuda, f"{prefix}StreamGetCaptureInfo{version}")
+    assert get_info(None, ctypes.byref(state), None, None, None, None, None) == 0
     assert state.value == 0
 
 
 def test_a_rectangle_is_copied(device):
-    """From the host to the device by the driver's structure, back by the runtime's call."""
+    """The driver's structure copies to the device, and the runtime's call copies back."""
     rows, width, pitch = 5, 12, 32
     source = np.arange(rows * 16, dtype=np.uint8)
-    made, at = np.zeros(rows * 16, np.uint8), device.allocate(rows * pitch)
-    words = [1, 0, 1, source.ctypes.data, 0, 0, 16, 2, 0, 2, 0, at.value, 0, pitch, width, rows]
-    assert device.cuda.cuMemcpy2D_v2((ctypes.c_uint64 * 16)(*words)) == 0
-    back = [ctypes.c_void_p(made.ctypes.data), 16, ctypes.c_void_p(at.value + 2), pitch, width, rows]
-    back = [ctypes.c_size_t(one) if isinstance(one, int) else one for one in back]
-    assert device.cuda.cudaMemcpy2D(*back, 2) == 0
-    assert (made.reshape(rows, 16)[:, :width] == source.reshape(rows, 16)[:, 1 : width + 1]).all()
-    assert not made.reshape(rows, 16)[:, width:].any()
-    device.cuda.cuMemFree_v2(at)
+    result, address = np.zeros(rows * 16, np.uint8), device.allocate(rows * pitch)
+    fields = [1, 0, 1, source.ctypes.data, 0, 0, 16, 2, 0, 2, 0, address.value, 0, pitch, width, rows]
+    assert device.cuda.cuMemcpy2D_v2((ctypes.c_uint64 * 16)(*fields)) == 0
+    arguments = [ctypes.c_void_p(result.ctypes.data), 16, ctypes.c_void_p(address.value + 2), pitch, width, rows]
+    arguments = [ctypes.c_size_t(value) if isinstance(value, int) else value for value in arguments]
+    assert device.cuda.cudaMemcpy2D(*arguments, 2) == 0
+    assert (result.reshape(rows, 16)[:, :width] == source.reshape(rows, 16)[:, 1 : width + 1]).all()
+    assert not result.reshape(rows, 16)[:, width:].any()
+    device.cuda.cuMemFree_v2(address)
 
 
 @pytest.mark.parametrize(
@@ -37,14 +37,14 @@ def test_a_rectangle_is_copied(device):
 )
 def test_a_rectangle_is_filled(device, name, kind):
     rows, width, pitch = 4, 3, 32
-    at, made = device.allocate(rows * pitch), np.zeros((rows, pitch), np.uint8)
+    address, result = device.allocate(rows * pitch), np.zeros((rows, pitch), np.uint8)
     fill = getattr(device.cuda, name)
-    assert fill(at, ctypes.c_size_t(pitch), 7, ctypes.c_size_t(width), ctypes.c_size_t(rows)) == 0
-    device.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), at, ctypes.c_size_t(made.nbytes))
-    wanted = np.zeros((rows, pitch // np.dtype(kind).itemsize), kind)
-    wanted[:, :width] = 7
-    assert (made.view(kind) == wanted).all()
-    device.cuda.cuMemFree_v2(at)
+    assert fill(address, ctypes.c_size_t(pitch), 7, ctypes.c_size_t(width), ctypes.c_size_t(rows)) == 0
+    device.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(result.ctypes.data), address, ctypes.c_size_t(result.nbytes))
+    expected = np.zeros((rows, pitch // np.dtype(kind).itemsize), kind)
+    expected[:, :width] = 7
+    assert (result.view(kind) == expected).all()
+    device.cuda.cuMemFree_v2(address)
 
 
 def test_kernels_are_listed_by_name(device):

@@ -1,4 +1,4 @@
-"""What programs of CUDA 11 to 13 ask the driver: entry points by version, libraries, launches by a structure, pools."""
+"""Driver calls of programs for CUDA 11 to 13: entry points by version, libraries, structured launches, memory pools."""
 
 import ctypes
 
@@ -10,11 +10,11 @@ ADD_ONE = kernel("ld.param.u64 %l0, [p0]; red.global.add.u32 [%l0], 1;", ["p0"])
 
 
 def entry_point(device, name, version, flags=0):
-    """(its address, the status of the search)."""
-    at, status = ctypes.c_void_p(), ctypes.c_int(7)
-    ask = device.cuda.cuGetProcAddress_v2
-    assert ask(name.encode(), ctypes.byref(at), version, ctypes.c_uint64(flags), ctypes.byref(status)) == 0
-    return at.value, status.value
+    """Return the address of the entry point, and the status of the search."""
+    pointer, status = ctypes.c_void_p(), ctypes.c_int(7)
+    search = device.cuda.cuGetProcAddress_v2
+    assert search(name.encode(), ctypes.byref(pointer), version, ctypes.c_uint64(flags), ctypes.byref(status)) == 0
+    return pointer.value, status.value
 
 
 def address(device, name):
@@ -55,7 +55,7 @@ def test_what_is_no_call_of_the_driver_is_not_found(device, name):
 
 
 class Config(ctypes.Structure):
-    """CUlaunchConfig."""
+    """The structure CUlaunchConfig."""
 
     _fields_ = (
         ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared", ctypes.c_uint),
@@ -64,7 +64,7 @@ class Config(ctypes.Structure):
 
 
 class Attribute(ctypes.Structure):
-    """CUlaunchAttribute."""
+    """The structure CUlaunchAttribute."""
 
     _fields_ = (("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_uint * 16))
 
@@ -79,19 +79,19 @@ def test_a_librarys_kernel_is_launched_by_a_structure(device):
     assert cuda.cuKernelGetParamInfo(function, ctypes.c_size_t(0), ctypes.byref(offset), ctypes.byref(size)) == 0
     assert (offset.value, size.value) == (0, 8)
     assert cuda.cuKernelGetParamInfo(function, ctypes.c_size_t(1), ctypes.byref(offset), ctypes.byref(size)) == 1
-    at, made = device.allocate(4), np.zeros(1, np.uint32)
-    cuda.cuMemsetD32_v2(at, 0, ctypes.c_size_t(1))
-    one, cooperative = Attribute(4), Attribute(2)
-    one.value[:3], cooperative.value[0] = (1, 1, 1), 1
-    asked = (Attribute * 2)(one, cooperative)
-    how = Config((3, 1, 1), (32, 2, 1), 0, None, ctypes.addressof(asked), 2)
-    given = (ctypes.c_void_p * 1)(ctypes.addressof(at))
-    assert cuda.cuLaunchKernelEx(ctypes.byref(how), function, given, None) == 0
-    cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), at, ctypes.c_size_t(4))
-    assert made[0] == 3 * 64
-    asked[0].value[0] = 2
-    assert cuda.cuLaunchKernelEx(ctypes.byref(how), function, given, None) == 801, "clusters are not here"
-    cuda.cuMemFree_v2(at)
+    counter, result = device.allocate(4), np.zeros(1, np.uint32)
+    cuda.cuMemsetD32_v2(counter, 0, ctypes.c_size_t(1))
+    cluster, cooperative = Attribute(4), Attribute(2)
+    cluster.value[:3], cooperative.value[0] = (1, 1, 1), 1
+    attributes = (Attribute * 2)(cluster, cooperative)
+    config = Config((3, 1, 1), (32, 2, 1), 0, None, ctypes.addressof(attributes), 2)
+    arguments = (ctypes.c_void_p * 1)(ctypes.addressof(counter))
+    assert cuda.cuLaunchKernelEx(ctypes.byref(config), function, arguments, None) == 0
+    cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(result.ctypes.data), counter, ctypes.c_size_t(4))
+    assert result[0] == 3 * 64
+    attributes[0].value[0] = 2
+    assert cuda.cuLaunchKernelEx(ctypes.byref(config), function, arguments, None) == 801, "clusters are not here"
+    cuda.cuMemFree_v2(counter)
     assert cuda.cuLibraryUnload(library) == 0
 
 
@@ -105,34 +105,35 @@ def test_a_module_is_read_from_a_file(device, tmp_path):
 
 
 def test_pools_give_memory_and_rows_begin_where_textures_want_them(device):
-    cuda, pool, at, pitch = device.cuda, ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t()
+    cuda, pool, memory, pitch = device.cuda, ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t()
     assert cuda.cuDeviceGetDefaultMemPool(ctypes.byref(pool), 0) == 0
-    assert cuda.cuMemAllocFromPoolAsync(ctypes.byref(at), ctypes.c_size_t(4096), pool, None) == 0
+    assert cuda.cuMemAllocFromPoolAsync(ctypes.byref(memory), ctypes.c_size_t(4096), pool, None) == 0
     used = ctypes.c_uint64()
     assert cuda.cuMemPoolGetAttribute(pool, 7, ctypes.byref(used)) == 0 and used.value >= 4096
-    assert cuda.cuMemFreeAsync(at, None) == 0
+    assert cuda.cuMemFreeAsync(memory, None) == 0
     assert (
-        cuda.cuMemAllocPitch_v2(ctypes.byref(at), ctypes.byref(pitch), ctypes.c_size_t(700), ctypes.c_size_t(3), 4) == 0
+        cuda.cuMemAllocPitch_v2(ctypes.byref(memory), ctypes.byref(pitch), ctypes.c_size_t(700), ctypes.c_size_t(3), 4)
+        == 0
     )
     assert pitch.value == 1024
-    assert cuda.cuMemsetD8_v2(at, 1, ctypes.c_size_t(3 * 1024)) == 0 and cuda.cuMemFree_v2(at) == 0
+    assert cuda.cuMemsetD8_v2(memory, 1, ctypes.c_size_t(3 * 1024)) == 0 and cuda.cuMemFree_v2(memory) == 0
     huge = ctypes.c_size_t(1 << 62)
-    assert cuda.cuMemAllocPitch_v2(ctypes.byref(at), ctypes.byref(pitch), huge, huge, 4) == 1
+    assert cuda.cuMemAllocPitch_v2(ctypes.byref(memory), ctypes.byref(pitch), huge, huge, 4) == 1
 
 
 def test_a_box_is_copied(device):
-    """CUDA_MEMCPY3D: from the second slice of the host's box to the first of the device's, and back."""
+    """CUDA_MEMCPY3D copies from the second slice of the host's box to the first of the device's, and back."""
     depth, rows, width, pitch = 2, 3, 5, 8
     source = np.arange(4 * 4 * 8, dtype=np.uint8).reshape(4, 4, 8)
-    at, made = device.allocate(depth * rows * pitch), np.zeros((depth, rows, width), np.uint8)
+    memory, result = device.allocate(depth * rows * pitch), np.zeros((depth, rows, width), np.uint8)
     zeros = [0, 0, 0, 0]  # x, y, z, level
-    there = [*zeros, 2, 0, at.value, 0, 0, pitch, rows]
-    into = [1, 0, 1, 0, 1, source.ctypes.data, 0, 0, 0, 8, 4, *there, width, rows, depth]
-    back = [*there, *zeros, 1, made.ctypes.data, 0, 0, 0, width, rows, width, rows, depth]
-    for words in (into, back):
-        assert device.cuda.cuMemcpy3D_v2((ctypes.c_uint64 * len(words))(*words)) == 0
-    assert (made == source[1:3, :rows, 1 : 1 + width]).all()
-    device.cuda.cuMemFree_v2(at)
+    device_side = [*zeros, 2, 0, memory.value, 0, 0, pitch, rows]
+    copy_in = [1, 0, 1, 0, 1, source.ctypes.data, 0, 0, 0, 8, 4, *device_side, width, rows, depth]
+    copy_out = [*device_side, *zeros, 1, result.ctypes.data, 0, 0, 0, width, rows, width, rows, depth]
+    for fields in (copy_in, copy_out):
+        assert device.cuda.cuMemcpy3D_v2((ctypes.c_uint64 * len(fields))(*fields)) == 0
+    assert (result == source[1:3, :rows, 1 : 1 + width]).all()
+    device.cuda.cuMemFree_v2(memory)
 
 
 @pytest.mark.parametrize(
@@ -153,14 +154,14 @@ def test_errors_have_the_names_that_programs_compare(device, error, driver, runt
 
 
 def test_calls_by_their_names_of_old(device):
-    """As Taichi looks them up: by name alone, and some of them without the version that all others have."""
-    cuda, made, all_, whole = device.cuda, ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_size_t()
+    """Taichi looks up calls by name, and some of them without a version suffix."""
+    cuda, handle, small_size, size = device.cuda, ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_size_t()
     for create, destroy in (("cuEventCreate", "cuEventDestroy"), ("cuStreamCreate", "cuStreamDestroy")):
-        assert getattr(cuda, create)(ctypes.byref(made), 0) == 0
-        assert [getattr(cuda, destroy)(made) for _ in range(2)] == [0, 400]
-    assert cuda.cuCtxCreate(ctypes.byref(made), 0, 0) == 0 and cuda.cuCtxPopCurrent(None) == 0
-    assert cuda.cuCtxPushCurrent(made) == cuda.cuCtxDestroy(made) == 0
-    assert cuda.cuDeviceTotalMem(ctypes.byref(all_), 0) == cuda.cuDeviceTotalMem_v2(ctypes.byref(whole), 0) == 0
-    assert all_.value == min(whole.value, 2**32 - 1)
-    assert cuda.cuMemAlloc(ctypes.byref(all_), 16) == 201, "its addresses have 32 bits"
-    assert cuda.cuImportExternalMemory(ctypes.byref(made), None) == 801
+        assert getattr(cuda, create)(ctypes.byref(handle), 0) == 0
+        assert [getattr(cuda, destroy)(handle) for _ in range(2)] == [0, 400]
+    assert cuda.cuCtxCreate(ctypes.byref(handle), 0, 0) == 0 and cuda.cuCtxPopCurrent(None) == 0
+    assert cuda.cuCtxPushCurrent(handle) == cuda.cuCtxDestroy(handle) == 0
+    assert cuda.cuDeviceTotalMem(ctypes.byref(small_size), 0) == cuda.cuDeviceTotalMem_v2(ctypes.byref(size), 0) == 0
+    assert small_size.value == min(size.value, 2**32 - 1)
+    assert cuda.cuMemAlloc(ctypes.byref(small_size), 16) == 201, "its addresses have 32 bits"
+    assert cuda.cuImportExternalMemory(ctypes.byref(handle), None) == 801

@@ -1,4 +1,4 @@
-"""The reference of the floating-point tests, against the processor's own arithmetic."""
+"""The reference of the floating-point tests against the processor's own arithmetic."""
 
 import numpy as np
 import pytest
@@ -14,12 +14,12 @@ HOST = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
 def test_agrees_with_numpy(op, type):
     columns = operand_tuples(type, 1 if op == "sqrt" else 2, 2000, seed=9)
     with np.errstate(all="ignore"):
-        host = HOST[op](*(one.view(FLOATS[type]) for one in columns))
-    wanted = [result(type, op, "rn", one) for one in zip(*(one.tolist() for one in columns), strict=True)]
-    number = ~np.isnan(host)
+        host = HOST[op](*(column.view(FLOATS[type]) for column in columns))
+    expected = [result(type, op, "rn", row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    is_number = ~np.isnan(host)
     assert_same(
-        host.view(columns[0].dtype)[number],
-        np.array(wanted, columns[0].dtype)[number],
-        *(one[number] for one in columns),
+        host.view(columns[0].dtype)[is_number],
+        np.array(expected, columns[0].dtype)[is_number],
+        *(column[is_number] for column in columns),
     )
-    assert np.isnan(np.array(wanted, columns[0].dtype).view(FLOATS[type])[~number]).all()
+    assert np.isnan(np.array(expected, columns[0].dtype).view(FLOATS[type])[~is_number]).all()

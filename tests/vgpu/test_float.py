@@ -12,14 +12,14 @@ from operands import assert_same, operand_tuples, unsigned
 ARITY = {"add": 2, "sub": 2, "mul": 2, "div": 2, "fma": 3, "rcp": 1, "sqrt": 1}
 
 
-def check(device, text, type, of, columns):
-    """NaN results of double precision are compared as NaNs: PTX does not say which one comes."""
+def check(device, text, type, reference, columns):
+    """Assert the results; NaNs of double precision are compared as NaNs, as PTX does not specify their bits."""
     names = ", ".join(f"%{name}" for name in "xyz"[: len(columns)])
-    made = device.evaluate(f"{text}.{type} %d, {names};", [unsigned(type)], *columns)
+    results = device.evaluate(f"{text}.{type} %d, {names};", [unsigned(type)], *columns)
     if type == "f64":
-        made = np.array(canonical(type, made.tolist()), np.uint64)
-    wanted = [of(*one) for one in zip(*(one.tolist() for one in columns), strict=True)]
-    assert_same(made, wanted, *columns)
+        results = np.array(canonical(type, results.tolist()), np.uint64)
+    expected = [reference(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    assert_same(results, expected, *columns)
 
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
@@ -52,11 +52,17 @@ def test_products_and_sums_in_one(device):
 def test_magnitudes_with_joined_signs(device, op):
     columns, flush = operand_tuples("f32", 2), Real("f32").flushed
     for nan in (False, True):
-        how = {"greater": op == "max", "nan": nan}
+        options = {"greater": op == "max", "nan": nan}
         text = f"{op}{'.NaN' if nan else ''}.xorsign.abs"
-        check(device, text, "f32", lambda a, b, how=how: joined_signs("f32", a, b, **how), columns)
+        check(device, text, "f32", lambda a, b, options=options: joined_signs("f32", a, b, **options), columns)
         text = text.replace(op, f"{op}.ftz", 1)
-        check(device, text, "f32", lambda a, b, how=how: joined_signs("f32", flush(a), flush(b), **how), columns)
+        check(
+            device,
+            text,
+            "f32",
+            lambda a, b, options=options: joined_signs("f32", flush(a), flush(b), **options),
+            columns,
+        )
 
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
@@ -74,36 +80,39 @@ def test_least_and_greatest(device, type):
 def test_signs(device, type):
     (x,) = operand_tuples(type, 1)
     real = Real(type)
-    x = x[[not real.is_nan(one) for one in x.tolist()]]  # what these give for a NaN is unspecified
+    x = x[[not real.is_nan(bits) for bits in x.tolist()]]  # the result for a NaN is unspecified
     check(device, "neg", type, lambda a: a ^ real.sign, [x])
     check(device, "abs", type, lambda a: a & ~real.sign, [x])
     if type == "f32":
         check(device, "neg.ftz", type, lambda a: real.flushed(a) ^ real.sign, [x])
         check(device, "abs.ftz", type, lambda a: real.flushed(a) & ~real.sign, [x])
     x, y = operand_tuples(type, 2)
-    made = device.evaluate(f"copysign.{type} %d, %x, %y;", [unsigned(type)], x, y)
+    results = device.evaluate(f"copysign.{type} %d, %x, %y;", [unsigned(type)], x, y)
     sign = unsigned(type)(real.sign)
-    assert_same(made, (y & ~sign) | (x & sign), x, y)
+    assert_same(results, (y & ~sign) | (x & sign), x, y)
 
 
 def test_absolute_value_of_a_double_nan_is_that_nan_made_quiet(device):
     (x,) = operand_tuples("f64", 1)
-    x = x[[Real("f64").is_nan(one) for one in x.tolist()]]
-    made = device.evaluate("abs.f64 %d, %x;", [np.uint64], x)
-    assert_same(made, x | np.uint64(1 << 51), x)
+    x = x[[Real("f64").is_nan(bits) for bits in x.tolist()]]
+    results = device.evaluate("abs.f64 %d, %x;", [np.uint64], x)
+    assert_same(results, x | np.uint64(1 << 51), x)
 
 
 def test_what_only_rounding_makes_normal_is_flushed(device):
-    """As an H100 does; each of these was in its log."""
-    least, under_one, over_one, sign = 0x800000, 0x3F7FFFFF, 0x3F800001, 1 << 31
+    """The rows are results of an H100."""
+    normal, under_one, over_one, sign = 0x800000, 0x3F7FFFFF, 0x3F800001, 1 << 31
     rows = {
-        "mul.rn.ftz": (least, under_one, 0), "mul.rp.ftz": (least, under_one, 0), "mul.rn": (least, under_one, least),
-        "mul.rm.ftz": (least, under_one | sign, sign), "div.rp.ftz": (least, over_one, 0),
-        "div.rm.ftz": (least, over_one | sign, sign), "div.rp": (least, over_one, least),
+        "mul.rn.ftz": (normal, under_one, 0), "mul.rp.ftz": (normal, under_one, 0),
+        "mul.rn": (normal, under_one, normal), "mul.rm.ftz": (normal, under_one | sign, sign),
+        "div.rp.ftz": (normal, over_one, 0), "div.rm.ftz": (normal, over_one | sign, sign),
+        "div.rp": (normal, over_one, normal),
     }  # fmt: skip
-    for op, (x, y, wanted) in rows.items():
-        made = device.evaluate(f"{op}.f32 %d, %x, %y;", [np.uint32], *(np.array([one], np.uint32) for one in (x, y)))
-        assert made.tolist() == [wanted], op
+    for op, (x, y, expected) in rows.items():
+        results = device.evaluate(
+            f"{op}.f32 %d, %x, %y;", [np.uint32], *(np.array([bits], np.uint32) for bits in (x, y))
+        )
+        assert results.tolist() == [expected], op
 
 
 KINDS = {
@@ -120,12 +129,12 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_kinds_of_numbers(device, kind, type):
     (x,) = operand_tuples(type, 1)
-    made = device.evaluate(f"testp.{kind}.{type} %p0, %x; selp.u32 %d, 1, 0, %p0;", [np.uint32], x)
-    assert_same(made, KINDS[kind](x.view(type.replace("f", "float"))).astype(np.uint32), x)
+    results = device.evaluate(f"testp.{kind}.{type} %p0, %x; selp.u32 %d, 1, 0, %p0;", [np.uint32], x)
+    assert_same(results, KINDS[kind](x.view(type.replace("f", "float"))).astype(np.uint32), x)
 
 
 def of_single(function):
-    """In double precision, with the limits that PTX's tables give."""
+    """Return the function with the limits of PTX's tables, instead of exceptions."""
 
     def of(value):
         try:
@@ -138,7 +147,7 @@ def of_single(function):
     return of
 
 
-# The largest error that PTX documents, relative to the result or absolute, and the operands for which it does.
+# instruction: the function, the largest relative and absolute error that PTX documents, the range of operands
 APPROXIMATE = {
     "rcp.approx": (lambda v: 1 / v, 2.0**-23, 0, (-1e37, 1e37)),
     "sqrt.approx": (math.sqrt, 2.0**-23, 0, (0, 1e38)),
@@ -159,20 +168,20 @@ def test_approximate(device, op):
         [bits.view(np.float32), np.random.default_rng(0).uniform(low, high, 4000).astype(np.float32)]
     )
     values = values[(values > low) & (values < high) & (np.abs(values) > 1e-37)]
-    made = device.evaluate(f"{op}.f32 %d, %x;", [np.uint32], values.view(np.uint32)).view(np.float32).astype(float)
-    wanted = np.array([of_single(function)(v) for v in values.tolist()])
-    within = np.abs(made - wanted) <= np.maximum(relative * np.abs(wanted) * 1.0001, absolute)
-    assert within.all(), (op, values[~within][:3], made[~within][:3], wanted[~within][:3])
+    results = device.evaluate(f"{op}.f32 %d, %x;", [np.uint32], values.view(np.uint32)).view(np.float32).astype(float)
+    expected = np.array([of_single(function)(v) for v in values.tolist()])
+    within = np.abs(results - expected) <= np.maximum(relative * np.abs(expected) * 1.0001, absolute)
+    assert within.all(), (op, values[~within][:3], results[~within][:3], expected[~within][:3])
 
 
 @pytest.mark.skipif(not shutil.which("nm"), reason="no nm")
 def test_no_last_bits_are_the_c_librarys(device):
-    """They would be others on another machine."""
-    asked = subprocess.check_output(["nm", "-D", "--undefined-only", device.library], text=True)
-    names = {line.split()[-1].split("@")[0] for line in asked.splitlines()}
+    """The C library's functions give other last bits on other machines."""
+    symbols = subprocess.check_output(["nm", "-D", "--undefined-only", device.library], text=True)
+    names = {line.split()[-1].split("@")[0] for line in symbols.splitlines()}
     assert "malloc" in names or "memcpy" in names
     assert names.isdisjoint(
-        one + kind for one in ("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "pow") for kind in ("", "f")
+        name + kind for name in ("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "pow") for kind in ("", "f")
     )
 
 
@@ -190,25 +199,25 @@ LIMITS = {
 
 @pytest.mark.parametrize("op", LIMITS)
 def test_approximate_at_the_limits(device, op):
-    pairs = [one.split(":") for one in LIMITS[op].split()]
-    x, wanted = (np.array([float(one[k]) for one in pairs], np.float32).view(np.uint32) for k in (0, 1))
-    made = device.evaluate(f"{op}.f32 %d, %x;", [np.uint32], x)
-    assert_same(made, np.array(canonical("f32", wanted.tolist()), np.uint32), x)
+    pairs = [pair.split(":") for pair in LIMITS[op].split()]
+    x, expected = (np.array([float(pair[k]) for pair in pairs], np.float32).view(np.uint32) for k in (0, 1))
+    results = device.evaluate(f"{op}.f32 %d, %x;", [np.uint32], x)
+    assert_same(results, np.array(canonical("f32", expected.tolist()), np.uint32), x)
 
 
 @pytest.mark.parametrize("op", ["rcp", "rsqrt"])
 def test_gross_approximations_of_doubles(device, op):
-    """Of the operand and of the result the upper 32 bits count, even of a NaN; subnormals are flushed."""
+    """Only the upper 32 bits of operand and result count, even of a NaN; subnormals are flushed."""
     (x,) = operand_tuples("f64", 1)
     x &= ~np.uint64(0xFFFFFFFF)
-    made = device.evaluate(f"{op}.approx.ftz.f64 %d, %x;", [np.uint64], x)
-    assert not (made & np.uint64(0xFFFFFFFF))[~np.isnan(made.view(float))].any()
-    upper = np.array([Real("f64").flushed(one) for one in x.tolist()], np.uint64).view(float)
+    results = device.evaluate(f"{op}.approx.ftz.f64 %d, %x;", [np.uint64], x)
+    assert not (results & np.uint64(0xFFFFFFFF))[~np.isnan(results.view(float))].any()
+    upper = np.array([Real("f64").flushed(bits) for bits in x.tolist()], np.uint64).view(float)
     with np.errstate(all="ignore"):
-        wanted = 1 / upper if op == "rcp" else 1 / np.sqrt(upper)
-        close = (np.abs(made.view(float) / wanted - 1) < 2.0**-19) | (made.view(float) == wanted)
-        tiny = (np.abs(wanted) < np.finfo(float).tiny) & (made.view(float) == 0)
-    assert (close | tiny | (np.isnan(wanted) & np.isnan(made.view(float)))).all()
+        expected = 1 / upper if op == "rcp" else 1 / np.sqrt(upper)
+        close = (np.abs(results.view(float) / expected - 1) < 2.0**-19) | (results.view(float) == expected)
+        tiny = (np.abs(expected) < np.finfo(float).tiny) & (results.view(float) == 0)
+    assert (close | tiny | (np.isnan(expected) & np.isnan(results.view(float)))).all()
 
 
 def test_a_modifier_that_is_not_known_is_refused(device):
@@ -218,9 +227,13 @@ def test_a_modifier_that_is_not_known_is_refused(device):
 
 
 def test_roots_of_doubles_keep_what_is_subnormal(device):
-    """rsqrt.approx.f64 without ftz is as good as its type."""
+    """rsqrt.approx.f64 without ftz is accurate for subnormal operands, too."""
     (x,) = operand_tuples("f64", 1)
     with np.errstate(all="ignore"):
-        wanted = 1 / np.sqrt(x.view(float))
-        made = device.evaluate("rsqrt.approx.f64 %d, %x;", [np.uint64], x).view(float)
-        assert ((made == wanted) | (np.abs(made / wanted - 1) < 2.0**-51) | (np.isnan(made) & np.isnan(wanted))).all()
+        expected = 1 / np.sqrt(x.view(float))
+        results = device.evaluate("rsqrt.approx.f64 %d, %x;", [np.uint64], x).view(float)
+        assert (
+            (results == expected)
+            | (np.abs(results / expected - 1) < 2.0**-51)
+            | (np.isnan(results) & np.isnan(expected))
+        ).all()

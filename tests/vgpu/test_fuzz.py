@@ -1,4 +1,4 @@
-"""Random programs of PTX, beside what exact arithmetic makes of them: python tests/vgpu/fuzz.py runs more of them."""
+"""Random PTX programs on the virtual GPU against exact arithmetic; tests/vgpu/fuzz.py runs more of them."""
 
 import re
 from dataclasses import replace
@@ -9,38 +9,42 @@ import pytest
 from fuzzing import cuda_oracle, exact_oracle, families, floats, ptxas_oracle, reals
 from fuzzing.programs import draw_program
 
-ANSWERS = Path(ptxas_oracle.__file__).with_name("answers.txt")  # of ptxas 13.0: + it takes, - it refuses
+ANSWERS = Path(ptxas_oracle.__file__).with_name("answers.txt")  # of ptxas 13.0: + accepted, - refused
 REQUIREMENTS = ANSWERS.with_name("requirements.txt")  # likewise: version, architecture, statement
-PROGRAMS = 400  # in CI; before a release 100,000 by the command
+PROGRAMS = 400  # before a release, fuzz.py runs 100,000
 
 
 def test_random_programs(device):
-    found = exact_oracle.disagreements(device, [draw_program(1, number, families.ALL) for number in range(PROGRAMS)])
-    assert not found, "\n".join(str(exact_oracle.minimize(device, one)) for one in found)
+    disagreements = exact_oracle.disagreements(
+        device, [draw_program(1, number, families.ALL) for number in range(PROGRAMS)]
+    )
+    assert not disagreements, "\n".join(
+        str(exact_oracle.minimize(device, disagreement)) for disagreement in disagreements
+    )
 
 
 def flushed_late(form, name):
-    """What a result is where subnormals are flushed behind the rounding."""
+    """Return a wrong reference function, which flushes subnormals after rounding."""
     format = floats.FORMAT[name]
-    plain = next(one for one in floats.arithmetic(name) if one.name == form.name.replace(".ftz", ""))
+    plain = next(candidate for candidate in floats.arithmetic(name) if candidate.name == form.name.replace(".ftz", ""))
 
-    def of(*operands):
-        made = plain.of(*map(format.flush, operands))
-        return format.flush(made) if isinstance(made, int) else made
+    def reference(*operands):
+        result = plain.reference(*map(format.flush, operands))
+        return format.flush(result) if isinstance(result, int) else result
 
-    return of
+    return reference
 
 
 def rounded_twice(form, name):
-    """What fma gives by way of double precision."""
+    """Return a wrong reference function, which computes fma in double precision."""
     format, wide = floats.FORMAT[name], floats.FORMAT["f64"]
 
-    def of(a, b, c):
+    def reference(a, b, c):
         total = reals.add(reals.multiply(format.number(a), format.number(b)), format.number(c))
-        made = wide.bits(total)
-        return format.bits(wide.number(made)) if isinstance(made, int) else format.nan
+        rounded = wide.bits(total)
+        return format.bits(wide.number(rounded)) if isinstance(rounded, int) else format.nan
 
-    return of
+    return reference
 
 
 @pytest.mark.parametrize(
@@ -51,60 +55,60 @@ def rounded_twice(form, name):
     ],
 )
 def test_operands_come_to_where_rounding_is_hard(device, name, family, chosen, wrong):
-    """Faults that show at the least normal number, or where far less than a step decides a tie."""
-    forms = [replace(one, of=wrong(one, name)) for one in families.ALL[family] if chosen.search(one.name)]
+    """Drawn operands show faults near the least normal number, and faults in the decision of ties."""
+    forms = [replace(form, reference=wrong(form, name)) for form in families.ALL[family] if chosen.search(form.name)]
     programs = [draw_program(3, number, {family: forms}) for number in range(PROGRAMS)]
     assert len(exact_oracle.disagreements(device, programs)) >= 5
 
 
-def another_bit(of):
-    """A reference function whose first result has another lowest bit."""
+def another_bit(reference):
+    """Return a reference function with a wrong lowest bit in its first result."""
 
     def wrong(*values):
-        made = of(*values)
-        first, *rest = made if isinstance(made, tuple) else (made,)
-        return (first ^ 1 if isinstance(first, int) else first, *rest)
+        results = reference(*values)
+        first, *others = results if isinstance(results, tuple) else (results,)
+        return (first ^ 1 if isinstance(first, int) else first, *others)
 
     return wrong
 
 
 @pytest.mark.parametrize("family", families.ALL)
 def test_one_wrong_bit_is_found_and_its_line_is_named(device, family):
-    wrong = {family: [replace(one, of=another_bit(one.of)) for one in families.ALL[family]]}
-    found = exact_oracle.disagreements(device, [draw_program(2, number, wrong) for number in range(20)])
-    assert found
-    least = exact_oracle.minimize(device, found[0]).program
-    assert any(line.form in wrong[family] for line in least.lines)
-    assert len(least.lines) <= len(found[0].program.lines)
+    wrong = {family: [replace(form, reference=another_bit(form.reference)) for form in families.ALL[family]]}
+    disagreements = exact_oracle.disagreements(device, [draw_program(2, number, wrong) for number in range(20)])
+    assert disagreements
+    minimized = exact_oracle.minimize(device, disagreements[0]).program
+    assert any(line.form in wrong[family] for line in minimized.lines)
+    assert len(minimized.lines) <= len(disagreements[0].program.lines)
 
 
 def test_what_ptxas_refuses_is_refused(device):
-    """Random statements, and near misses, with ptxas' answers: both take the same ones, but for two short lists."""
+    """ptxas and the device accept the same recorded statements, except for two short lists."""
     lines = ANSWERS.read_text().splitlines()
     statements = [line[2:] for line in lines]
     by_virtual_gpu = ptxas_oracle.accepted_by_virtual_gpu(device, statements)
     answers = zip(statements, [line[0] == "+" for line in lines], by_virtual_gpu, strict=True)
-    assert [one for one in answers if ptxas_oracle.differs(*one)] == []
+    assert [answer for answer in answers if ptxas_oracle.differs(*answer)] == []
     assert sum(by_virtual_gpu) > 500
 
 
 def test_statements_need_what_ptxas_says(device):
-    """The least PTX version and architecture of each instruction, and of each of its words."""
-    told = [line.split(" ", 2) for line in REQUIREMENTS.read_text().splitlines()]
-    needs = [(int(version), int(target), text) for version, target, text in told]
+    """The device wants the PTX version and architecture that ptxas wants, for each modifier of each instruction."""
+    lines = [line.split(" ", 2) for line in REQUIREMENTS.read_text().splitlines()]
+    needs = [(int(version), int(target), text) for version, target, text in lines]
     assert sum(version > 0 or target > 0 for version, target, _ in needs) > 150
     assert ptxas_oracle.wrong_requirements(device, needs) == []
 
 
 def test_generic_addresses_that_a_variable_names(device):
-    """ld without a space takes shared and local variables by their names, and none of constant memory."""
+    """ld without a state space accepts the names of shared and local variables, but not of constants."""
     head = ".const .align 4 .b32 c = 7;\n"
     body = ".shared .align 4 .b32 s; .local .align 4 .b32 own; st.shared.b32 [s], 5; st.local.b32 [own], 6; "
     operands = np.zeros(1, np.uint32)
-    made = device.evaluate(
+    results = device.evaluate(
         f"{body} ld.b32 %d, [s]; ld.b32 %e, [own]; ld.const.b32 %f, [c];", [np.uint32] * 3, operands, head=head
     )
-    assert [one.tolist() for one in made] == [[5], [6], [7]]
+    assert [result.tolist() for result in results] == [[5], [6], [7]]
     for wrong in ("ld.b32 %r1, [c];", "ld.global.b32 %r1, [s];", "ld.shared.b32 %r1, [own];"):
         assert not ptxas_oracle.accepted_by_virtual_gpu(device, [wrong])[0]
 

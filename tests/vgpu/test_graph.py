@@ -1,4 +1,4 @@
-"""Graphs of launches, copies and fills: done in their order, and changed after they were made."""
+"""Graphs of launches, copies and fills: nodes run in order, and can change after the instantiation."""
 
 import ctypes
 
@@ -20,7 +20,7 @@ class KernelParameters(ctypes.Structure):
 
 
 class Graph:
-    """An array of words, to which steps are done."""
+    """A graph whose nodes change an array of words in device memory."""
 
     def __init__(self, device):
         self.cuda, self.graph, self.run = device.cuda, ctypes.c_void_p(), ctypes.c_void_p()
@@ -28,19 +28,19 @@ class Graph:
         self.words, (_, module) = device.allocate(4 * COUNT), device.load(ADD)
         _, self.function = device.function(module)
 
-    def node(self, name, parameters, *more):
-        made = ctypes.c_void_p()
-        assert getattr(self.cuda, name)(ctypes.byref(made), self.graph, None, 0, parameters, *more) == 0
-        return made
+    def node(self, name, parameters, *more_arguments):
+        handle = ctypes.c_void_p()
+        assert getattr(self.cuda, name)(ctypes.byref(handle), self.graph, None, 0, parameters, *more_arguments) == 0
+        return handle
 
     def addition(self, value):
-        """Parameters whose arguments are gone when the graph runs."""
+        """Return the parameters of a launch that adds a value to every word."""
         values = (ctypes.c_uint64 * 2)(self.words.value, value)
         pointers = (ctypes.c_void_p * 2)(ctypes.addressof(values), ctypes.addressof(values) + 8)
         sizes = (ctypes.c_uint * 7)(1, 1, 1, COUNT, 1, 1, 0)
-        made = KernelParameters(self.function, sizes, ctypes.addressof(pointers), None, None, None)
-        made.keep = values, pointers
-        return made
+        parameters = KernelParameters(self.function, sizes, ctypes.addressof(pointers), None, None, None)
+        parameters.keep = values, pointers
+        return parameters
 
     def filling(self, value):
         return (ctypes.c_uint64 * 5)(self.words.value, 0, value | 4 << 32, COUNT, 1)
@@ -49,10 +49,10 @@ class Graph:
         if not self.run:
             assert self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(self.run), self.graph, ctypes.c_uint64(0)) == 0
         assert self.cuda.cuGraphLaunch(self.run, None) == 0
-        made = np.zeros(COUNT, np.uint32)
-        self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), self.words, ctypes.c_size_t(made.nbytes))
-        assert (made == made[0]).all()
-        return made[0]
+        values = np.zeros(COUNT, np.uint32)
+        self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(values.ctypes.data), self.words, ctypes.c_size_t(values.nbytes))
+        assert (values == values[0]).all()
+        return values[0]
 
 
 @pytest.fixture
@@ -61,10 +61,11 @@ def graph(device):
 
 
 def add(graph, value):
+    """Add a launch; its arguments are overwritten before the graph runs."""
     parameters = graph.addition(value)
-    made = graph.node("cuGraphAddKernelNode_v2", ctypes.byref(parameters))
-    parameters.keep[0][1] = 999  # the caller's variable is another one's by now
-    return made
+    node = graph.node("cuGraphAddKernelNode_v2", ctypes.byref(parameters))
+    parameters.keep[0][1] = 999  # the node has a copy of the argument
+    return node
 
 
 def test_steps_are_done_in_their_order(graph):
@@ -76,16 +77,16 @@ def test_steps_are_done_in_their_order(graph):
 
 
 def test_a_step_is_exchanged_without_a_change_of_the_graph(graph):
-    fill, sum_ = graph.node("cuGraphAddMemsetNode", graph.filling(5), None), add(graph, 7)
+    fill, addition = graph.node("cuGraphAddMemsetNode", graph.filling(5), None), add(graph, 7)
     assert graph.launch() == 12
     assert graph.cuda.cuGraphExecMemsetNodeSetParams(graph.run, fill, graph.filling(100), None) == 0
-    assert graph.cuda.cuGraphExecKernelNodeSetParams_v2(graph.run, sum_, ctypes.byref(graph.addition(1))) == 0
+    assert graph.cuda.cuGraphExecKernelNodeSetParams_v2(graph.run, addition, ctypes.byref(graph.addition(1))) == 0
     assert graph.launch() == 101
     assert graph.cuda.cuGraphNodeSetEnabled(graph.run, fill, 0) == 0
     assert graph.launch() == 102
-    first, graph.run = graph.run, ctypes.c_void_p()
+    first_executable, graph.run = graph.run, ctypes.c_void_p()
     assert graph.launch() == 12
-    assert graph.cuda.cuGraphExecDestroy(first) == 0
+    assert graph.cuda.cuGraphExecDestroy(first_executable) == 0
 
 
 def test_a_graph_is_a_step_of_another(device, graph):

@@ -11,14 +11,16 @@ ARITY = {"add": 2, "sub": 2, "mul": 2, "fma": 3}
 TYPES = ["f16", "bf16"]
 
 
-def check(device, text, type, of, columns):
-    """In single registers, and with neighbours in the halves of one."""
+def check(device, text, type, reference, columns):
+    """Assert the results in single registers, and in pairs."""
     names = ", ".join(f"%{name}" for name in "xyz"[: len(columns)])
-    wanted = np.array([of(*one) for one in zip(*(one.tolist() for one in columns), strict=True)], np.uint16)
-    assert_same(device.evaluate(f"{text}.{type} %d, {names};", [np.uint16], *columns), wanted, *columns)
-    pairs = [np.ascontiguousarray(one[: len(one) // 2 * 2]).view(np.uint32) for one in columns]
-    made = device.evaluate(f"{text}.{type}x2 %d, {names};", [np.uint32], *pairs)
-    assert_same(made, wanted[: len(wanted) // 2 * 2].view(np.uint32), *pairs)
+    expected = np.array(
+        [reference(*row) for row in zip(*(column.tolist() for column in columns), strict=True)], np.uint16
+    )
+    assert_same(device.evaluate(f"{text}.{type} %d, {names};", [np.uint16], *columns), expected, *columns)
+    pairs = [np.ascontiguousarray(column[: len(column) // 2 * 2]).view(np.uint32) for column in columns]
+    results = device.evaluate(f"{text}.{type}x2 %d, {names};", [np.uint32], *pairs)
+    assert_same(results, expected[: len(expected) // 2 * 2].view(np.uint32), *pairs)
 
 
 @pytest.mark.parametrize("type", TYPES)
@@ -44,7 +46,7 @@ def test_not_below_zero(device, type):
 
 
 def test_products_that_only_one_rounding_gets_right(device):
-    """Sums whose tail decides a tie, far below the product's last place."""
+    """The addend is far below the product's last place, and decides ties."""
     random = np.random.default_rng(5)
     for type in TYPES:
         fraction = Real(type).fraction
@@ -82,7 +84,7 @@ def test_magnitudes_with_joined_signs(device, type):
 def test_signs(device, type):
     x = np.arange(1 << 16, dtype=np.uint16)
     real = Real(type)
-    x = x[[not real.is_nan(one) for one in x.tolist()]]  # what these give for a NaN is unspecified
+    x = x[[not real.is_nan(bits) for bits in x.tolist()]]  # the result for a NaN is unspecified
     check(device, "neg", type, lambda a: a ^ real.sign, [x])
     check(device, "abs", type, lambda a: a & ~real.sign, [x])
     if type == "f16":
@@ -92,13 +94,13 @@ def test_signs(device, type):
 
 @pytest.mark.parametrize("type", TYPES)
 def test_every_value_goes_through_single_precision(device, type):
-    """To f32 and back is the same, but that NaNs become the one NaN; the value is what the bits say."""
+    """A value survives the conversion to f32 and back, but every NaN becomes the canonical one."""
     x = np.arange(1 << 16, dtype=np.uint16)
-    wide, back = device.evaluate(f"cvt.f32.{type} %d, %x; cvt.rn.{type}.f32 %e, %d;", [np.uint32, np.uint16], x)
+    wide, round_trip = device.evaluate(f"cvt.f32.{type} %d, %x; cvt.rn.{type}.f32 %e, %d;", [np.uint32, np.uint16], x)
     real = Real(type)
-    assert_same(back, np.array([real.nan if real.is_nan(one) else one for one in x.tolist()], np.uint16), x)
+    assert_same(round_trip, np.array([real.nan if real.is_nan(bits) else bits for bits in x.tolist()], np.uint16), x)
     host = x.view(np.float16).astype(np.float32) if type == "f16" else (x.astype(np.uint32) << 16).view(np.float32)
-    if type == "f16":  # from bf16 it is a shift
+    if type == "f16":  # the conversion from bf16 is a shift, which keeps NaNs
         host = np.where(np.isnan(host), np.uint32(0x7FFFFFFF).view(np.float32), host)
     assert_same(wide, host.view(np.uint32), x)
 
@@ -109,13 +111,13 @@ def test_approximate(device, op, type):
     if (op, type) == ("ex2.approx", "bf16"):
         op = "ex2.approx.ftz"
     x = np.arange(1 << 16, dtype=np.uint16)
-    wide, made = device.evaluate(
+    wide, results = device.evaluate(
         f"cvt.f32.{type} %d, %x; {op}.{type} %h0, %x; cvt.f32.{type} %e, %h0;", [np.uint32] * 2, x
     )
     with np.errstate(invalid="ignore"):  # NaNs
-        wide, made = wide.view(np.float32).astype(float), made.view(np.float32).astype(float)
+        wide, results = wide.view(np.float32).astype(float), results.view(np.float32).astype(float)
     within = (np.abs(wide) < 15) & (np.abs(wide) > 1e-3)
-    wanted = np.array([(math.tanh if op[0] == "t" else math.exp2)(v) for v in wide[within].tolist()])
-    largest = {"f16": 2.0**-9.9, "bf16": 2.0**-7}[type]
-    last = {"f16": 2.0**-24, "bf16": 0}[type]  # of subnormal results
-    assert (np.abs(made[within] - wanted) <= np.maximum(largest * np.abs(wanted), last)).all()
+    expected = np.array([(math.tanh if op[0] == "t" else math.exp2)(v) for v in wide[within].tolist()])
+    relative = {"f16": 2.0**-9.9, "bf16": 2.0**-7}[type]
+    absolute = {"f16": 2.0**-24, "bf16": 0}[type]  # of subnormal results
+    assert (np.abs(results[within] - expected) <= np.maximum(relative * np.abs(expected), absolute)).all()

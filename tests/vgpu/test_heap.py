@@ -1,4 +1,4 @@
-"""Memory that kernels take themselves: malloc and free."""
+"""The device's heap: malloc and free in kernels."""
 
 import ctypes
 
@@ -9,73 +9,79 @@ from virtual_device import kernel
 DECLARED = """
 .extern .func (.param .b64 result) malloc(.param .b64 bytes);
 .extern .func free(.param .b64 at);"""
-TAKE = """{ .param .b64 a; .param .b64 r; st.param.b64 [a], %l2; call.uni (r), malloc, (a); ld.param.b64 %l3, [r]; }"""
-GIVE = """{ .param .b64 a; st.param.b64 [a], %l3; call.uni free, (a); }"""
-OWN = "ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 8; add.u64 %l0, %l0, %l1;"  # the thread's place in p0
-TAKE_ALL = f"{OWN} ld.global.u64 %l2, [%l0]; {TAKE} st.global.u64 [%l0], %l3;"
+ALLOCATE = (
+    """{ .param .b64 a; .param .b64 r; st.param.b64 [a], %l2; call.uni (r), malloc, (a); ld.param.b64 %l3, [r]; }"""
+)
+FREE = """{ .param .b64 a; st.param.b64 [a], %l3; call.uni free, (a); }"""
+OWN = "ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 8; add.u64 %l0, %l0, %l1;"  # the thread's element of p0
+ALLOCATE_ALL = f"{OWN} ld.global.u64 %l2, [%l0]; {ALLOCATE} st.global.u64 [%l0], %l3;"
 USE = "setp.eq.u64 %p0, %l3, 0; @!%p0 st.u32 [%l3], %i; bar.sync 0; @!%p0 ld.u32 %r1, [%l3];"
-GIVE_ALL = f"{OWN} ld.global.u64 %l3, [%l0]; {GIVE}"
+FREE_ALL = f"{OWN} ld.global.u64 %l3, [%l0]; {FREE}"
 HEAP = 8 << 20
 
 
-def taken(device, sizes, **how):
-    code, (at,) = device.run(kernel(TAKE_ALL, ["p0"], head=DECLARED), [sizes], block=len(sizes), **how)
+def allocate(device, sizes, **options):
+    """Allocate a block of each size in a thread of its own; return the addresses."""
+    code, (addresses,) = device.run(kernel(ALLOCATE_ALL, ["p0"], head=DECLARED), [sizes], block=len(sizes), **options)
     assert code == 0
-    return at
+    return addresses
 
 
-def give(device, at):
-    code, _ = device.run(kernel(GIVE_ALL, ["p0"], head=DECLARED), [at], block=len(at))
+def free(device, addresses):
+    """Free the blocks."""
+    code, _ = device.run(kernel(FREE_ALL, ["p0"], head=DECLARED), [addresses], block=len(addresses))
     assert code == 0
 
 
 def test_no_two_pieces_overlap_and_each_is_aligned(device):
     sizes = np.arange(1, 65, dtype=np.uint64) * 7
-    at = taken(device, sizes)
-    assert (at != 0).all() and (at % 16 == 0).all()
-    order = np.argsort(at)
-    assert (at[order][:-1] + sizes[order][:-1] <= at[order][1:]).all()
-    give(device, at)
-    again = taken(device, sizes)
-    assert not set(again) & set(at), "what was given back is not there again at once"
-    give(device, again)
+    addresses = allocate(device, sizes)
+    assert (addresses != 0).all() and (addresses % 16 == 0).all()
+    order = np.argsort(addresses)
+    assert (addresses[order][:-1] + sizes[order][:-1] <= addresses[order][1:]).all()
+    free(device, addresses)
+    second_addresses = allocate(device, sizes)
+    assert not set(second_addresses) & set(addresses), "what was given back is not there again at once"
+    free(device, second_addresses)
     for _ in range(20):  # but it is at last: more than there is, all together
-        half = taken(device, np.full(1, HEAP - 1024, np.uint64))
+        half = allocate(device, np.full(1, HEAP - 1024, np.uint64))
         assert half[0] != 0
-        give(device, half)
+        free(device, half)
 
 
 def test_what_does_not_fit_is_no_address(device):
     half = np.full(4, HEAP // 2, np.uint64)
-    at = taken(device, half)
-    assert np.count_nonzero(at) == 2
-    assert taken(device, np.array([1], np.uint64))[0] == 0
-    give(device, at)  # of no address, nothing
-    whole = taken(device, np.array([HEAP], np.uint64))
-    assert whole[0] != 0, "neighbours that were given back are one piece"
-    give(device, whole)
-    assert not taken(device, np.array([0, HEAP + 1, 1 << 63], np.uint64)).any()
+    addresses = allocate(device, half)
+    assert np.count_nonzero(addresses) == 2
+    assert allocate(device, np.array([1], np.uint64))[0] == 0
+    free(device, addresses)  # of no address, nothing
+    full_block = allocate(device, np.array([HEAP], np.uint64))
+    assert full_block[0] != 0, "neighbours that were given back are one piece"
+    free(device, full_block)
+    assert not allocate(device, np.array([0, HEAP + 1, 1 << 63], np.uint64)).any()
 
 
 @pytest.mark.parametrize("schedule", ["serial", "reverse", "random:3", "adversary:1"])
 def test_each_thread_reads_what_it_wrote(device, schedule):
     place = "ld.param.u64 %l4, [p1]; mul.wide.u32 %l5, %i, 4; add.u64 %l4, %l4, %l5;"
-    body = f"{TAKE_ALL} {USE} {place} st.global.u32 [%l4], %r1;"
-    sizes, read = np.full(256, 40, np.uint64), np.zeros(256, np.uint32)
-    code, (_, read), _ = device.run_in_child(
-        kernel(body, ["p0", "p1"], head=DECLARED), [sizes, read], schedule=schedule, grid=2, block=128
+    body = f"{ALLOCATE_ALL} {USE} {place} st.global.u32 [%l4], %r1;"
+    sizes, values = np.full(256, 40, np.uint64), np.zeros(256, np.uint32)
+    code, (_, values), _ = device.run_in_child(
+        kernel(body, ["p0", "p1"], head=DECLARED), [sizes, values], schedule=schedule, grid=2, block=128
     )
-    assert code == 0 and read.tolist() == list(range(256))
+    assert code == 0 and values.tolist() == list(range(256))
 
 
 def test_what_nobody_took_is_not_given_back(device):
-    code, _, said = device.run_in_child(kernel(GIVE_ALL, ["p0"], head=DECLARED), [np.array([4096], np.uint64)], block=1)
-    assert code == 700 and "0x1000" in said
+    code, _, stderr = device.run_in_child(
+        kernel(FREE_ALL, ["p0"], head=DECLARED), [np.array([4096], np.uint64)], block=1
+    )
+    assert code == 700 and "0x1000" in stderr
 
 
 def test_the_heap_is_as_large_as_was_asked_for_until_it_is_used(device):
     size = ctypes.c_size_t()
-    give(device, taken(device, np.array([64], np.uint64)))
+    free(device, allocate(device, np.array([64], np.uint64)))
     assert device.cuda.cuCtxGetLimit(ctypes.byref(size), 2) == 0 and size.value == HEAP
     assert device.cuda.cuCtxSetLimit(2, ctypes.c_size_t(2 * HEAP)) == 1, "it is in use"
     assert device.cuda.cuCtxSetLimit(0, ctypes.c_size_t(4096)) == 0, "stacks grow by themselves"

@@ -1,4 +1,4 @@
-"""What a module's variables hold at first: what ptxas takes is understood, what it refuses is never left out."""
+"""Initializers of a module's variables: those that ptxas accepts are read, and those that it refuses are refused."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ HEAD = """.global .align 16 .u32 x[4] = {11, 22, 33, 44}; .global .align 16 .u32
 .const .u32 %c = 99; .global .u32 _u = 111; .shared .u32 s;
 .func f() { ret; }
 """
-# A pointer's table, and what its words point to.
-POINTED = {
+# A table of pointers, and the words that they point to.
+POINTERS = {
     "t[2] = {x, $x}": [11, 55], "t[2] = {generic(x), generic($x)}": [11, 55], "t[2] = {x+8, generic($x)+4}": [33, 66],
     "t[2] = {x+4*2, x+4+8}": [33, 44], "t[3] = {generic(%c), _u, $x+12}": [99, 111, 88], "t = %c": [99],
     "t[] = {x, $x, x+4}": [11, 55, 22], "t[2][2] = {{x}, {$x, x}}": [11, None, 55, 11],
@@ -31,39 +31,39 @@ REFUSED = """.u64 t = 8+x|.u64 t = generic(x+8)|.u64 t[1] = x|.u8 t[2] = {0xFFF(
 .f64 t[2] = {1.0, x+1.5}"""
 
 
-def held(device, declared, words, follow=False):
-    """The first 32-bit words of `t`, or those that its pointers lead to."""
-    at = "mul.wide.u32 %l1, %i, 8; add.u64 %l0, %l0, %l1; ld.global.u64 %l0, [%l0]; setp.ne.u64 %p1, %l0, 0;"
-    plain = "mul.wide.u32 %l1, %i, 4; add.u64 %l0, %l0, %l1; setp.eq.u32 %p1, 0, 0;"
-    body = f"""setp.ge.u32 %p0, %i, {words}; @%p0 exit; mov.u64 %l0, t; {at if follow else plain}
+def read_words(device, declaration, count, follow=False):
+    """Return the first 32-bit words of `t`, or the words that its pointers point to."""
+    load_pointer = "mul.wide.u32 %l1, %i, 8; add.u64 %l0, %l0, %l1; ld.global.u64 %l0, [%l0]; setp.ne.u64 %p1, %l0, 0;"
+    load_address = "mul.wide.u32 %l1, %i, 4; add.u64 %l0, %l0, %l1; setp.eq.u32 %p1, 0, 0;"
+    body = f"""setp.ge.u32 %p0, %i, {count}; @%p0 exit; mov.u64 %l0, t; {load_pointer if follow else load_address}
     mov.u32 %r9, 0; @%p1 ld.u32 %r9, [%l0]; ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 4; add.u64 %l0, %l0, %l1;
     st.global.u32 [%l0], %r9;"""
-    code, (made,) = device.run(
-        kernel(".reg .b32 %r9;" + body, ["p0"], head=HEAD + declared), [np.zeros(words, np.uint32)]
+    code, (result,) = device.run(
+        kernel(".reg .b32 %r9;" + body, ["p0"], head=HEAD + declaration), [np.zeros(count, np.uint32)]
     )
     assert code == 0
-    return made.tolist()
+    return result.tolist()
 
 
-@pytest.mark.parametrize("text", POINTED)
+@pytest.mark.parametrize("text", POINTERS)
 def test_addresses(device, text):
-    wanted = [one or 0 for one in POINTED[text]]
-    assert held(device, f".global .u64 {text};", len(wanted), follow=True) == wanted
+    expected = [word or 0 for word in POINTERS[text]]
+    assert read_words(device, f".global .u64 {text};", len(expected), follow=True) == expected
 
 
 @pytest.mark.parametrize("text", VALUES)
 def test_values(device, text):
-    assert held(device, f".global .align 8 {text};", len(VALUES[text])) == VALUES[text]
+    assert read_words(device, f".global .align 8 {text};", len(VALUES[text])) == VALUES[text]
 
 
 def test_bytes_of_addresses(device):
-    """As PTX from 7.1 on writes a table of strings in an array of bytes."""
+    """PTX 7.1 and newer write a table of strings as an array of bytes."""
     masks = ", ".join(f"0x{'ff' + '00' * k}(generic($x)+4)" for k in range(8))
-    assert held(device, f".global .align 8 .b8 t[8] = {{{masks}}};", 1, follow=True) == [66]
+    assert read_words(device, f".global .align 8 .b8 t[8] = {{{masks}}};", 1, follow=True) == [66]
 
 
 def test_functions_in_tables(device):
-    """Called through a table whose names begin with a dollar."""
+    """The table has functions whose names begin with a dollar."""
     head = "".join(
         f".func (.param .b32 r) {name}() {{ .reg .b32 %a; mov.u32 %a, {value}; st.param.b32 [r], %a; ret; }}\n"
         for name, value in (("$one", 1), ("_two", 2))
@@ -72,11 +72,11 @@ def test_functions_in_tables(device):
     add.u64 %at, %at, %l1; ld.global.u64 %at, [%at]; proto: .callprototype (.param .b32 _) _ ();
     call (r), %at, (), proto;    ld.param.b32 %d, [r]; }"""
     x = np.arange(40, dtype=np.uint32)
-    made = device.evaluate(body, [np.uint32], x, head=f"{head}.global .u64 t[2] = {{$one, _two}};")
-    assert made.tolist() == (1 + x % 2).tolist()
+    result = device.evaluate(body, [np.uint32], x, head=f"{head}.global .u64 t[2] = {{$one, _two}};")
+    assert result.tolist() == (1 + x % 2).tolist()
 
 
 def test_what_is_refused(device):
     texts = REFUSED.replace("\n", "|").split("|")
-    taken = [one for one in texts if device.load(kernel("ret;", ["p0"], head=f"{HEAD}.global {one};"))[0] == 0]
-    assert not taken, taken
+    accepted = [text for text in texts if device.load(kernel("ret;", ["p0"], head=f"{HEAD}.global {text};"))[0] == 0]
+    assert not accepted, accepted

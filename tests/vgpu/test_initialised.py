@@ -1,4 +1,4 @@
-"""VGPU_CHECK=initcheck tells reads of what was never written, and nothing of what was, by whom ever."""
+"""VGPU_CHECK=initcheck reports reads of uninitialized memory, and no reads of memory that anything wrote."""
 
 import ctypes
 import os
@@ -12,7 +12,7 @@ import pytest
 from closed_library import Library
 from virtual_device import Device, build, kernel
 
-# The first parameter's word for the thread goes to the second's.
+# The thread's word of p0 is copied to p1.
 COPY = """ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4;
 add.u64 %l0, %l0, %l2; add.u64 %l1, %l1, %l2;
 READ
@@ -22,7 +22,7 @@ SHARED = ".shared .align 16 .b8 word[256];"
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    """Another library than that of the other tests: VGPU_CHECK is read once."""
+    """Return a copy of the library for this module alone, as a library reads VGPU_CHECK once."""
     path = tmp_path_factory.mktemp("library") / "libvgpu-initialised.so"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VGPU_CHECK", "initcheck")
@@ -31,23 +31,24 @@ def own(tmp_path_factory):
 
 @pytest.fixture
 def found(own, capfd):
-    """The lines that a launch of `body` says, on arrays or on what they are given."""
+    """Return a function that launches `body` and returns the lines of its reports."""
 
-    def run(body, *given, head="", grid=1, block=32):
-        result, module = own.load(kernel(body, [f"p{k}" for k in range(len(given))], head=head))
+    def run(body, *arguments, head="", grid=1, block=32):
+        result, module = own.load(kernel(body, [f"p{k}" for k in range(len(arguments))], head=head))
         result, function = own.function(module)
         assert result == 0
         capfd.readouterr()
-        pointers = (ctypes.c_void_p * len(given))(*[ctypes.addressof(one) for one in given])
+        pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(argument) for argument in arguments])
         assert own.cuda.cuLaunchKernel(function, grid, 1, 1, block, 1, 1, 0, None, pointers, None) == 0
         return [line for line in capfd.readouterr().err.splitlines() if "never written in k" in line]
 
     return run
 
 
-def put(own, at, values):
+def put(own, address, values):
+    """Copy the values to the device."""
     data = np.ascontiguousarray(values)
-    assert own.cuda.cuMemcpyHtoD_v2(at, data.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(data.nbytes)) == 0
+    assert own.cuda.cuMemcpyHtoD_v2(address, data.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(data.nbytes)) == 0
 
 
 @pytest.mark.parametrize(
@@ -63,17 +64,17 @@ def put(own, at, values):
 )
 def test_a_read_of_fresh_memory(own, found, read):
     fresh, out = own.allocate(128), own.allocate(128)
-    first, *others = found(COPY.replace("READ", read), fresh, out)
-    assert not others
+    line, *other_lines = found(COPY.replace("READ", read), fresh, out)
+    assert not other_lines
     assert re.fullmatch(
         r"vgpu: never written in k: the read of line 14 by thread 0 of block 0, "
         r"at byte 0 of allocation \d+ \(32 times\)",
-        first,
+        line,
     )
 
 
 def test_one_byte_is_enough(own, found):
-    """Of 32 words one lacks its third byte."""
+    """One of 32 words lacks its third byte."""
     fresh, out = own.allocate(128), own.allocate(128)
     put(own, fresh, np.zeros(78, np.uint8))
     put(own, ctypes.c_uint64(fresh.value + 79), np.zeros(49, np.uint8))
@@ -91,9 +92,9 @@ def copy_from_host(own, fresh):
 
 
 def copy_from_device(own, fresh):
-    other = own.allocate(128)
-    fill(own, other)
-    assert own.cuda.cuMemcpyDtoD_v2(fresh, other, ctypes.c_size_t(128)) == 0
+    source = own.allocate(128)
+    fill(own, source)
+    assert own.cuda.cuMemcpyDtoD_v2(fresh, source, ctypes.c_size_t(128)) == 0
 
 
 @pytest.mark.parametrize("write", [fill, copy_from_host, copy_from_device])
@@ -114,12 +115,12 @@ def test_what_a_kernel_wrote(own, found):
 
 
 def test_a_copy_hands_on_and_does_not_complain(own, found, capfd):
-    fresh, other, out = own.allocate(128), own.allocate(128), own.allocate(128)
-    fill(own, other)
+    fresh, source, out = own.allocate(128), own.allocate(128), own.allocate(128)
+    fill(own, source)
     put(own, fresh, np.zeros(16, np.uint32))
-    assert own.cuda.cuMemcpyDtoD_v2(other, fresh, ctypes.c_size_t(128)) == 0
+    assert own.cuda.cuMemcpyDtoD_v2(source, fresh, ctypes.c_size_t(128)) == 0
     assert "never written" not in capfd.readouterr().err
-    (line,) = found(COPY.replace("READ", "ld.global.u32 %r1, [%l0];"), other, out)
+    (line,) = found(COPY.replace("READ", "ld.global.u32 %r1, [%l0];"), source, out)
     assert "by thread 16 of block 0, at byte 64" in line
 
 
@@ -136,8 +137,8 @@ def test_what_the_host_writes_without_a_call(own, found):
     managed, pinned, out = ctypes.c_uint64(), ctypes.c_uint64(), own.allocate(128)
     assert own.cuda.cuMemAllocManaged(ctypes.byref(managed), ctypes.c_size_t(128), 1) == 0
     assert own.cuda.cuMemHostAlloc(ctypes.byref(pinned), ctypes.c_size_t(128), 0) == 0
-    for given in (managed, pinned):
-        assert found(COPY.replace("READ", "ld.global.u32 %r1, [%l0];"), given, out) == []
+    for address in (managed, pinned):
+        assert found(COPY.replace("READ", "ld.global.u32 %r1, [%l0];"), address, out) == []
 
 
 def test_variables_of_a_module_have_values(own, found):
@@ -152,14 +153,14 @@ bar.sync 0; ld.shared.u32 %r1, [%l3+OFFSET];"""
 
 @pytest.mark.parametrize(("offset", "lines"), [(0, 0), (126, 0), (128, 1)])
 def test_shared_memory(own, found, offset, lines):
-    """Each block's is fresh, though it lies where the last one's was."""
+    """Each block's shared memory is uninitialized, though an earlier block used the same bytes."""
     read = NEIGHBOUR.replace("OFFSET", str(offset)).replace("u32 %r1", "u16 %h1")
-    given = own.allocate(128), own.allocate(512)
-    said = found(COPY.replace("READ", read + "mov.u32 %r1, 0;"), *given, head=SHARED, grid=3)
-    assert len(said) == lines
+    arguments = own.allocate(128), own.allocate(512)
+    stderr = found(COPY.replace("READ", read + "mov.u32 %r1, 0;"), *arguments, head=SHARED, grid=3)
+    assert len(stderr) == lines
     block_alone = """mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [word+192], 1;
     ld.shared.u32 %r1, [word+192];"""
-    (line,) = found(COPY.replace("READ", block_alone), *given, head=SHARED, grid=3)
+    (line,) = found(COPY.replace("READ", block_alone), *arguments, head=SHARED, grid=3)
     assert "of block 1, at byte 192 of shared memory (64 times)" in line
 
 
@@ -172,14 +173,14 @@ def test_memory_of_the_thread_alone_is_not_looked_at(own, found):
 def test_what_a_stand_in_reads_and_writes(own, tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("VGPU_CHECK", "initcheck")
     library = Library(tmp_path)
-    fresh, made, one = library.allocate(16), library.allocate(16), library.scalar(1, "float32")
-    x, none = library.put(np.ones(2, np.float32)), library.scalar(0, "float32")
-    library.call("cublasSgemv_v2", None, 0, 2, 2, one, fresh, 2, x, 1, none, made, 1)
-    said = capfd.readouterr().err
-    assert re.search(r"vgpu: never written in cublasSgemv_v2: a read at byte 0 of allocation \d+\n", said)
-    library.call("cublasSscal_v2", None, 2, one, made, 1)
+    fresh, result, one = library.allocate(16), library.allocate(16), library.scalar(1, "float32")
+    x, zero = library.put(np.ones(2, np.float32)), library.scalar(0, "float32")
+    library.call("cublasSgemv_v2", None, 0, 2, 2, one, fresh, 2, x, 1, zero, result, 1)
+    stderr = capfd.readouterr().err
+    assert re.search(r"vgpu: never written in cublasSgemv_v2: a read at byte 0 of allocation \d+\n", stderr)
+    library.call("cublasSscal_v2", None, 2, one, result, 1)
     assert "never written" not in capfd.readouterr().err
-    library.call("cublasSscal_v2", None, 3, one, made, 1)
+    library.call("cublasSscal_v2", None, 3, one, result, 1)
     assert "never written in cublasSscal_v2: a read at byte 8" in capfd.readouterr().err
 
 
@@ -189,14 +190,14 @@ def test_what_a_stand_in_reads_and_writes(own, tmp_path, capfd, monkeypatch):
 def test_checks_may_be_joined_and_must_exist(checks, code):
     program = f"import ctypes; ctypes.CDLL({build()!r}).vgpu_launches()"
     environment = {**os.environ, "VGPU_CHECK": checks}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    assert done.returncode == code
-    assert ("VGPU_CHECK: unknown check" in done.stderr) == bool(code)
+    process = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert process.returncode == code
+    assert ("VGPU_CHECK: unknown check" in process.stderr) == bool(code)
 
 
 def test_both_checks_at_once(device, monkeypatch):
     monkeypatch.setenv("VGPU_CHECK", "racecheck,initcheck")
     body = "ld.param.u64 %l0, [p0]; ld.shared.u32 %r1, [word]; st.global.u32 [%l0], %r1;"
-    _, _, said = device.run_in_child(kernel(body, ["p0"], head=SHARED), [np.zeros(1, np.uint32)], grid=2, block=2)
-    assert "race in k" in said
-    assert "never written in k" in said
+    _, _, stderr = device.run_in_child(kernel(body, ["p0"], head=SHARED), [np.zeros(1, np.uint32)], grid=2, block=2)
+    assert "race in k" in stderr
+    assert "never written in k" in stderr

@@ -8,18 +8,19 @@ WIDTHS = ["u16", "s16", "u32", "s32", "u64", "s64"]
 
 
 def values(type, *columns):
-    """The operands as Python's integers."""
+    """Return the operands as lists of Python's integers."""
     bits = 8 * size(type)
-    lists = [one.tolist() for one in columns]
-    return [[signed(v, bits) for v in one] for one in lists] if type[0] == "s" else lists
+    lists = [column.tolist() for column in columns]
+    return [[signed(v, bits) for v in numbers] for numbers in lists] if type[0] == "s" else lists
 
 
-def check(device, text, type, of, arity=2, out=None, columns=None):
+def check(device, text, type, reference, arity=2, out=None, columns=None):
+    """Assert the results of an instruction for all operands."""
     columns = columns or operand_tuples(type, arity)
     bits = 8 * size(out or type)
-    wanted = [wrap(of(*one), bits) for one in zip(*values(type, *columns), strict=True)]
+    expected = [wrap(reference(*row), bits) for row in zip(*values(type, *columns), strict=True)]
     names = ", ".join(f"%{name}" for name in "xyzw"[:arity])
-    assert_same(device.evaluate(f"{text} %d, {names};", [unsigned(out or type)], *columns), wanted, *columns)
+    assert_same(device.evaluate(f"{text} %d, {names};", [unsigned(out or type)], *columns), expected, *columns)
 
 
 def clamped(value, type="s32"):
@@ -31,18 +32,18 @@ def quotient(a, b):
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-TWO = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul.lo": lambda a, b: a * b, "min": min, "max": max}
+BINARY = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul.lo": lambda a, b: a * b, "min": min, "max": max}
 
 
 @pytest.mark.parametrize("type", WIDTHS)
-@pytest.mark.parametrize("op", TWO)
+@pytest.mark.parametrize("op", BINARY)
 def test_two_operands(device, op, type):
-    check(device, f"{op}.{type}", type, TWO[op])
+    check(device, f"{op}.{type}", type, BINARY[op])
 
 
 @pytest.mark.parametrize("op", ["add", "sub"])
 def test_saturated_sums(device, op):
-    check(device, f"{op}.sat.s32", "s32", lambda a, b: clamped(TWO[op](a, b)))
+    check(device, f"{op}.sat.s32", "s32", lambda a, b: clamped(BINARY[op](a, b)))
 
 
 @pytest.mark.parametrize("type", WIDTHS)
@@ -62,8 +63,8 @@ def test_wide_products(device, type):
     x, y = operand_tuples(type, 2)
     (z,) = operand_tuples(wide, 1, len(x))
     z = z[: len(x)]
-    wanted = [wrap(a * b + c, 8 * size(wide)) for a, b, c in zip(*values(type, x, y), *values(wide, z), strict=True)]
-    assert_same(device.evaluate(f"mad.wide.{type} %d, %x, %y, %z;", [unsigned(wide)], x, y, z), wanted, x, y, z)
+    expected = [wrap(a * b + c, 8 * size(wide)) for a, b, c in zip(*values(type, x, y), *values(wide, z), strict=True)]
+    assert_same(device.evaluate(f"mad.wide.{type} %d, %x, %y, %z;", [unsigned(wide)], x, y, z), expected, x, y, z)
 
 
 def of_24_bits(value, type):
@@ -86,7 +87,7 @@ def test_products_of_24_bits(device, type):
 @pytest.mark.parametrize("type", WIDTHS)
 def test_quotients(device, type):
     x, y = operand_tuples(type, 2)
-    defined = y != 0  # what a division by zero gives is the machine's own
+    defined = y != 0  # PTX does not specify the result of a division by zero
     columns = [x[defined], y[defined]]
     check(device, f"div.{type}", type, quotient, columns=columns)
     check(device, f"rem.{type}", type, lambda a, b: a - b * quotient(a, b), columns=columns)
@@ -108,8 +109,8 @@ LOGIC = {"and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b
 
 @pytest.mark.parametrize("type", ["b16", "b32", "b64"])
 def test_logic(device, type):
-    for op, of in LOGIC.items():
-        check(device, f"{op}.{type}", type, of)
+    for op, reference in LOGIC.items():
+        check(device, f"{op}.{type}", type, reference)
     check(device, f"not.{type}", type, lambda a: ~a, 1)
     check(device, f"cnot.{type}", type, lambda a: a == 0, 1)
 
@@ -128,19 +129,20 @@ def test_logic_of_predicates(device, op):
 def test_shifts(device, type):
     bits = 8 * size(type)
     (x,) = operand_tuples(type, 1, 6000)
-    by = np.array([*range(bits + 4), 255, 256, 1 << 16, 1 << 31, (1 << 32) - 1], np.uint32)
-    by = np.resize(by, len(x))
+    shifts = np.array([*range(bits + 4), 255, 256, 1 << 16, 1 << 31, (1 << 32) - 1], np.uint32)
+    shifts = np.resize(shifts, len(x))
     (numbers,) = values(type, x)
     if type[0] != "s":
-        wanted = [wrap(a << min(b, bits), bits) for a, b in zip(numbers, by.tolist(), strict=True)]
-        assert_same(device.evaluate(f"shl.b{bits} %d, %x, %y;", [unsigned(type)], x, by), wanted, x, by)
-    wanted = [wrap(a >> min(b, bits), bits) for a, b in zip(numbers, by.tolist(), strict=True)]
-    assert_same(device.evaluate(f"shr.{type} %d, %x, %y;", [unsigned(type)], x, by), wanted, x, by)
+        expected = [wrap(a << min(b, bits), bits) for a, b in zip(numbers, shifts.tolist(), strict=True)]
+        assert_same(device.evaluate(f"shl.b{bits} %d, %x, %y;", [unsigned(type)], x, shifts), expected, x, shifts)
+    expected = [wrap(a >> min(b, bits), bits) for a, b in zip(numbers, shifts.tolist(), strict=True)]
+    assert_same(device.evaluate(f"shr.{type} %d, %x, %y;", [unsigned(type)], x, shifts), expected, x, shifts)
 
 
 def parts(value, type, bits):
-    found = [value >> k & (1 << bits) - 1 for k in range(0, 32, bits)]
-    return [signed(v, bits) for v in found] if type[0] == "s" else found
+    """Split a word into numbers of `bits` bits, the lowest first."""
+    numbers = [value >> k & (1 << bits) - 1 for k in range(0, 32, bits)]
+    return [signed(v, bits) for v in numbers] if type[0] == "s" else numbers
 
 
 @pytest.mark.parametrize("second", ["u32", "s32"])
@@ -148,18 +150,22 @@ def parts(value, type, bits):
 def test_dot_products(device, first, second):
     x, y, z = operand_tuples("b32", 3)
     rows = list(zip(x.tolist(), y.tolist(), z.tolist(), strict=True))
-    four = [
+    expected4 = [
         wrap(c + sum(p * q for p, q in zip(parts(a, first, 8), parts(b, second, 8), strict=True)), 32)
         for a, b, c in rows
     ]
-    assert_same(device.evaluate(f"dp4a.{first}.{second} %d, %x, %y, %z;", [np.uint32], x, y, z), four, x, y, z)
-    for half, at in (("lo", 0), ("hi", 2)):
-        two = [
-            wrap(c + sum(p * q for p, q in zip(parts(a, first, 16), parts(b, second, 8)[at : at + 2], strict=True)), 32)
+    assert_same(device.evaluate(f"dp4a.{first}.{second} %d, %x, %y, %z;", [np.uint32], x, y, z), expected4, x, y, z)
+    for half, start in (("lo", 0), ("hi", 2)):
+        expected2 = [
+            wrap(
+                c
+                + sum(p * q for p, q in zip(parts(a, first, 16), parts(b, second, 8)[start : start + 2], strict=True)),
+                32,
+            )
             for a, b, c in rows
         ]
         assert_same(
-            device.evaluate(f"dp2a.{half}.{first}.{second} %d, %x, %y, %z;", [np.uint32], x, y, z), two, x, y, z
+            device.evaluate(f"dp2a.{half}.{first}.{second} %d, %x, %y, %z;", [np.uint32], x, y, z), expected2, x, y, z
         )
 
 
@@ -168,7 +174,7 @@ def test_pairs(device, type):
     x, y = operand_tuples("b32", 2)
     for op in ("add", "min", "max"):
         halves = [
-            [wrap(TWO[op](p, q), 16) for p, q in zip(parts(a, type, 16), parts(b, type, 16), strict=True)]
+            [wrap(BINARY[op](p, q), 16) for p, q in zip(parts(a, type, 16), parts(b, type, 16), strict=True)]
             for a, b in zip(x.tolist(), y.tolist(), strict=True)
         ]
         assert_same(
@@ -178,36 +184,36 @@ def test_pairs(device, type):
 
 @pytest.mark.parametrize("op", ["min", "max"])
 def test_not_below_zero(device, op):
-    check(device, f"{op}.relu.s32", "s32", lambda a, b: max(TWO[op](a, b), 0))
+    check(device, f"{op}.relu.s32", "s32", lambda a, b: max(BINARY[op](a, b), 0))
     x, y = operand_tuples("b32", 2)
     pairs = zip(x.tolist(), y.tolist(), strict=True)
     halves = [
-        [max(TWO[op](p, q), 0) for p, q in zip(parts(a, "s", 16), parts(b, "s", 16), strict=True)] for a, b in pairs
+        [max(BINARY[op](p, q), 0) for p, q in zip(parts(a, "s", 16), parts(b, "s", 16), strict=True)] for a, b in pairs
     ]
-    wanted = [a | b << 16 for a, b in halves]
-    assert_same(device.evaluate(f"{op}.relu.s16x2 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+    expected = [a | b << 16 for a, b in halves]
+    assert_same(device.evaluate(f"{op}.relu.s16x2 %d, %x, %y;", [np.uint32], x, y), expected, x, y)
 
 
 @pytest.mark.parametrize("type", ["u32", "s32"])
 @pytest.mark.parametrize("op", ["vmax4", "vmin4", "vadd4"])
 def test_four_bytes(device, op, type):
-    of = {"vmax4": max, "vmin4": min, "vadd4": lambda a, b: a + b}[op]
+    reference = {"vmax4": max, "vmin4": min, "vadd4": lambda a, b: a + b}[op]
     x, y = operand_tuples("b32", 2)
-    wanted = [
+    expected = [
         sum(
-            wrap(of(p, q), 8) << 8 * k
+            wrap(reference(p, q), 8) << 8 * k
             for k, (p, q) in enumerate(zip(parts(a, type, 8), parts(b, type, 8), strict=True))
         )
         for a, b in zip(x.tolist(), y.tolist(), strict=True)
     ]
-    assert_same(device.evaluate(f"{op}.{type}.{type}.{type} %d, %x, %y, 0;", [np.uint32], x, y), wanted, x, y)
+    assert_same(device.evaluate(f"{op}.{type}.{type}.{type} %d, %x, %y, 0;", [np.uint32], x, y), expected, x, y)
 
 
 def part(value, selector, type):
-    """A byte or a half of a word, or all of it."""
+    """Return a byte or a half of a word, or all of it, as a number."""
     bits = {"": 32, "b": 8, "h": 16}[selector[:1]]
-    found = value >> bits * int(selector[1:] or 0) & (1 << bits) - 1
-    return signed(found, bits) if type == "s32" else found
+    numbers = value >> bits * int(selector[1:] or 0) & (1 << bits) - 1
+    return signed(numbers, bits) if type == "s32" else numbers
 
 
 @pytest.mark.parametrize("second", ["u32", "s32"])
@@ -215,8 +221,8 @@ def part(value, selector, type):
 def test_products_of_parts(device, first, second):
     x, y, z = operand_tuples("b32", 3)
     rows = list(zip(x.tolist(), y.tolist(), z.tolist(), strict=True))
-    for one, other in (("", ""), ("b0", "b3"), ("b2", "h1"), ("h0", "b1"), ("h1", ""), ("", "h0")):
-        wanted = [wrap(part(a, one, first) * part(b, other, second) + c, 32) for a, b, c in rows]
-        names = [f"%{name}" + (f".{selector}" if selector else "") for name, selector in (("x", one), ("y", other))]
+    for x_part, y_part in (("", ""), ("b0", "b3"), ("b2", "h1"), ("h0", "b1"), ("h1", ""), ("", "h0")):
+        expected = [wrap(part(a, x_part, first) * part(b, y_part, second) + c, 32) for a, b, c in rows]
+        names = [f"%{name}" + (f".{selector}" if selector else "") for name, selector in (("x", x_part), ("y", y_part))]
         body = f"vmad.u32.{first}.{second} %d, {names[0]}, {names[1]}, %z;"
-        assert_same(device.evaluate(body, [np.uint32], x, y, z), wanted, x, y, z)
+        assert_same(device.evaluate(body, [np.uint32], x, y, z), expected, x, y, z)

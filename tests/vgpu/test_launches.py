@@ -1,4 +1,4 @@
-"""Launches that a card refuses, and faults of the device, each with CUDA's own number."""
+"""Launches that a card refuses, and faults of the device, each with CUDA's own error code."""
 
 import ctypes
 
@@ -19,12 +19,13 @@ LIMITED = {
 
 
 def limited(name):
+    """Return a kernel with a limit of LIMITED."""
     shared = ".shared .align 4 .b8 held[40000]; st.shared.u32 [held], 1;" if name == "shared" else ""
     body = f"{{ {shared} .reg .b64 %l0; ld.param.u64 %l0, [p0]; red.global.add.u32 [%l0], 1; }}"
     return f"{HEAD}.visible .entry k(.param .b64 p0) {LIMITED[name]} {body}"
 
 
-# kernel, grid, block, dynamic shared memory: CUDA's result
+# kernel, grid, block, bytes of dynamic shared memory, CUDA's result
 LAUNCHES = [
     ("none", (1, 1, 1), (1024, 1, 1), 0, 0),
     ("none", (1, 1, 1), (1, 1, 64), 0, 0),
@@ -52,20 +53,23 @@ LAUNCHES = [
 
 
 class Kernels:
-    """Each kernel of the table, loaded once, with a counter that it adds to."""
+    """The kernels of LIMITED, loaded once, and the counter that they increment."""
 
     def __init__(self, device):
         self.cuda, self.count = device.cuda, device.allocate(4)
         self.functions = {name: device.function(device.load(limited(name))[1])[1] for name in LIMITED}
         self.given = (ctypes.c_void_p * 1)(ctypes.addressof(self.count))
 
-    def launch(self, name, grid, block, shared, **how):
-        given = how.get("given", self.given)
+    def launch(self, name, grid, block, shared, **options):
+        """Launch a kernel; return CUDA's result and the counter."""
+        arguments = options.get("given", self.given)
         self.cuda.cuMemsetD32_v2(self.count, 0, ctypes.c_size_t(1))
-        result = self.cuda.cuLaunchKernel(self.functions[name], *grid, *block, shared, None, given, how.get("extra"))
-        made = np.zeros(1, np.uint32)
-        self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), self.count, ctypes.c_size_t(4))
-        return result, int(made[0])
+        result = self.cuda.cuLaunchKernel(
+            self.functions[name], *grid, *block, shared, None, arguments, options.get("extra")
+        )
+        values = np.zeros(1, np.uint32)
+        self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(values.ctypes.data), self.count, ctypes.c_size_t(4))
+        return result, int(values[0])
 
 
 @pytest.fixture(scope="module")
@@ -81,52 +85,59 @@ def test_what_a_card_refuses_is_refused(kernels, name, grid, block, shared, want
 
 
 def test_all_parameters_must_be_there(kernels):
-    one = ((1, 1, 1), (1, 1, 1), 0)
-    size, held = ctypes.c_size_t(8), ctypes.c_uint64(kernels.count.value)
-    extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(held), 2, ctypes.addressof(size), None)
-    assert kernels.launch("none", *one, given=None) == (INVALID_VALUE, 0)
-    assert kernels.launch("none", *one, given=(ctypes.c_void_p * 1)(None)) == (INVALID_VALUE, 0)
-    assert kernels.launch("none", *one, given=None, extra=extra) == (0, 1)
-    assert kernels.launch("none", *one, extra=extra) == (INVALID_VALUE, 0), "one way or the other"
+    one_thread = ((1, 1, 1), (1, 1, 1), 0)
+    size, value = ctypes.c_size_t(8), ctypes.c_uint64(kernels.count.value)
+    extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(value), 2, ctypes.addressof(size), None)
+    assert kernels.launch("none", *one_thread, given=None) == (INVALID_VALUE, 0)
+    assert kernels.launch("none", *one_thread, given=(ctypes.c_void_p * 1)(None)) == (INVALID_VALUE, 0)
+    assert kernels.launch("none", *one_thread, given=None, extra=extra) == (0, 1)
+    assert kernels.launch("none", *one_thread, extra=extra) == (INVALID_VALUE, 0), "one way or the other"
     size.value = 4
-    assert kernels.launch("none", *one, given=None, extra=extra) == (INVALID_VALUE, 0)
+    assert kernels.launch("none", *one_thread, given=None, extra=extra) == (INVALID_VALUE, 0)
 
 
 def test_more_shared_memory_wants_to_be_asked_for(kernels):
     cuda, function, value = kernels.cuda, kernels.functions["none"], ctypes.c_int()
-    most, dynamic = ctypes.c_int(), 8
-    cuda.cuDeviceGetAttribute(ctypes.byref(most), 97, 0)
+    maximum, dynamic = ctypes.c_int(), 8
+    cuda.cuDeviceGetAttribute(ctypes.byref(maximum), 97, 0)
     assert cuda.cuFuncGetAttribute(ctypes.byref(value), dynamic, function) == 0 and value.value == 49152
-    assert cuda.cuFuncSetAttribute(function, dynamic, most.value + 1) == INVALID_VALUE
-    assert cuda.cuFuncSetAttribute(kernels.functions["shared"], dynamic, most.value) == INVALID_VALUE, (
+    assert cuda.cuFuncSetAttribute(function, dynamic, maximum.value + 1) == INVALID_VALUE
+    assert cuda.cuFuncSetAttribute(kernels.functions["shared"], dynamic, maximum.value) == INVALID_VALUE, (
         "it has some itself"
     )
-    assert cuda.cuFuncSetAttribute(function, dynamic, most.value) == 0
-    assert kernels.launch("none", (1, 1, 1), (32, 1, 1), most.value) == (0, 32)
-    assert kernels.launch("none", (1, 1, 1), (32, 1, 1), most.value + 1) == (INVALID_VALUE, 0)
+    assert cuda.cuFuncSetAttribute(function, dynamic, maximum.value) == 0
+    assert kernels.launch("none", (1, 1, 1), (32, 1, 1), maximum.value) == (0, 32)
+    assert kernels.launch("none", (1, 1, 1), (32, 1, 1), maximum.value + 1) == (INVALID_VALUE, 0)
     assert cuda.cuFuncSetAttribute(function, dynamic, 49152) == 0
 
 
 def test_a_cooperative_launch_is_on_the_device_at_once(kernels):
-    cuda, function, each, many = kernels.cuda, kernels.functions["none"], ctypes.c_int(), ctypes.c_int()
-    cuda.cuDeviceGetAttribute(ctypes.byref(many), 16, 0)
-    cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(ctypes.byref(each), function, 1024, ctypes.c_size_t(0))
+    cuda, function, blocks_per_multiprocessor, multiprocessors = (
+        kernels.cuda,
+        kernels.functions["none"],
+        ctypes.c_int(),
+        ctypes.c_int(),
+    )
+    cuda.cuDeviceGetAttribute(ctypes.byref(multiprocessors), 16, 0)
+    cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        ctypes.byref(blocks_per_multiprocessor), function, 1024, ctypes.c_size_t(0)
+    )
     launch = cuda.cuLaunchCooperativeKernel
-    room = each.value * many.value
-    assert launch(function, room, 1, 1, 1024, 1, 1, 0, None, kernels.given) == 0
-    assert launch(function, room + 1, 1, 1, 1024, 1, 1, 0, None, kernels.given) == TOO_LARGE
+    resident_blocks = blocks_per_multiprocessor.value * multiprocessors.value
+    assert launch(function, resident_blocks, 1, 1, 1024, 1, 1, 0, None, kernels.given) == 0
+    assert launch(function, resident_blocks + 1, 1, 1, 1024, 1, 1, 0, None, kernels.given) == TOO_LARGE
 
 
 def test_a_kernel_tells_how_many_threads_it_may_have(kernels):
     value = ctypes.c_int()
-    for name, wanted in {"none": 1024, "maxntid": 64, "reqntid": 64}.items():
+    for name, expected in {"none": 1024, "maxntid": 64, "reqntid": 64}.items():
         assert kernels.cuda.cuFuncGetAttribute(ctypes.byref(value), 0, kernels.functions[name]) == 0
-        assert value.value == wanted
+        assert value.value == expected
     assert kernels.cuda.cuFuncGetAttribute(ctypes.byref(value), 99, kernels.functions["none"]) == INVALID_VALUE
 
 
-def alone(device, code, capability=None):
-    """The numbers that a program of its own prints, whose device is of this capability."""
+def run_with_capability(device, code, capability=None):
+    """Run a program on a device of this compute capability, and return the numbers that it prints."""
     return run(device, code, **({"VGPU_COMPUTE_CAPABILITY": str(capability)} if capability else {}))[0]
 
 
@@ -148,8 +159,8 @@ def test_ptx_runs_on_what_it_is_for_and_newer(device, capability, runs, refused)
         text = f".version 9.0\\n.target {{target}}\\n.address_size 64\\n.visible .entry k() {{{{ ret; }}}}"
         print(cuda.cuModuleLoadData(ctypes.byref(module), text.encode() + b"\\0"))
     """
-    wanted = [0] * len(runs.split()) + [NO_BINARY] * len(refused.split())
-    assert alone(device, code, capability) == wanted
+    expected = [0] * len(runs.split()) + [NO_BINARY] * len(refused.split())
+    assert run_with_capability(device, code, capability) == expected
 
 
 def test_a_device_that_nobody_has_chosen_is_the_one_that_the_ptx_is_for(device):
@@ -161,7 +172,7 @@ def test_a_device_that_nobody_has_chosen_is_the_one_that_the_ptx_is_for(device):
         cuda.cuDeviceGetAttribute(ctypes.byref(value), 75, 0)
         print(value.value)
     """
-    assert alone(device, code) == [0, 8, NO_BINARY, 8]
+    assert run_with_capability(device, code) == [0, 8, NO_BINARY, 8]
 
 
 @pytest.mark.parametrize(
@@ -176,11 +187,11 @@ def test_the_device_is_as_large_as_its_capability_says(device, capability, opt_i
         cuda.cuDeviceGetAttribute(ctypes.byref(value), which, 0)
         print(value.value)
     """
-    told = [*divmod(capability, 10), opt_in << 10, whole << 10, threads, blocks, 48 << 10, 1024]
-    assert alone(device, code, capability) == told
+    expected = [*divmod(capability, 10), opt_in << 10, whole << 10, threads, blocks, 48 << 10, 1024]
+    assert run_with_capability(device, code, capability) == expected
 
 
-# A fault's code: what every later call gives, as on a card.
+# name: PTX, the error of the launch and of every later call, as on a card
 FAULTS = {
     "an assertion": (
         """{ .param .b64 m; .param .b64 f; .param .b32 l; .param .b64 n; .param .b64 s;
@@ -197,7 +208,7 @@ FAULTS = {
 }  # fmt: skip
 DECLARED = """.extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 s);
 .const .align 4 .u32 table[4] = {1, 2, 3, 4};"""
-AFTER = """
+CALLS_AFTER_FAULT = """
 size, four, new = ctypes.c_size_t(16), ctypes.c_size_t(4), ctypes.c_void_p()
 before, (stream, event, pinned) = ctypes.c_uint64(allocate(16)), (ctypes.c_void_p() for _ in range(3))
 cuda.cuStreamCreate(ctypes.byref(stream), 0), cuda.cuEventCreate(ctypes.byref(event), 0)
@@ -217,9 +228,9 @@ for result in (
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_has_its_number_and_stays(device, name):
-    body, wanted = FAULTS[name]
+    body, error = FAULTS[name]
     text = kernel(body, ["p0"], head=DECLARED)
-    assert run(device, AFTER, text, VGPU_MAX_INSTRUCTIONS="200000")[0] == [wanted] * 16
+    assert run(device, CALLS_AFTER_FAULT, text, VGPU_MAX_INSTRUCTIONS="200000")[0] == [error] * 16
 
 
 def test_ptx_has_no_store_to_constant_memory(device):

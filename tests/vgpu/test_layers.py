@@ -1,4 +1,4 @@
-"""The layers of vgpu/src: what each includes, held against the table of vgpu/README.md."""
+"""The layers of vgpu/src: the includes of its files against the table of vgpu/README.md."""
 
 import re
 from graphlib import CycleError, TopologicalSorter
@@ -8,37 +8,39 @@ import pytest
 
 VGPU = Path(__file__).resolve().parents[2] / "vgpu"
 SOURCES = VGPU / "src"
-# Of core/: the contract of an instruction set, and what it throws.
+# Files of core/ that an instruction set may include: its interface, and the errors that it throws.
 CONTRACT = {"core/instruction_set.h", "core/error.h"}
 INSTRUCTION_SETS = ("ptx", "sm80")
 
 
-def layers(readme: str) -> list[str]:
-    """The folders of the README's table, the highest first."""
+def read_layers(readme: str) -> list[str]:
+    """Return the folders of the README's table, the highest first."""
     table = readme.partition("| layer | duty |\n")[2].partition("\n\n")[0]
     return re.findall(r"^\| `(\w+)/` \|", table, re.MULTILINE)
 
 
-def includes(root: Path) -> dict[str, set[str]]:
-    """{file: files of `root` that it includes}, by their paths below `root`."""
-    found = {}
+def read_includes(root: Path) -> dict[str, set[str]]:
+    """Return {file: the files of `root` that it includes}, with paths relative to `root`."""
+    graph = {}
     for path in sorted(root.rglob("*.cpp")) + sorted(root.rglob("*.h")):
-        named = re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text("utf-8"), re.MULTILINE)
-        beside = {name for name in named if (path.parent / name).is_file()}
-        missing = [name for name in named if name not in beside and not (root / name).is_file()]
+        names = re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text("utf-8"), re.MULTILINE)
+        siblings = {name for name in names if (path.parent / name).is_file()}
+        missing = [name for name in names if name not in siblings and not (root / name).is_file()]
         assert not missing, f"{path} includes what is not there: {missing}"
-        below = {(path.parent / name).resolve() for name in beside} | {root / name for name in set(named) - beside}
-        found[path.relative_to(root).as_posix()] = {one.relative_to(root).as_posix() for one in below}
-    return found
+        targets = {(path.parent / name).resolve() for name in siblings} | {
+            root / name for name in set(names) - siblings
+        }
+        graph[path.relative_to(root).as_posix()] = {file.relative_to(root).as_posix() for file in targets}
+    return graph
 
 
 def layer(path: str) -> str:
     return path.partition("/")[0]
 
 
-def upward(graph: dict[str, set[str]], order: list[str]) -> list[str]:
-    """Includes that lead to a layer that is not below the including file's own."""
-    height = {name: -at for at, name in enumerate(order)}
+def find_upward_includes(graph: dict[str, set[str]], order: list[str]) -> list[str]:
+    """Return includes of a layer that is not below the including file's own."""
+    height = {name: -index for index, name in enumerate(order)}
     return [
         f"{path} includes {target}"
         for path, targets in graph.items()
@@ -47,8 +49,8 @@ def upward(graph: dict[str, set[str]], order: list[str]) -> list[str]:
     ]
 
 
-def beside_the_contract(graph: dict[str, set[str]]) -> list[str]:
-    """Includes by which an instruction set knows more of the core than the contract."""
+def find_forbidden_core_includes(graph: dict[str, set[str]]) -> list[str]:
+    """Return includes by which an instruction set uses more of the core than the contract."""
     return [
         f"{path} includes {target}"
         for path, targets in graph.items()
@@ -57,8 +59,8 @@ def beside_the_contract(graph: dict[str, set[str]]) -> list[str]:
     ]
 
 
-def circle(graph: dict[str, set[str]]) -> list[str]:
-    """Files that include each other, one after the other; empty: there are none."""
+def find_cycle(graph: dict[str, set[str]]) -> list[str]:
+    """Return the files of an include cycle, or an empty list."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -68,12 +70,12 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def order():
-    return layers((VGPU / "README.md").read_text("utf-8"))
+    return read_layers((VGPU / "README.md").read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")
 def graph():
-    return includes(SOURCES)
+    return read_includes(SOURCES)
 
 
 def test_the_table_names_each_folder(order):
@@ -81,15 +83,15 @@ def test_the_table_names_each_folder(order):
 
 
 def test_no_layer_includes_one_above_it(graph, order):
-    assert upward(graph, order) == []
+    assert find_upward_includes(graph, order) == []
 
 
 def test_instruction_sets_know_of_the_core_what_the_contract_says(graph):
-    assert beside_the_contract(graph) == []
+    assert find_forbidden_core_includes(graph) == []
 
 
 def test_no_file_includes_itself_by_way_of_others(graph):
-    assert circle(graph) == []
+    assert find_cycle(graph) == []
 
 
 @pytest.mark.parametrize(
@@ -104,11 +106,11 @@ def test_no_file_includes_itself_by_way_of_others(graph):
 def test_a_planted_include_is_found(graph, order, path, target, check):
     assert target in graph and target not in graph[path]
     planted = {**graph, path: graph[path] | {target}}
-    found = {"upward": upward(planted, order), "contract": beside_the_contract(planted)}
+    violations = {"upward": find_upward_includes(planted, order), "contract": find_forbidden_core_includes(planted)}
     if check == "circle":
-        assert {path, target} <= set(circle(planted))
+        assert {path, target} <= set(find_cycle(planted))
     else:
-        assert found[check] == [f"{path} includes {target}"]
+        assert violations[check] == [f"{path} includes {target}"]
 
 
 def test_includes_are_read_from_the_files(tmp_path):
@@ -116,4 +118,4 @@ def test_includes_are_read_from_the_files(tmp_path):
     (tmp_path / "core/a.h").write_text('#pragma once\n# include "b.h"\n#include <vector>\n')
     (tmp_path / "core/b.h").write_text("")
     (tmp_path / "a.cpp").write_text('#include "core/a.h"\n// #include "core/b.h"\n')
-    assert includes(tmp_path) == {"a.cpp": {"core/a.h"}, "core/a.h": {"core/b.h"}, "core/b.h": set()}
+    assert read_includes(tmp_path) == {"a.cpp": {"core/a.h"}, "core/a.h": {"core/b.h"}, "core/b.h": set()}

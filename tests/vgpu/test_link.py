@@ -1,4 +1,4 @@
-"""Modules joined by the linker's calls, calls through pointers, and the functions that the device brings."""
+"""Modules joined by cuLink, calls through pointers, and the device functions that the driver provides."""
 
 import ctypes
 import subprocess
@@ -13,20 +13,21 @@ ASSERT, FILE_NOT_FOUND, INVALID_IMAGE, NO_BINARY = 710, 301, 200, 209
 PTX_KIND = 1
 
 
-def function(name, body, before=""):
-    return f"""{before}.func (.param .b32 out) {name}(.param .b32 in)
+def function(name, body, linkage=""):
+    """Return the text of a function of one 32-bit number."""
+    return f"""{linkage}.func (.param .b32 out) {name}(.param .b32 in)
 {{ .reg .b32 %a, %b; ld.param.b32 %a, [in]; {body} st.param.b32 [out], %a; ret; }}
 """
 
 
-def calls(name):
-    """%n becomes what `name` makes of it."""
+def call_text(name):
+    """Return a call that sets %r9 to the result of `name` for %n."""
     return f"""{{ .param .b32 a; .param .b32 b; st.param.b32 [a], %n;
     call.uni (b), {name}, (a); ld.param.b32 %r9, [b]; }}"""
 
 
 class Link:
-    """cuLink: texts in, one image out."""
+    """A linker (cuLink) that joins PTX texts to one image."""
 
     def __init__(self, cuda):
         self.cuda, self.state, self.log = cuda, ctypes.c_void_p(), ctypes.create_string_buffer(512)
@@ -38,7 +39,7 @@ class Link:
         data = text.encode() + b"\0"
         return self.cuda.cuLinkAddData_v2(self.state, PTX_KIND, data, ctypes.c_size_t(len(data)), b"x", 0, None, None)
 
-    def whole(self):
+    def complete(self):
         image, size = ctypes.c_char_p(), ctypes.c_size_t()
         result = self.cuda.cuLinkComplete(self.state, ctypes.byref(image), ctypes.byref(size))
         text = "" if result else image.value.decode()
@@ -47,10 +48,11 @@ class Link:
         return result, text
 
 
-def joined(device, *texts):
+def link_texts(device, *texts):
+    """Link the texts; return the result and the image."""
     link = Link(device.cuda)
     assert [link.add(text) for text in texts] == [0] * len(texts)
-    return link.whole()
+    return link.complete()
 
 
 def test_a_function_and_a_variable_of_another_module(device):
@@ -59,16 +61,16 @@ def test_a_function_and_a_variable_of_another_module(device):
     )
     theirs = theirs.replace(".func", ".visible .func")
     head = ".extern .global .u32 step;\n.extern .func (.param .b32 out) more(.param .b32 in);\n"
-    body = LOAD + calls("more") + "ld.global.u32 %r1, [step]; mad.lo.u32 %r9, %r1, 100, %r9;" + STORE
+    body = LOAD + call_text("more") + "ld.global.u32 %r1, [step]; mad.lo.u32 %r9, %r1, 100, %r9;" + STORE
     for texts in ([kernel(body, ["p0"], head=head), theirs], [theirs, kernel(body, ["p0"], head=head)]):
-        result, text = joined(device, *texts)
+        result, text = link_texts(device, *texts)
         assert result == 0
-        code, (made,) = device.run(text, [np.arange(32, dtype=np.uint32)])
-        assert (code, made.tolist()) == (0, [k + 505 for k in range(32)])
+        code, (values,) = device.run(text, [np.arange(32, dtype=np.uint32)])
+        assert (code, values.tolist()) == (0, [k + 505 for k in range(32)])
 
 
 def test_names_that_only_their_own_modules_see_stay_apart(device):
-    """As `static` ones: each module's function uses its own variable and helper of the same name."""
+    """Each module's function uses the module's own variable and helper of the same name, as `static` ones in C."""
 
     def module(number):
         return (
@@ -76,36 +78,38 @@ def test_names_that_only_their_own_modules_see_stay_apart(device):
             + f".global .u32 step = {number};\n"
             + function("helper", "ld.global.u32 %b, [step]; add.u32 %a, %a, %b;")
             + f""".visible .func (.param .b32 out) more{number}(.param .b32 in)
-            {{ .reg .b32 %n, %r9; ld.param.b32 %n, [in]; {calls("helper")} st.param.b32 [out], %r9; ret; }}
+            {{ .reg .b32 %n, %r9; ld.param.b32 %n, [in]; {call_text("helper")} st.param.b32 [out], %r9; ret; }}
             """
         )
 
     head = "".join(f".extern .func (.param .b32 out) more{k}(.param .b32 in);\n" for k in (10, 200))
-    body = LOAD + calls("more10") + "mov.u32 %n, %r9;" + calls("more200") + STORE
-    result, text = joined(device, module(10), kernel(body, ["p0"], head=head), module(200))
+    body = LOAD + call_text("more10") + "mov.u32 %n, %r9;" + call_text("more200") + STORE
+    result, text = link_texts(device, module(10), kernel(body, ["p0"], head=head), module(200))
     assert result == 0
-    code, (made,) = device.run(text, [np.arange(32, dtype=np.uint32)])
-    assert (code, made.tolist()) == (0, [k + 210 for k in range(32)])
+    code, (values,) = device.run(text, [np.arange(32, dtype=np.uint32)])
+    assert (code, values.tolist()) == (0, [k + 210 for k in range(32)])
 
 
 def test_the_definition_that_is_not_weak_is_taken(device):
     weak = HEAD + function("more", "add.u32 %a, %a, 1;", ".weak ")
     strong = HEAD + function("more", "add.u32 %a, %a, 7;", ".visible ")
-    main = kernel(LOAD + calls("more") + STORE, ["p0"], head=".extern .func (.param .b32 out) more(.param .b32 in);\n")
+    main = kernel(
+        LOAD + call_text("more") + STORE, ["p0"], head=".extern .func (.param .b32 out) more(.param .b32 in);\n"
+    )
     for texts in ([weak, strong, main], [strong, weak, main], [weak, main, strong, weak]):
-        code, (made,) = device.run(joined(device, *texts)[1], [np.arange(32, dtype=np.uint32)])
-        assert (code, made.tolist()) == (0, [k + 7 for k in range(32)])
+        code, (values,) = device.run(link_texts(device, *texts)[1], [np.arange(32, dtype=np.uint32)])
+        assert (code, values.tolist()) == (0, [k + 7 for k in range(32)])
 
 
 def test_what_cannot_be_joined_is_said(device):
-    twice = HEAD + function("more", "add.u32 %a, %a, 1;", ".visible ")
+    text = HEAD + function("more", "add.u32 %a, %a, 1;", ".visible ")
     link = Link(device.cuda)
-    assert [link.add(twice), link.add(twice)] == [0, 0]
-    assert (link.whole()[0], b"two modules define more" in link.log.value) == (NO_BINARY, True)
+    assert [link.add(text), link.add(text)] == [0, 0]
+    assert (link.complete()[0], b"two modules define more" in link.log.value) == (NO_BINARY, True)
     link = Link(device.cuda)
     assert link.add("no PTX at all") == INVALID_IMAGE
     assert device.cuda.cuLinkAddFile_v2(link.state, 1, b"/nowhere/x.ptx", 0, None, None) == FILE_NOT_FOUND
-    assert link.whole()[0] != 0
+    assert link.complete()[0] != 0
 
 
 PROTOTYPE = "prototype: .callprototype (.param .b32 _) _ (.param .b32 _);"
@@ -114,7 +118,7 @@ TARGETS = "prototype: .calltargets one, two;"
 
 @pytest.mark.parametrize(("declared", "table"), [(PROTOTYPE, True), (TARGETS, False)])
 def test_calls_through_pointers(launch, declared, table):
-    """Lanes of a warp call different functions, whose addresses the kernel takes or a table holds."""
+    """Lanes of a warp call different functions, whose addresses are in registers or in a table."""
     head = function("one", "add.u32 %a, %a, 1000;") + function("two", "mul.lo.u32 %a, %a, 3;")
     head += ".global .align 8 .u64 table[2] = {one, two};\n"
     take = "mov.u64 %l2, one; mov.u64 %l3, two; selp.b64 %l4, %l3, %l2, %p0;"
@@ -127,8 +131,8 @@ def test_calls_through_pointers(launch, declared, table):
 
 def test_a_pointer_to_nothing_is_a_fault(device):
     body = f"""mov.u64 %l4, 4096; {{ .param .b32 a; .param .b32 b; {PROTOTYPE} call (b), %l4, (a), prototype; }}"""
-    code, _, said = device.run_in_child(kernel(body, ["p0"]), [np.zeros(4, np.uint32)])
-    assert (code != 0, "outside" in said) == (True, True)
+    code, _, stderr = device.run_in_child(kernel(body, ["p0"]), [np.zeros(4, np.uint32)])
+    assert (code != 0, "outside" in stderr) == (True, True)
 
 
 PRINTING = f"""{HEAD}
@@ -155,34 +159,35 @@ from virtual_device import Device
 print(Device(sys.argv[2]).run(sys.stdin.read(), [np.zeros(4, np.uint32)], block=3))"""
 
 
-def printed(device, text):
+def run_printing(device, text):
+    """Run the text in a process, and return it with its output."""
     folder = __file__.rsplit("/", 1)[0]
     command = [sys.executable, "-c", RUNNER, folder, device.library]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done
+    process = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
+    assert process.returncode == 0, process.stderr
+    return process
 
 
 def test_kernels_print(device):
-    said = printed(device, PRINTING.replace("EXTRA", "")).stdout.splitlines()
-    assert said[:3] == [f"{-k}|{k:5.2f}|hello|123456789abcdef|A|%|{k:3}" for k in range(3)]
-    assert said[3].startswith("(0, [array([7,")
+    lines = run_printing(device, PRINTING.replace("EXTRA", "")).stdout.splitlines()
+    assert lines[:3] == [f"{-k}|{k:5.2f}|hello|123456789abcdef|A|%|{k:3}" for k in range(3)]
+    assert lines[3].startswith("(0, [array([7,")
 
 
 def test_a_failed_assertion_is_said(device):
-    done = printed(device, PRINTING.replace("EXTRA", ASSERTION))
-    assert "hello:12: assertion `hello` failed" in done.stderr
-    assert f"({ASSERT}," in done.stdout
+    process = run_printing(device, PRINTING.replace("EXTRA", ASSERTION))
+    assert "hello:12: assertion `hello` failed" in process.stderr
+    assert f"({ASSERT}," in process.stdout
 
 
 def test_a_format_that_lies_nowhere_is_a_fault(device):
-    done = printed(device, PRINTING.replace("EXTRA", "").replace("mov.u64 %l4, format", "mov.u64 %l4, 64"))
-    assert "outside" in done.stderr
+    process = run_printing(device, PRINTING.replace("EXTRA", "").replace("mov.u64 %l4, format", "mov.u64 %l4, 64"))
+    assert "outside" in process.stderr
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_whole_grid_meets(device, schedule):
-    """Each block reads, behind the grid's barrier, what the block farthest from it has written before."""
+    """Behind the grid's barrier, each block reads what the farthest block wrote before it."""
     head = """.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 scope);
     .extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);
     """
@@ -197,7 +202,9 @@ def test_the_whole_grid_meets(device, schedule):
     {meet} ld.global.u32 %r5, [%l2]; add.u32 %r6, %r6, %r5;
     {meet} setp.lt.u32 %p0, %r3, 3; @%p0 bra again; st.global.u32 [%l1], %r6;"""
     text = kernel("mov.u32 %r6, 0;" + body, ["p0"], head=head)
-    code, (made,), said = device.run_in_child(text, [np.zeros(12 * 48, np.uint32)], schedule, 10**8, grid=12, block=48)
-    assert code == 0, said
+    code, (values,), stderr = device.run_in_child(
+        text, [np.zeros(12 * 48, np.uint32)], schedule, 10**8, grid=12, block=48
+    )
+    assert code == 0, stderr
     count = 12 * 48
-    assert made.tolist() == [sum((count - 1 - k) * turn + 1 for turn in (1, 2, 3)) for k in range(count)]
+    assert values.tolist() == [sum((count - 1 - k) * turn + 1 for turn in (1, 2, 3)) for k in range(count)]

@@ -1,4 +1,4 @@
-"""Code without PTX: refused by the name of the kernel that was to run; and the assembler that keeps the PTX."""
+"""Code without PTX is refused with the kernel's name, and the virtual GPU's ptxas keeps the PTX."""
 
 import ctypes
 import struct
@@ -14,7 +14,7 @@ TEXT = kernel("ld.param.u64 %l0, [p0]; st.global.u32 [%l0], 7;", ["p0"])
 
 
 def container(*elements):
-    """A fatbin of elements (kind, architecture, code)."""
+    """Return a fatbin of elements (kind, architecture, code)."""
     body = b""
     for kind, arch, code in elements:
         header = np.zeros(16, "<u4")
@@ -42,7 +42,7 @@ def test_its_kernel_is_named_when_it_is_to_run(device, image):
     assert cuda.cuModuleGetGlobal_v2(None, None, module, b"x") == 500
     cuda.cuModuleUnload(module)
     cuda.vgpu_clear_unsupported_calls()
-    assert device.run(TEXT, [np.zeros(4, np.uint32)])[1][0][0] == 7  # nothing stays behind
+    assert device.run(TEXT, [np.zeros(4, np.uint32)])[1][0][0] == 7  # later launches run
 
 
 def test_a_damaged_container_is_refused_at_once(device):
@@ -58,11 +58,11 @@ def ptxas(*arguments):
 
 @pytest.mark.parametrize("before", [["-arch=sm_90", "--warn-on-spills"], ["-arch", "sm_70", "-v", "-O3"], []])
 def test_ptxas_keeps_the_ptx(device, tmp_path, before):
-    source, made = tmp_path / "a b.ptx", tmp_path / "out.cubin"
+    source, cubin = tmp_path / "a b.ptx", tmp_path / "out.cubin"
     source.write_text(TEXT)
-    assert ptxas(*before, source, "-o", made).returncode == 0
-    assert made.read_bytes() == TEXT.encode() + b"\0"
-    code, module = load(device.cuda, made.read_bytes())
+    assert ptxas(*before, source, "-o", cubin).returncode == 0
+    assert cubin.read_bytes() == TEXT.encode() + b"\0"
+    code, module = load(device.cuda, cubin.read_bytes())
     assert code == 0
     device.cuda.cuModuleUnload(module)
 
@@ -73,10 +73,10 @@ def test_ptxas_says_a_version_that_frameworks_read(tmp_path):
 
 
 def zstd_frame(content):
-    """A frame of blocks that are not packed, each of at most 128 KiB."""
-    blocks = [content[at : at + 100_000] for at in range(0, len(content), 100_000)]
-    heads = [(len(one) << 3 | (k == len(blocks) - 1)).to_bytes(3, "little") for k, one in enumerate(blocks)]
-    body = b"".join(head + one for head, one in zip(heads, blocks, strict=True))
+    """Return a zstd frame of raw blocks, each of at most 128 KiB."""
+    blocks = [content[offset : offset + 100_000] for offset in range(0, len(content), 100_000)]
+    heads = [(len(block) << 3 | (k == len(blocks) - 1)).to_bytes(3, "little") for k, block in enumerate(blocks)]
+    body = b"".join(head + block for head, block in zip(heads, blocks, strict=True))
     return b"\x28\xb5\x2f\xfd\xa0" + len(content).to_bytes(4, "little") + body
 
 

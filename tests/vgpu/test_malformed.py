@@ -1,4 +1,4 @@
-"""Invalid and damaged PTX gives an error: it never crashes the process, and never hangs."""
+"""Invalid and damaged PTX ends in an error: it neither crashes the process nor hangs."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ MUTANTS = int(os.environ.get("VGPU_MUTANTS", "1000"))  # 5000 before a release
 
 
 def is_rejected(device, text):
-    """Does loading or launching give an error? Raises KeyError if the process is killed."""
+    """Return whether loading or launching returns an error; raise KeyError if the process is killed."""
     return {"refused": True, "ran": False}[mutants.outcome(device, text.encode())]
 
 
@@ -25,11 +25,11 @@ def test_valid_texts_and_containers_run(device):
 
 
 def test_mutations_end_in_an_error_or_run(device):
-    """Texts and containers; none may kill the process, read beyond its end, take gigabytes or have no end."""
+    """No text or container kills the process, reads beyond its end, takes gigabytes or hangs."""
     command = [sys.executable, str(Path(mutants.__file__)), "0", str(MUTANTS)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "ran" in done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "ran" in process.stdout
 
 
 NO_BINARY, OUT_OF_RESOURCES, LAUNCH_FAILED, INVALID_VALUE = 209, 701, 719, 1
@@ -160,14 +160,14 @@ INVALID_STATEMENTS = [
 
 
 def decode_result(device, statement):
-    """CUDA's result for a kernel with this statement."""
+    """Return CUDA's result for a kernel with this statement."""
     result, module = device.load(kernel(statement, ["p0"], head=".func f()\n{ ret; }\n"))
     return result or device.function(module)[0]
 
 
 @pytest.mark.parametrize("statement", INVALID_STATEMENTS)
 def test_unknown_modifiers_are_rejected(device, statement):
-    """If a modifier were ignored, another instruction would run."""
+    """An ignored modifier would run another instruction."""
     assert decode_result(device, statement) == NO_BINARY
 
 
@@ -212,8 +212,8 @@ def test_heads(device, name):
 
 def test_what_is_declared_first_has_the_size_of_its_definition(device):
     head = ".extern .global .align 4 .b32 x[];\n.global .align 4 .b32 x[3000] = {" + ", ".join(["7"] * 3000) + "};\n"
-    made = device.evaluate("ld.global.u32 %d, [x+11996];", [np.uint32], np.zeros(4, np.uint32), head=head)
-    assert made.tolist() == [7] * 4
+    result = device.evaluate("ld.global.u32 %d, [x+11996];", [np.uint32], np.zeros(4, np.uint32), head=head)
+    assert result.tolist() == [7] * 4
 
 
 def test_unwanted_elements_of_a_vector(device):
@@ -222,23 +222,23 @@ def test_unwanted_elements_of_a_vector(device):
         "ld.param.u64 %l0, [p0]; ld.global.v4.u32 {_, %r1, _, %r2}, [%l0]; st.global.v2.u32 [%l0+16], {%r2, %r1};",
         ["p0"],
     )
-    code, (made,) = device.run(text, [x], 1, 1)
-    assert (code, made.tolist()) == (0, [0, 1, 2, 3, 3, 1, 6, 7])
+    code, (result,) = device.run(text, [x], 1, 1)
+    assert (code, result.tolist()) == (0, [0, 1, 2, 3, 3, 1, 6, 7])
 
 
 def test_threads_with_more_registers_than_memory_are_an_error(device):
     text = kernel(".reg .b64 %q<200000>; bar.sync 0;", ["p0"])
-    code, _, said = device.run_in_child(text, [np.zeros(4, np.uint32)], block=1024)
-    assert (code, "more memory" in said) == (OUT_OF_RESOURCES, True)
+    code, _, stderr = device.run_in_child(text, [np.zeros(4, np.uint32)], block=1024)
+    assert (code, "more memory" in stderr) == (OUT_OF_RESOURCES, True)
 
 
 def test_recursion_with_much_memory_a_call_is_an_error(device):
-    """256 calls deep, of half a megabyte each a thread: bounded, as on a card."""
+    """256 calls of half a megabyte per thread exceed the memory, as on a card."""
     head = ".func again()\n{ .local .b8 much[400000]; call.uni again, (); ret; }\n"
-    code, _, said = device.run_in_child(
+    code, _, stderr = device.run_in_child(
         kernel("call.uni again, ();", ["p0"], head=head), [np.zeros(4, np.uint32)], block=256
     )
-    assert (code, "more memory" in said) == (OUT_OF_RESOURCES, True)
+    assert (code, "more memory" in stderr) == (OUT_OF_RESOURCES, True)
 
 
 def test_a_module_that_is_refused_leaves_nothing_behind(device):
@@ -249,24 +249,24 @@ def test_a_module_that_is_refused_leaves_nothing_behind(device):
         device.cuda.cuMemGetInfo_v2(ctypes.byref(value), ctypes.byref(total))
         return value.value
 
-    before = free()
+    free_before = free()
     assert device.load(HEAD + ".global .b8 much[100000000];\n.global .u64 x = nowhere;\n")[0] == NO_BINARY
-    assert free() == before
+    assert free() == free_before
 
 
 def test_copies_and_fills_stay_within_allocations(device):
     import ctypes
 
-    at, host = device.allocate(4096), (ctypes.c_uint8 * 8192)()
+    address, host = device.allocate(4096), (ctypes.c_uint8 * 8192)()
     size, cuda = ctypes.c_size_t, device.cuda
-    assert cuda.cuMemcpyHtoD_v2(at, host, size(4096)) == 0
-    assert cuda.cuMemcpyHtoD_v2(at, host, size(4097)) == INVALID_VALUE
-    assert cuda.cuMemcpyDtoH_v2(host, ctypes.c_uint64(at.value + 4095), size(2)) == INVALID_VALUE
-    assert cuda.cuMemcpyDtoD_v2(at, ctypes.c_uint64(64), size(1)) == INVALID_VALUE
-    assert cuda.cuMemcpy(at, ctypes.c_uint64(ctypes.addressof(host)), size(8192)) == INVALID_VALUE
-    assert cuda.cuMemsetD8_v2(at, 1, size(4097)) == INVALID_VALUE
-    assert cuda.cuMemsetD32_v2(at, 1, size(1 << 62)) == INVALID_VALUE
-    assert cuda.cudaMemcpy(at, host, size(4097), 1) == INVALID_VALUE
-    assert cuda.cudaMemset(at, 0, size(4097)) == INVALID_VALUE
+    assert cuda.cuMemcpyHtoD_v2(address, host, size(4096)) == 0
+    assert cuda.cuMemcpyHtoD_v2(address, host, size(4097)) == INVALID_VALUE
+    assert cuda.cuMemcpyDtoH_v2(host, ctypes.c_uint64(address.value + 4095), size(2)) == INVALID_VALUE
+    assert cuda.cuMemcpyDtoD_v2(address, ctypes.c_uint64(64), size(1)) == INVALID_VALUE
+    assert cuda.cuMemcpy(address, ctypes.c_uint64(ctypes.addressof(host)), size(8192)) == INVALID_VALUE
+    assert cuda.cuMemsetD8_v2(address, 1, size(4097)) == INVALID_VALUE
+    assert cuda.cuMemsetD32_v2(address, 1, size(1 << 62)) == INVALID_VALUE
+    assert cuda.cudaMemcpy(address, host, size(4097), 1) == INVALID_VALUE
+    assert cuda.cudaMemset(address, 0, size(4097)) == INVALID_VALUE
     assert cuda.cuMemHostAlloc(ctypes.byref(ctypes.c_void_p()), size(2**64 - 1), 0) != 0
-    cuda.cuMemFree_v2(at)
+    cuda.cuMemFree_v2(address)

@@ -1,4 +1,4 @@
-"""Accesses that a card may not notice: behind an allocation, to one that is gone, from a shared array to another."""
+"""Out-of-bounds accesses that a card may not notice: beyond an allocation, to a freed one, between shared arrays."""
 
 import ctypes
 
@@ -42,14 +42,14 @@ print(*(store(at, {size} - 1) for at in all), store(all[20], {WHERE[where](size)
 
 
 def test_addresses_are_aligned_and_the_size_is_the_nominal_one(device):
-    before, after, total = ctypes.c_size_t(), ctypes.c_size_t(), ctypes.c_size_t()
-    device.cuda.cuMemGetInfo_v2(ctypes.byref(before), ctypes.byref(total))
-    all_ = [device.allocate(1000) for _ in range(20)]
-    device.cuda.cuMemGetInfo_v2(ctypes.byref(after), ctypes.byref(total))
-    assert not any(at.value % 512 for at in all_)
-    assert before.value - after.value == 20 * 1000
-    for at in all_:
-        device.cuda.cuMemFree_v2(at)
+    free_before, free_after, total = ctypes.c_size_t(), ctypes.c_size_t(), ctypes.c_size_t()
+    device.cuda.cuMemGetInfo_v2(ctypes.byref(free_before), ctypes.byref(total))
+    allocations = [device.allocate(1000) for _ in range(20)]
+    device.cuda.cuMemGetInfo_v2(ctypes.byref(free_after), ctypes.byref(total))
+    assert not any(address.value % 512 for address in allocations)
+    assert free_before.value - free_after.value == 20 * 1000
+    for address in allocations:
+        device.cuda.cuMemFree_v2(address)
 
 
 def test_all_of_the_memory_may_be_one_allocation(device):
@@ -79,26 +79,26 @@ print(store(kept[0]), store(gone), store(kept[0]))
 
 DECLARED = """.extern .func (.param .b64 result) malloc(.param .b64 bytes);
 .extern .func free(.param .b64 at);"""
-TAKE = """{ .param .b64 a; .param .b64 r; st.param.b64 [a], SIZE; call.uni (r), malloc, (a); ld.param.b64 %l3, [r]; }
+MALLOC = """{ .param .b64 a; .param .b64 r; st.param.b64 [a], SIZE; call.uni (r), malloc, (a); ld.param.b64 %l3, [r]; }
 st.u8 [%l3], %h0;"""
-GIVE = "{ .param .b64 a; st.param.b64 [a], %l3; call.uni free, (a); }"
-TAKE_20 = TAKE.replace("SIZE", "20")
+FREE = "{ .param .b64 a; st.param.b64 [a], %l3; call.uni free, (a); }"
+MALLOC_20 = MALLOC.replace("SIZE", "20")
 HEAP_FAULTS = {
     "behind its end": "st.u8 [%l3+20], %h0;",
     "before its beginning": "st.u8 [%l3+-1], %h0;",
     "a word that begins in it": "st.u64 [%l3+16], %l3;",
     "as far again": "st.u8 [%l3+39], %h0;",
-    "after it was freed": f"{GIVE} ld.u8 %h1, [%l3];",
-    "freed twice": f"{GIVE} {GIVE}",
-    "freed in its midst": f"add.u64 %l3, %l3, 16; {GIVE}",
-    "freed, and others taken since": f"mov.u64 %l4, %l3; {GIVE} {TAKE_20} {GIVE} {TAKE_20} st.u8 [%l4], %h0;",
+    "after it was freed": f"{FREE} ld.u8 %h1, [%l3];",
+    "freed twice": f"{FREE} {FREE}",
+    "freed in its midst": f"add.u64 %l3, %l3, 16; {FREE}",
+    "freed, and others taken since": f"mov.u64 %l4, %l3; {FREE} {MALLOC_20} {FREE} {MALLOC_20} st.u8 [%l4], %h0;",
 }
 
 
 @pytest.mark.parametrize("name", [*HEAP_FAULTS, "as it should be"])
 def test_memory_that_kernels_take_has_its_bounds(device, name):
-    body = f"mov.u16 %h0, 1; {TAKE_20} mov.u64 %l5, %l3; {TAKE_20} mov.u64 %l3, %l5; st.u8 [%l3+19], %h0;"
-    text = kernel(body + HEAP_FAULTS.get(name, GIVE), [], head=DECLARED)  # another piece lies behind it
+    body = f"mov.u16 %h0, 1; {MALLOC_20} mov.u64 %l5, %l3; {MALLOC_20} mov.u64 %l3, %l5; st.u8 [%l3+19], %h0;"
+    text = kernel(body + HEAP_FAULTS.get(name, FREE), [], head=DECLARED)  # another piece lies behind it
     assert run(device, "print(launch(load(text)))", text)[0] == [ILLEGAL_ADDRESS if name in HEAP_FAULTS else 0]
 
 
@@ -130,19 +130,21 @@ print(launch(load(text), at, shared=32), words(at, 2)[1])
 
 @pytest.fixture
 def checked(device):
-    def said(offset, access="write", base="first"):
-        text = SHARED.replace("ACCESS", ACCESSES[access]).replace("BASE", base)
-        (code, _), said = run(device, ONE_BLOCK.format(offset=offset), text, VGPU_CHECK="memcheck")
-        assert code == 0, "a card does not notice"
-        return said
+    """Return a function that runs an access to shared memory with memcheck and returns the report."""
 
-    return said
+    def report(offset, access="write", base="first"):
+        text = SHARED.replace("ACCESS", ACCESSES[access]).replace("BASE", base)
+        (code, _), report = run(device, ONE_BLOCK.format(offset=offset), text, VGPU_CHECK="memcheck")
+        assert code == 0, "a card does not notice"
+        return report
+
+    return report
 
 
 @pytest.mark.parametrize("access", ACCESSES)
 def test_one_shared_array_that_runs_into_another_is_told(checked, access):
-    said = checked(32, access)
-    assert "memcheck" in said and f"the {access} of line" in said and "0 bytes behind the end of first" in said
+    report = checked(32, access)
+    assert "memcheck" in report and f"the {access} of line" in report and "0 bytes behind the end of first" in report
     assert not checked(28, access)
 
 

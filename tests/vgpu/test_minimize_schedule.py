@@ -1,4 +1,4 @@
-"""A difference between two schedules comes down to the two operations that have to change places for it."""
+"""minimize_schedule reduces the difference between two schedules to two operations that must change places."""
 
 import os
 import subprocess
@@ -26,21 +26,23 @@ COUNTER = kernel(
 
 
 @pytest.mark.parametrize(
-    "needed", [{3}, {0}, {99}, {4, 77}, {10, 11, 12}, set(range(0, 100, 10)), {0, 99}], ids=lambda one: str(len(one))
+    "needed",
+    [{3}, {0}, {99}, {4, 77}, {10, 11, 12}, set(range(0, 100, 10)), {0, 99}],
+    ids=lambda needed: str(len(needed)),
 )
 def test_what_is_left_is_what_is_needed(needed):
-    asked = []
+    calls = []
 
     def differs(points):
-        asked.append(points)
+        calls.append(points)
         return needed <= set(points)
 
     assert set(minimize_schedule.minimal_subset(range(100), differs)) == needed
-    assert len(asked) < 1000
+    assert len(calls) < 1000
 
 
 def test_one_of_several_causes_is_enough():
-    assert minimize_schedule.minimal_subset(range(64), lambda some: 5 in some or {20, 21} <= set(some)) in (
+    assert minimize_schedule.minimal_subset(range(64), lambda points: 5 in points or {20, 21} <= set(points)) in (
         [5],
         [20, 21],
     )
@@ -54,7 +56,7 @@ def test_choices_as_a_schedule():
 
 
 def program(folder, text, values, grid, block):
-    """A program that prints the first word of what the kernel makes."""
+    """Write a program that runs the kernel and prints the first word of its result; return its command."""
     path = folder / "program.py"
     path.write_text(
         f"""import sys
@@ -70,10 +72,11 @@ print(code, made[0])
 
 
 def minimized(command, *options):
+    """Run minimize_schedule on the command; return the exit code, stdout and stderr."""
     build()
     command = [sys.executable, minimize_schedule.__file__, *options, "--", *command]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    return done.returncode, done.stdout, done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return process.returncode, process.stdout, process.stderr
 
 
 def result(command, schedule):
@@ -82,46 +85,47 @@ def result(command, schedule):
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
 
 
-def big_and_small(count, **at):
-    """Zeros, but for a large number, the same taken off, and a one: their order decides whether the one is lost."""
+def big_and_small(count, **positions):
+    """Return zeros, but for a large number, its negative and a one: their order decides whether the one is lost."""
     values = [0.0] * count
     for name, value in (("large", 1e8), ("less", -1e8), ("one", 1.0)):
-        values[at[name]] = value
+        values[positions[name]] = value
     return values
 
 
 def test_the_two_threads_of_a_sum(tmp_path):
     command = program(tmp_path, SUM, big_and_small(32, large=2, less=7, one=9), 1, 32)
-    code, said, error = minimized(command)
+    code, stdout, error = minimized(command)
     assert code == 0, error
     assert (
-        f"k: the atomic of line {LINE} by thread 7 of block 0, the atomic of line {LINE} by thread 9 of block 0" in said
+        f"k: the atomic of line {LINE} by thread 7 of block 0, the atomic of line {LINE} by thread 9 of block 0"
+        in stdout
     )
-    assert "changed places at byte 0 of allocation 0" in said
-    schedule = said.split()[0].removeprefix("VGPU_SCHEDULE=")
+    assert "changed places at byte 0 of allocation 0" in stdout
+    schedule = stdout.split()[0].removeprefix("VGPU_SCHEDULE=")
     assert result(command, schedule) == result(command, schedule) != result(command, "serial")
 
 
 def test_two_blocks(tmp_path):
     command = program(tmp_path, SUM, big_and_small(3, large=0, less=1, one=2), 3, 1)
-    code, said, error = minimized(command)
+    code, stdout, error = minimized(command)
     assert code == 0, error
-    assert f"the atomic of line {LINE} by thread 0 of block" in said
-    schedule = said.split()[0].removeprefix("VGPU_SCHEDULE=")
+    assert f"the atomic of line {LINE} by thread 0 of block" in stdout
+    schedule = stdout.split()[0].removeprefix("VGPU_SCHEDULE=")
     assert result(command, schedule) == result(command, schedule) != result(command, "serial")
 
 
 def test_a_random_schedule_and_a_lost_update(tmp_path):
     command = program(tmp_path, COUNTER, [0.0], 8, 1)
-    code, said, error = minimized(command, "--schedule", "adversary:1")
+    code, stdout, error = minimized(command, "--schedule", "adversary:1")
     assert code == 0, error
-    assert "VGPU_SCHEDULE=adversary:1@" in said
+    assert "VGPU_SCHEDULE=adversary:1@" in stdout
 
 
 def test_what_no_order_changes_has_none(tmp_path):
     text = SUM.replace("atom.global.add.f32", "atom.global.add.u32")
-    code, said, _ = minimized(program(tmp_path, text, list(range(32)), 1, 32))
-    assert (code, said) == (1, f"the same result under serial, {', '.join(minimize_schedule.DEFAULT_SCHEDULES)}\n")
+    code, stdout, _ = minimized(program(tmp_path, text, list(range(32)), 1, 32))
+    assert (code, stdout) == (1, f"the same result under serial, {', '.join(minimize_schedule.DEFAULT_SCHEDULES)}\n")
 
 
 def test_all_choices_are_the_whole_schedule_and_none_is_serial(device):

@@ -1,4 +1,4 @@
-"""mov with its packing, ld and st of all types, vectors and spaces, generic addresses, and faults."""
+"""mov with packing, ld and st of all types, vectors and state spaces, generic addresses, and faults."""
 
 import numpy as np
 import pytest
@@ -17,34 +17,41 @@ def test_moves_keep_every_bit(device, type):
 @pytest.mark.parametrize(("whole", "part", "count"), [(32, 16, 2), (64, 32, 2), (64, 16, 4)])
 def test_packing(device, whole, part, count):
     columns = operand_tuples(f"b{part}", count)
-    wanted = sum(one.astype(UNSIGNED[whole // 8]) << UNSIGNED[whole // 8](part * k) for k, one in enumerate(columns))
+    expected = sum(
+        column.astype(UNSIGNED[whole // 8]) << UNSIGNED[whole // 8](part * k) for k, column in enumerate(columns)
+    )
     names = ", ".join(f"%{name}" for name in "xyzw"[:count])
-    assert_same(device.evaluate(f"mov.b{whole} %d, {{{names}}};", [UNSIGNED[whole // 8]], *columns), wanted, *columns)
+    assert_same(device.evaluate(f"mov.b{whole} %d, {{{names}}};", [UNSIGNED[whole // 8]], *columns), expected, *columns)
     outs = [UNSIGNED[part // 8]] * count
     names = ", ".join(f"%{name}" for name in "defg"[:count])
-    for made, one in zip(device.evaluate(f"mov.b{whole} {{{names}}}, %x;", outs, wanted), columns, strict=True):
-        assert_same(made, one, wanted)
-    left = device.evaluate(f"mov.b{whole} {{%d{', _' * (count - 1)}}}, %x;", outs[:1], wanted)
-    assert_same(left, columns[0], wanted)
+    for result, column in zip(device.evaluate(f"mov.b{whole} {{{names}}}, %x;", outs, expected), columns, strict=True):
+        assert_same(result, column, expected)
+    low_part = device.evaluate(f"mov.b{whole} {{%d{', _' * (count - 1)}}}, %x;", outs[:1], expected)
+    assert_same(low_part, columns[0], expected)
 
 
 def test_literals(device):
     body = """mov.f32 %d, 0fC0490FDB; mov.f64 %e, 0d400921FB54442D18; mov.u32 %f, 0x1F; mov.s32 %r1, -5;
     add.s32 %f, %f, %r1;
     mov.u64 %g, 18446744073709551615U;"""
-    made = device.evaluate(body, [np.uint32, np.uint64, np.uint32, np.uint64], np.zeros(3, np.uint32))
-    assert [hex(int(one[0])) for one in made] == ["0xc0490fdb", "0x400921fb54442d18", "0x1a", "0xffffffffffffffff"]
+    results = device.evaluate(body, [np.uint32, np.uint64, np.uint32, np.uint64], np.zeros(3, np.uint32))
+    assert [hex(int(values[0])) for values in results] == [
+        "0xc0490fdb",
+        "0x400921fb54442d18",
+        "0x1a",
+        "0xffffffffffffffff",
+    ]
 
 
 @pytest.mark.parametrize("wide", [16, 32, 64])
 @pytest.mark.parametrize("type", TYPES)
 def test_loads_into_wider_registers(device, type, wide):
-    """A signed type comes with its sign, others with zeros; a store takes the low bytes."""
+    """A signed type is sign-extended, others are zero-extended; a store takes the low bytes."""
     bits = 8 * size(type)
     if wide < bits or (type[0] == "f" and wide != bits):
         pytest.skip("PTX has no such register")
     (x,) = operand_tuples(type if type[0] == "f" else f"b{bits}", 1)
-    numbers = [signed(one, bits) if type[0] == "s" else one for one in x.tolist()]
+    numbers = [signed(value, bits) if type[0] == "s" else value for value in x.tolist()]
     text = kernel(
         f""".reg .b{wide} %v; .reg .b64 %o;
     ld.param.u64 %l0, [p0]; mul.wide.u32 %o, %i, {bits // 8}; add.u64 %l0, %l0, %o; ld.global.{type} %v, [%l0];
@@ -53,10 +60,10 @@ def test_loads_into_wider_registers(device, type, wide):
         ["p0", "p1"],
     )
     x, numbers = x[: len(x) // 32 * 32], numbers[: len(x) // 32 * 32]
-    result, (left, made) = device.run(text, [x, np.zeros(len(x), UNSIGNED[wide // 8])], len(x) // 32)
+    result, (low_part, results) = device.run(text, [x, np.zeros(len(x), UNSIGNED[wide // 8])], len(x) // 32)
     assert result == 0
-    assert_same(made, np.array([wrap(one, wide) for one in numbers], made.dtype), x)
-    assert_same(left, ~x, x)
+    assert_same(results, np.array([wrap(number, wide) for number in numbers], results.dtype), x)
+    assert_same(low_part, ~x, x)
 
 
 SPACES = {
@@ -76,27 +83,27 @@ SPACES = {
 )
 def test_vectors_in_every_space(device, space, type, count, generic):
     width = size(type)
-    before, address = SPACES[space]
-    words = f"volatile.{space}" if space != "local" else space  # ptxas refuses volatile accesses of local memory
+    prologue, address = SPACES[space]
+    modifiers = f"volatile.{space}" if space != "local" else space  # ptxas refuses volatile accesses of local memory
     if generic:
-        before += " cvt.u64.u32 %l2, %r2;" if space == "shared" else ""
-        before += f" cvta.{space}.u64 %l4, %l2;"
-        words, address = "volatile", "[%l4]"
+        prologue += " cvt.u64.u32 %l2, %r2;" if space == "shared" else ""
+        prologue += f" cvta.{space}.u64 %l4, %l2;"
+        modifiers, address = "volatile", "[%l4]"
     x = np.random.default_rng(3).integers(0, 256, 32 * 8 * 4, np.uint8)[: 32 * count * width]
     values = ", ".join(f"%v{k}" for k in range(count))
-    turned = ", ".join(f"%v{count - 1 - k}" for k in range(count))
+    reversed_values = ", ".join(f"%v{count - 1 - k}" for k in range(count))
     text = kernel(
         f""".reg .{register(unsigned(type))} %v<4>;
-    {before} ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, {count * width}; add.u64 %l0, %l0, %l1;
-    ld.global.v{count}.{type} {{{values}}}, [%l0]; st.{words}.v{count}.{type} {address}, {{{turned}}};
+    {prologue} ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, {count * width}; add.u64 %l0, %l0, %l1;
+    ld.global.v{count}.{type} {{{values}}}, [%l0]; st.{modifiers}.v{count}.{type} {address}, {{{reversed_values}}};
     mov.b{max(16, 8 * width)} %v0, %v1;
-    ld.{words}.v{count}.{type} {{{values}}}, {address}; st.global.v{count}.{type} [%l0], {{{values}}};""",
+    ld.{modifiers}.v{count}.{type} {{{values}}}, {address}; st.global.v{count}.{type} [%l0], {{{values}}};""",
         ["p0", "p1"],
     )
-    result, (made, _) = device.run(text, [x, np.zeros(512, np.uint8)])
+    result, (results, _) = device.run(text, [x, np.zeros(512, np.uint8)])
     assert result == 0
-    wanted = x.view(unsigned(type)).reshape(32, count)[:, ::-1]
-    assert_same(made.view(unsigned(type)), np.ascontiguousarray(wanted).ravel(), x)
+    expected = x.view(unsigned(type)).reshape(32, count)[:, ::-1]
+    assert_same(results.view(unsigned(type)), np.ascontiguousarray(expected).ravel(), x)
 
 
 def test_constants_and_variables_of_the_module(device):
@@ -108,13 +115,13 @@ def test_constants_and_variables_of_the_module(device):
     ld.const.u32 %d, [%l1];
     ld.global.f64 %e, [half]; ld.global.u8 %r2, [bytes+3]; ld.const.u32 %r3, [table+4]; add.u32 %f, %r2, %r3;
     ld.const.b32 %g, [real+4];"""
-    made = device.evaluate(body, [np.uint32, np.uint64, np.uint32, np.uint32], np.zeros(4, np.uint32), head=head)
-    assert made[0].tolist() == [10, 32, 30, 0xFFFFFFFF]
-    assert (made[1].view(float)[0], made[2][0], made[3].view(np.float32)[0]) == (0.5, 255 + 32, -2.5)
+    results = device.evaluate(body, [np.uint32, np.uint64, np.uint32, np.uint32], np.zeros(4, np.uint32), head=head)
+    assert results[0].tolist() == [10, 32, 30, 0xFFFFFFFF]
+    assert (results[1].view(float)[0], results[2][0], results[3].view(np.float32)[0]) == (0.5, 255 + 32, -2.5)
 
 
 def test_spaces_of_addresses(device):
-    """isspacep tells them apart, cvta.to takes back what cvta gave."""
+    """isspacep identifies the state space, and cvta.to reverses cvta."""
     head = ".global .align 4 .u32 far;"
     body = """.shared .align 8 .b8 area[64]; .local .align 8 .b8 own[64]; mov.u64 %l0, area; cvta.shared.u64 %l1, %l0;
     mov.u64 %l2, own; cvta.local.u64 %l3, %l2; mov.u64 %l4, far; cvta.global.u64 %l5, %l4; mov.u32 %d, 0;
@@ -157,7 +164,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_cuda_errors(device, name):
-    body, wanted = FAULTS[name]
-    result, _, said = device.run_in_child(kernel(body, ["p0"]), [np.zeros(1000, np.uint32)])
-    assert result == wanted
-    assert " in k" in said
+    body, expected = FAULTS[name]
+    result, _, stderr = device.run_in_child(kernel(body, ["p0"]), [np.zeros(1000, np.uint32)])
+    assert result == expected
+    assert " in k" in stderr

@@ -1,4 +1,4 @@
-"""Conversions that drop bits: near every tie, in every rounding; and the formats that only cvt knows."""
+"""Conversions that drop bits, near every tie and in every rounding; and formats that only cvt has."""
 
 from bisect import bisect_left
 from fractions import Fraction
@@ -14,16 +14,16 @@ ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
 def near_ties(bits, fraction, seed, count=700):
-    """Numbers of any length whose bits behind a format's last place are those of a tie, or one or two beside it."""
+    """Return numbers of all lengths whose dropped bits are a tie, or one or two more or less."""
     random = np.random.default_rng(seed)
-    found = []
+    numbers = []
     for _ in range(count):
         length = int(random.integers(1, bits + 1))
         dropped = max(length - fraction - 1, 0)
         top = int(random.integers(0, 1 << 62)) % (1 << length - dropped) | 1 << length - dropped - 1
         tie = (1 << dropped >> 1) + int(random.choice([-2, -1, 0, 0, 1, 2]))
-        found.append(wrap((top << dropped) + tie * int(random.choice([0, 1, 1])), bits))
-    return np.array(found, UNSIGNED[bits // 8])
+        numbers.append(wrap((top << dropped) + tie * int(random.choice([0, 1, 1])), bits))
+    return np.array(numbers, UNSIGNED[bits // 8])
 
 
 @pytest.mark.parametrize("source", ["u32", "s32", "u64", "s64"])
@@ -39,8 +39,8 @@ def test_integers_near_ties(device, into, source):
         return number < 0, Fraction(abs(number))
 
     for mode in ROUNDINGS:
-        made = device.evaluate(f"cvt.{mode}.{into}.{source} %d, %x;", [unsigned(into)], x)
-        assert_same(made, [float_of(value(one), into, mode) for one in x.tolist()], x)
+        result = device.evaluate(f"cvt.{mode}.{into}.{source} %d, %x;", [unsigned(into)], x)
+        assert_same(result, [float_of(value(number), into, mode) for number in x.tolist()], x)
 
 
 @pytest.mark.parametrize("source", ["f32", "f64"])
@@ -48,29 +48,34 @@ def test_integers_near_ties(device, into, source):
 def test_floats_near_ties(device, into, source):
     if into == source:
         pytest.skip("nothing is dropped")
-    real, least = Real(source), {"f16": -26, "bf16": -135, "f32": -151}[into]
+    real, min_exponent = Real(source), {"f16": -26, "bf16": -135, "f32": -151}[into]
     random = np.random.default_rng(5)
-    whole = near_ties(32 if source == "f32" else 64, FORMATS[into][1], seed=7).tolist()
-    scaled = [Fraction(one) * Fraction(2) ** int(random.integers(least, 20)) for one in whole]
-    x = np.array([real.bits(k % 2 == 1, one, "rz") for k, one in enumerate(scaled)], unsigned(source))
+    integers = near_ties(32 if source == "f32" else 64, FORMATS[into][1], seed=7).tolist()
+    scaled = [Fraction(integer) * Fraction(2) ** int(random.integers(min_exponent, 20)) for integer in integers]
+    x = np.array([real.bits(k % 2 == 1, magnitude, "rz") for k, magnitude in enumerate(scaled)], unsigned(source))
     for mode in ROUNDINGS:
-        made = device.evaluate(f"cvt.{mode}.{into}.{source} %d, %x;", [unsigned(into)], x)
-        assert_same(made, [float_of(real.value(one), into, mode) for one in x.tolist()], x)
+        result = device.evaluate(f"cvt.{mode}.{into}.{source} %d, %x;", [unsigned(into)], x)
+        assert_same(result, [float_of(real.value(bits), into, mode) for bits in x.tolist()], x)
 
 
 def tf32_of(bits, mode, relu, finite):
+    """Return the bits of a single rounded to tf32."""
     real = Real("f32")
     negative, magnitude = real.value(bits)
     if magnitude == NOT_A_NUMBER:
         return real.nan
-    made = real.infinite if magnitude == INFINITE else None
-    if made is None:
-        dropped, kept = bits & 0x1FFF, bits & 0x7FFFE000
-        away = {"rna": dropped >= 0x1000, "rz": False, "rn": dropped > 0x1000 or (dropped == 0x1000 and kept >> 13 & 1)}
-        made = kept + 0x2000 * away[mode]
-    if finite and made >= real.infinite:
-        made = real.infinite - 0x2000
-    return 0 if negative and relu else made | real.sign * negative
+    result = real.infinite if magnitude == INFINITE else None
+    if result is None:
+        dropped, high_bits = bits & 0x1FFF, bits & 0x7FFFE000
+        rounds_away = {
+            "rna": dropped >= 0x1000,
+            "rz": False,
+            "rn": dropped > 0x1000 or (dropped == 0x1000 and high_bits >> 13 & 1),
+        }
+        result = high_bits + 0x2000 * rounds_away[mode]
+    if finite and result >= real.infinite:
+        result = real.infinite - 0x2000
+    return 0 if negative and relu else result | real.sign * negative
 
 
 SINGLES = np.concatenate(
@@ -86,41 +91,46 @@ SINGLES = np.concatenate(
 
 @pytest.mark.parametrize("words", ["rna", "rna.satfinite", "rn", "rz", "rn.relu", "rz.relu"])
 def test_tf32(device, words):
-    made = device.evaluate(f"cvt.{words}.tf32.f32 %d, %x;", [np.uint32], SINGLES)
-    how = words.split(".")
-    assert_same(made, [tf32_of(one, how[0], "relu" in how, "satfinite" in how) for one in SINGLES.tolist()], SINGLES)
+    result = device.evaluate(f"cvt.{words}.tf32.f32 %d, %x;", [np.uint32], SINGLES)
+    modifiers = words.split(".")
+    assert_same(
+        result,
+        [tf32_of(bits, modifiers[0], "relu" in modifiers, "satfinite" in modifiers) for bits in SINGLES.tolist()],
+        SINGLES,
+    )
 
 
 BYTES = {"e4m3x2": (4, 3, 7, 0x7E), "e5m2x2": (5, 2, 15, 0x7B)}  # exponent, fraction, bias, the largest
 
 
 def byte_value(byte, format):
+    """Return the magnitude of an 8-bit float."""
     _, fraction, bias, largest = BYTES[format]
-    exponent, rest, magnitude = (byte & 0x7F) >> fraction, byte & (1 << fraction) - 1, byte & 0x7F
+    exponent, significand, magnitude = (byte & 0x7F) >> fraction, byte & (1 << fraction) - 1, byte & 0x7F
     if magnitude > largest:
         return INFINITE if format == "e5m2x2" and magnitude == 0x7C else NOT_A_NUMBER
-    rest += (1 << fraction) * (exponent > 0)
-    return Fraction(rest) * Fraction(2) ** (max(exponent, 1) - bias - fraction)
+    significand += (1 << fraction) * (exponent > 0)
+    return Fraction(significand) * Fraction(2) ** (max(exponent, 1) - bias - fraction)
 
 
 @cache
 def all_bytes(format):
-    return [byte_value(one, format) for one in range(BYTES[format][3] + 1)]
+    return [byte_value(byte, format) for byte in range(BYTES[format][3] + 1)]
 
 
 def byte_of(value, format, relu):
-    """The nearest byte, of two the even one."""
+    """Return the nearest 8-bit float, and the even one of two."""
     negative, magnitude = value
     if magnitude == NOT_A_NUMBER:
         return 0x7F
     largest = BYTES[format][3]
     numbers = all_bytes(format)
     if magnitude == INFINITE or magnitude > numbers[-1]:
-        made = largest
+        result = largest
     else:
         above = bisect_left(numbers, magnitude)
-        made = min((max(above - 1, 0), above), key=lambda one: (abs(numbers[one] - magnitude), one & 1))
-    return 0 if negative and relu else made | 0x80 * negative
+        result = min((max(above - 1, 0), above), key=lambda byte: (abs(numbers[byte] - magnitude), byte & 1))
+    return 0 if negative and relu else result | 0x80 * negative
 
 
 @pytest.mark.parametrize("relu", ["", ".relu"])
@@ -132,12 +142,12 @@ def test_bytes_from_floats(device, format, relu):
     )
     x[:5] = [0x7F800000, 0xFF800000, 0x7FC00000, 0, 1 << 31]
     y[:250] &= np.uint32(0xFFE00000)  # ties among them
-    made = device.evaluate(f"cvt.rn.satfinite{relu}.{format}.f32 %d, %x, %y;", [np.uint16], x, y)
+    result = device.evaluate(f"cvt.rn.satfinite{relu}.{format}.f32 %d, %x, %y;", [np.uint16], x, y)
 
     def of(bits):
         return byte_of(Real("f32").value(bits), format, relu)
 
-    assert_same(made, [of(a) << 8 | of(b) for a, b in zip(x.tolist(), y.tolist(), strict=True)], x, y)
+    assert_same(result, [of(a) << 8 | of(b) for a, b in zip(x.tolist(), y.tolist(), strict=True)], x, y)
 
 
 @pytest.mark.parametrize("format", BYTES)
@@ -148,15 +158,15 @@ def test_bytes_and_halves(device, format):
         magnitude = byte_value(byte, format)
         return Real("f16").bits(magnitude != NOT_A_NUMBER and byte >= 0x80, magnitude)
 
-    wanted = [half(one & 0xFF) | half(one >> 8) << 16 for one in x.tolist()]
-    assert_same(device.evaluate(f"cvt.rn.f16x2.{format} %d, %x;", [np.uint32], x), wanted, x)
+    expected = [half(pair & 0xFF) | half(pair >> 8) << 16 for pair in x.tolist()]
+    assert_same(device.evaluate(f"cvt.rn.f16x2.{format} %d, %x;", [np.uint32], x), expected, x)
     pairs = (np.arange(0, 1 << 16, 97, dtype=np.uint32) * np.uint32(0x10001)) ^ np.uint32(0x5A5A)
-    made = device.evaluate(f"cvt.rn.satfinite.{format}.f16x2 %d, %x;", [np.uint16], pairs)
-    wanted = [
-        byte_of(Real("f16").value(one & 0xFFFF), format, "") | byte_of(Real("f16").value(one >> 16), format, "") << 8
-        for one in pairs.tolist()
+    result = device.evaluate(f"cvt.rn.satfinite.{format}.f16x2 %d, %x;", [np.uint16], pairs)
+    expected = [
+        byte_of(Real("f16").value(pair & 0xFFFF), format, "") | byte_of(Real("f16").value(pair >> 16), format, "") << 8
+        for pair in pairs.tolist()
     ]
-    assert_same(made, wanted, pairs)
+    assert_same(result, expected, pairs)
 
 
 @pytest.mark.parametrize("type", ["u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16"])
@@ -171,8 +181,8 @@ def test_packed_integers(device, type):
     def held(number):
         return wrap(min(max(signed(number, 32), low), high), bits)
 
-    wanted = [
+    expected = [
         wrap(held(b) | held(a) << bits | (c << 2 * bits if bits < 16 else 0), 32)
         for a, b, c in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)
     ]
-    assert_same(device.evaluate(text, [np.uint32], x, y, z), wanted, x, y, z)
+    assert_same(device.evaluate(text, [np.uint32], x, y, z), expected, x, y, z)

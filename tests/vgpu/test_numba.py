@@ -1,4 +1,4 @@
-"""A few of numba's own CUDA tests; numba_suite.py runs them all."""
+"""A few of numba's own CUDA tests; numba_suite.py runs all of them."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ SUITE = Path(__file__).parent / "numba_suite.py"
 
 @pytest.fixture(scope="module")
 def venv(tmp_path_factory):
-    return tmp_path_factory.mktemp("numba") / "venv"  # made by the first, used by the next
+    return tmp_path_factory.mktemp("numba") / "venv"  # the first test creates it, the next one uses it
 
 
 @pytest.mark.parametrize(
@@ -20,9 +20,9 @@ def venv(tmp_path_factory):
 )
 def test_numbas_own_tests_pass(venv, tmp_path, only, least):
     results = tmp_path / "results.json"
-    told = ["--python", sys.executable, "--venv", str(venv), "--only", only, "--results", str(results)]
-    done = subprocess.run([sys.executable, str(SUITE), *told], capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(results.read_text())
-    assert all(one["launches"] for one in found.values()), "each ran a kernel of its own"
-    assert len(found) >= least and {one["how"] for one in found.values()} == {"passed"}
+    options = ["--python", sys.executable, "--venv", str(venv), "--only", only, "--results", str(results)]
+    process = subprocess.run([sys.executable, str(SUITE), *options], capture_output=True, text=True, timeout=600)
+    assert process.returncode == 0, process.stdout + process.stderr
+    tests = json.loads(results.read_text())
+    assert all(test["launches"] for test in tests.values()), "each ran a kernel of its own"
+    assert len(tests) >= least and {test["how"] for test in tests.values()} == {"passed"}

@@ -1,4 +1,4 @@
-"""Which operands an instruction takes: what ptxas 13.0 refuses is refused, and what it takes is taken."""
+"""Kinds of operands of instructions: the device accepts and refuses the same ones as ptxas 13.0."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ add.f32 %f1, %f2, 0d3ff0000000000000;  add.f64 %d1, %d2, 0f3f800000;  mov.pred %
 
 
 def statements(text):
-    return [one.strip() for one in text.replace("\n", ";").split(";") if one.strip()]
+    return [part.strip() for part in text.replace("\n", ";").split(";") if part.strip()]
 
 
 def result(device, statement):
@@ -36,12 +36,12 @@ def result(device, statement):
 
 
 def test_what_is_refused(device):
-    taken = [one for one in statements(REFUSED) if result(device, one) == 0]
-    assert not taken, taken
+    accepted = [statement for statement in statements(REFUSED) if result(device, statement) == 0]
+    assert not accepted, accepted
 
 
 def test_what_is_taken(device):
-    refused = [one for one in statements(TAKEN) if result(device, one)]
+    refused = [statement for statement in statements(TAKEN) if result(device, statement)]
     assert not refused, refused
 
 
@@ -54,8 +54,8 @@ CONSTANTS = {
 
 @pytest.mark.parametrize("text", CONSTANTS)
 def test_constant_expressions(device, text):
-    made = device.evaluate(f"mov.u64 %d, {text};", [np.uint64], np.zeros(1, np.uint32))
-    assert int(made[0]) == CONSTANTS[text] % 2**64
+    values = device.evaluate(f"mov.u64 %d, {text};", [np.uint64], np.zeros(1, np.uint32))
+    assert int(values[0]) == CONSTANTS[text] % 2**64
 
 
 @pytest.mark.parametrize("op", ["and", "or", "xor", "not", "mov"])
@@ -65,11 +65,11 @@ def test_inverted_predicates(device, op):
     body = f"""and.b32 %r1, %x, 1; setp.ne.u32 %p0, %r1, 0; and.b32 %r1, %x, 2; setp.ne.u32 %p1, %r1, 0;
     {op}.pred %p2, !%p0{second}; selp.u32 %d, 1, 0, %p2;"""
     a, b = (x & 1) == 0, (x & 2) == 0
-    wanted = {"and": a & b, "or": a | b, "xor": a ^ b, "not": ~a, "mov": a}[op]
-    assert device.evaluate(body, [np.uint32], x).tolist() == wanted.astype(int).tolist()
+    expected = {"and": a & b, "or": a | b, "xor": a ^ b, "not": ~a, "mov": a}[op]
+    assert device.evaluate(body, [np.uint32], x).tolist() == expected.astype(int).tolist()
 
 
-STORES = {  # what is stored, and the bytes that it makes
+STORES = {  # statement: the bytes in memory
     "u8 [%l0], 300": b"\x2c", "b8 [%l0], -1": b"\xff", "v4.b8 [%l0], {0,1,2,3}": b"\0\1\2\3", "u16 [%l0], 513": b"\1\2",
     "v2.u32 [%l0], {%i, 7}": b"\0\0\0\0\7\0\0\0", "v2.f32 [%l0], {0f3f800000, %i}": b"\0\0\x80\x3f\0\0\0\0",
     "v2.u64 [%l0], {5, %l0}": b"\5\0\0\0\0\0\0\0", "f64 [%l0], 2.5": b"\0\0\0\0\0\0\4\x40",
@@ -81,9 +81,9 @@ STORES = {  # what is stored, and the bytes that it makes
 @pytest.mark.parametrize("text", STORES)
 def test_constants_are_stored(device, text):
     body = f"setp.ne.u32 %p0, %i, 0; @%p0 exit; mov.u16 %h1, 1; ld.param.u64 %l0, [p0]; st.global.{text};"
-    code, (made,) = device.run(kernel(body, ["p0"]), [np.full(32, 0xEE, np.uint8)])
+    code, (values,) = device.run(kernel(body, ["p0"]), [np.full(32, 0xEE, np.uint8)])
     assert code == 0
-    assert made.tobytes()[: len(STORES[text])] == STORES[text]
+    assert values.tobytes()[: len(STORES[text])] == STORES[text]
 
 
 def test_constants_become_arguments(device):

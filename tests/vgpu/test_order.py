@@ -1,6 +1,6 @@
-"""VGPU_CHECK=order proves kernels that are the same in every order, and none that is not.
+"""VGPU_CHECK=order proves kernels with the same result in every order, and no others.
 
-Each rule has kernels that it has to accept, and kernels just outside of it that no rule may accept.
+Each rule has kernels that it must accept, and kernels just outside of it that no rule may accept.
 """
 
 import pytest
@@ -8,7 +8,7 @@ from order_verdicts import verdicts
 from virtual_device import kernel
 
 P0 = "ld.param.u64 %l0, [p0];"
-OWN = f"{P0} mul.wide.u32 %l1, %i, 4; add.u64 %l1, %l0, %l1;"  # the thread's own word
+OWN = f"{P0} mul.wide.u32 %l1, %i, 4; add.u64 %l1, %l0, %l1;"  # %l1: the address of the thread's own word
 SHARED = ".shared .align 4 .b8 word[1024];"
 OWN_SHARED = "mov.u64 %l2, word; mul.wide.u32 %l3, %t, 4; add.u64 %l3, %l2, %l3;"
 NEIGHBOR = "xor.b32 %r1, %t, DISTANCE; mul.wide.u32 %l4, %r1, 4; add.u64 %l4, %l2, %l4; ld.shared.u32 %r2, [%l4];"
@@ -25,7 +25,7 @@ mul.wide.u32 %l4, %r2, 4; add.u64 %l4, %l3, %l4; ld.shared.f32 %r3, [%l3]; ld.sh
 add.rn.f32 %r3, %r3, %r4; st.shared.f32 [%l3], %r3; LESS: shr.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r2, 0; @%p1 bra AGAIN;
 mov.u32 %r5, %ctaid.x; mul.wide.u32 %l1, %r5, 4; add.u64 %l1, %l0, %l1; setp.eq.u32 %p1, %t, 0;
 @%p1 ld.shared.f32 %r3, [word]; @%p1 st.global.f32 [%l1], %r3;"""
-# A block waits for its predecessor's sum behind a flag, and adds its own: p0[b], flags from p0[32] on.
+# A block waits for the flag of its predecessor's sum, and adds its own index: sums in p0[b], flags from p0[32] on.
 LOOK_BACK = f"""{P0} mov.u32 %r5, %ctaid.x; mul.wide.u32 %l1, %r5, 4; add.u64 %l1, %l0, %l1; mov.u32 %r2, 0;
 setp.eq.u32 %p1, %r5, 0; @%p1 bra READY;
 AGAIN: ld.acquire.gpu.global.u32 %r1, [%l1+124]; setp.eq.u32 %p1, %r1, 0; @%p1 bra AGAIN;
@@ -40,7 +40,7 @@ def exchange(meet, distance):
     return EXCHANGE.replace("MEET", meet).replace("DISTANCE", str(distance))
 
 
-# name: body, grid, block, what it shows: a rule that carried the proof, or nothing
+# name: body, grid, block, the rule that the proof needs or None
 INDEPENDENT = {
     "own words": (f"{OWN} st.global.u32 [%l1], %i;", 2, 64, None),
     "own words, by pairs": (f"{P0} mul.wide.u32 %l1, %i, 8; add.u64 %l1, %l0, %l1;"
@@ -110,6 +110,7 @@ CHECKED = {**INDEPENDENT, **DEPENDENT}  # the fault comes last: it ends the cont
 
 @pytest.fixture(scope="module", params=["serial", "reverse", "random:1"])
 def judged(request):
+    """Return the verdicts on all kernels by name."""
     kernels = {
         name: (kernel(body, ["p0"], head=SHARED if "word" in body else ""), grid, block)
         for name, (body, grid, block, _) in CHECKED.items()
@@ -129,4 +130,4 @@ def test_the_same_in_every_order(judged, name):
 def test_what_an_order_decides_is_not_proved(judged, name):
     verdict = judged[name]
     assert not verdict["proved"]
-    assert DEPENDENT[name][3] in {one["reason"] for one in verdict["reasons"]}
+    assert DEPENDENT[name][3] in {reason["reason"] for reason in verdict["reasons"]}

@@ -1,6 +1,6 @@
-"""Small random kernels: what VGPU_CHECK=order proves is the same in every interleaving; most of what is so is proved.
+"""Small random kernels: VGPU_CHECK=order proves only independent ones, and most of them.
 
-Before a release 20,000 by the command: python tests/vgpu/order_kernels.py 20000.
+Before a release, the command `python tests/vgpu/order_kernels.py 20000` checks more.
 """
 
 import datetime
@@ -18,6 +18,7 @@ KERNELS = 300
 
 
 def this_week():
+    """Return a seed that changes every week."""
     year, week, _ = datetime.date.today().isocalendar()
     return 100 * year + week
 
@@ -26,22 +27,22 @@ def this_week():
 def test_what_is_proved_is_independent(seed):
     command = [sys.executable, order_kernels.__file__, str(KERNELS), str(seed)]
     environment = {**os.environ, "VGPU_LIBRARY": build()}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    tally = json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert process.returncode == 0, process.stdout + process.stderr
+    tally = json.loads(process.stdout.splitlines()[-1])
     proved, missed = tally["proved, independent"], tally["not proved, independent"]
     assert tally["kernels"] == KERNELS
-    assert 3 * proved >= 2 * missed, tally  # of many kernels 63 %: by chance 300 have fewer
+    assert 3 * proved >= 2 * missed, tally  # 63 % of many kernels; 300 may have fewer by chance
     assert tally["not proved, differs"] > KERNELS // 4, tally
 
 
 def test_what_a_card_leaves_is_what_some_interleaving_leaves():
-    """The device stands in for the card: as it is, each kernel runs in one schedule alone."""
+    """The device stands in for the card, with one schedule for each kernel."""
     command = [sys.executable, order_kernels.__file__, "60", "7", "card"]
     environment = {**os.environ, "VGPU_LIBRARY": build()}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    tally = json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert process.returncode == 0, process.stdout + process.stderr
+    tally = json.loads(process.stdout.splitlines()[-1])
     assert tally["kernels"] == 60
     assert "proved, independent" not in tally
 
@@ -52,7 +53,7 @@ STORE = ADD._replace(what="st", operand=Operand("register", 0))
 
 
 def results(*code, initial=bytes(16)):
-    """The first byte of all endings of two threads of a block."""
+    """Return the first byte of global memory after every interleaving of threads of one block."""
     kernel = Kernel(list(code), list(range(len(code))), [0] * len(code), 1, [], initial)
     return {memory[0] for memory, _ in endings(kernel, 1000)}
 
@@ -70,8 +71,8 @@ def test_a_loop_of_compare_and_swap_is_an_update():
     guess = ADD._replace(what="guess", target=0)
     loop = [guess, ADD._replace(what="swap", update="add", target=0)]
     assert results(loop, loop, [ADD]) == {3}
-    twice = [guess, ADD._replace(what="swap", update="twice", target=0)]
-    assert results(loop, twice) == {2, 3}
+    twice_loop = [guess, ADD._replace(what="swap", update="twice", target=0)]
+    assert results(loop, twice_loop) == {2, 3}
 
 
 def test_what_nobody_wrote_is_undefined():

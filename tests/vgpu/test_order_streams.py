@@ -1,4 +1,4 @@
-"""VGPU_CHECK=order holds operations of different streams to the order that CUDA guarantees, and to no more."""
+"""VGPU_CHECK=order assumes the order between streams that CUDA guarantees, and no more."""
 
 import ctypes
 import json
@@ -18,7 +18,7 @@ ADD = kernel("ld.param.u64 %l0, [p0]; ld.global.u32 %r1, [%l0]; add.u32 %r1, %r1
 
 
 class Program:
-    """One word of device memory, two streams that do not wait for the legacy one, an event, and a kernel."""
+    """A word of device memory, two non-blocking streams, an event, and a kernel."""
 
     def __init__(self):
         self.device = device = Device(build())
@@ -36,8 +36,8 @@ class Program:
         return self.device.stream(flags)
 
     def launch(self, stream):
-        given = (ctypes.c_void_p * 1)(ctypes.addressof(self.word))
-        assert self.cuda.cuLaunchKernel(self.function, 1, 1, 1, 1, 1, 1, 0, stream, given, None) == 0
+        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self.word))
+        assert self.cuda.cuLaunchKernel(self.function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, None) == 0
 
     def fill(self, stream):
         assert self.cuda.cuMemsetD32Async(self.word, 0, ctypes.c_size_t(1), stream) == 0
@@ -51,33 +51,33 @@ class Program:
     def copy_in(self, host):
         assert self.cuda.cuMemcpyHtoD_v2(self.word, host, WORD) == 0
 
-    def fork(self, from_, to):
-        self.record(from_), self.await_event(to)
+    def fork(self, source, target):
+        self.record(source), self.await_event(target)
 
     def launch_captured(self, capture):
-        """capture(): asks of the first stream what a graph is made of, which is launched there."""
-        graph, run = ctypes.c_void_p(), ctypes.c_void_p()
+        """Capture the calls of capture() on the first stream, and launch the graph there."""
+        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
         assert self.cuda.cuStreamBeginCapture_v2(self.first, 0) == 0
         capture()
         assert self.cuda.cuStreamEndCapture(self.first, ctypes.byref(graph)) == 0
-        assert self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(run), graph, ctypes.c_uint64(0)) == 0
-        assert self.cuda.cuGraphLaunch(run, self.first) == 0
+        assert self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_uint64(0)) == 0
+        assert self.cuda.cuGraphLaunch(executable, self.first) == 0
 
     def launch_graph(self, *dependencies):
-        """A graph of fills; dependencies: of each, the indexes of those that it comes after."""
-        graph, run, nodes = ctypes.c_void_p(), ctypes.c_void_p(), []
+        """Launch a graph of fills; `dependencies` has, for each, the indices of the nodes before it."""
+        graph, executable, nodes = ctypes.c_void_p(), ctypes.c_void_p(), []
         assert self.cuda.cuGraphCreate(ctypes.byref(graph), 0) == 0
-        for before in dependencies:
-            after = (ctypes.c_void_p * len(before))(*[nodes[one].value for one in before])
+        for indices in dependencies:
+            predecessors = (ctypes.c_void_p * len(indices))(*[nodes[index].value for index in indices])
             fill = (ctypes.c_uint64 * 5)(self.word.value, 0, len(nodes) | 4 << 32, 1, 1)
             nodes.append(ctypes.c_void_p())
-            made = [ctypes.byref(nodes[-1]), graph, after, ctypes.c_size_t(len(before)), fill, None]
-            assert self.cuda.cuGraphAddMemsetNode(*made) == 0
-        assert self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(run), graph, ctypes.c_uint64(0)) == 0
-        assert self.cuda.cuGraphLaunch(run, self.first) == 0
+            node_arguments = [ctypes.byref(nodes[-1]), graph, predecessors, ctypes.c_size_t(len(indices)), fill, None]
+            assert self.cuda.cuGraphAddMemsetNode(*node_arguments) == 0
+        assert self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_uint64(0)) == 0
+        assert self.cuda.cuGraphLaunch(executable, self.first) == 0
 
     def sleep(self, stream):
-        """Work that is not done when the next call returns."""
+        """Add a host function that still runs when the next call returns."""
         self.keep.append(HOST_FUNCTION(lambda _: time.sleep(0.5)))
         assert self.cuda.cuLaunchHostFunc(stream, self.keep[-1], None) == 0
 
@@ -246,14 +246,14 @@ UNORDERED = [branches_at_the_same_time, a_launch_beside_a_graph, a_launch_beside
 
 
 def races(program, tmp_path):
-    """The findings "race" of all that the program asked for, launches and fills."""
+    """Run a program of this file in a process, and return the findings "race" of its report."""
     report = tmp_path / "report.jsonl"
     environment = {**os.environ, "VGPU_CHECK": "order", "VGPU_REPORT": str(report), "VGPU_SCHEDULE": "serial"}
-    done = subprocess.run([sys.executable, __file__, program.__name__], env=environment, timeout=60)
-    assert done.returncode == 0
+    process = subprocess.run([sys.executable, __file__, program.__name__], env=environment, timeout=60)
+    assert process.returncode == 0
     lines = [json.loads(line) for line in report.read_text().splitlines()]
     assert any("kernel" in line for line in lines)
-    return [one for line in lines for one in line["order"]["reasons"] if one["reason"] == "race"]
+    return [reason for line in lines for reason in line["order"]["reasons"] if reason["reason"] == "race"]
 
 
 @pytest.mark.parametrize("program", ORDERED)
@@ -267,6 +267,6 @@ def test_not_ordered(program, tmp_path):
 
 
 if __name__ == "__main__":
-    started = Program()
-    globals()[sys.argv[1]](started)
-    started.cuda.cuCtxSynchronize()  # a host function that still runs when the interpreter ends would end it
+    main_program = Program()
+    globals()[sys.argv[1]](main_program)
+    main_program.cuda.cuCtxSynchronize()  # a host function that still runs when the interpreter ends would end it

@@ -1,4 +1,4 @@
-"""VGPU_CHECK=racecheck finds planted races, and none where a barrier, a fence or an atomic gives an order."""
+"""VGPU_CHECK=racecheck finds planted races, and none if a barrier, a fence or an atomic orders the accesses."""
 
 import numpy as np
 import pytest
@@ -17,14 +17,15 @@ ld.global.u32 %r2, [%l0+8]; st.global.u32 [%l0+4], %r2;"""
 
 @pytest.fixture(params=["serial", "random:1", "adversary:1"])
 def races(device, request, monkeypatch):
+    """Return a function that runs a kernel and returns the reported races and the array."""
     monkeypatch.setenv("VGPU_CHECK", "racecheck")
 
-    def found(text, **how):
-        code, (made,), said = device.run_in_child(text, [np.zeros(128, np.uint32)], request.param, **how)
-        assert code == 0, said
-        return [line for line in said.splitlines() if "race" in line], made
+    def run(text, **options):
+        code, (values,), stderr = device.run_in_child(text, [np.zeros(128, np.uint32)], request.param, **options)
+        assert code == 0, stderr
+        return [line for line in stderr.splitlines() if "race" in line], values
 
-    return found
+    return run
 
 
 def neighbour(order, distance):
@@ -43,31 +44,31 @@ def neighbour(order, distance):
     ],
 )
 def test_shared_memory(races, order, distance, raced):
-    said, _ = races(neighbour(order, distance), grid=2, block=128)
-    assert bool(said) == raced
-    assert all("race in k: the" in line and "of shared memory" in line for line in said)
+    lines, _ = races(neighbour(order, distance), grid=2, block=128)
+    assert bool(lines) == raced
+    assert all("race in k: the" in line and "of shared memory" in line for line in lines)
 
 
 @pytest.mark.parametrize(("meet", "raced"), [("bar.warp.sync -1;", False), ("", True)])
 def test_lanes_that_meet_at_two_places(races, meet, raced):
-    """What each half writes before its own barrier the other reads behind its own."""
-    apart = f"""setp.lt.u32 %p1, %t, 16; @%p1 bra LOW;
+    """Each half of a warp reads, behind its own barrier, what the other half wrote before its barrier."""
+    two_barriers = f"""setp.lt.u32 %p1, %t, 16; @%p1 bra LOW;
     {meet} bra READ;
     LOW: {meet}
     READ:"""
-    said, _ = races(neighbour(apart, 16), grid=1, block=32)
-    assert bool(said) == raced
+    lines, _ = races(neighbour(two_barriers, 16), grid=1, block=32)
+    assert bool(lines) == raced
 
 
 @pytest.mark.parametrize(("fence", "raced"), [("", True), ("membar.gl;", False), ("fence.sc.gpu;", False)])
 def test_what_a_flag_hands_on(races, fence, raced):
-    said, made = races(kernel(HANDED_ON.replace("FENCE", fence), ["p0"]), grid=2, block=1)
-    assert made[1] == 7
-    assert bool(said) == raced
+    lines, values = races(kernel(HANDED_ON.replace("FENCE", fence), ["p0"]), grid=2, block=1)
+    assert values[1] == 7
+    assert bool(lines) == raced
     if raced:
-        assert "the write of line" in said[0]
-        assert "the read of line" in said[0]
-        assert "at byte 8 of allocation 0" in said[0]
+        assert "the write of line" in lines[0]
+        assert "the read of line" in lines[0]
+        assert "at byte 8 of allocation 0" in lines[0]
 
 
 @pytest.mark.parametrize(
@@ -82,11 +83,11 @@ def test_what_a_flag_hands_on(races, fence, raced):
     ],
 )
 def test_blocks_at_one_place(races, access, raced):
-    said, _ = races(kernel("ld.param.u64 %l0, [p0];\n" + access, ["p0"]), grid=4, block=32)
-    assert bool(said) == raced
+    lines, _ = races(kernel("ld.param.u64 %l0, [p0];\n" + access, ["p0"]), grid=4, block=32)
+    assert bool(lines) == raced
 
 
-# Block 0 writes and hands on; block 1 waits for it and reads.
+# Block 0 writes and sends a message; block 1 waits for the message and reads.
 MESSAGE = """ld.param.u64 %l0, [p0]; mov.u32 %r0, %ctaid.x; setp.eq.u32 %p1, %r0, 1; @%p1 bra WAIT;
 st.global.u32 [%l0+8], 7; SEND; exit;
 WAIT: RECEIVE; setp.eq.u32 %p2, %r1, 0; @%p2 bra WAIT;
@@ -120,10 +121,10 @@ PAIRS += [(next(iter(SENDS)), receive, ordered) for receive, ordered in RECEIVES
 
 @pytest.mark.parametrize(("send", "receive", "ordered"), PAIRS)
 def test_a_message_wants_both_its_halves(races, send, receive, ordered):
-    said, made = races(kernel(MESSAGE.replace("SEND", send).replace("RECEIVE", receive), ["p0"]), grid=2, block=1)
-    assert made[1] == 7
-    assert len(said) == (0 if ordered else 1)
-    assert all("the write of line" in line and "at byte 8 of allocation 0" in line for line in said)
+    lines, values = races(kernel(MESSAGE.replace("SEND", send).replace("RECEIVE", receive), ["p0"]), grid=2, block=1)
+    assert values[1] == 7
+    assert len(lines) == (0 if ordered else 1)
+    assert all("the write of line" in line and "at byte 8 of allocation 0" in line for line in lines)
 
 
 CHAIN = """ld.param.u64 %l0, [p0]; mov.u32 %r0, %ctaid.x;
@@ -137,8 +138,8 @@ ld.global.u32 %r2, [%l0+8]; st.global.u32 [%l0+4], %r2;"""
 
 @pytest.mark.parametrize(("how", "raced"), [("release", False), ("relaxed", True)])
 def test_what_one_was_handed_it_hands_on(races, how, raced):
-    said, _ = races(kernel(CHAIN.replace("HOW", how), ["p0"]), grid=3, block=1)
-    assert bool(said) == raced
+    lines, _ = races(kernel(CHAIN.replace("HOW", how), ["p0"]), grid=3, block=1)
+    assert bool(lines) == raced
 
 
 LOCKED = """ld.param.u64 %l0, [p0];
@@ -153,9 +154,9 @@ st.RELEASE.gpu.global.u32 [%l0], 0;"""
 )
 def test_a_lock(races, acquire, release, raced):
     text = kernel(LOCKED.replace("ACQUIRE", acquire).replace("RELEASE", release), ["p0"])
-    said, made = races(text, grid=8, block=1)
-    assert made[2] == 8
-    assert bool(said) == raced
+    lines, values = races(text, grid=8, block=1)
+    assert values[2] == 8
+    assert bool(lines) == raced
 
 
 # Every thread writes its part; the block that comes last to the counter adds up everybody's.
@@ -172,9 +173,9 @@ mad.lo.u32 %r3, %r3, DISTANCE, %t; mul.wide.u32 %l2, %r3, 4; add.u64 %l2, %l0, %
 )
 @pytest.mark.parametrize(("threads", "meet"), [(16, "bar.warp.sync 65535;"), (48, "bar.sync 0;")])
 def test_the_last_block_sees_what_all_others_fenced(races, threads, meet, fence, raced):
-    """Each thread's fence comes before its barrier, and another thread of the block hands it on."""
+    """Each thread's fence precedes its barrier, and another thread of the block publishes the counter."""
     text = LAST_BLOCK.replace("FENCE", fence).replace("MEET", meet).replace("AFTER", "membar.gl;")
-    if "%p7" in fence:  # of one thread alone, and not of that which comes to the counter
+    if "%p7" in fence:  # a fence of one thread, which is not the thread that increments the counter
         text = "setp.eq.u32 %p7, %t, 1; " + text
-    said, _ = races(kernel(text.replace("DISTANCE", str(threads)), ["p0"], head=SHARED), grid=2, block=threads)
-    assert bool(said) == raced
+    lines, _ = races(kernel(text.replace("DISTANCE", str(threads)), ["p0"], head=SHARED), grid=2, block=threads)
+    assert bool(lines) == raced

@@ -24,10 +24,11 @@ CASES = {
 
 
 def report(device, tmp_path, monkeypatch, text, schedule="random:1", grid=2, block=64):
+    """Run a kernel, and return the report's line on its launch."""
     path = tmp_path / "report"
     monkeypatch.setenv("VGPU_REPORT", str(path))
-    code, _, said = device.run_in_child(text, [np.zeros(64, np.uint32)], schedule, grid=grid, block=block)
-    assert code == 0, said
+    code, _, stderr = device.run_in_child(text, [np.zeros(64, np.uint32)], schedule, grid=grid, block=block)
+    assert code == 0, stderr
     (line,) = path.read_text().splitlines()
     return json.loads(line)
 
@@ -35,23 +36,23 @@ def report(device, tmp_path, monkeypatch, text, schedule="random:1", grid=2, blo
 @pytest.mark.parametrize("atomic", CASES)
 def test_atomics_at_one_address_from_several_threads(device, tmp_path, monkeypatch, atomic):
     text = kernel(GLOBAL.replace("MASK", "1").replace("ATOMIC", atomic), ["p0"])
-    said = report(device, tmp_path, monkeypatch, text)
-    assert (said["kernel"], said["launch"], said["grid"], said["block"]) == ("k", 0, [2, 1, 1], [64, 1, 1])
-    assert (said["atomics"], said["instructions"] > 0, said["choices"] > 0) == (128, True, True)
+    launch = report(device, tmp_path, monkeypatch, text)
+    assert (launch["kernel"], launch["launch"], launch["grid"], launch["block"]) == ("k", 0, [2, 1, 1], [64, 1, 1])
+    assert (launch["atomics"], launch["instructions"] > 0, launch["choices"] > 0) == (128, True, True)
     if CASES[atomic] is None:
-        assert said["order_dependent"] == []
+        assert launch["order_dependent"] == []
         return
-    (one,) = said["order_dependent"]
-    assert one["line"] == 1 + text[: text.index(atomic)].count("\n")
-    assert (one["order_sensitivity"], one["atomics"], one["addresses"]) == (CASES[atomic], 128, 2)
-    assert [(place["space"], place["offset"], place["atomics"]) for place in one["most"]] == [
+    (finding,) = launch["order_dependent"]
+    assert finding["line"] == 1 + text[: text.index(atomic)].count("\n")
+    assert (finding["order_sensitivity"], finding["atomics"], finding["addresses"]) == (CASES[atomic], 128, 2)
+    assert [(address["space"], address["offset"], address["atomics"]) for address in finding["most"]] == [
         ("global", 0, 64),
         ("global", 4, 64),
     ]
-    for place in one["most"]:
-        first, second = place["threads"]
+    for address in finding["most"]:
+        first, second = address["threads"]
         assert first != second
-        assert first % 2 == second % 2 == place["offset"] // 4
+        assert first % 2 == second % 2 == address["offset"] // 4
 
 
 def test_the_control_each_thread_has_an_address_of_its_own(device, tmp_path, monkeypatch):
@@ -66,17 +67,17 @@ def test_shared_memory_is_each_block_s_own(device, tmp_path, monkeypatch):
     body = SHARED.replace("MASK", "31").replace("ATOMIC", "red.shared.add.f32 [%l0], %r1;")
     monkeypatch.setenv("VGPU_MEMORY_MIB", "64")
     (tmp_path / "report").unlink()
-    (one,) = report(
+    (finding,) = report(
         device, tmp_path, monkeypatch, kernel(body, ["p0"], head=".shared .align 4 .b8 word[256];"), grid=4
     )["order_dependent"]
-    assert (one["addresses"], one["atomics"], one["most"][0]["space"]) == (128, 256, "shared")
+    assert (finding["addresses"], finding["atomics"], finding["most"][0]["space"]) == (128, 256, "shared")
 
 
 def test_it_is_bounded(device, tmp_path, monkeypatch):
     body = GLOBAL.replace("MASK", "63").replace("ATOMIC", "red.global.add.f32 [%l0], %r1;\n" * 40)
-    said = report(device, tmp_path, monkeypatch, kernel(body, ["p0"]))
-    assert len(said["order_dependent"]) == 16
-    assert all(len(one["most"]) == 4 for one in said["order_dependent"])
+    launch = report(device, tmp_path, monkeypatch, kernel(body, ["p0"]))
+    assert len(launch["order_dependent"]) == 16
+    assert all(len(finding["most"]) == 4 for finding in launch["order_dependent"])
 
 
 def test_watching_changes_nothing(device, tmp_path, monkeypatch):
@@ -98,7 +99,7 @@ def test_watching_changes_nothing(device, tmp_path, monkeypatch):
 
 
 def test_a_report_that_cannot_be_written_ends_the_program(device, monkeypatch):
-    """Else the launches that it lacks would pass for proved."""
+    """Launches that a report lacks would pass for proved."""
     monkeypatch.setenv("VGPU_REPORT", "/dev/full")
     text = kernel("ld.param.u64 %l0, [p0]; st.global.u32 [%l0], 1;", ["p0"])
     with pytest.raises(AssertionError, match="ended with 2: vgpu: VGPU_REPORT"):

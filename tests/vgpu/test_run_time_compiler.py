@@ -1,4 +1,4 @@
-"""NVRTC finds its built-in functions where a framework's packages brought them."""
+"""NVRTC finds its built-in functions in the folders of a framework's packages."""
 
 import _queue
 import shutil
@@ -24,5 +24,5 @@ def test_built_in_functions_are_loaded_beside_the_framework(device, tmp_path, fo
         file.parent.mkdir(parents=True)
         shutil.copy(_queue.__file__, file)
     command = [sys.executable, "-S", "-c", PROGRAM, str(Path(device.library)), str(framework)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stdout.strip() == loaded, done.stderr
+    process = subprocess.run(command, capture_output=True, text=True)
+    assert process.stdout.strip() == loaded, process.stderr

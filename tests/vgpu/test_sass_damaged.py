@@ -15,11 +15,11 @@ MUTANTS = int(os.environ.get("VGPU_MUTANTS", "300"))
 
 @pytest.fixture(scope="module")
 def cubin(tmp_path_factory):
-    """The machine code of warps.fatbin, unpacked."""
+    """Return the path of the machine code of warps.fatbin."""
     from tfdet.audit import fatbin
 
     view = memoryview((KERNELS / "warps.fatbin").read_bytes())
-    (element,) = [one for one in fatbin.iter_elements(view, 0, len(view), lambda _: None) if one.kind == "elf"]
+    (element,) = [item for item in fatbin.iter_elements(view, 0, len(view), lambda _: None) if item.kind == "elf"]
     path = tmp_path_factory.mktemp("cubin") / "warps.cubin"
     path.write_bytes(fatbin.read_payload(view, element))
     return path
@@ -28,34 +28,34 @@ def cubin(tmp_path_factory):
 def test_damaged_machine_code_does_not_end_the_process(cubin):
     worker = Path(__file__).with_name("sass_mutants.py")
     command = [sys.executable, str(worker), build(), str(cubin), "0", str(MUTANTS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout
 
 
 def test_a_cubin_by_itself_is_loaded(cubin):
-    given = np.arange(64, dtype=np.uint32)
-    launch = Launch("dynamic_shared", 1, 64, [np.zeros(64, np.uint32), given, 64], shared=256)
-    (answer,), said = run(cubin.read_bytes(), [launch])
-    assert answer[0] == 0, said
-    assert np.array_equal(answer[1][0], given[::-1] + (given + 1) % 64 % 64)
+    values = np.arange(64, dtype=np.uint32)
+    launch = Launch("dynamic_shared", 1, 64, [np.zeros(64, np.uint32), values, 64], shared=256)
+    (answer,), stderr = run(cubin.read_bytes(), [launch])
+    assert answer[0] == 0, stderr
+    assert np.array_equal(answer[1][0], values[::-1] + (values + 1) % 64 % 64)
 
 
 def test_machine_code_is_not_read_for_another_architecture(cubin):
     launch = Launch("dynamic_shared", 1, 64, [np.zeros(64, np.uint32), np.zeros(64, np.uint32), 64], shared=256)
     for capability in ("70", "90"):
-        (answer,), said = run(cubin.read_bytes(), [launch], VGPU_COMPUTE_CAPABILITY=capability)
+        (answer,), stderr = run(cubin.read_bytes(), [launch], VGPU_COMPUTE_CAPABILITY=capability)
         assert answer[0] == 209
-        assert "machine code without PTX" in said
+        assert "machine code without PTX" in stderr
 
 
 @pytest.mark.parametrize(("value", "message"), [("PTX", "expected ptx or sass"), ("cubin", "expected ptx or sass")])
 def test_what_is_no_code_ends_the_program(value, message):
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", f"import ctypes; ctypes.CDLL({build()!r}).cuInit(0)"],
         env={**os.environ, "VGPU_CODE": value},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 2
-    assert message in done.stderr
+    assert process.returncode == 2
+    assert message in process.stderr

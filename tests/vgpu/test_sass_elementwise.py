@@ -1,4 +1,4 @@
-"""Machine code of sm_80, interpreted: each elementwise function against NumPy, and against its own PTX."""
+"""The interpreter of sm_80 machine code: each elementwise function against NumPy, and against its own PTX."""
 
 import re
 
@@ -24,7 +24,7 @@ COUNT = 3000
 
 
 def operands(dtype, seed):
-    """Numbers of all magnitudes, with special ones among them."""
+    """Return numbers of all magnitudes, with special values among them."""
     random, dtype = np.random.default_rng(seed), np.dtype(dtype)
     if dtype.kind == "f":
         values = (random.standard_normal(COUNT) * 10.0 ** random.integers(-12, 12, COUNT)).astype(dtype)
@@ -32,8 +32,8 @@ def operands(dtype, seed):
     else:
         values = random.integers(0, 2**64, COUNT, dtype=np.uint64) >> random.integers(0, 64, COUNT, dtype=np.uint64)
         values = values.astype(dtype)
-        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-        special = [0, 1, 2, 3, 31, 32, 33, 63, least, most, least + 1 if least else 5, most - 1]
+        smallest, largest = np.iinfo(dtype).min, np.iinfo(dtype).max
+        special = [0, 1, 2, 3, 31, 32, 33, 63, smallest, largest, smallest + 1 if smallest else 5, largest - 1]
     chosen = random.random(COUNT) < 0.3
     values[chosen] = np.array(special, dtype)[random.integers(0, len(special), chosen.sum())]
     return values
@@ -48,19 +48,19 @@ def launches():
 
 @pytest.fixture(scope="module")
 def results():
-    """{code: {function: result}}."""
+    """Return {code: {function: result}} for machine code and PTX."""
     image = (KERNELS / "elementwise.fatbin").read_bytes()
-    made = {}
+    results_by_code = {}
     for code in ("sass", "ptx"):
-        answers, said = run(image, launches(), code)
+        answers, stderr = run(image, launches(), code)
         for name, (error, _) in zip(FUNCTIONS, answers, strict=True):
-            assert error == 0, f"{name}: {said}"
-        made[code] = {name: arrays[2] for name, (_, arrays) in zip(FUNCTIONS, answers, strict=True)}
-    return made
+            assert error == 0, f"{name}: {stderr}"
+        results_by_code[code] = {name: arrays[2] for name, (_, arrays) in zip(FUNCTIONS, answers, strict=True)}
+    return results_by_code
 
 
 def exact(x, y):
-    """What NumPy says of the functions that it has."""
+    """Return {function: NumPy computation} for the functions that NumPy has."""
     with np.errstate(all="ignore"):
         return {
             "add_u32": lambda: x + y,
@@ -102,13 +102,15 @@ def exact(x, y):
 NUMPY_HAS = sorted(exact(np.zeros(1), np.zeros(1)))
 
 
-def assert_same_bits(made, expected):
-    """A NaN is any NaN."""
-    expected = expected.astype(made.dtype)
-    numbers = made == made
+def assert_same_bits(values, expected):
+    """Assert equal bits; every NaN equals every other NaN."""
+    expected = expected.astype(values.dtype)
+    numbers = values == values
     assert np.array_equal(numbers, expected == expected)
-    same = made[numbers].view(f"u{made.itemsize}") == expected[numbers].view(f"u{made.itemsize}")
-    assert same.all(), f"{(~same).sum()} differ: {made[numbers][~same][:5]}, expected {expected[numbers][~same][:5]}"
+    equal = values[numbers].view(f"u{values.itemsize}") == expected[numbers].view(f"u{values.itemsize}")
+    assert equal.all(), (
+        f"{(~equal).sum()} differ: {values[numbers][~equal][:5]}, expected {expected[numbers][~equal][:5]}"
+    )
 
 
 @pytest.mark.parametrize("name", NUMPY_HAS)

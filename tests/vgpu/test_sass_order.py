@@ -1,4 +1,4 @@
-"""VGPU_CHECK=order on machine code: what its rules accept, and what lies just outside (sass_order_kernels.py)."""
+"""VGPU_CHECK=order on machine code: kernels that its rules accept, and kernels just outside (sass_order_kernels.py)."""
 
 import json
 
@@ -12,14 +12,15 @@ WORDS = 256
 
 @pytest.fixture(scope="module", params=["serial", "random:1"])
 def judged(request, tmp_path_factory):
+    """Return the verdicts on all kernels by name."""
     report = tmp_path_factory.mktemp("order") / "report.jsonl"
-    launches = [Launch(entry(name), one[1], one[2], [np.zeros(WORDS, np.uint32)]) for name, one in CHECKED.items()]
-    how = {"VGPU_CHECK": "order", "VGPU_REPORT": str(report), "VGPU_MAX_INSTRUCTIONS": "1000000"}
-    _, said = run((KERNELS / "order.fatbin").read_bytes(), launches, "sass", request.param, **how)
+    launches = [Launch(entry(name), case[1], case[2], [np.zeros(WORDS, np.uint32)]) for name, case in CHECKED.items()]
+    variables = {"VGPU_CHECK": "order", "VGPU_REPORT": str(report), "VGPU_MAX_INSTRUCTIONS": "1000000"}
+    _, stderr = run((KERNELS / "order.fatbin").read_bytes(), launches, "sass", request.param, **variables)
     lines = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
-    found = {line["kernel"]: line["order"] for line in lines if "kernel" in line}
-    assert len(found) == len(CHECKED), said
-    return {name: found[entry(name)] for name in CHECKED}
+    verdicts = {line["kernel"]: line["order"] for line in lines if "kernel" in line}
+    assert len(verdicts) == len(CHECKED), stderr
+    return {name: verdicts[entry(name)] for name in CHECKED}
 
 
 @pytest.mark.parametrize("name", ALL_INDEPENDENT)
@@ -33,12 +34,12 @@ def test_the_same_in_every_order(judged, name):
 def test_what_an_order_decides_is_not_proved(judged, name):
     verdict = judged[name]
     assert not verdict["proved"]
-    assert ALL_DEPENDENT[name][3] in {one["reason"] for one in verdict["reasons"]}
+    assert ALL_DEPENDENT[name][3] in {reason["reason"] for reason in verdict["reasons"]}
 
 
 def test_a_reason_names_the_instruction(judged):
-    """Both are the one reduction."""
-    ((first, second),) = (one["lines"] for one in judged["a sum that rounds"]["reasons"])
+    """Both lines are those of the same reduction."""
+    ((first, second),) = (reason["lines"] for reason in judged["a sum that rounds"]["reasons"])
     assert first == second
     assert first % 16 == 0 and first > 0
 

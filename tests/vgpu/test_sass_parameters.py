@@ -1,4 +1,4 @@
-"""Parameters of more than 4 KiB, which machine code describes by another attribute, reach the kernel."""
+"""Parameters of more than 4 KiB, which another attribute of the machine code describes, reach the kernel."""
 
 import numpy as np
 import pytest
@@ -15,23 +15,24 @@ def launch():
 
 @pytest.mark.parametrize("code", ["sass", "ptx"])
 def test_wide_parameters_reach_the_kernel(code):
-    ((result, (out,)),), said = run(IMAGE.read_bytes(), [launch()], code)
-    assert result == 0, said
+    ((result, (out,)),), stderr = run(IMAGE.read_bytes(), [launch()], code)
+    assert result == 0, stderr
     assert out.tolist() == TABLE[6900:6964].tolist()
 
 
 def test_parameters_that_an_unknown_attribute_describes_are_refused(cubin):
-    """They would be zeros: PyTorch's lists of tensors would be empty, and their ops would do nothing."""
+    """They would be read as zeros, so PyTorch's ops on lists of tensors would do nothing."""
     assert cubin.count(DESCRIBED) == 3
-    ((result, _),), said = run(cubin.replace(DESCRIBED, bytes([4, 0x7F, 12, 0])), [launch()])
+    ((result, _),), stderr = run(cubin.replace(DESCRIBED, bytes([4, 0x7F, 12, 0])), [launch()])
     assert result
-    assert "does not describe all of its parameters" in said
+    assert "does not describe all of its parameters" in stderr
 
 
 @pytest.fixture
 def cubin():
+    """Return the bytes of the machine code."""
     from tfdet.audit import fatbin
 
     view = memoryview(IMAGE.read_bytes())
-    (element,) = [one for one in fatbin.iter_elements(view, 0, len(view), lambda _: None) if one.kind == "elf"]
+    (element,) = [item for item in fatbin.iter_elements(view, 0, len(view), lambda _: None) if item.kind == "elf"]
     return bytes(fatbin.read_payload(view, element))

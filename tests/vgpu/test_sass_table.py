@@ -1,6 +1,6 @@
-"""The table of sm_80's instructions: encodings of our own kernels as NVIDIA prints them, and what is refused.
+"""The table of sm_80's instructions: stored encodings against NVIDIA's disassembly, and refused encodings.
 
-kernels/encodings.tsv is made by benchmarks/decode.py: bits, offset in the function, text.
+benchmarks/decode.py writes kernels/encodings.tsv: bits, offset in the function, text.
 """
 
 import ctypes
@@ -21,6 +21,7 @@ TABLE = (ROOT / "vgpu/src/sm80/instructions.def").read_text("utf-8")
 
 @pytest.fixture(scope="module")
 def text_of():
+    """Return a function that disassembles the bits of an instruction."""
     library = ctypes.CDLL(build())
     library.vgpu_sass_text.restype = ctypes.c_char_p
 
@@ -34,7 +35,9 @@ def text_of():
 
 def test_stored_encodings_are_printed_as_nvidia_prints_them(text_of):
     assert len(ROWS) > 400
-    wrong = [(text, made) for bits, at, text in ROWS if (made := text_of(int(bits, 16), int(at, 16))) != text]
+    wrong = [
+        (text, printed) for bits, offset, text in ROWS if (printed := text_of(int(bits, 16), int(offset, 16))) != text
+    ]
     assert wrong == []
 
 
@@ -47,14 +50,14 @@ def test_most_instructions_of_the_table_are_stored():
 
 def test_opcodes_stand_in_one_row_each():
     """The form's bits are part of the opcode."""
-    seen = {}
+    names = {}
     for opcode, layout, forms, name in re.findall(
         r'^INSTRUCTION\((0x\w+), (\w+), "(\w*)", "([^"]+)"', TABLE, re.MULTILINE
     ):
         for form in forms or "0":
-            whole = int(opcode, 16) | (int(form) << 9 if layout != "Plain" else 0)
-            assert whole not in seen, f"{name} and {seen[whole]}"
-            seen[whole] = name
+            full_opcode = int(opcode, 16) | (int(form) << 9 if layout != "Plain" else 0)
+            assert full_opcode not in names, f"{name} and {names[full_opcode]}"
+            names[full_opcode] = name
 
 
 def test_an_unknown_opcode_and_an_unknown_bit_are_refused_with_their_bits(text_of):
@@ -64,28 +67,28 @@ def test_an_unknown_opcode_and_an_unknown_bit_are_refused_with_their_bits(text_o
 
 
 def test_a_descriptor_is_printed_where_a_bit_says_so(text_of):
-    """As newer compilers set it, Triton's among them."""
-    chosen = [(int(bits, 16), text) for bits, _, text in ROWS if re.search(r"\b(LDG|STG|RED|LD|ST)\.E", text)]
-    assert len(chosen) > 20
-    for bits, text in chosen:
+    """Newer compilers, such as Triton, set the bit."""
+    rows = [(int(bits, 16), text) for bits, _, text in ROWS if re.search(r"\b(LDG|STG|RED|LD|ST)\.E", text)]
+    assert len(rows) > 20
+    for bits, text in rows:
         register = (bits >> (32 if re.search(r"\bLDG?\.", text) else 64)) & 63
         described = f"desc[UR{register}][" if register != 63 else "desc[URZ]["
         assert text_of(bits | 1 << 101) == text.replace("[", described, 1)
 
 
 def test_no_bits_at_all_end_the_process(text_of):
-    """Random ones, and those of real instructions with some of them changed."""
-    chosen = random.Random(1)
+    """Random bits, and real instructions with changed bits, are disassembled or refused."""
+    rows = random.Random(1)
     for _ in range(4000):
-        assert text_of(chosen.getrandbits(128))
-        bits = int(chosen.choice(ROWS)[0], 16)
-        for _ in range(chosen.randint(1, 3)):
-            bits ^= 1 << chosen.randrange(128)
+        assert text_of(rows.getrandbits(128))
+        bits = int(rows.choice(ROWS)[0], 16)
+        for _ in range(rows.randint(1, 3)):
+            bits ^= 1 << rows.randrange(128)
         assert text_of(bits)
 
 
 def test_the_stored_texts_are_those_of_the_disassembler(tmp_path):
-    """Where it is installed (pip install nvidia-cuda-nvdisasm), and the compiler."""
+    """The comparison needs nvdisasm (pip install nvidia-cuda-nvdisasm) and nvcc."""
     import shutil
 
     nvdisasm, nvcc = shutil.which("nvdisasm"), shutil.which("nvcc")
@@ -97,5 +100,5 @@ def test_the_stored_texts_are_those_of_the_disassembler(tmp_path):
         command = [nvcc, "-arch=sm_80", "-cubin", "-o", files[-1], str(KERNELS / f"{name}.cu")]
         subprocess.run(command, check=True, capture_output=True)
     command = [sys.executable, str(ROOT / "benchmarks/decode.py"), "--against", nvdisasm, *files]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout

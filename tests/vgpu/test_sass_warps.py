@@ -1,4 +1,4 @@
-"""Machine code of sm_80, interpreted: kernels of warps and blocks against their own PTX, under several schedules."""
+"""The interpreter of sm_80 machine code: kernels of warps and blocks against their PTX, under several schedules."""
 
 import json
 
@@ -8,7 +8,7 @@ from containers import KERNELS, Launch, run
 
 SCHEDULES = ("serial", "reverse", "random:1", "adversary:2", "atomics:3")
 WORDS = 512
-# What no schedule changes.
+# Kernels whose results no schedule changes.
 KERNELS_OF_ONE_RESULT = (
     *(
         "shuffles",
@@ -22,36 +22,40 @@ KERNELS_OF_ONE_RESULT = (
     ),
     *("halves", "bfloats", "recursion", "pointers", "stack", "switches", "generic_pointers"),
 )
-WITHOUT_PTX = ("tensor_cores", "asynchronous_copies")  # whose PTX (wmma, cp.async) is not known here
+WITHOUT_PTX = ("tensor_cores", "asynchronous_copies")  # the virtual GPU does not support their PTX (wmma, cp.async)
 
 
 def words(seed):
+    """Return WORDS random 32-bit numbers."""
     return np.random.default_rng(seed).integers(0, 2**32, WORDS, dtype=np.uint32)
 
 
 def launch(name, block=128):
-    given = words(5) & 0x3BFF3BFF if name == "halves" else words(5)  # halves that are numbers
+    values = words(5) & 0x3BFF3BFF if name == "halves" else words(5)  # halves that are numbers
     grid = 1 if name == "tensor_cores" else WORDS // block
     block = 32 if name == "tensor_cores" else block
-    return Launch(name, grid, block, [np.zeros(WORDS, np.uint32), given, WORDS], shared=4 * block)
+    return Launch(name, grid, block, [np.zeros(WORDS, np.uint32), values, WORDS], shared=4 * block)
 
 
-def answers(names, code, schedule, **how):
-    results, said = run(
-        (KERNELS / "warps.fatbin").read_bytes(), [launch(name) for name in names], code, schedule, **how
+def answers(names, code, schedule, **variables):
+    """Run the kernels, and return {name: result}."""
+    results, stderr = run(
+        (KERNELS / "warps.fatbin").read_bytes(), [launch(name) for name in names], code, schedule, **variables
     )
     for name, (error, _) in zip(names, results, strict=True):
-        assert error == 0, f"{name}: {said}"
+        assert error == 0, f"{name}: {stderr}"
     return {name: arrays[0] for name, (_, arrays) in zip(names, results, strict=True)}
 
 
 @pytest.fixture(scope="module")
 def of_ptx():
+    """Return the results of the kernels' PTX."""
     return answers(KERNELS_OF_ONE_RESULT, "ptx", "serial")
 
 
 @pytest.fixture(scope="module", params=SCHEDULES)
 def of_machine_code(request):
+    """Return the results of the kernels' machine code."""
     return answers(KERNELS_OF_ONE_RESULT + WITHOUT_PTX, "sass", request.param)
 
 
@@ -63,9 +67,9 @@ def test_machine_code_gives_what_its_ptx_does(of_ptx, of_machine_code, name):
 
 
 def test_tensor_cores_multiply(of_machine_code):
-    given = words(5)[:256].astype(np.int64)
-    left, right = (given & 15) - 7.0, (given >> 4 & 15) * 0.25
-    expected = left.reshape(16, 16) @ right.reshape(16, 16).T + 0.5  # exact in single precision
+    values = words(5)[:256].astype(np.int64)
+    a, b = (values & 15) - 7.0, (values >> 4 & 15) * 0.25
+    expected = a.reshape(16, 16) @ b.reshape(16, 16).T + 0.5  # exact in single precision
     assert np.array_equal(of_machine_code["tensor_cores"][:256].view(np.float32).reshape(16, 16), expected)
 
 
@@ -75,14 +79,14 @@ def test_asynchronous_copies_have_come_when_they_are_waited_for(of_machine_code)
 
 def test_memcheck_has_nothing_to_say_of_shared_memory():
     image = (KERNELS / "warps.fatbin").read_bytes()
-    results, said = run(image, [launch("shared_scan"), launch("dynamic_shared")], VGPU_CHECK="memcheck")
+    results, stderr = run(image, [launch("shared_scan"), launch("dynamic_shared")], VGPU_CHECK="memcheck")
     assert [error for error, _ in results] == [0, 0]
-    assert "memcheck" not in said
+    assert "memcheck" not in stderr
 
 
 def test_sums_of_floats_depend_on_the_schedule_and_repeat():
     names = ["float_atomics"]
-    results = {one: answers(names, "sass", one)["float_atomics"].tobytes() for one in SCHEDULES}
+    results = {schedule: answers(names, "sass", schedule)["float_atomics"].tobytes() for schedule in SCHEDULES}
     assert len(set(results.values())) > 1
     assert results["random:1"] == answers(names, "sass", "random:1")["float_atomics"].tobytes()
     serial = np.frombuffer(results["serial"], np.uint32)
@@ -91,6 +95,7 @@ def test_sums_of_floats_depend_on_the_schedule_and_repeat():
 
 
 def report_lines(tmp_path, names, code):
+    """Run the kernels, and return the lines of the report."""
     path = tmp_path / f"{code}.jsonl"
     answers(names, code, "serial", VGPU_REPORT=str(path))
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -101,7 +106,7 @@ def test_the_report_names_code_and_offset(tmp_path):
     (of_ptx,) = report_lines(tmp_path, ["float_atomics"], "ptx")
     assert (of_sass["code"], of_ptx["code"]) == ("sm_80", "ptx")
     assert of_sass["order_dependent"]
-    assert all(one["line"] % 16 == 0 for one in of_sass["order_dependent"])
+    assert all(finding["line"] % 16 == 0 for finding in of_sass["order_dependent"])
 
 
 def test_machine_code_is_proved_as_its_ptx(tmp_path):
@@ -120,25 +125,25 @@ def test_machine_code_is_proved_as_its_ptx(tmp_path):
     ("name", "error", "words_of_it"), [("trap_at_7", 719, "a trap"), ("beyond", 700, "outside of what")]
 )
 def test_faults_name_the_offset(name, error, words_of_it):
-    given = np.full(32, 7, np.uint32)
-    (answer,), said = run((KERNELS / "warps.fatbin").read_bytes(), [Launch(name, 1, 32, [given, given, 1 << 20])])
+    values = np.full(32, 7, np.uint32)
+    (answer,), stderr = run((KERNELS / "warps.fatbin").read_bytes(), [Launch(name, 1, 32, [values, values, 1 << 20])])
     assert answer[0] == error
-    assert words_of_it in said and f"in {name}, offset " in said
+    assert words_of_it in stderr and f"in {name}, offset " in stderr
 
 
 @pytest.mark.parametrize(
     ("file", "code"), [("warps.fatbin", "sass"), ("warps.fatbin", "ptx"), ("direct_calls.cubin", "sass")]
 )
 def test_a_kernel_prints_and_its_assertion_is_told(file, code):
-    """By an address out of a bank of constants, or, where relocations say so, by one in the code."""
-    given = np.arange(64, dtype=np.uint32)
+    """The functions are called by addresses in a constant bank, or, with relocations, in the code."""
+    values = np.arange(64, dtype=np.uint32)
     image, out = (KERNELS / file).read_bytes(), np.zeros(64, np.uint32)
-    ((error, _),), said = run(image, [Launch("printed", 1, 64, [out, given, 64])], code)
+    ((error, _),), stderr = run(image, [Launch("printed", 1, 64, [out, values, 64])], code)
     assert error == 0
-    ((error, _),), told = run(image, [Launch("asserted", 1, 64, [out, given, 64])], code)
+    ((error, _),), assertion_stderr = run(image, [Launch("asserted", 1, 64, [out, values, 64])], code)
     assert error == 710
-    assert "warps.cu" in told and "assertion `in[i] != 5` failed" in told
-    assert said.splitlines() == [
+    assert "warps.cu" in assertion_stderr and "assertion `in[i] != 5` failed" in assertion_stderr
+    assert stderr.splitlines() == [
         "0 says 0.00, none 1099511627776",
         "1 says 0.50, some 1099511627776",
         "2 says 1.00, some 1099511627776",
@@ -151,10 +156,10 @@ def test_a_relocation_that_is_not_known_refuses_its_function_alone():
     image = bytearray((KERNELS / "direct_calls.cubin").read_bytes())
     elf = read_elf(memoryview(bytes(image)))
     (row,) = elf.find(b".rel.text.printed")
-    image[int(elf.sections["offset"][row]) + 8] = 0x7F  # the first one's type
-    given, out = np.zeros(64, np.uint32), np.zeros(64, np.uint32)
-    launches = [Launch(name, 1, 64, [out, given, 64]) for name in ("printed", "asserted")]
-    (printed, asserted), said = run(bytes(image), launches)
-    assert (printed[0], asserted[0]) == (209, 0), said
-    assert "printed: machine code that is not linked" in said
+    image[int(elf.sections["offset"][row]) + 8] = 0x7F  # the type of the first relocation
+    values, out = np.zeros(64, np.uint32), np.zeros(64, np.uint32)
+    launches = [Launch(name, 1, 64, [out, values, 64]) for name in ("printed", "asserted")]
+    (printed, asserted), stderr = run(bytes(image), launches)
+    assert (printed[0], asserted[0]) == (209, 0), stderr
+    assert "printed: machine code that is not linked" in stderr
     assert (asserted[1][0] == 1).all()

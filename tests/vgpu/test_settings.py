@@ -1,4 +1,4 @@
-"""A variable of the environment that says what it cannot is refused when a program begins to use the device."""
+"""Invalid environment variables are refused when a program starts to use the device."""
 
 import os
 import subprocess
@@ -40,23 +40,24 @@ RIGHT = {
 }
 
 
-def begun(device, name, value):
+def start_program(device, name, value):
+    """Run a program that initializes the device with the variable."""
     program = "import ctypes, sys; sys.exit(10 + ctypes.CDLL(sys.argv[1]).cuInit(0))"
     command = [sys.executable, "-S", "-c", program, device.library]
     environment = {**os.environ, name: value}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, all_ in WRONG.items() for value in all_])
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
 def test_what_says_nothing_is_refused(device, name, value):
-    done = begun(device, name, value)
-    assert done.returncode == 2
-    assert name in done.stderr
-    assert value.rpartition("@")[2] in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    process = start_program(device, name, value)
+    assert process.returncode == 2
+    assert name in process.stderr
+    assert value.rpartition("@")[2] in process.stderr
+    assert len(process.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, all_ in RIGHT.items() for value in all_])
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in RIGHT.items() for value in values])
 def test_what_says_something_is_taken(device, name, value):
-    done = begun(device, name, value)
-    assert (done.returncode, done.stderr) == (10, "")
+    process = start_program(device, name, value)
+    assert (process.returncode, process.stderr) == (10, "")

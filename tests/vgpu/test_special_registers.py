@@ -1,4 +1,4 @@
-"""What a thread reads of its place and of its device, as mov and cvt may read it."""
+"""Special registers on a thread's position and its device, as mov and cvt may read them."""
 
 import ctypes
 
@@ -18,31 +18,33 @@ ALWAYS = {
 
 
 def read(device, body, count):
-    """The words that thread (2, 1, 0) of block (1, 2, 0) leaves in %d0, %d1, ...: of 3 x 3 blocks of 4 x 2 threads."""
-    declared = f".reg .b32 %d<{count}>;\n"
+    """Return the words %d0, %d1, ... of thread (2, 1, 0) in block (1, 2, 0), of 3 x 3 blocks of 4 x 2 threads."""
+    declaration = f".reg .b32 %d<{count}>;\n"
     stores = "".join(f"st.global.u32 [%l0+{4 * k}], %d{k};" for k in range(count))
-    chosen = """mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ctaid.y;
+    exit_others = """mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ctaid.y;
     setp.ne.u32 %p0, %r1, 2; setp.ne.or.u32 %p0, %r2, 1, %p0; setp.ne.or.u32 %p0, %r3, 1, %p0;
     setp.ne.or.u32 %p0, %r4, 2, %p0; @%p0 exit;"""
-    text = kernel(f"{declared}{chosen}{body} ld.param.u64 %l0, [p0];{stores}", ["p0"])
+    text = kernel(f"{declaration}{exit_others}{body} ld.param.u64 %l0, [p0];{stores}", ["p0"])
     result, module = device.load(text)
     assert result == 0
     result, function = device.function(module)
     assert result == 0, body
-    at = device.allocate(4 * count)
-    made = np.zeros(count, np.uint32)
-    pointers = (ctypes.c_void_p * 1)(ctypes.addressof(at))
+    address = device.allocate(4 * count)
+    words = np.zeros(count, np.uint32)
+    pointers = (ctypes.c_void_p * 1)(ctypes.addressof(address))
     assert device.cuda.cuLaunchKernel(function, 3, 3, 1, 4, 2, 1, 0, None, pointers, None) == 0
-    assert device.cuda.cuMemcpyDtoH_v2(made.ctypes.data_as(ctypes.c_void_p), at, ctypes.c_size_t(made.nbytes)) == 0
-    device.cuda.cuMemFree_v2(at), device.cuda.cuModuleUnload(module)
-    return made.tolist()
+    assert (
+        device.cuda.cuMemcpyDtoH_v2(words.ctypes.data_as(ctypes.c_void_p), address, ctypes.c_size_t(words.nbytes)) == 0
+    )
+    device.cuda.cuMemFree_v2(address), device.cuda.cuModuleUnload(module)
+    return words.tolist()
 
 
 def test_components_by_all_their_names(device):
-    wanted = {"tid": (2, 1, 0), "ntid": (4, 2, 1), "ctaid": (1, 2, 0), "nctaid": (3, 3, 1), "clusterid": (1, 2, 0)}
-    names = [(name, letter) for name in wanted for letter in COMPONENTS]
+    expected = {"tid": (2, 1, 0), "ntid": (4, 2, 1), "ctaid": (1, 2, 0), "nctaid": (3, 3, 1), "clusterid": (1, 2, 0)}
+    names = [(name, letter) for name in expected for letter in COMPONENTS]
     body = "".join(f"mov.u32 %d{k}, %{name}.{letter};" for k, (name, letter) in enumerate(names))
-    assert read(device, body, len(names)) == [wanted[name][COMPONENTS[letter]] for name, letter in names]
+    assert read(device, body, len(names)) == [expected[name][COMPONENTS[letter]] for name, letter in names]
 
 
 def test_what_is_the_same_everywhere(device):

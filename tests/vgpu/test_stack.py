@@ -1,4 +1,4 @@
-"""Memory that a call asks for while it runs, and calls that go deep."""
+"""alloca in kernels, and deep recursion."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from virtual_device import LOAD, STORE, kernel
 
 LAUNCH_FAILED = 719
 RESERVE = ".reg .b64 %a<6>; .reg .pred %q; .reg .b32 %s<6>;"
-# Each lane writes 1, 2, ... into an array of its own length, takes another one, and sums up the first.
+# Each lane writes 1, 2, ... into an array of its own length, allocates another one, and sums up the first.
 SUM = (
     RESERVE
     + LOAD
@@ -24,13 +24,13 @@ SUM = (
 @pytest.mark.parametrize("schedule", ["serial", "random:1"])
 def test_each_lane_has_what_it_asked_for(device, schedule):
     values = np.arange(128, dtype=np.uint32) % 37
-    code, (made, *_), said = device.run_in_child(kernel(SUM, ["p0"]), [values], schedule, grid=2, block=64)
-    assert code == 0, said
-    assert made.tolist() == [(one + 1) * (one + 2) // 2 for one in values.tolist()]
+    code, (sums, *_), stderr = device.run_in_child(kernel(SUM, ["p0"]), [values], schedule, grid=2, block=64)
+    assert code == 0, stderr
+    assert sums.tolist() == [(value + 1) * (value + 2) // 2 for value in values.tolist()]
 
 
 def test_what_was_given_back_is_taken_again(device):
-    """A megabyte in all of what a stack of 32 KiB holds, one behind the other."""
+    """A stack of 32 KiB serves a megabyte of allocations, one after the other."""
     body = """.reg .b64 %a<4>; .reg .pred %q; mov.u32 %d, 0; stacksave.u64 %a0; mov.u64 %a3, 1024;
     loop: alloca.u64 %a1, %a3; setp.eq.u32 %q, %d, 0; @%q mov.u64 %a2, %a1; st.local.u32 [%a1+1020], %d;
     stackrestore.u64 %a0; add.u32 %d, %d, 1; setp.lt.u32 %q, %d, 1000; @%q bra loop; sub.u64 %a2, %a2, %a1;
@@ -53,6 +53,7 @@ def test_what_is_refused(device, text):
 
 
 def depth(levels):
+    """Return the body and the head of a kernel that recurses `levels` deep."""
     head = """.func (.param .b32 r) down(.param .b32 n) { .reg .b32 %a<5>; .reg .pred %p; ld.param.u32 %a0, [n];
     mov.u32 %a1, 0; setp.eq.u32 %p, %a0, 0; @%p bra done; sub.u32 %a2, %a0, 1;
     { .param .b32 q; .param .b32 s; st.param.b32 [q], %a2; call.uni (s), down, (q); ld.param.b32 %a1, [s]; }
@@ -70,5 +71,5 @@ def test_deep_recursion(device):
 def test_recursion_without_end_is_an_error(device):
     body, head = depth(10**6)
     text = kernel(".reg .b32 %d;" + body, ["p0"], head=head)
-    code, _, said = device.run_in_child(text, [np.zeros(1, np.uint32)], limit=10**9)
-    assert code, said
+    code, _, stderr = device.run_in_child(text, [np.zeros(1, np.uint32)], limit=10**9)
+    assert code, stderr

@@ -1,4 +1,4 @@
-"""Stand-ins of closed libraries: off unless asked for, named in every output, their memory checked as a kernel's is."""
+"""CPU fallbacks of vendor libraries: off by default, named in every output, and with checked memory accesses."""
 
 import ctypes
 import json
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from virtual_device import build
 
-# Two products, of which the second is the first's again, and one whose result does not fit its memory.
+# Functions that call vendor libraries: a product, whose result fits its memory for 10 rows, and a fill of a tensor.
 PROGRAM = """
 import sys, ctypes, pathlib
 sys.path.insert(0, {folder!r})
@@ -35,26 +35,27 @@ print(cuda.vgpu_fallback_calls().decode().split(), cuda.vgpu_unsupported_calls()
 
 
 def run(body, **environment):
+    """Run `body` in PROGRAM; return the exit code and the lines of both outputs."""
     text = PROGRAM.format(folder=str(Path(__file__).parent), library=build(), body=body)
-    kept = {name: value for name, value in os.environ.items() if name != "VGPU_CPU_FALLBACKS"}
-    done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, env={**kept, **environment}
+    inherited = {name: value for name, value in os.environ.items() if name != "VGPU_CPU_FALLBACKS"}
+    process = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, env={**inherited, **environment}
     )
-    return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
+    return process.returncode, process.stdout.splitlines(), process.stderr.splitlines()
 
 
 def test_nothing_is_stood_in_for_unless_asked(tmp_path):
     for environment in ({}, {"VGPU_CPU_FALLBACKS": ""}, {"VGPU_CPU_FALLBACKS": "cudnn"}):
-        code, said, errors = run("product(10)\n    for _ in range(9): pass", **environment)
-        assert (code, said) == (0, ["cublasSgemm_v2 is not on the virtual GPU", "[] ['cublasSgemm_v2']"])
+        code, output, errors = run("product(10)\n    for _ in range(9): pass", **environment)
+        assert (code, output) == (0, ["cublasSgemm_v2 is not on the virtual GPU", "[] ['cublasSgemm_v2']"])
         assert errors == ["vgpu: not on the virtual GPU: cublasSgemm_v2"]
 
 
 @pytest.mark.parametrize("chosen", ["cublas", "all", "cudnn,cublas"])
 def test_what_was_stood_in_for_is_named_once_and_in_the_report(tmp_path, chosen):
     report = tmp_path / "report"
-    code, said, errors = run("print(product(10), product(10))", VGPU_CPU_FALLBACKS=chosen, VGPU_REPORT=str(report))
-    assert (code, said) == (0, ["0 0", "['cublasSgemm_v2'] []"])
+    code, output, errors = run("print(product(10), product(10))", VGPU_CPU_FALLBACKS=chosen, VGPU_REPORT=str(report))
+    assert (code, output) == (0, ["0 0", "['cublasSgemm_v2'] []"])
     assert errors == ["vgpu: cublasSgemm_v2 is computed by a CPU fallback: its last bits are not NVIDIA's"]
     lines = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
     assert lines == 2 * [{"before_launch": 0, "cpu_fallback": "cublasSgemm_v2"}]
@@ -71,38 +72,38 @@ def test_a_library_that_has_none_is_no_choice():
     "call", ["product(11)", "product(10, ctypes.c_uint64(c.value + 4))", "product(10, ctypes.c_uint64(8))"]
 )
 def test_an_access_outside_of_what_was_allocated_is_a_kernels_error(call):
-    """It ends nothing but the device: what comes after has the same error."""
+    """The process goes on, but later calls return the same error."""
     body = f"print({call}, product(10), cuda.cuStreamSynchronize(None))"
-    code, said, errors = run(body, VGPU_CPU_FALLBACKS="all")
-    assert (code, said[0]) == (0, "13 13 700")
+    code, output, errors = run(body, VGPU_CPU_FALLBACKS="all")
+    assert (code, output[0]) == (0, "13 13 700")
     assert "an access outside of what was allocated in cublasSgemm_v2" in errors[0]
 
 
 def test_what_no_stand_in_computes_is_refused_by_its_name(library):
-    """Bytes in vectors of channels: the call is known, this use of it is not."""
+    """A fallback exists for the call, but not for bytes in vectors of channels."""
     library.cuda.vgpu_unsupported_calls.restype = ctypes.c_char_p
     tensor = ctypes.c_void_p()
     library.call("cudnnCreateTensorDescriptor", ctypes.byref(tensor))
     library.call("cudnnSetTensor4dDescriptor", tensor, 0, 5, 1, 4, 2, 2)
-    at = library.put(np.zeros(16, np.int8))
+    address = library.put(np.zeros(16, np.int8))
     with pytest.raises(NotImplementedError, match="cudnnSetTensor is not on the virtual GPU"):
-        library.status("cudnnSetTensor", None, tensor, at, at)
+        library.status("cudnnSetTensor", None, tensor, address, address)
         raise AssertionError("it went on")
     assert library.cuda.vgpu_unsupported_calls().decode() == "cudnnSetTensor"
     assert "cudnnSetTensor" not in library.stood_in()
 
 
 def test_the_same_bytes_under_every_schedule(library):
-    """A sum has one order: the first addend first."""
+    """A sum has a fixed order, in which the first addend comes first."""
     random = np.random.default_rng(0)
     x = random.uniform(-1, 1, 10_000).astype(np.float32)
-    at, made = library.put(x), set()
+    address, results = library.put(x), set()
     for schedule in [b"serial", b"reverse", b"random:1", b"adversary:2"]:
         assert library.cuda.vgpu_set_schedule(schedule) == 0
         total = np.zeros(1, np.float32)
-        library.call("cublasSdot_v2", None, x.size, at, 1, at, 1, total)
-        made.add(total.tobytes())
-    wanted = np.float32(0)
-    for one in x:
-        wanted += one * one
-    assert made == {wanted.tobytes()}
+        library.call("cublasSdot_v2", None, x.size, address, 1, address, 1, total)
+        results.add(total.tobytes())
+    expected = np.float32(0)
+    for addend in x:
+        expected += addend * addend
+    assert results == {expected.tobytes()}

@@ -1,4 +1,4 @@
-"""cuBLAS's stand-ins against NumPy in extended precision: transposes, leading dimensions, alpha, beta, pointers."""
+"""CPU fallbacks of cuBLAS against NumPy in extended precision: transposes, leading dimensions, scalars, pointers."""
 
 import ctypes
 import itertools
@@ -12,54 +12,60 @@ TYPES = list(BLAS)
 
 
 def numbers(random, shape, dtype):
-    made = random.uniform(-1, 1, shape)
+    values = random.uniform(-1, 1, shape)
     if np.dtype(dtype).kind == "c":
-        made = made + 1j * random.uniform(-1, 1, shape)
-    return made.astype(dtype)
+        values = values + 1j * random.uniform(-1, 1, shape)
+    return values.astype(dtype)
 
 
 def columns(values, step):
-    """As it lies in memory, column by column, with NaN between them that nobody may look at."""
-    held = np.full((values.shape[1], step), np.nan if values.dtype.kind in "fc" else 7, values.dtype)
-    held[:, : values.shape[0]] = values.T
-    return held
+    """Return a matrix as column-major memory, with NaN (or 7) in the padding of each column."""
+    memory = np.full((values.shape[1], step), np.nan if values.dtype.kind in "fc" else 7, values.dtype)
+    memory[:, : values.shape[0]] = values.T
+    return memory
 
 
-def wide(values):
-    """Wider than what is tested, and not by NumPy's own BLAS, whose last bits are those of the machine."""
+def to_long_double(values):
+    """Return values in extended precision, for which NumPy calls no BLAS with machine-dependent last bits."""
     return values.astype(np.clongdouble if values.dtype.kind == "c" else np.longdouble)
 
 
 class Problem:
-    """op(A) op(B) alpha + C beta, drawn from a seed."""
+    """Random operands for alpha * op(A) op(B) + beta * C."""
 
     def __init__(self, seed, dtype, op_a, op_b, beta=None, count=1):
         random = np.random.default_rng(seed)
         self.dtype, self.ops, self.count = dtype, (op_a, op_b), count
-        self.m, self.n, self.k = (int(one) for one in random.integers(1, 45, 3))
+        self.m, self.n, self.k = (int(size) for size in random.integers(1, 45, 3))
         shape_a, shape_b = (self.m, self.k), (self.k, self.n)
         shapes = [shape_a[::-1] if op_a else shape_a, shape_b[::-1] if op_b else shape_b, (self.m, self.n)]
         self.steps = [shape[0] + int(random.integers(0, 3)) for shape in shapes]
-        self.given = [[numbers(random, shape, dtype) for shape in shapes] for _ in range(count)]
+        self.matrices = [[numbers(random, shape, dtype) for shape in shapes] for _ in range(count)]
         self.alpha = 1.5
         self.beta = [0.0, 1.0, -0.5][seed % 3] if beta is None else beta
         if self.beta == 0:
-            for one in self.given:
-                one[2][:] = np.nan  # what counts for nothing is not looked at
+            for operands in self.matrices:
+                operands[2][:] = np.nan  # C is not read
 
-    def held(self, which):
-        return np.stack([columns(one[which], self.steps[which]) for one in self.given])
+    def to_memory(self, operand):
+        """Return an operand (0: A, 1: B, 2: C) of all products as it lies in memory."""
+        return np.stack([columns(operands[operand], self.steps[operand]) for operands in self.matrices])
 
-    def wanted(self):
-        for a, b, c in self.given:
-            kept = 0 if self.beta == 0 else self.beta * wide(c)
-            yield self.alpha * (OPERATIONS[self.ops[0]](wide(a)) @ OPERATIONS[self.ops[1]](wide(b))) + kept
+    def expected(self):
+        """Yield the expected product of each batch entry."""
+        for a, b, c in self.matrices:
+            old_part = 0 if self.beta == 0 else self.beta * to_long_double(c)
+            yield (
+                self.alpha * (OPERATIONS[self.ops[0]](to_long_double(a)) @ OPERATIONS[self.ops[1]](to_long_double(b)))
+                + old_part
+            )
 
-    def check(self, made):
-        for one, wanted in zip(made, self.wanted(), strict=True):
-            found = one[:, : self.m].T
-            assert np.abs(wide(found) - wanted).max() <= tolerance(self.dtype, 2 * self.k)
-            assert np.isnan(one[:, self.m :]).all(), "what lies between the columns is not written"
+    def check(self, results):
+        """Assert that results, as they lie in memory, are the expected ones."""
+        for result, expected in zip(results, self.expected(), strict=True):
+            matrix = result[:, : self.m].T
+            assert np.abs(to_long_double(matrix) - expected).max() <= tolerance(self.dtype, 2 * self.k)
+            assert np.isnan(result[:, self.m :]).all(), "what lies between the columns is not written"
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -69,7 +75,7 @@ def test_a_product(library, dtype, op_a, op_b):
     name = "cublasHgemm" if letter == "H" else f"cublas{letter}gemm_v2"
     for seed in range(6):
         p = Problem(seed, dtype, op_a, op_b)
-        a, b, c = (library.put(p.held(which)) for which in range(3))
+        a, b, c = (library.put(p.to_memory(operand)) for operand in range(3))
         alpha, beta = library.scalar(p.alpha, dtype), library.scalar(p.beta, dtype)
         library.call(name, None, op_a, op_b, p.m, p.n, p.k, alpha, a, p.steps[0], b, p.steps[1], beta, c, p.steps[2])
         p.check(library.get(c, (1, p.n, p.steps[2]), dtype))
@@ -82,21 +88,21 @@ def test_products_of_many(library, dtype, count):
     letter, _ = BLAS[dtype]
     p = Problem(count, dtype, 1, 0, count=count)
     shape = (count, p.n, p.steps[2])
-    by = [ctypes.c_int64(p.held(which)[0].size) for which in range(3)]
-    a, b, c = (library.put(p.held(which)) for which in range(3))
+    strides = [ctypes.c_int64(p.to_memory(operand)[0].size) for operand in range(3)]
+    a, b, c = (library.put(p.to_memory(operand)) for operand in range(3))
     alpha, beta = library.scalar(p.alpha, dtype), library.scalar(p.beta, dtype)
     head = (None, 1, 0, p.m, p.n, p.k, alpha)
     library.call(
-        f"cublas{letter}gemmStridedBatched", *head, a, p.steps[0], by[0], b, p.steps[1], by[1], beta, c, p.steps[2],
-        by[2], count,
+        f"cublas{letter}gemmStridedBatched", *head, a, p.steps[0], strides[0], b, p.steps[1], strides[1], beta, c,
+        p.steps[2], strides[2], count,
     )  # fmt: skip
     p.check(library.get(c, shape, dtype))
-    lists = [[library.put(one) for one in p.held(which)] for which in range(3)]
-    a, b, c = (library.pointers(one) for one in lists)
+    lists = [[library.put(matrix) for matrix in p.to_memory(operand)] for operand in range(3)]
+    a, b, c = (library.pointers(addresses) for addresses in lists)
     library.call(
         f"cublas{letter}gemmBatched", *head, a, p.steps[0], b, p.steps[1], beta, c, p.steps[2], count
     )  # fmt: skip
-    p.check(np.stack([library.get(one, shape[1:], dtype) for one in lists[2]]))
+    p.check(np.stack([library.get(address, shape[1:], dtype) for address in lists[2]]))
 
 
 # The type of alpha, beta and the sums, as CUDA 10 and CUDA 11 name it.
@@ -121,27 +127,27 @@ def test_products_with_types_of_their_own(library, dtype, sums, named):
     alpha, beta = library.scalar(p.alpha, sums), library.scalar(p.beta, sums)
     head = (None, 0, 1, p.m, p.n, p.k, alpha)
     for algorithm in (-1, 99, 3):
-        a, b, c = (library.put(p.held(which)) for which in range(3))
-        by = [ctypes.c_int64(p.held(which)[0].size) for which in range(3)]
+        a, b, c = (library.put(p.to_memory(operand)) for operand in range(3))
+        strides = [ctypes.c_int64(p.to_memory(operand)[0].size) for operand in range(3)]
         library.call(
-            "cublasGemmStridedBatchedEx", *head, a, kind, p.steps[0], by[0], b, kind, p.steps[1], by[1], beta, c, kind,
-            p.steps[2], by[2], 3, named, algorithm,
+            "cublasGemmStridedBatchedEx", *head, a, kind, p.steps[0], strides[0], b, kind, p.steps[1], strides[1],
+            beta, c, kind, p.steps[2], strides[2], 3, named, algorithm,
         )  # fmt: skip
         p.check(library.get(c, shape, dtype))
-    lists = [[library.put(one) for one in p.held(which)] for which in range(3)]
-    a, b, c = (library.pointers(one) for one in lists)
+    lists = [[library.put(matrix) for matrix in p.to_memory(operand)] for operand in range(3)]
+    a, b, c = (library.pointers(addresses) for addresses in lists)
     library.call(
         "cublasGemmBatchedEx", *head, a, kind, p.steps[0], b, kind, p.steps[1], beta, c, kind, p.steps[2], 3, named, -1
     )  # fmt: skip
-    p.check(np.stack([library.get(one, shape[1:], dtype) for one in lists[2]]))
+    p.check(np.stack([library.get(address, shape[1:], dtype) for address in lists[2]]))
     library.call(
         "cublasGemmEx", *head, lists[0][0], kind, p.steps[0], lists[1][0], kind, p.steps[1], library.scalar(0, sums),
         lists[2][0], kind, p.steps[2], named, -1,
     )  # fmt: skip
-    found = library.get(lists[2][0], shape[1:], dtype)[:, : p.m].T
-    assert np.abs(wide(found) - p.alpha * (wide(p.given[0][0]) @ wide(p.given[0][1]).T)).max() < tolerance(
-        dtype, 2 * p.k
-    )
+    result = library.get(lists[2][0], shape[1:], dtype)[:, : p.m].T
+    assert np.abs(
+        to_long_double(result) - p.alpha * (to_long_double(p.matrices[0][0]) @ to_long_double(p.matrices[0][1]).T)
+    ).max() < tolerance(dtype, 2 * p.k)
 
 
 def test_bytes_are_multiplied_exactly(library):
@@ -149,9 +155,9 @@ def test_bytes_are_multiplied_exactly(library):
     a, b = (random.integers(-128, 128, (20, 20)).astype(np.int8) for _ in range(2))
     c = library.allocate(1600)
     at_a, at_b = library.put(columns(a, 20)), library.put(columns(b, 20))
-    one, none = library.scalar(1, np.int32), library.scalar(0, np.int32)
+    one, zero = library.scalar(1, np.int32), library.scalar(0, np.int32)
     library.call(
-        "cublasGemmEx", None, 0, 0, 20, 20, 20, one, at_a, 3, 20, at_b, 3, 20, none, c, 10, 20, 72, -1
+        "cublasGemmEx", None, 0, 0, 20, 20, 20, one, at_a, 3, 20, at_b, 3, 20, zero, c, 10, 20, 72, -1
     )  # fmt: skip
     assert (a.astype(np.int32) @ b.astype(np.int32) == library.get(c, (20, 20), np.int32).T).all()
 
@@ -165,11 +171,11 @@ def test_scalars_in_memory_of_the_device(library, dtype):
     library.call("cublasGetPointerMode_v2", handle, ctypes.byref(mode))
     assert mode.value == 1
     x = numbers(np.random.default_rng(1), 9, dtype)
-    at, two, sum_ = library.put(x), library.put(np.array([2], dtype)), library.put(np.zeros(1, dtype))
-    library.call(f"cublas{letter}scal_v2", handle, 9, two, at, 1)
-    assert (library.get(at, 9, dtype) == 2 * x).all()
+    at_x, two, sum_ = library.put(x), library.put(np.array([2], dtype)), library.put(np.zeros(1, dtype))
+    library.call(f"cublas{letter}scal_v2", handle, 9, two, at_x, 1)
+    assert (library.get(at_x, 9, dtype) == 2 * x).all()
     name = f"cublas{letter}dotc_v2" if letter == "Z" else f"cublas{letter}dot_v2"
-    library.call(name, handle, 9, at, 1, at, 1, sum_)
+    library.call(name, handle, 9, at_x, 1, at_x, 1, sum_)
     assert abs(library.get(sum_, 1, dtype)[0] - 4 * np.vdot(x, x)) < tolerance(dtype, 40)
     library.call("cublasDestroy_v2", handle)
 
@@ -180,26 +186,31 @@ def test_vectors(library, dtype, by_x, by_y):
     letter, _ = BLAS[dtype]
     random = np.random.default_rng(3)
     x, y = numbers(random, abs(by_x) * 16 + 1, dtype), numbers(random, abs(by_y) * 16 + 1, dtype)
-    used_x, used_y = (one[:: abs(by)][:17][:: 1 if by > 0 else -1] for one, by in ((x, by_x), (y, by_y)))
+    used_x, used_y = (
+        vector[:: abs(stride)][:17][:: 1 if stride > 0 else -1] for vector, stride in ((x, by_x), (y, by_y))
+    )
     at_x, at_y = library.put(x), library.put(y)
     total = np.zeros(1, dtype)
-    for name, wanted in (
-        [("dotu", (wide(used_x) * wide(used_y)).sum()), ("dotc", np.vdot(wide(used_x), wide(used_y)))]
+    for name, expected in (
+        [
+            ("dotu", (to_long_double(used_x) * to_long_double(used_y)).sum()),
+            ("dotc", np.vdot(to_long_double(used_x), to_long_double(used_y))),
+        ]
         if letter in "CZ"
-        else [("dot", (wide(used_x) * wide(used_y)).sum())]
+        else [("dot", (to_long_double(used_x) * to_long_double(used_y)).sum())]
     ):
         library.call(f"cublas{letter}{name}_v2", None, 17, at_x, by_x, at_y, by_y, total)
-        assert abs(total[0] - wanted) < tolerance(dtype, 34)
+        assert abs(total[0] - expected) < tolerance(dtype, 34)
     library.call(f"cublas{letter}axpy_v2", None, 17, library.scalar(-0.5, dtype), at_x, by_x, at_y, by_y)
-    wanted = y.copy()
-    wanted[:: abs(by_y)][:17][:: 1 if by_y > 0 else -1] -= used_x * dtype_of(0.5, dtype)
-    assert np.abs(library.get(at_y, y.shape, dtype) - wanted).max() < tolerance(dtype)
+    expected = y.copy()
+    expected[:: abs(by_y)][:17][:: 1 if by_y > 0 else -1] -= used_x * to_scalar(0.5, dtype)
+    assert np.abs(library.get(at_y, y.shape, dtype) - expected).max() < tolerance(dtype)
     library.call(f"cublas{letter}copy_v2", None, 17, at_x, by_x, at_y, by_y)
-    wanted[:: abs(by_y)][:17][:: 1 if by_y > 0 else -1] = used_x
-    assert (library.get(at_y, y.shape, dtype) == wanted).all()
+    expected[:: abs(by_y)][:17][:: 1 if by_y > 0 else -1] = used_x
+    assert (library.get(at_y, y.shape, dtype) == expected).all()
 
 
-def dtype_of(value, dtype):
+def to_scalar(value, dtype):
     return np.array(value, dtype)
 
 
@@ -209,7 +220,7 @@ def dtype_of(value, dtype):
 def test_a_matrix_and_a_vector(library, dtype, op, beta):
     random = np.random.default_rng(op)
     a = numbers(random, (13, 7), dtype)
-    used = OPERATIONS[op](wide(a))
+    used = OPERATIONS[op](to_long_double(a))
     x, y = numbers(random, 2 * used.shape[1] - 1, dtype), numbers(random, used.shape[0], dtype)
     if beta == 0:
         y[:] = np.nan
@@ -217,7 +228,7 @@ def test_a_matrix_and_a_vector(library, dtype, op, beta):
     alpha, kept = library.scalar(2, dtype), library.scalar(beta, dtype)
     letter, _ = BLAS[dtype]
     library.call(f"cublas{letter}gemv_v2", None, op, 13, 7, alpha, at_a, 14, at_x, 2, kept, at_y, 1)
-    wanted = 2 * (used @ wide(x)[::2]) + (beta * wide(y) if beta else 0)
+    wanted = 2 * (used @ to_long_double(x)[::2]) + (beta * to_long_double(y) if beta else 0)
     assert np.abs(library.get(at_y, y.shape, dtype) - wanted).max() < tolerance(dtype, 60)
 
 
@@ -227,9 +238,9 @@ def test_a_triangular_system(library, dtype, right, upper, op, unit):
     random = np.random.default_rng(5)
     m, n = 6, 9
     order = n if right else m
-    a = numbers(random, (order, order), dtype) * dtype_of(0.2, dtype) + 2 * np.eye(order, dtype=dtype)
+    a = numbers(random, (order, order), dtype) * to_scalar(0.2, dtype) + 2 * np.eye(order, dtype=dtype)
     b = numbers(random, (m, n), dtype)
-    used = wide(np.triu(a) if upper else np.tril(a))
+    used = to_long_double(np.triu(a) if upper else np.tril(a))
     if unit:
         np.fill_diagonal(used, 1)
     a[np.tril_indices(order, -1) if upper else np.triu_indices(order, 1)] = np.nan
@@ -244,9 +255,9 @@ def test_a_triangular_system(library, dtype, right, upper, op, unit):
         f"cublas{letter}trsmBatched", *head, library.pointers([at_a] * 3), order + 1, library.pointers(batch), m, 3
     )  # fmt: skip
     for one in (at_b, *batch):
-        x = wide(library.get(one, (n, m), dtype).T)
+        x = to_long_double(library.get(one, (n, m), dtype).T)
         left = x @ used if right else used @ x
-        assert np.abs(left - 0.5 * wide(b)).max() < tolerance(dtype, 200)
+        assert np.abs(left - 0.5 * to_long_double(b)).max() < tolerance(dtype, 200)
 
 
 def test_sizes_that_make_no_sense_are_refused_as_cublas_does(library):

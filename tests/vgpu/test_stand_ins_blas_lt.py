@@ -1,11 +1,11 @@
-"""cublasLt's stand-in against NumPy in extended precision: layouts, D beside C, batches, biases and activations."""
+"""CPU fallbacks of cublasLt against NumPy in extended precision: layouts, D beside C, batches, biases, activations."""
 
 import ctypes
 
 import numpy as np
 import pytest
 from closed_library import BLAS, tolerance
-from test_stand_ins_blas import Problem, numbers, wide
+from test_stand_ins_blas import Problem, numbers, to_long_double
 
 COMPUTE = {"float16": 68, "float32": 68, "float64": 70, "complex64": 68, "complex128": 70}  # cublasComputeType_t
 SCALE = {"float16": 0, "float32": 0, "float64": 1, "complex64": 4, "complex128": 5}  # cudaDataType_t
@@ -17,7 +17,7 @@ SIZE = {"i": ctypes.c_int, "q": ctypes.c_int64, "p": ctypes.c_void_p}
 
 
 class Product:
-    """A Problem's product, as cublasLt is asked for it: D lies beside C."""
+    """The product of a Problem as a call of cublasLtMatmul, with D in other memory than C."""
 
     def __init__(self, library, problem, dtype):
         self.library, self.problem, self.dtype, self.stream = library, problem, dtype, None
@@ -25,32 +25,32 @@ class Product:
         p = problem
         self.set("MatmulDesc", self.description, TRANSPOSE_A, "i", p.ops[0])
         self.set("MatmulDesc", self.description, TRANSPOSE_B, "i", p.ops[1])
-        self.held = [p.held(which) for which in range(3)]
-        self.memory = [library.put(one) for one in self.held]
-        self.result = library.put(np.full_like(self.held[2], np.nan))
-        shapes = [one.shape for one in p.given[0]]
+        self.arrays = [p.to_memory(operand) for operand in range(3)]
+        self.memory = [library.put(values) for values in self.arrays]
+        self.result = library.put(np.full_like(self.arrays[2], np.nan))
+        shapes = [matrix.shape for matrix in p.matrices[0]]
         self.layouts = [self.layout(shape, step) for shape, step in zip(shapes, p.steps, strict=True)]
         self.layouts.append(self.layout(shapes[2], p.steps[2]))
         scalars = "float32" if dtype == "float16" else dtype
         self.scalars = library.scalar(p.alpha, scalars), library.scalar(p.beta, scalars)
 
     def create(self, kind, *arguments):
-        made = ctypes.c_void_p()
-        self.library.call(f"cublasLt{kind}Create", ctypes.byref(made), *arguments)
-        return made
+        descriptor = ctypes.c_void_p()
+        self.library.call(f"cublasLt{kind}Create", ctypes.byref(descriptor), *arguments)
+        return descriptor
 
-    def set(self, kind, of, attribute, form, value):
-        held = SIZE[form](value)
+    def set(self, kind, descriptor, attribute, type_code, value):
+        element = SIZE[type_code](value)
         name = f"cublasLt{kind}SetAttribute"
-        self.library.call(name, of, attribute, ctypes.byref(held), ctypes.c_size_t(ctypes.sizeof(held)))
+        self.library.call(name, descriptor, attribute, ctypes.byref(element), ctypes.c_size_t(ctypes.sizeof(element)))
 
     def layout(self, shape, step):
         rows, columns = map(ctypes.c_uint64, shape)
-        made = self.create("MatrixLayout", ctypes.c_int(BLAS[self.dtype][1]), rows, columns, ctypes.c_int64(step))
+        layout = self.create("MatrixLayout", ctypes.c_int(BLAS[self.dtype][1]), rows, columns, ctypes.c_int64(step))
         if self.problem.count > 1:
-            self.set("MatrixLayout", made, BATCH_COUNT, "i", self.problem.count)
-            self.set("MatrixLayout", made, BATCH_STRIDE, "q", shape[1] * step)
-        return made
+            self.set("MatrixLayout", layout, BATCH_COUNT, "i", self.problem.count)
+            self.set("MatrixLayout", layout, BATCH_STRIDE, "q", shape[1] * step)
+        return layout
 
     def bias(self, values, epilogue, stride=0):
         self.set("MatmulDesc", self.description, EPILOGUE, "i", epilogue)
@@ -65,14 +65,14 @@ class Product:
                                    self.result, ld, None, None, no_size, self.stream)  # fmt: skip
 
     def heuristic(self):
-        """Status of the search for an algorithm, and how many there are."""
-        result, found = (ctypes.c_uint8 * 96)(), ctypes.c_int(-1)
-        ask = ["cublasLtMatmulAlgoGetHeuristic", None, self.description, *self.layouts, None, 1, result]
-        status = self.library.status(*ask, ctypes.byref(found))
-        return status, max(found.value, 0)
+        """Return the status of the search for an algorithm, and the number of algorithms."""
+        result, count = (ctypes.c_uint8 * 96)(), ctypes.c_int(-1)
+        search = ["cublasLtMatmulAlgoGetHeuristic", None, self.description, *self.layouts, None, 1, result]
+        status = self.library.status(*search, ctypes.byref(count))
+        return status, max(count.value, 0)
 
-    def made(self):
-        return self.library.get(self.result, self.held[2].shape, self.dtype)
+    def output(self):
+        return self.library.get(self.result, self.arrays[2].shape, self.dtype)
 
 
 @pytest.mark.parametrize("dtype", BLAS)
@@ -82,9 +82,9 @@ def test_a_product_beside_c(library, dtype, count):
         problem = Problem(seed, dtype, seed % 3, seed // 2 % 3, count=count)
         product = Product(library, problem, dtype)
         assert product.status() == 0
-        problem.check(product.made())
-        again = library.get(product.memory[2], product.held[2].shape, dtype)
-        assert again.tobytes() == product.held[2].tobytes(), "C is read alone"
+        problem.check(product.output())
+        c_after = library.get(product.memory[2], product.arrays[2].shape, dtype)
+        assert c_after.tobytes() == product.arrays[2].tobytes(), "C is read alone"
     assert "cublasLtMatmul" in library.stood_in()
 
 
@@ -98,34 +98,34 @@ def gelu(values):
     [(WITH_BIAS, lambda x: x), (WITH_BIAS | RELU, lambda x: np.maximum(x, 0)), (WITH_BIAS | GELU, gelu)],
 )
 def test_a_bias_and_an_activation(library, dtype, epilogue, f):
-    """A number for each row of D, of each product of a batch."""
+    """Each product of a batch has a bias for each row of D."""
     for seed in range(3):
         problem = Problem(seed, dtype, 1, 0, count=2)
         biases = numbers(np.random.default_rng(seed), (2, problem.m), dtype)
         product = Product(library, problem, dtype)
         product.bias(biases, epilogue, stride=problem.m)
         assert product.status() == 0
-        for one, wanted, bias in zip(product.made(), problem.wanted(), biases, strict=True):
-            expected = f(wanted + wide(bias)[:, None])
-            assert np.abs(wide(one[:, : problem.m].T) - expected).max() <= tolerance(dtype, 2 * problem.k)
+        for result, exact, bias in zip(product.output(), problem.expected(), biases, strict=True):
+            expected = f(exact + to_long_double(bias)[:, None])
+            assert np.abs(to_long_double(result[:, : problem.m].T) - expected).max() <= tolerance(dtype, 2 * problem.k)
 
 
 def test_one_algorithm_is_found(library):
-    """cublasLtMatmulHeuristicResult_t: an algorithm of 64 bytes, a workspace, a status."""
+    """cublasLtMatmulHeuristicResult_t has an algorithm of 64 bytes, a workspace size and a status."""
     product = Product(library, Problem(0, "float32", 0, 0), "float32")
-    result, found = (ctypes.c_uint8 * 96)(*[255] * 96), ctypes.c_int()
-    ask = ["cublasLtMatmulAlgoGetHeuristic", None, product.description, *product.layouts, None]
-    assert library.status(*ask, 1, result, ctypes.byref(found)) == 0
-    assert (found.value, bytes(result)) == (1, bytes(96))
-    assert library.status(*ask, 0, result, ctypes.byref(found)) == INVALID_VALUE
+    result, count = (ctypes.c_uint8 * 96)(*[255] * 96), ctypes.c_int()
+    search = ["cublasLtMatmulAlgoGetHeuristic", None, product.description, *product.layouts, None]
+    assert library.status(*search, 1, result, ctypes.byref(count)) == 0
+    assert (count.value, bytes(result)) == (1, bytes(96))
+    assert library.status(*search, 0, result, ctypes.byref(count)) == INVALID_VALUE
 
 
-def change_layout(product, attribute, form, value):
-    product.set("MatrixLayout", product.layouts[0], attribute, form, value)
+def change_layout(product, attribute, type_code, value):
+    product.set("MatrixLayout", product.layouts[0], attribute, type_code, value)
 
 
-def change_product(product, attribute, form, value):
-    product.set("MatmulDesc", product.description, attribute, form, value)
+def change_product(product, attribute, type_code, value):
+    product.set("MatmulDesc", product.description, attribute, type_code, value)
 
 
 @pytest.mark.parametrize(
@@ -149,71 +149,71 @@ def test_what_is_not_computed_or_wrong(library, change, status):
     change(product)
     assert product.status() == status
     assert product.heuristic() == (status, int(status == 0)), "what is refused has no algorithm"
-    assert np.isnan(product.made()).all() == (status != 0)
+    assert np.isnan(product.output()).all() == (status != 0)
 
 
 def test_descriptors_in_the_programs_memory(library):
-    """As large as the header's opaque types; less is told."""
+    """Descriptors of the sizes of the header's opaque types are initialized, and smaller ones are refused."""
     description, layout = (ctypes.c_uint64 * 32)(), (ctypes.c_uint64 * 8)()
-    make = "cublasLtMatmulDescInit_internal"
-    assert library.status(make, description, ctypes.c_size_t(8), 68, 0) == ALLOCATION_FAILED
-    assert library.status(make, description, ctypes.c_size_t(256), 68, 0) == 0
+    function = "cublasLtMatmulDescInit_internal"
+    assert library.status(function, description, ctypes.c_size_t(8), 68, 0) == ALLOCATION_FAILED
+    assert library.status(function, description, ctypes.c_size_t(256), 68, 0) == 0
     problem = Problem(0, "float32", 0, 0)
     product = Product(library, problem, "float32")
     product.description = description
-    rows, columns = map(ctypes.c_uint64, problem.given[0][0].shape)
-    make, step = "cublasLtMatrixLayoutInit_internal", ctypes.c_int64(problem.steps[0])
-    assert library.status(make, layout, ctypes.c_size_t(64), 0, rows, columns, step) == 0
+    rows, columns = map(ctypes.c_uint64, problem.matrices[0][0].shape)
+    function, step = "cublasLtMatrixLayoutInit_internal", ctypes.c_int64(problem.steps[0])
+    assert library.status(function, layout, ctypes.c_size_t(64), 0, rows, columns, step) == 0
     product.layouts[0] = layout
     assert product.status() == 0
-    problem.check(product.made())
+    problem.check(product.output())
 
 
 class TestCapture:
-    """What is captured is computed by the graph, at each launch anew, with the scalars of the call."""
+    """Captured calls are computed by the graph, anew at each launch, with the scalars of the call."""
 
     @pytest.fixture
     def stream(self, library):
         return library.stream(1)
 
     def graph(self, library, stream, call):
-        graph, made = ctypes.c_void_p(), ctypes.c_void_p()
+        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
         assert library.cuda.cuStreamBeginCapture_v2(stream, 0) == 0
         call()
         assert library.cuda.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0
-        assert library.cuda.cuGraphInstantiateWithFlags(ctypes.byref(made), graph, ctypes.c_uint64(0)) == 0
-        return made
+        assert library.cuda.cuGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_uint64(0)) == 0
+        return executable
 
     def launch(self, library, graph, stream):
         assert library.cuda.cuGraphLaunch(graph, stream) == 0
         assert library.cuda.cuStreamSynchronize(stream) == 0
 
-    def change(self, library, at, values):
+    def change(self, library, address, values):
         size = ctypes.c_size_t(values.nbytes)
-        assert library.cuda.cuMemcpyHtoD_v2(at, library.given(np.ascontiguousarray(values)), size) == 0
+        assert library.cuda.cuMemcpyHtoD_v2(address, library.to_ctypes(np.ascontiguousarray(values)), size) == 0
 
     def test_of_the_stream_that_is_passed(self, library, stream):
         problem = Problem(2, "float32", 0, 1)
         product = Product(library, problem, "float32")
         product.stream = stream
         graph = self.graph(library, stream, lambda: product.status() == 0 or pytest.fail())
-        assert np.isnan(product.made()).all()
+        assert np.isnan(product.output()).all()
         self.launch(library, graph, stream)
-        problem.check(product.made())
+        problem.check(product.output())
 
     def test_of_a_handles_stream(self, library, stream):
         handle = ctypes.c_void_p()
         library.call("cublasCreate_v2", ctypes.byref(handle))
         library.call("cublasSetStream_v2", handle, stream)
-        found = ctypes.c_void_p()
-        library.call("cublasGetStream_v2", handle, ctypes.byref(found))
-        assert found.value == stream.value
-        x, y = (library.put(np.array(one, np.float32)) for one in ([1, 2, 3], [10, 20, 30]))
+        queried = ctypes.c_void_p()
+        library.call("cublasGetStream_v2", handle, ctypes.byref(queried))
+        assert queried.value == stream.value
+        x, y = (library.put(np.array(values, np.float32)) for values in ([1, 2, 3], [10, 20, 30]))
         factor = np.array([2], np.float32)
 
         def call():
             library.call("cublasSaxpy_v2", handle, 3, factor.ctypes.data_as(ctypes.c_void_p), x, 1, y, 1)
-            factor[0] = 100  # the program may do so: what is captured has a copy
+            factor[0] = 100  # the captured call has a copy
 
         graph = self.graph(library, stream, call)
         assert library.get(y, 3, np.float32).tolist() == [10, 20, 30]
@@ -235,18 +235,18 @@ class TestCapture:
         assert library.get(x, 3, np.float32).tolist() == [3, 6, 9]
 
     def test_after_a_host_function(self, library, stream):
-        """In its turn: the host function may write what the product reads."""
-        x, seen = library.put(np.array([1, 2, 3], np.float32)), []
+        """The graph keeps the order, as the host function may write what the product reads."""
+        x, calls = library.put(np.array([1, 2, 3], np.float32)), []
         handle = ctypes.c_void_p()
         library.call("cublasCreate_v2", ctypes.byref(handle))
         library.call("cublasSetStream_v2", handle, stream)
         pinned = ctypes.c_void_p()
         assert library.cuda.cuMemHostAlloc(ctypes.byref(pinned), ctypes.c_size_t(12), 0) == 0
-        held = (ctypes.c_float * 3).from_address(pinned.value)
+        floats = (ctypes.c_float * 3).from_address(pinned.value)
 
         def fill(_):
-            held[:] = [5, 6, 7]
-            seen.append(1)
+            floats[:] = [5, 6, 7]
+            calls.append(1)
 
         f, size = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(fill), ctypes.c_size_t(12)
 
@@ -256,6 +256,6 @@ class TestCapture:
             library.call("cublasSscal_v2", handle, 3, library.scalar(2, "float32"), x, 1)
 
         graph = self.graph(library, stream, call)
-        assert seen == []
+        assert calls == []
         self.launch(library, graph, stream)
-        assert (seen, library.get(x, 3, np.float32).tolist()) == ([1], [10, 12, 14])
+        assert (calls, library.get(x, 3, np.float32).tolist()) == ([1], [10, 12, 14])

@@ -11,7 +11,7 @@ from test_stand_ins_dnn import CONVOLUTIONS, Convolution
 # cudnn_graph.h: cudnnBackendDescriptorType_t
 POINTWISE, CONVOLUTION, ENGINE, CONFIG, HEURISTICS, PLAN = 0, 1, 2, 3, 4, 5
 FORWARD, FILTER, DATA, POINTWISE_OPERATION, GRAPH, PACK, TENSOR, MATMUL = 10, 11, 12, 13, 15, 16, 17, 19
-# cudnnBackendAttributeType_t, and how its elements lie in memory
+# cudnnBackendAttributeType_t, and the NumPy type of its elements
 HANDLE, DATA_TYPE, BOOLEAN, INT64, FLOAT, DOUBLE, POINTER, MODE, HEURISTIC_MODE, POINTWISE_MODE, DESCRIPTOR = (
     *(0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 15),
 )
@@ -20,21 +20,21 @@ ELEMENTS = {
     POINTER: np.uint64, MODE: np.int32, HEURISTIC_MODE: np.int32, POINTWISE_MODE: np.int32, DESCRIPTOR: np.uint64,
 }  # fmt: skip
 BAD_PARAMETER, NOT_INITIALIZED, NOT_SUPPORTED = 3, 1, 9
-# Of each operation: alpha, beta, the convolution, w, x, y (cudnnBackendAttributeName_t).
+# Names of the attributes of each operation: alpha, beta, the convolution, w, x, y (cudnnBackendAttributeName_t).
 NAMES = {FORWARD: range(700, 706), DATA: (706, 707, 708, 709, 710, 711), FILTER: (712, 713, 714, 715, 716, 717)}
 X, W, Y = 1, 2, 3
 
 
 class Graph:
-    """Descriptors, which live as long as this object."""
+    """Descriptors of the backend interface, which are destroyed by `destroy`."""
 
     def __init__(self, library):
-        self.library, self.made = library, []
+        self.library, self.handles = library, []
 
     def create(self, kind):
         handle = ctypes.c_void_p()
         self.library.call("cudnnBackendCreateDescriptor", kind, ctypes.byref(handle))
-        self.made.append(handle)
+        self.handles.append(handle)
         return handle
 
     def set(self, handle, name, kind, *values):
@@ -43,11 +43,11 @@ class Graph:
         return self.library.status("cudnnBackendSetAttribute", handle, name, kind, count, elements)
 
     def get(self, handle, name, kind, values, requested=None):
-        """Status and the count that there is."""
+        """Read an attribute into `values`; return the status and the number of its elements."""
         count = ctypes.c_int64(-1)
-        wanted = ctypes.c_int64(len(values) if requested is None else requested)
+        requested_count = ctypes.c_int64(len(values) if requested is None else requested)
         status = self.library.status(
-            "cudnnBackendGetAttribute", handle, name, kind, wanted, ctypes.byref(count), values
+            "cudnnBackendGetAttribute", handle, name, kind, requested_count, ctypes.byref(count), values
         )
         return status, count.value
 
@@ -61,14 +61,18 @@ class Graph:
         assert self.finalize(handle) == 0
         return handle
 
-    def tensor(self, identity, shape, dtype, last=False, **others):
-        order, steps, step = [0, *range(2, len(shape)), 1] if last else list(range(len(shape))), [0] * len(shape), 1
+    def tensor(self, identity, shape, dtype, channels_last=False, **options):
+        order, steps, step = (
+            [0, *range(2, len(shape)), 1] if channels_last else list(range(len(shape))),
+            [0] * len(shape),
+            1,
+        )
         for axis in reversed(order):
             steps[axis], step = step, step * shape[axis]
         attributes = {
             900: (INT64, 4), 901: (DATA_TYPE, DNN[dtype]), 902: (INT64, *shape), 903: (INT64, *steps),
-            906: (INT64, identity), 907: (BOOLEAN, others.get("virtual", False)),
-            908: (BOOLEAN, others.get("by_value", False)),
+            906: (INT64, identity), 907: (BOOLEAN, options.get("virtual", False)),
+            908: (BOOLEAN, options.get("by_value", False)),
         }  # fmt: skip
         return self.descriptor(TENSOR, attributes)
 
@@ -82,16 +86,23 @@ class Graph:
         )  # fmt: skip
 
     def operation(self, kind, c, tensors, alpha=1, beta=0, scale=DOUBLE):
-        by_alpha, by_beta, of_convolution, of_w, of_x, of_y = NAMES[kind]
+        alpha_name, beta_name, convolution_name, w_name, x_name, y_name = NAMES[kind]
         x, w, y = tensors
         handle = self.create(kind)
-        settings = [(by_alpha, scale, alpha), (by_beta, scale, beta), (of_convolution, DESCRIPTOR, self.convolution(c))]
-        for name, element, value in [*settings, *((n, DESCRIPTOR, t) for n, t in ((of_w, w), (of_x, x), (of_y, y)))]:
+        settings = [
+            (alpha_name, scale, alpha),
+            (beta_name, scale, beta),
+            (convolution_name, DESCRIPTOR, self.convolution(c)),
+        ]
+        for name, element, value in [
+            *settings,
+            *((n, DESCRIPTOR, t) for n, t in ((w_name, w), (x_name, x), (y_name, y))),
+        ]:
             assert self.set(handle, name, element, value) == 0
         return handle
 
     def plan(self, *operations):
-        """As cuDNN's front end goes: a graph, the first engine that heuristics give, a plan."""
+        """Return a plan, made as by cuDNN's front end: from a graph and the first engine of the heuristics."""
         for operation in operations:
             assert self.finalize(operation) == 0
         graph = self.descriptor(GRAPH, {800: (HANDLE, 0), 801: (DESCRIPTOR, *operations)})
@@ -109,16 +120,16 @@ class Graph:
         return plan
 
     def pack(self, memory):
-        pointers = [at.value for at in memory.values()]
+        pointers = [address.value for address in memory.values()]
         return self.descriptor(PACK, {1000: (INT64, *memory), 1001: (POINTER, *pointers), 1003: (POINTER, 0)})
 
     def execute(self, plan, memory, handle=None):
         return self.library.status("cudnnBackendExecute", handle, plan, self.pack(memory))
 
     def destroy(self):
-        for handle in self.made:
+        for handle in self.handles:
             self.library.call("cudnnBackendDestroyDescriptor", handle)
-        self.made = []
+        self.handles = []
 
 
 @pytest.fixture
@@ -128,9 +139,11 @@ def graph(library):
     graph.destroy()
 
 
-def convolution(graph, c, dtype, kind, last=False, **scales):
+def convolution(graph, c, dtype, kind, channels_last=False, **scales):
     shapes = zip((X, W, Y), (c.x_shape, c.w_shape, c.y_shape), strict=True)
-    return graph.operation(kind, c, [graph.tensor(name, shape, dtype, last) for name, shape in shapes], **scales)
+    return graph.operation(
+        kind, c, [graph.tensor(name, shape, dtype, channels_last) for name, shape in shapes], **scales
+    )
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -140,18 +153,18 @@ def test_a_convolution_and_its_gradients(library, graph, dtype, last, kind):
     c = Convolution(**CONVOLUTIONS[kind])
     x, w, y = numbers(c.x_shape, dtype), numbers(c.w_shape, dtype, 1), numbers(c.y_shape, dtype, 2)
     wide_x, wide_w, wide_y = (values.astype(np.float64) for values in (x, w, y))
-    half = dtype == "float16"  # of which only the last step rounds
+    half = dtype == "float16"  # only the last step rounds to half precision
     expectations = [
         (FORWARD, Y, y, c.forward(wide_x, wide_w), 16 if half else 2 * c.terms),
         (DATA, X, x, c.backward_data(wide_w, wide_y), 16 if half else 2 * c.terms),
         (FILTER, W, w, c.backward_filter(wide_x, wide_y), 60 if half else 4 * y[0, 0].size),
     ]
-    for operation, result, old, expected, terms in expectations:
+    for operation, result, old_values, expected, terms in expectations:
         memory = {name: library.put_tensor(values, last) for name, values in zip((X, W, Y), (x, w, y), strict=True)}
         plan = graph.plan(convolution(graph, c, dtype, operation, last, alpha=2, beta=0.5))
         assert graph.execute(plan, memory) == 0
-        found = library.get_tensor(memory[result], old.shape, dtype, last).astype(np.float64)
-        close(found, 2 * expected + 0.5 * old.astype(np.float64), dtype, terms)
+        computed = library.get_tensor(memory[result], old_values.shape, dtype, last).astype(np.float64)
+        close(computed, 2 * expected + 0.5 * old_values.astype(np.float64), dtype, terms)
 
 
 def test_a_report_names_the_kind_of_operation(library, graph):
@@ -176,11 +189,11 @@ def test_scales_are_floats_or_doubles(library, graph):
 
 
 def test_destroyed_descriptors_live_on_in_the_plan(library, graph):
-    """cuDNN's front end keeps the plan alone."""
+    """cuDNN's front end keeps only the plan."""
     c = Convolution()
     x, w = numbers(c.x_shape, "float32"), numbers(c.w_shape, "float32", 1)
     plan = graph.plan(convolution(graph, c, "float32", FORWARD))
-    graph.made.remove(plan)
+    graph.handles.remove(plan)
     graph.destroy()
     memory = {X: library.put(x), W: library.put(w), Y: library.put(np.zeros(c.y_shape, np.float32))}
     assert graph.execute(plan, memory) == 0
@@ -202,7 +215,7 @@ def test_a_pointwise_operation(library, graph, dtype, mode):
     operands, function = FUNCTIONS[mode]
     shape, small = (2, 3, 4, 5), (1, 3, 1, 1)
     x, b = numbers(shape, dtype), numbers(small, dtype, 1)
-    if mode in (4, 15):  # of positive numbers
+    if mode in (4, 15):  # these modes take positive numbers
         x = np.abs(x) + np.asarray(0.1, dtype)
     attributes = {
         750: (DESCRIPTOR, graph.descriptor(POINTWISE, {0: (POINTWISE_MODE, mode), 1: (DATA_TYPE, DNN[dtype])})),
@@ -219,27 +232,31 @@ def test_a_pointwise_operation(library, graph, dtype, mode):
 
 def pointwise(graph, mode, x, y, b=None, clips=(), b_scale=1):
     attributes = {0: (POINTWISE_MODE, mode), 1: (DATA_TYPE, 0), **{name: (DOUBLE, value) for name, value in clips}}
-    given = {750: (DESCRIPTOR, graph.descriptor(POINTWISE, attributes)), 751: (DESCRIPTOR, x), 753: (DESCRIPTOR, y)}
-    given[755] = DOUBLE, b_scale
+    operation_attributes = {
+        750: (DESCRIPTOR, graph.descriptor(POINTWISE, attributes)),
+        751: (DESCRIPTOR, x),
+        753: (DESCRIPTOR, y),
+    }
+    operation_attributes[755] = DOUBLE, b_scale
     if b is not None:
-        given[752] = DESCRIPTOR, b
+        operation_attributes[752] = DESCRIPTOR, b
     handle = graph.create(POINTWISE_OPERATION)
-    for name, (element, value) in given.items():
+    for name, (element, value) in operation_attributes.items():
         assert graph.set(handle, name, element, value) == 0
     return handle
 
 
 def test_a_fused_convolution_keeps_what_lies_between_out_of_memory(library, graph):
-    """Convolution, bias, rectifier: two tensors are virtual."""
+    """Convolution, bias and rectifier pass two virtual tensors."""
     c = Convolution()
     x, w, bias = numbers(c.x_shape, "float32"), numbers(c.w_shape, "float32", 1), numbers((1, 3, 1, 1), "float32", 2)
-    between = [graph.tensor(name, c.y_shape, "float32", virtual=True) for name in (10, 11)]
+    virtual = [graph.tensor(name, c.y_shape, "float32", virtual=True) for name in (10, 11)]
     inputs = [graph.tensor(X, c.x_shape, "float32"), graph.tensor(W, c.w_shape, "float32")]
     biases, result = graph.tensor(4, (1, 3, 1, 1), "float32"), graph.tensor(Y, c.y_shape, "float32")
     operations = [
-        graph.operation(FORWARD, c, [*inputs, between[0]]),
-        pointwise(graph, 0, between[0], between[1], biases),
-        pointwise(graph, 100, between[1], result),
+        graph.operation(FORWARD, c, [*inputs, virtual[0]]),
+        pointwise(graph, 0, virtual[0], virtual[1], biases),
+        pointwise(graph, 100, virtual[1], result),
     ]
     plan = graph.plan(*operations)
     memory = {
@@ -255,7 +272,7 @@ def test_a_fused_convolution_keeps_what_lies_between_out_of_memory(library, grap
 
 
 def test_an_operand_without_weight_is_not_read(library, graph):
-    """TensorFlow's fused convolutions name a tensor to be added, and pass no memory for it if its scale is 0."""
+    """TensorFlow's fused convolutions have a tensor to be added, without memory if its scale is 0."""
     x, b, y = (graph.tensor(name, (1, 2, 3, 4), "float32") for name in (1, 2, 3))
     values = numbers((1, 2, 3, 4), "float32")
     memory = {1: library.put(values), 2: ctypes.c_uint64(0), 3: library.put(np.zeros_like(values))}
@@ -302,9 +319,9 @@ class TestErrors:
         )
 
     def test_fewer_elements_are_asked_for_than_there_are(self, graph):
-        tensor, found = graph.tensor(1, (1, 2, 3, 4), "float32"), np.full(4, -1, np.int64)
-        assert graph.get(tensor, 902, INT64, found, requested=2) == (0, 4)
-        assert found.tolist() == [1, 2, -1, -1]
+        tensor, values = graph.tensor(1, (1, 2, 3, 4), "float32"), np.full(4, -1, np.int64)
+        assert graph.get(tensor, 902, INT64, values, requested=2) == (0, 4)
+        assert values.tolist() == [1, 2, -1, -1]
 
     def test_null(self, graph):
         for name, arguments in (
@@ -345,17 +362,17 @@ class TestErrors:
     def test_a_graph_has_one_engine(self, graph):
         operation = convolution(graph, Convolution(), "float32", FORWARD)
         assert graph.finalize(operation) == 0
-        whole = graph.descriptor(GRAPH, {801: (DESCRIPTOR, operation)})
+        operation_graph = graph.descriptor(GRAPH, {801: (DESCRIPTOR, operation)})
         count = np.array([0], np.int64)
-        assert (graph.get(whole, 802, INT64, count), count[0]) == ((0, 1), 1)
+        assert (graph.get(operation_graph, 802, INT64, count), count[0]) == ((0, 1), 1)
         second = graph.create(ENGINE)
-        assert graph.set(second, 1300, DESCRIPTOR, whole) == graph.set(second, 1301, INT64, 1) == 0
+        assert graph.set(second, 1300, DESCRIPTOR, operation_graph) == graph.set(second, 1301, INT64, 1) == 0
         assert graph.finalize(second) == NOT_SUPPORTED
-        assert graph.descriptor(ENGINE, {1300: (DESCRIPTOR, whole), 1301: (INT64, 0)})
+        assert graph.descriptor(ENGINE, {1300: (DESCRIPTOR, operation_graph), 1301: (INT64, 0)})
 
 
 class TestCapture:
-    """What is captured is computed by the graph at each launch, from the call's own copies of its arguments."""
+    """Captured calls are computed at each launch, from the call's own copies of its arguments."""
 
     @pytest.fixture
     def stream(self, library):
@@ -363,14 +380,14 @@ class TestCapture:
 
     @pytest.fixture
     def handle(self, library, stream):
-        handle, found = ctypes.c_void_p(), ctypes.c_void_p()
+        handle, queried = ctypes.c_void_p(), ctypes.c_void_p()
         library.call("cudnnCreate", ctypes.byref(handle))
         library.call("cudnnSetStream", handle, stream)
-        library.call("cudnnGetStream", handle, ctypes.byref(found))
-        assert found.value == stream.value
+        library.call("cudnnGetStream", handle, ctypes.byref(queried))
+        assert queried.value == stream.value
         return handle
 
-    def captured(self, library, stream, call):
+    def capture(self, library, stream, call):
         graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
         assert library.cuda.cuStreamBeginCapture_v2(stream, 0) == 0
         call()
@@ -392,27 +409,29 @@ class TestCapture:
             assert graph.execute(plan, memory, handle) == 0
             graph.destroy()
 
-        executable, y = self.captured(library, stream, call), c.forward(x, w)
+        executable, y = self.capture(library, stream, call), c.forward(x, w)
         assert not library.get(memory[Y], c.y_shape, np.float32).any()
         for launches in (1, 2):
             self.launch(library, executable, stream)
-            found = library.get(memory[Y], c.y_shape, np.float32)
-            close(found, launches * y, "float32", 4 * c.terms)
+            result = library.get(memory[Y], c.y_shape, np.float32)
+            close(result, launches * y, "float32", 4 * c.terms)
 
     def test_a_call_with_descriptors(self, library, stream, handle):
         x = np.arange(24, dtype=np.float32).reshape(1, 1, 4, 6)
         pooling = library.descriptor("Pooling", 0, 0, 2, *((ctypes.c_int * 2)(n, n) for n in (2, 0, 2)))
-        of_x, of_y = library.tensor(x.shape, "float32"), library.tensor((1, 1, 2, 3), "float32")
-        at_x, at_y = library.put(x), library.put(np.zeros(6, np.float32))
+        x_descriptor, y_descriptor = library.tensor(x.shape, "float32"), library.tensor((1, 1, 2, 3), "float32")
+        x_address, y_address = library.put(x), library.put(np.zeros(6, np.float32))
         alpha, beta = np.array([2], np.float32), np.array([0], np.float32)
 
         def call():
-            library.call("cudnnPoolingForward", handle, pooling, alpha, of_x, at_x, beta, of_y, at_y)
+            library.call(
+                "cudnnPoolingForward", handle, pooling, alpha, x_descriptor, x_address, beta, y_descriptor, y_address
+            )
             alpha[0] = 100
-            for kind, descriptor in (("Tensor", of_x), ("Tensor", of_y), ("Pooling", pooling)):
+            for kind, descriptor in (("Tensor", x_descriptor), ("Tensor", y_descriptor), ("Pooling", pooling)):
                 library.call(f"cudnnDestroy{kind}Descriptor", descriptor)
 
-        executable = self.captured(library, stream, call)
-        assert not library.get(at_y, 6, np.float32).any()
+        executable = self.capture(library, stream, call)
+        assert not library.get(y_address, 6, np.float32).any()
         self.launch(library, executable, stream)
-        assert library.get(at_y, 6, np.float32).tolist() == [14, 18, 22, 38, 42, 46]
+        assert library.get(y_address, 6, np.float32).tolist() == [14, 18, 22, 38, 42, 46]

@@ -1,4 +1,4 @@
-"""Streams: what is asked of one is done in its order, host functions among it, and nobody waits who need not."""
+"""Streams: work on a stream runs in order, host functions included, and calls wait only where CUDA specifies it."""
 
 import ctypes
 import threading
@@ -17,32 +17,37 @@ FOUR, NON_BLOCKING = ctypes.c_size_t(4), 1
 
 
 class Streams:
-    """A word of the device's memory, one of pinned memory, and a kernel that doubles the first."""
+    """A word of device memory, a word of pinned memory, and a kernel that doubles the first one."""
 
     def __init__(self, device):
         self.device, self.event = device, device.event
-        self.cuda, self.keep, self.word, at = device.cuda, [], device.allocate(4), ctypes.c_void_p()
-        self.cuda.cuMemHostAlloc(ctypes.byref(at), FOUR, 0)
-        self.pinned = (ctypes.c_uint32 * 1).from_address(at.value)
+        self.cuda, self.keep, self.word, host_address = device.cuda, [], device.allocate(4), ctypes.c_void_p()
+        self.cuda.cuMemHostAlloc(ctypes.byref(host_address), FOUR, 0)
+        self.pinned = (ctypes.c_uint32 * 1).from_address(host_address.value)
         _, self.module = device.load(DOUBLE)
         _, self.function = device.function(self.module)
 
     def stream(self, flags=0):
         return self.device.stream(flags)
 
-    def host(self, stream, f, call="cuLaunchHostFunc"):
-        added = (CALLBACK(lambda *_: f()), None, 0) if "Callback" in call else (HOST_FUNCTION(lambda _: f()), None)
-        self.keep.append(added[0])
-        assert getattr(self.cuda, call)(stream, *added) == 0
+    def host(self, stream, function, call="cuLaunchHostFunc"):
+        """Add a host function to the stream by any of CALLS."""
+        arguments = (
+            (CALLBACK(lambda *_: function()), None, 0)
+            if "Callback" in call
+            else (HOST_FUNCTION(lambda _: function()), None)
+        )
+        self.keep.append(arguments[0])
+        assert getattr(self.cuda, call)(stream, *arguments) == 0
 
     def double(self, stream):
-        given = (ctypes.c_void_p * 1)(ctypes.addressof(self.word))
-        assert self.cuda.cuLaunchKernel(self.function, 1, 1, 1, 1, 1, 1, 0, stream, given, None) == 0
+        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self.word))
+        assert self.cuda.cuLaunchKernel(self.function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, None) == 0
 
     def read(self):
-        made = np.zeros(1, np.uint32)
-        assert self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), self.word, FOUR) == 0
-        return int(made[0])
+        values = np.zeros(1, np.uint32)
+        assert self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(values.ctypes.data), self.word, FOUR) == 0
+        return int(values[0])
 
     def set(self, value):
         assert self.cuda.cuMemsetD32_v2(self.word, value, ctypes.c_size_t(1)) == 0
@@ -58,12 +63,12 @@ CALLS = ["cuLaunchHostFunc", "cudaLaunchHostFunc", "cuStreamAddCallback", "cudaS
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_host_function_runs_between_what_stands_around_it(streams, call):
-    """It sees what came before, and what comes after sees what it did: a kernel, copies and a fill."""
-    cuda, stream, seen = streams.cuda, streams.stream(), []
+    """The host function sees earlier kernels, copies and fills, and later ones see its effects."""
+    cuda, stream, values = streams.cuda, streams.stream(), []
 
     def add():
         time.sleep(0.02)
-        seen.append(streams.pinned[0])
+        values.append(streams.pinned[0])
         streams.pinned[0] += 1
 
     assert cuda.cuMemsetD32Async(streams.word, 20, ctypes.c_size_t(1), stream) == 0
@@ -73,37 +78,37 @@ def test_a_host_function_runs_between_what_stands_around_it(streams, call):
         streams.host(stream, add, call)
         assert cuda.cuMemcpyHtoDAsync_v2(streams.word, streams.pinned, FOUR, stream) == 0
     assert cuda.cuStreamSynchronize(stream) == 0
-    assert (seen, streams.read()) == ([40, 82], 83)
+    assert (values, streams.read()) == ([40, 82], 83)
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_who_asks_does_not_wait(streams, call):
-    """A card's calls return at once: here the host function waits for what its caller does behind all of them."""
-    stream, go_on, went_on = streams.stream(), threading.Event(), []
+    """Calls return at once, as a card's do: the host function waits for what its caller does after them."""
+    stream, event, waits = streams.stream(), threading.Event(), []
     streams.set(1)
-    streams.host(stream, lambda: went_on.append(go_on.wait(20)), call)
+    streams.host(stream, lambda: waits.append(event.wait(20)), call)
     streams.double(stream)
     assert streams.cuda.cuStreamQuery(stream) == NOT_READY
-    go_on.set()
+    event.set()
     assert streams.cuda.cuStreamSynchronize(stream) == 0
-    assert (streams.cuda.cuStreamQuery(stream), streams.read(), went_on) == (0, 2, [True])
+    assert (streams.cuda.cuStreamQuery(stream), streams.read(), waits) == (0, 2, [True])
 
 
 def test_a_fill_comes_after_the_host_function_before_it(streams):
-    cuda, stream, go_on = streams.cuda, streams.stream(), threading.Event()
+    cuda, stream, event = streams.cuda, streams.stream(), threading.Event()
     streams.pinned[0] = 7
-    streams.host(stream, go_on.wait)
+    streams.host(stream, event.wait)
     pinned = ctypes.c_uint64(ctypes.addressof(streams.pinned))
     assert cuda.cuMemcpyDtoDAsync_v2(streams.word, pinned, FOUR, stream) == 0
     assert cuda.cuMemsetD32Async(streams.word, 9, ctypes.c_size_t(1), stream) == 0
-    go_on.set()
+    event.set()
     assert cuda.cuStreamSynchronize(stream) == 0
     assert streams.read() == 9
 
 
 @pytest.mark.parametrize("wait", ["stream", "event", "context"])
 def test_who_waits_finds_all_of_it_done(streams, wait):
-    """Seen in the host's memory, for a copy would wait itself."""
+    """The effect is read from pinned memory, because a copy would wait."""
     cuda, stream, event = streams.cuda, streams.stream(1), streams.event()
     streams.pinned[0] = 0
     streams.host(stream, lambda: time.sleep(0.05) or streams.pinned.__setitem__(0, 5))
@@ -114,7 +119,7 @@ def test_who_waits_finds_all_of_it_done(streams, wait):
 
 
 def test_a_stream_waits_for_an_event(streams):
-    cuda, first, second, go_on, event = (
+    cuda, first, second, host_event, event = (
         streams.cuda,
         streams.stream(1),
         streams.stream(1),
@@ -123,25 +128,25 @@ def test_a_stream_waits_for_an_event(streams):
     )
     streams.set(1)
     assert cuda.cuEventQuery(event) == 0, "never recorded"
-    streams.host(first, lambda: go_on.wait() and streams.pinned.__setitem__(0, 50))
+    streams.host(first, lambda: host_event.wait() and streams.pinned.__setitem__(0, 50))
     assert cuda.cuMemcpyHtoDAsync_v2(streams.word, streams.pinned, FOUR, first) == 0
     assert cuda.cuEventRecord(event, first) == 0 and cuda.cuEventQuery(event) == NOT_READY
     assert cuda.cuStreamWaitEvent(second, event, 0) == 0
     streams.double(second)
-    go_on.set()
+    host_event.set()
     assert cuda.cuEventSynchronize(event) == 0 and cuda.cuStreamSynchronize(second) == 0
     assert streams.read() == 100
 
 
 @pytest.mark.parametrize(("flags", "waits"), [(0, True), (NON_BLOCKING, False)])
 def test_the_default_stream_waits_for_those_that_block(streams, flags, waits):
-    cuda, stream, go_on = streams.cuda, streams.stream(flags), threading.Event()
+    cuda, stream, event = streams.cuda, streams.stream(flags), threading.Event()
     streams.set(3)
-    streams.host(stream, go_on.wait)
+    streams.host(stream, event.wait)
     streams.double(None)
     assert cuda.cuStreamQuery(None) == (NOT_READY if waits else 0)
     assert cuda.cuStreamQuery(streams.stream()) == (NOT_READY if waits else 0), "and they wait for it"
-    go_on.set()
+    event.set()
     assert cuda.cuCtxSynchronize() == 0
     assert streams.read() == 6
 
@@ -155,27 +160,27 @@ def test_a_synchronous_copy_waits(streams):
 
 
 def test_a_host_function_of_a_graph(streams):
-    cuda, graph, node, run, seen = streams.cuda, ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), []
-    f = HOST_FUNCTION(lambda _: (time.sleep(0.02), seen.append("host")))
+    cuda, graph, node, executable, values = streams.cuda, ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), []
+    function = HOST_FUNCTION(lambda _: (time.sleep(0.02), values.append("host")))
     fill = (ctypes.c_uint64 * 5)(streams.word.value, 0, 9 | 4 << 32, 1, 1)
     assert cuda.cuGraphCreate(ctypes.byref(graph), 0) == 0
-    host = (ctypes.c_void_p * 2)(ctypes.cast(f, ctypes.c_void_p), None)
+    host = (ctypes.c_void_p * 2)(ctypes.cast(function, ctypes.c_void_p), None)
     assert cuda.cuGraphAddHostNode(ctypes.byref(node), graph, None, ctypes.c_size_t(0), host) == 0
     assert cuda.cuGraphAddMemsetNode(ctypes.byref(node), graph, None, ctypes.c_size_t(0), fill, None) == 0
-    assert cuda.cuGraphInstantiateWithFlags(ctypes.byref(run), graph, ctypes.c_uint64(0)) == 0
+    assert cuda.cuGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_uint64(0)) == 0
     stream = streams.stream()
     streams.set(1)
-    assert cuda.cuGraphLaunch(run, stream) == 0
+    assert cuda.cuGraphLaunch(executable, stream) == 0
     streams.double(stream)
     assert cuda.cuStreamSynchronize(stream) == 0
-    assert (seen, streams.read()) == (["host"], 18)
+    assert (values, streams.read()) == (["host"], 18)
 
 
 def test_a_host_function_may_not_call_cuda(streams):
-    stream, seen = streams.stream(), []
-    streams.host(stream, lambda: seen.append(streams.cuda.cuStreamSynchronize(stream)))
+    stream, values = streams.stream(), []
+    streams.host(stream, lambda: values.append(streams.cuda.cuStreamSynchronize(stream)))
     assert streams.cuda.cuStreamSynchronize(stream) == 0
-    assert seen == [NOT_PERMITTED]
+    assert values == [NOT_PERMITTED]
 
 
 def test_the_time_between_events_wants_two_that_were_recorded(streams):

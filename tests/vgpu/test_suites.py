@@ -1,4 +1,4 @@
-"""What runs other people's suites tells how each test went, whatever the test does to its process."""
+"""The runner of other projects' suites reports the outcome of each test, even if the test kills its process."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class Some(unittest.TestCase):
 
 @pytest.fixture
 def command(tmp_path):
-    """Of a worker for a package whose tests lie elsewhere."""
+    """Return the command of a worker for a package whose tests are in a source tree."""
     installed, source = tmp_path / "installed", tmp_path / "source"
     for folder in (installed, source / "kernel_tests"):
         folder.mkdir(parents=True)
@@ -53,15 +53,15 @@ def test_every_test_is_listed_by_the_name_that_its_class_has(command, env):
     listed = subprocess.run([*command, "--list", *modules], env=env, check=True, capture_output=True, text=True)
     names = listed.stdout.split()
     assert names[:-1] == [
-        f"installed.kernel_tests.some_test.Some.test_{one}"
-        for one in ("dies", "fails", "hangs", "multiplies", "passes", "skips")
+        f"installed.kernel_tests.some_test.Some.test_{name}"
+        for name in ("dies", "fails", "hangs", "multiplies", "passes", "skips")
     ]
     assert suites.Worker(command, env, 20).run(names[-1]).how == "failed"
 
 
 def test_each_test_has_its_end(command, env):
     worker = suites.Worker(command, env, 5)
-    ends = {
+    outcomes = {
         "passes": "passed",
         "fails": "failed",
         "skips": "skipped",
@@ -69,8 +69,8 @@ def test_each_test_has_its_end(command, env):
         "dies": "died",
         "hangs": "hung",
     }
-    results = suites.run_all(worker, [f"installed.kernel_tests.some_test.Some.test_{one}" for one in ends])
-    assert {name.rpartition("_")[2]: result.how for name, result in results.items()} == ends
+    results = suites.run_all(worker, [f"installed.kernel_tests.some_test.Some.test_{name}" for name in outcomes])
+    assert {name.rpartition("_")[2]: result.how for name, result in results.items()} == outcomes
     assert results["installed.kernel_tests.some_test.Some.test_multiplies"].why == "cublasSetVector"
 
 
@@ -79,8 +79,8 @@ def test_each_test_has_its_end(command, env):
     [([], "failed"), (["nccl_kernel: machine code without PTX"], "failed"), (["cublasSgemm_v2"], "closed")],
 )
 def test_a_closed_library_is_a_reason_and_a_kernel_is_none(refused, how):
-    assert suites.judged("failed", "why", refused, 1).how == how
-    assert suites.judged("passed", "", refused, 1).how == "passed"
+    assert suites.to_result("failed", "why", refused, 1).how == how
+    assert suites.to_result("passed", "", refused, 1).how == "passed"
 
 
 def test_only_what_is_not_known_fails(capsys):
@@ -93,4 +93,6 @@ def test_only_what_is_not_known_fails(capsys):
     assert "NOT KNOWN: y" in capsys.readouterr().out
     assert suites.report(results, {"a reason": ["b"]}) == 0
     assert "1 of 2 passed (50.0 %; 1 of them ran kernels of it" in capsys.readouterr().out
-    assert suites.report(results, json.loads('{"a reason": ["a", "b"]}')) == 1  # one is mended
+    assert (
+        suites.report(results, json.loads('{"a reason": ["a", "b"]}')) == 1
+    )  # `a` passes, though it is a known failure

@@ -1,4 +1,4 @@
-"""Surface objects: loads and stores of an array's bytes, inside and outside of it, and who watches them."""
+"""Surface objects: loads and stores inside and outside of an array, and the checks of races and uninitialized reads."""
 
 import ctypes
 from itertools import product
@@ -26,13 +26,13 @@ PLACES = {
     "1d": "{%s0}", "2d": "{%s0, %s1}", "3d": "{%s0, %s1, %s2, %s2}",
     "a1d": "{%s3, %s0}", "a2d": "{%s3, %s0, %s1, %s1}",
 }  # fmt: skip
-GIVEN = """.reg .b32 %s<4>, %v<4>; .reg .b64 %o, %at, %w<2>; .reg .b16 %c<4>;
+PROLOGUE = """.reg .b32 %s<4>, %v<4>; .reg .b64 %o, %at, %w<2>; .reg .b16 %c<4>;
 ld.param.u64 %o, [p0]; ld.param.u64 %at, [p1]; mul.wide.u32 %l1, %i, 16; add.u64 %at, %at, %l1;
 ld.global.v4.b32 {%s0, %s1, %s2, %s3}, [%at]; ld.param.u64 %at, [p2]; add.u64 %at, %at, %l1;"""
 
 
 def program(body):
-    return kernel(f"{GIVEN}\n{body}", ["p0", "p1", "p2"])
+    return kernel(f"{PROLOGUE}\n{body}", ["p0", "p1", "p2"])
 
 
 def loads(geometry, outside):
@@ -43,28 +43,31 @@ def stores(geometry, outside):
     return program(f"ld.global.b32 %v0, [%at]; sust.b.{geometry}.b32.{outside} [%o, {PLACES[geometry]}], {{%v0}};")
 
 
-def launched(arrays, text, handle, places, values=None):
-    given = np.zeros((len(places), 4), np.int32)
-    given[:, : places.shape[1]] = places
+def launch(arrays, text, handle, places, values=None):
+    coordinates = np.zeros((len(places), 4), np.int32)
+    coordinates[:, : places.shape[1]] = places
     words = np.zeros((len(places), 4), np.uint32)
     if values is not None:
         words[:, 0] = values
-    result, (_, _, made) = arrays.device.run(text, [handle, given, words], block=len(places))
-    return result, made
+    result, (_, _, results) = arrays.device.run(text, [handle, coordinates, words], block=len(places))
+    return result, results
 
 
 GEOMETRIES = {"1d": (9,), "2d": (4, 6), "3d": (2, 3, 4), "a1d": (3, 5), "a2d": (2, 3, 4)}
 
 
-def all_places(geometry, around=0):
-    """(the coordinates with x in bytes and the layer fourth, the index) of each word, and of those around the array."""
+def list_places(geometry, around=0):
+    """Yield (coordinates, index) of each word of the array, and of words up to `around` outside of it.
+
+    The coordinates are x in bytes, y, z and the layer.
+    """
     shape = GEOMETRIES[geometry]
     ranges = [range(0 if geometry[0] == "a" and k == 0 else -around, n + around) for k, n in enumerate(shape)]
     for index in product(*ranges):
         *outer, x = index
         layer = [outer.pop(0)] if geometry[0] == "a" else [0]
-        rest = [*outer[::-1], 0, 0][:2]
-        yield [4 * x, *rest, *layer], index
+        row_and_slice = [*outer[::-1], 0, 0][:2]
+        yield [4 * x, *row_and_slice, *layer], index
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES)
@@ -73,13 +76,13 @@ def test_words_are_loaded_and_stored_where_they_lie(arrays, geometry):
     texels = np.random.default_rng(1).integers(0, 2**32, (*shape, 1), np.uint32)
     flags = LAYERED if geometry[0] == "a" else 0
     array, handle = arrays.surface(texels, flags)
-    places = np.array([place for place, _ in all_places(geometry)])
-    result, made = launched(arrays, loads(geometry, "trap"), handle, places)
+    places = np.array([place for place, _ in list_places(geometry)])
+    result, words = launch(arrays, loads(geometry, "trap"), handle, places)
     assert result == 0
-    assert made[:, 0].tolist() == [texels[index][0] for _, index in all_places(geometry)]
-    assert launched(arrays, stores(geometry, "trap"), handle, places, np.arange(len(places)))[0] == 0
-    wanted = np.arange(len(places), dtype=np.uint32).reshape(texels.shape)
-    np.testing.assert_array_equal(arrays.read(array, texels), wanted)
+    assert words[:, 0].tolist() == [texels[index][0] for _, index in list_places(geometry)]
+    assert launch(arrays, stores(geometry, "trap"), handle, places, np.arange(len(places)))[0] == 0
+    expected = np.arange(len(places), dtype=np.uint32).reshape(texels.shape)
+    np.testing.assert_array_equal(arrays.read(array, texels), expected)
 
 
 @pytest.mark.parametrize("outside", ["clamp", "zero"])
@@ -89,15 +92,18 @@ def test_outside_is_the_nearest_or_nothing(arrays, geometry, outside):
     flags = LAYERED if geometry[0] == "a" else 0
     texels = np.arange(1, np.prod(shape) + 1, dtype=np.uint32).reshape(*shape, 1)
     array, handle = arrays.surface(texels, flags)
-    around = list(all_places(geometry, around=2))
+    around = list(list_places(geometry, around=2))
     inside = [all(0 <= k < n for k, n in zip(index, shape, strict=True)) for _, index in around]
     nearest = [tuple(np.clip(index, 0, np.array(shape) - 1)) for _, index in around]
     places = np.array([place for place, _ in around])
-    result, made = launched(arrays, loads(geometry, outside), handle, places)
+    result, words = launch(arrays, loads(geometry, outside), handle, places)
     assert result == 0
-    wanted = [texels[at][0] if outside == "clamp" or fine else 0 for at, fine in zip(nearest, inside, strict=True)]
-    assert made[:, 0].tolist() == wanted
-    assert launched(arrays, stores(geometry, outside), handle, places, np.full(len(places), 7))[0] == 0
+    expected = [
+        texels[texel][0] if outside == "clamp" or is_inside else 0
+        for texel, is_inside in zip(nearest, inside, strict=True)
+    ]
+    assert words[:, 0].tolist() == expected
+    assert launch(arrays, stores(geometry, outside), handle, places, np.full(len(places), 7))[0] == 0
     assert (arrays.read(array, texels) == 7).all(), "each place was written, and nothing else"
 
 
@@ -113,9 +119,9 @@ def test_pieces_of_any_size_go_from_place_to_place(arrays, type_, vector, regist
     move = f"suld.b.2d.{vector}{type_}.trap {registers}, [%o, {{%s0, 0}}];"
     text = program(f"{move} sust.b.2d.{vector}{type_}.trap [%o, {{%s0, 2}}], {registers};")
     places = np.arange(0, 32, 2 * piece)[:, None]
-    assert launched(arrays, text, handle, places)[0] == 0
-    for at in range(0, 32, 2 * piece):
-        texels[2, at : at + piece] = texels[0, at : at + piece]
+    assert launch(arrays, text, handle, places)[0] == 0
+    for offset in range(0, 32, 2 * piece):
+        texels[2, offset : offset + piece] = texels[0, offset : offset + piece]
     np.testing.assert_array_equal(arrays.read(array, texels), texels)
 
 
@@ -129,8 +135,8 @@ def test_reductions_change_what_lies_there_once_for_each_thread(arrays, operatio
     array, handle = arrays.surface(np.array([[[7], [7], [3], [5]]], np.uint32))
     places = np.array([[0, 0], [0, 0], [0, 0], [12, 0], [16, 0], [0, 1]])
     body = f"ld.global.b32 %v0, [%at]; sured.b.{operation}.2d.{type_}.zero [%o, {{%s0, %s1}}], %v0;"
-    given = [1, 2, 4, 2**32 - 7, 9, 9]
-    assert launched(arrays, program(body), handle, places, given)[0] == 0
+    values = [1, 2, 4, 2**32 - 7, 9, 9]
+    assert launch(arrays, program(body), handle, places, values)[0] == 0
     assert arrays.read(array, np.zeros((1, 4, 1), np.uint32)).ravel().tolist() == made
 
 
@@ -140,42 +146,48 @@ def test_a_surface_tells_its_size(arrays):
         "suq.width.b32 %v0, [%o]; suq.height.b32 %v1, [%o]; suq.depth.b32 %v2, [%o]; suq.array_size.b32 %v3, [%o];"
         "st.global.v4.b32 [%at], {%v0, %v1, %v2, %v3};"
     )
-    assert launched(arrays, text, handle, np.zeros((1, 1)))[1].tolist() == [[7, 3, 5, 1]]
+    assert launch(arrays, text, handle, np.zeros((1, 1)))[1].tolist() == [[7, 3, 5, 1]]
 
 
 def test_a_kernel_that_nvcc_compiled_reads_textures_and_writes_a_surface(arrays):
-    width, height, draw = 11, 6, np.random.default_rng(4)
-    image = draw.normal(size=(5, 7, 4)).astype(np.float32)
-    how = sampler(WRAP, LINEAR, NORMALIZED)
-    numbers = draw.integers(0, 256, (width * height, 4), np.uint8)
-    at = arrays.device.allocate(numbers.nbytes)
+    width, height, random_numbers = 11, 6, np.random.default_rng(4)
+    image = random_numbers.normal(size=(5, 7, 4)).astype(np.float32)
+    texture_sampler = sampler(WRAP, LINEAR, NORMALIZED)
+    numbers = random_numbers.integers(0, 256, (width * height, 4), np.uint8)
+    address = arrays.device.allocate(numbers.nbytes)
     data, bytes_ = ctypes.c_void_p(numbers.ctypes.data), ctypes.c_size_t(numbers.nbytes)
-    assert arrays.cuda.cuMemcpyHtoD_v2(at, data, bytes_) == 0
-    listed = Resource(2, Union(linear=Linear(at.value, 1, 4, (numbers.nbytes,))))
-    list_ = arrays.object(listed, sampler(flags=READ_AS_INTEGER))
+    assert arrays.cuda.cuMemcpyHtoD_v2(address, data, bytes_) == 0
+    resource = Resource(2, Union(linear=Linear(address.value, 1, 4, (numbers.nbytes,))))
+    linear_texture = arrays.object(resource, sampler(flags=READ_AS_INTEGER))
     array, out = arrays.surface(np.zeros((height, width, 2), np.float32))
     text = Path(__file__).with_name("texture_kernel.ptx").read_text("utf-8")
     _, module = arrays.device.load(text)
     result, function = arrays.device.function(module, "scaled")
     assert result == 0
     sums = arrays.device.allocate(4 * width * height)
-    values = [ctypes.c_uint64(one) for one in (arrays.texture(image, how), list_, out, sums.value, width, height)]
+    values = [
+        ctypes.c_uint64(value)
+        for value in (arrays.texture(image, texture_sampler), linear_texture, out, sums.value, width, height)
+    ]
     pointers = (ctypes.c_void_p * 6)(*map(ctypes.addressof, values))
     assert arrays.cuda.cuLaunchKernel(function, 2, 1, 1, 8, 8, 1, 0, None, pointers, None) == 0
-    wanted = np.zeros((height, width, 2), np.float32)
+    expected = np.zeros((height, width, 2), np.float32)
     for y, x in product(range(height), range(width)):
         place = (np.float32(x + 0.75) / np.float32(width), np.float32(y + 0.25) / np.float32(height))
-        color, number = fetched(image, place, how), numbers[y * width + x].astype(np.float32)
-        wanted[y, x] = color[0] * number[0], color[3] + number[3]
-    np.testing.assert_array_equal(arrays.read(array, wanted), wanted)
-    made = np.zeros((height, width), np.float32)
-    assert arrays.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), sums, ctypes.c_size_t(made.nbytes)) == 0
-    np.testing.assert_array_equal(made, wanted[..., 0] + wanted[..., 1])
+        color, number = fetched(image, place, texture_sampler), numbers[y * width + x].astype(np.float32)
+        expected[y, x] = color[0] * number[0], color[3] + number[3]
+    np.testing.assert_array_equal(arrays.read(array, expected), expected)
+    result_sums = np.zeros((height, width), np.float32)
+    assert (
+        arrays.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(result_sums.ctypes.data), sums, ctypes.c_size_t(result_sums.nbytes))
+        == 0
+    )
+    np.testing.assert_array_equal(result_sums, expected[..., 0] + expected[..., 1])
 
 
 def test_only_an_array_made_for_it_has_a_surface(arrays):
-    arrays.object(Resource(0, Union(array=arrays.array(np.zeros((4, 4, 1), np.float32)))), wanted=INVALID_VALUE)
-    arrays.object(Resource(2), wanted=INVALID_VALUE)
+    arrays.object(Resource(0, Union(array=arrays.array(np.zeros((4, 4, 1), np.float32)))), status=INVALID_VALUE)
+    arrays.object(Resource(2), status=INVALID_VALUE)
 
 
 CODE = """
@@ -200,8 +212,8 @@ def place(*numbers):
 )  # fmt: skip
 @pytest.mark.parametrize("text", [loads("2d", "trap"), stores("2d", "trap")], ids=["load", "store"])
 def test_outside_is_a_fault_where_the_instruction_traps(device, text, place, result):
-    made, _ = run(device, f"{CODE}place(*{place})\nprint(launch(function, handle.value, at, out))", text)
-    assert made == [result]
+    numbers, _ = run(device, f"{CODE}place(*{place})\nprint(launch(function, handle.value, at, out))", text)
+    assert numbers == [result]
 
 
 def test_a_surface_over_an_array_that_is_freed_is_a_fault(device):
@@ -211,13 +223,13 @@ def test_a_surface_over_an_array_that_is_freed_is_a_fault(device):
 
 def test_stores_of_two_threads_to_one_place_are_a_race(device):
     code = f"{CODE}print(launch(function, handle.value, at, out, grid=2))"
-    _, said = run(device, code, stores("2d", "trap"), VGPU_CHECK="racecheck")
-    assert "race" in said
-    apart = stores("2d", "trap").replace("sust.b", "mul.lo.u32 %s0, %i, 4; sust.b")
-    assert "race" not in run(device, code, apart, VGPU_CHECK="racecheck")[1]
+    _, stderr = run(device, code, stores("2d", "trap"), VGPU_CHECK="racecheck")
+    assert "race" in stderr
+    disjoint_stores = stores("2d", "trap").replace("sust.b", "mul.lo.u32 %s0, %i, 4; sust.b")
+    assert "race" not in run(device, code, disjoint_stores, VGPU_CHECK="racecheck")[1]
 
 
 def test_texels_that_nobody_wrote_are_told(device):
     code = f"{CODE}place(4, 0)\nprint(launch(function, handle.value, at, out))"
-    _, said = run(device, code, loads("2d", "trap"), VGPU_CHECK="initcheck")
-    assert "never" in said or "nobody" in said or "initcheck" in said
+    _, stderr = run(device, code, loads("2d", "trap"), VGPU_CHECK="initcheck")
+    assert "never" in stderr or "nobody" in stderr or "initcheck" in stderr

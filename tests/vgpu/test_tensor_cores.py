@@ -1,6 +1,6 @@
-"""Products of matrices: of floats the bits of a published model of tensor cores, of integers and doubles exact ones.
+"""mma: floats give the bits of a published model of tensor cores, integers and doubles exact results.
 
-What is recorded are sums over the bits that the model gave.  One by one: benchmarks/tensor_cores.py.
+tensor_cores.json has checksums over the model's results; benchmarks/tensor_cores.py compares each bit.
 """
 
 import json
@@ -23,7 +23,7 @@ def key(capability, shape):
 
 
 def summed(matrices):
-    """Of the bits of D, each with its place."""
+    """Return a checksum of the bits of D and their positions."""
     places = np.arange(matrices.size, dtype=np.uint64) << np.uint64(32)
     return f"{int(np.sum(mixed(places | matrices.ravel().astype(np.uint64)))):016x}"
 
@@ -36,7 +36,7 @@ def test_the_bits_are_the_models(device, capability, shape):
 
 @pytest.fixture
 def compiled(tmp_path):
-    """compiled(text): machine code of sm_80."""
+    """Return a function that compiles PTX to machine code of sm_80."""
     if not PTXAS:
         pytest.skip("no ptxas here")
 
@@ -69,38 +69,38 @@ def test_integers_in_machine_code(device, rows, depth, bits, signs, saturated, c
     )
     c[::2] = np.where(c[::2] & 1, 0x7FFFFFFF, 0x80000000)
     instruction = f"m{rows}n8k{depth}.row.col{'.satfinite' * saturated}.s32.{first}.{second}.s32"
-    made = by_rows(run(device, compiled(text(instruction, registers, ["b32"] * 4, "sm_80")), 80, a, b, c), 32)
-    left, right = signed(by_lines(a, stored, rows // 8), first), signed(by_lines(b, stored, 1), second)
-    exact = left @ right.transpose(0, 2, 1) + by_rows(c, 32).view(np.int32)
+    result = by_rows(run(device, compiled(text(instruction, registers, ["b32"] * 4, "sm_80")), 80, a, b, c), 32)
+    a_elements, b_elements = signed(by_lines(a, stored, rows // 8), first), signed(by_lines(b, stored, 1), second)
+    exact = a_elements @ b_elements.transpose(0, 2, 1) + by_rows(c, 32).view(np.int32)
     assert (exact != exact.astype(np.int32)).any()
     if saturated:
         exact = np.clip(exact, -(1 << 31), (1 << 31) - 1)
-    assert (made.view(np.int32) == exact.astype(np.int32)).all()
+    assert (result.view(np.int32) == exact.astype(np.int32)).all()
 
 
 @pytest.mark.parametrize("bit", [83, 85], ids=["bytes by numbers of 4 bits", "IMMA.8832 of bytes"])
 def test_integer_products_that_no_instruction_has_are_refused(device, bit, compiled):
     code = bytearray(compiled(text("m8n8k16.row.col.s32.s8.s8.s32", [1, 1, 2], ["b32"] * 4, "sm_80")))
-    (at,) = (at for at in range(0, len(code) - 16, 8) if code[at : at + 2] == b"\x37\x72")
+    (offset,) = (offset for offset in range(0, len(code) - 16, 8) if code[offset : offset + 2] == b"\x37\x72")
     arrays = [np.zeros((1, count, 32), np.uint32) for count in (1, 1, 2, 2)]
     variables = {"VGPU_COMPUTE_CAPABILITY": "80"}
     assert device.run_in_child(bytes(code), arrays, variables=variables)[0] == 0
-    code[at + bit // 8] |= 1 << bit % 8
+    code[offset + bit // 8] |= 1 << bit % 8
     assert device.run_in_child(bytes(code), arrays, variables=variables)[0] != 0
 
 
 def signed(bits, type):
-    """The numbers that elements of s8, u8, s4 or u4 are."""
+    """Return the numbers that elements of s8, u8, s4 or u4 represent."""
     numbers, top = bits.astype(np.int64), 1 << int(type[1]) - 1
     return (numbers ^ top) - top if type[0] == "s" else numbers
 
 
 def test_doubles_in_machine_code(device, compiled):
-    """Products are added one after the other, each with one rounding."""
+    """Products are added in order, each with one rounding."""
     draw = np.random.default_rng(0)
     a, b = draw.normal(size=(2, 4, 1, 32)) * 2.0 ** draw.integers(-30, 30, (2, 4, 1, 32))
     c = draw.normal(size=(4, 2, 32))
-    made = run(device, compiled(text("m8n8k4.row.col.f64.f64.f64.f64", [1, 1, 2], ["f64"] * 4, "sm_80")), 80, a, b, c)
+    result = run(device, compiled(text("m8n8k4.row.col.f64.f64.f64.f64", [1, 1, 2], ["f64"] * 4, "sm_80")), 80, a, b, c)
     rows, columns, sums = (
         a.reshape(4, 8, 4),
         b.reshape(4, 8, 4),
@@ -110,10 +110,10 @@ def test_doubles_in_machine_code(device, compiled):
         for warp, row, column in np.ndindex(sums.shape):
             product = Fraction(rows[warp, row, k]) * Fraction(columns[warp, column, k])
             sums[warp, row, column] = float(product + Fraction(sums[warp, row, column]))
-    assert (made.reshape(4, 2, 8, 4).transpose(0, 2, 3, 1).reshape(4, 8, 8) == sums).all()
+    assert (result.reshape(4, 2, 8, 4).transpose(0, 2, 3, 1).reshape(4, 8, 8) == sums).all()
 
 
 def test_what_is_recorded_tells_the_architectures_apart():
-    """Ampere adds 8 products of halves at once and keeps 24 bits, Hopper 16 and 25; sums of halves may hide that."""
-    same = [shape.name for shape in SHAPES if RECORDED["sums"][key(80, shape)] == RECORDED["sums"][key(90, shape)]]
-    assert same == ["m16n8k8.f16.f16.f16.f16"]
+    """Ampere adds 8 products of halves at once in 24 bits, Hopper 16 in 25; sums in half precision may hide that."""
+    equal = [shape.name for shape in SHAPES if RECORDED["sums"][key(80, shape)] == RECORDED["sums"][key(90, shape)]]
+    assert equal == ["m16n8k8.f16.f16.f16.f16"]

@@ -1,10 +1,10 @@
-"""How PTX may be written: what needs a blank and what does not."""
+"""The lexical rules of PTX: which tokens need a blank between them."""
 
 import numpy as np
 
 
 def test_directives_without_blanks_between_them(device):
-    """As headers for f16 write it in inline assembly."""
+    """Inline assembly in the headers for f16 has this form."""
     x = np.arange(64, dtype=np.uint32)
     body = "{.reg.b32 a,b;.reg.u64 c;mov.b32 a, %x; add.u32 b, a, a; mov.b32 %d, b;}"
     assert device.evaluate(body, [np.uint32], x).tolist() == (2 * x).tolist()

@@ -1,4 +1,4 @@
-"""Texture objects: what a fetch gives, of arrays and of linear memory, against the programming guide's formulas."""
+"""Texture objects: fetches from arrays and linear memory against the programming guide's formulas."""
 
 import ctypes
 
@@ -30,31 +30,31 @@ NAMES = {1: "{%f4}", 2: "{%f4, %f5}", 3: "{%f4, %f5, %f6, %f6}"}
 COORDINATES = """.reg .b32 %f<12>; .reg .b64 %tex, %at; ld.param.u64 %tex, [p0]; ld.param.u64 %at, [p1];
 mul.wide.u32 %l1, %i, 16; add.u64 %at, %at, %l1;
 ld.global.v4.b32 {%f4, %f5, %f6, %f7}, [%at];"""
-STORED = """ld.param.u64 %at, [p2]; mul.wide.u32 %l1, %i, 16; add.u64 %at, %at, %l1;
+STORE_RESULT = """ld.param.u64 %at, [p2]; mul.wide.u32 %l1, %i, 16; add.u64 %at, %at, %l1;
 st.global.v4.b32 [%at], {%f0, %f1, %f2, %f3};"""
 
 
 def fetch(statement):
-    return kernel(f"{COORDINATES}\n{statement}\n{STORED}", ["p0", "p1", "p2"])
+    return kernel(f"{COORDINATES}\n{statement}\n{STORE_RESULT}", ["p0", "p1", "p2"])
 
 
-def fetch_of(dimensions, type_="f32", coordinates="f32"):
+def fetch_text(dimensions, type_="f32", coordinates="f32"):
     return fetch(f"tex.{dimensions}d.v4.{type_}.{coordinates} {{%f0, %f1, %f2, %f3}}, [%tex, {NAMES[dimensions]}];")
 
 
 def results(arrays, text, handle, coordinates, dtype=np.float32):
-    """What each thread's fetch gives: four channels; the coordinates are x, y, z, and one more."""
+    """Return the four channels that each thread's fetch gives; the coordinates are x, y, z, and one more."""
     rows = np.zeros((len(coordinates), 4), coordinates.dtype)
     rows[:, : coordinates.shape[1]] = coordinates
-    result, (_, _, made) = arrays.device.run(
+    result, (_, _, texels) = arrays.device.run(
         text, [handle, rows, np.zeros((len(rows), 4), dtype)], grid=1, block=len(rows)
     )
     assert result == 0
-    return made
+    return texels
 
 
 def places(dimensions, normalized, sizes, count=64):
-    """Coordinates around all ends, at centers and between them."""
+    """Return coordinates around both ends of each dimension, at centers of texels and between them."""
     draw = np.random.default_rng(dimensions)
     spread = draw.uniform(-1.6, 2.6, (count, dimensions)) * np.array(sizes[::-1])
     spread[: count // 4] = np.round(spread[: count // 4] * 2) / 2
@@ -69,134 +69,140 @@ def places(dimensions, normalized, sizes, count=64):
 @pytest.mark.parametrize("sizes", [(7,), (5, 8), (3, 4, 5)])
 def test_a_fetch_gives_what_the_programming_guide_says(arrays, sizes, address, flags, filter_):
     texels = np.random.default_rng(1).normal(size=(*sizes, 4)).astype(np.float32)
-    how = sampler(address, filter_, flags, border=(1.5, -2, 0.25, 1))
-    at = places(len(sizes), flags, sizes)
-    made = results(arrays, fetch_of(len(sizes)), arrays.texture(texels, how), at)
-    np.testing.assert_array_equal(made, [fetched(texels, one, how) for one in at])
+    texture_sampler = sampler(address, filter_, flags, border=(1.5, -2, 0.25, 1))
+    points = places(len(sizes), flags, sizes)
+    fetches = results(arrays, fetch_text(len(sizes)), arrays.texture(texels, texture_sampler), points)
+    np.testing.assert_array_equal(fetches, [fetched(texels, point, texture_sampler) for point in points])
 
 
 def test_each_dimension_has_its_own_address_mode(arrays):
     texels = np.arange(15, dtype=np.float32).reshape(3, 5, 1)
-    how = sampler((MIRROR, WRAP, CLAMP), LINEAR, NORMALIZED)
-    at = places(2, True, (3, 5))
-    made = results(arrays, fetch_of(2), arrays.texture(texels, how), at)
-    np.testing.assert_array_equal(made[:, :1], [fetched(texels, one, how) for one in at])
+    texture_sampler = sampler((MIRROR, WRAP, CLAMP), LINEAR, NORMALIZED)
+    points = places(2, True, (3, 5))
+    fetches = results(arrays, fetch_text(2), arrays.texture(texels, texture_sampler), points)
+    np.testing.assert_array_equal(fetches[:, :1], [fetched(texels, point, texture_sampler) for point in points])
 
 
 @pytest.mark.parametrize("name", ["u1", "i1", "u2", "i2", "f2"])
 @pytest.mark.parametrize("filter_", [POINT, LINEAR])
 def test_small_texels_are_read_as_floats(arrays, name, filter_):
     draw = np.random.default_rng(2)
-    whole = np.dtype(name).kind != "f"
-    texels = draw.integers(*((np.iinfo(name).min, np.iinfo(name).max + 1) if whole else (-50, 50)), (4, 6, 2))
+    is_integer = np.dtype(name).kind != "f"
+    texels = draw.integers(*((np.iinfo(name).min, np.iinfo(name).max + 1) if is_integer else (-50, 50)), (4, 6, 2))
     texels = texels.astype(name)
-    texels[0, 0] = np.iinfo(name).min if whole else np.inf if filter_ == POINT else 1
-    how = sampler(CLAMP, filter_)
-    at = places(2, False, (4, 6))
-    made = results(arrays, fetch_of(2), arrays.texture(texels, how), at)
-    np.testing.assert_array_equal(made[:, :2], [fetched(texels, one, how) for one in at])
+    texels[0, 0] = np.iinfo(name).min if is_integer else np.inf if filter_ == POINT else 1
+    texture_sampler = sampler(CLAMP, filter_)
+    points = places(2, False, (4, 6))
+    fetches = results(arrays, fetch_text(2), arrays.texture(texels, texture_sampler), points)
+    np.testing.assert_array_equal(fetches[:, :2], [fetched(texels, point, texture_sampler) for point in points])
 
 
 @pytest.mark.parametrize("name", ["u1", "i1", "u2", "i2", "u4", "i4"])
 def test_integers_are_read_as_they_are(arrays, name):
     texels = np.random.default_rng(3).integers(np.iinfo(name).min, np.iinfo(name).max, (4, 6, 4), name, endpoint=True)
-    how = sampler(CLAMP, POINT, READ_AS_INTEGER)
-    at = places(2, False, (4, 6))
-    wide = np.int32 if name[0] == "i" else np.uint32
-    made = results(arrays, fetch_of(2, "s32"), arrays.texture(texels, how), at, wide)
-    np.testing.assert_array_equal(made, [fetched(texels, one, how).astype(wide) for one in at])
+    texture_sampler = sampler(CLAMP, POINT, READ_AS_INTEGER)
+    points = places(2, False, (4, 6))
+    dtype = np.int32 if name[0] == "i" else np.uint32
+    fetches = results(arrays, fetch_text(2, "s32"), arrays.texture(texels, texture_sampler), points, dtype)
+    np.testing.assert_array_equal(fetches, [fetched(texels, point, texture_sampler).astype(dtype) for point in points])
     arrays.object(
-        Resource(0, Union(array=arrays.array(texels))), sampler(CLAMP, LINEAR, READ_AS_INTEGER), wanted=INVALID_VALUE
+        Resource(0, Union(array=arrays.array(texels))), sampler(CLAMP, LINEAR, READ_AS_INTEGER), status=INVALID_VALUE
     )
 
 
 def test_the_bits_of_a_nan_are_kept_and_a_coordinate_that_is_none_lies_at_0(arrays):
     texels = np.array([[0x7F812345], [0x3F800000], [0xFFC00001]], np.uint32).view(np.float32)
-    at = np.array([[0], [2], [np.nan], [np.inf], [-np.inf], [1e30]], np.float32)
-    made = results(arrays, fetch_of(1), arrays.texture(texels, sampler()), at).view(np.uint32)
-    assert made[:, 0].tolist() == [texels.view(np.uint32)[k, 0] for k in (0, 2, 0, 2, 0, 2)]
+    points = np.array([[0], [2], [np.nan], [np.inf], [-np.inf], [1e30]], np.float32)
+    fetches = results(arrays, fetch_text(1), arrays.texture(texels, sampler()), points).view(np.uint32)
+    assert fetches[:, 0].tolist() == [texels.view(np.uint32)[k, 0] for k in (0, 2, 0, 2, 0, 2)]
     for mode in (WRAP, MIRROR):
         handle = arrays.texture(texels, sampler(mode, flags=NORMALIZED))
         assert (
-            results(arrays, fetch_of(1), handle, at[2:5]).view(np.uint32)[:, 0] == texels.view(np.uint32)[0, 0]
+            results(arrays, fetch_text(1), handle, points[2:5]).view(np.uint32)[:, 0] == texels.view(np.uint32)[0, 0]
         ).all()
 
 
 def test_channels_that_are_not_there_are_0_and_the_last_1(arrays):
     handle = arrays.texture(np.full((2, 2, 1), 5, np.float32), sampler())
-    assert results(arrays, fetch_of(2), handle, np.zeros((1, 2), np.float32)).tolist() == [[5, 0, 0, 1]]
+    assert results(arrays, fetch_text(2), handle, np.zeros((1, 2), np.float32)).tolist() == [[5, 0, 0, 1]]
 
 
 @pytest.mark.parametrize("shape", [(4, 8, 1), (4, 3, 8, 1)])
 def test_layers_are_apart_and_their_index_is_clamped(arrays, shape):
     texels = np.random.default_rng(4).normal(size=shape).astype(np.float32)
-    how = sampler(CLAMP, LINEAR)
-    handle = arrays.texture(texels, how, LAYERED)
-    inner = len(shape) - 2
-    at = places(inner, False, shape[1:-1], 32)
+    texture_sampler = sampler(CLAMP, LINEAR)
+    handle = arrays.texture(texels, texture_sampler, LAYERED)
+    dimensions = len(shape) - 2
+    points = places(dimensions, False, shape[1:-1], 32)
     layers = np.arange(32, dtype=np.int32) % 6
-    given = np.zeros((32, 4), np.int32)
-    given[:, :inner], given[:, 3] = at.view(np.int32), layers
-    names = {1: "{%f7, %f4}", 2: "{%f7, %f4, %f5, %f5}"}[inner]
-    made = results(arrays, fetch(f"tex.a{inner}d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%tex, {names}];"), handle, given)
-    wanted = [fetched(texels[min(layer, 3)], one, how) for layer, one in zip(layers, at, strict=True)]
-    np.testing.assert_array_equal(made[:, :1], wanted)
+    coordinates = np.zeros((32, 4), np.int32)
+    coordinates[:, :dimensions], coordinates[:, 3] = points.view(np.int32), layers
+    names = {1: "{%f7, %f4}", 2: "{%f7, %f4, %f5, %f5}"}[dimensions]
+    fetches = results(
+        arrays, fetch(f"tex.a{dimensions}d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%tex, {names}];"), handle, coordinates
+    )
+    expected = [
+        fetched(texels[min(layer, 3)], point, texture_sampler) for layer, point in zip(layers, points, strict=True)
+    ]
+    np.testing.assert_array_equal(fetches[:, :1], expected)
 
 
-def linear(at, format_, channels, *sizes):
-    return Union(linear=Linear(at.value, format_, channels, sizes))
+def linear(address, format_, channels, *sizes):
+    return Union(linear=Linear(address.value, format_, channels, sizes))
 
 
 def test_linear_memory_is_fetched_by_index_and_outside_of_it_is_zero(arrays):
     data = np.arange(1, 41, dtype=np.float32)
-    at = arrays.device.allocate(data.nbytes)
-    assert arrays.cuda.cuMemcpyHtoD_v2(at, ctypes.c_void_p(data.ctypes.data), ctypes.c_size_t(data.nbytes)) == 0
-    how = sampler(BORDER, LINEAR, border=(9, 9, 9, 9))  # nothing of it is linear memory's
-    handle = arrays.object(Resource(2, linear(at, 32, 1, data.nbytes)), how)
-    wanted = [-1, 0, 39, 40, -(2**31), 2**31 - 1]
-    made = results(arrays, fetch_of(1, "f32", "s32"), handle, np.array(wanted, np.int32)[:, None])
-    assert made[:, 0].tolist() == [0, 1, 40, 0, 0, 0]
+    address = arrays.device.allocate(data.nbytes)
+    assert arrays.cuda.cuMemcpyHtoD_v2(address, ctypes.c_void_p(data.ctypes.data), ctypes.c_size_t(data.nbytes)) == 0
+    texture_sampler = sampler(BORDER, LINEAR, border=(9, 9, 9, 9))  # linear memory ignores all of it
+    handle = arrays.object(Resource(2, linear(address, 32, 1, data.nbytes)), texture_sampler)
+    indices = [-1, 0, 39, 40, -(2**31), 2**31 - 1]
+    fetches = results(arrays, fetch_text(1, "f32", "s32"), handle, np.array(indices, np.int32)[:, None])
+    assert fetches[:, 0].tolist() == [0, 1, 40, 0, 0, 0]
 
 
 def test_rows_with_a_pitch_are_filtered(arrays):
     width, height, pitch = 6, 4, 64
     rows = np.random.default_rng(5).normal(size=(height, pitch // 4)).astype(np.float32)
-    at = arrays.device.allocate(rows.nbytes)
-    assert arrays.cuda.cuMemcpyHtoD_v2(at, ctypes.c_void_p(rows.ctypes.data), ctypes.c_size_t(rows.nbytes)) == 0
-    how = sampler(WRAP, LINEAR, NORMALIZED)
-    handle = arrays.object(Resource(3, linear(at, 32, 1, width, height, pitch)), how)
+    address = arrays.device.allocate(rows.nbytes)
+    assert arrays.cuda.cuMemcpyHtoD_v2(address, ctypes.c_void_p(rows.ctypes.data), ctypes.c_size_t(rows.nbytes)) == 0
+    texture_sampler = sampler(WRAP, LINEAR, NORMALIZED)
+    handle = arrays.object(Resource(3, linear(address, 32, 1, width, height, pitch)), texture_sampler)
     points = places(2, True, (height, width))
-    made = results(arrays, fetch_of(2), handle, points)
-    np.testing.assert_array_equal(made[:, :1], [fetched(rows[:, :width, None], one, how) for one in points])
+    fetches = results(arrays, fetch_text(2), handle, points)
+    np.testing.assert_array_equal(
+        fetches[:, :1], [fetched(rows[:, :width, None], point, texture_sampler) for point in points]
+    )
     for sizes in [(17, height, pitch), (width, height, 48), (width, 65001, pitch), (width, 10**4, pitch)]:
-        arrays.object(Resource(3, linear(at, 32, 1, *sizes)), how, wanted=INVALID_VALUE)
+        arrays.object(Resource(3, linear(address, 32, 1, *sizes)), texture_sampler, status=INVALID_VALUE)
 
 
 def test_a_gather_gives_one_channel_of_four_texels(arrays):
     texels = np.arange(3 * 4 * 4, dtype=np.float32).reshape(3, 4, 4)
     handle = arrays.texture(texels, sampler(), GATHER)
-    at = np.array([[1.5, 1.25], [2, 1]], np.float32)
+    points = np.array([[1.5, 1.25], [2, 1]], np.float32)
     for channel, letter in enumerate("rgba"):
         text = fetch(f"tld4.{letter}.2d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%tex, {{%f4, %f5}}];")
-        wanted = [[texels[y, x, channel] for y, x in ((1, 1), (1, 2), (0, 2), (0, 1))]] * 2
-        assert results(arrays, text, handle, at).tolist() == wanted
+        expected = [[texels[y, x, channel] for y, x in ((1, 1), (1, 2), (0, 2), (0, 1))]] * 2
+        assert results(arrays, text, handle, points).tolist() == expected
 
 
 def test_without_mipmaps_every_level_is_the_first_and_all_texels_are_there(arrays):
     texels = np.arange(12, dtype=np.float32).reshape(3, 4, 1)
-    handle, at = arrays.texture(texels, sampler()), np.array([[2.5, 1.5, 3]], np.float32)
+    handle, points = arrays.texture(texels, sampler()), np.array([[2.5, 1.5, 3]], np.float32)
     for statement in [
         "tex.level.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%tex, {%f4, %f5}], %f6;",
         "tex.grad.2d.v4.f32.f32 {%f0, _, _, _}, [%tex, {%f4, %f5}], {%f6, %f6}, {%f6, %f6};",
         "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}|%p1, [%tex, {%f4, %f5}]; @!%p1 mov.b32 %f0, 0;",
     ]:
-        assert results(arrays, fetch(statement), handle, at)[0, 0] == texels[1, 2, 0]
+        assert results(arrays, fetch(statement), handle, points)[0, 0] == texels[1, 2, 0]
 
 
 def test_a_texture_tells_its_size(arrays):
     handle = arrays.texture(np.zeros((5, 3, 7, 1), np.float32), sampler(flags=NORMALIZED), LAYERED)
-    asked = ("width", "height", "array_size", "normalized_coords")
-    text = fetch("".join(f"txq.{what}.b32 %f{k}, [%tex];" for k, what in enumerate(asked)))
+    queries = ("width", "height", "array_size", "normalized_coords")
+    text = fetch("".join(f"txq.{query}.b32 %f{k}, [%tex];" for k, query in enumerate(queries)))
     assert results(arrays, text, handle, np.zeros((1, 1), np.float32), np.uint32).tolist() == [[7, 3, 5, 1]]
 
 
@@ -205,13 +211,13 @@ def test_lanes_may_have_textures_of_their_own(arrays):
     text = fetch("add.u32 %r1, %i, 0; rem.u32 %r1, %r1, 3; cvt.u64.u32 %l2, %r1; add.u64 %tex, %tex, %l2;"
                  "tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%tex, {%f4}];")  # fmt: skip
     assert handles == list(range(handles[0], handles[0] + 3))
-    made = results(arrays, text, handles[0], np.zeros((40, 1), np.float32))
-    assert made[:, 0].tolist() == [k % 3 for k in range(40)]
+    fetches = results(arrays, text, handles[0], np.zeros((40, 1), np.float32))
+    assert fetches[:, 0].tolist() == [k % 3 for k in range(40)]
 
 
 def test_a_texture_over_what_is_freed_or_a_handle_that_is_none_ends_the_launch(device):
-    """In processes of their own: a fault stays."""
-    text = fetch_of(1)
+    """Each fault is in a process of its own, as it ends the context."""
+    text = fetch_text(1)
     code = """
 class Descriptor(ctypes.Structure):
     _fields_ = (("size", ctypes.c_size_t * 3), ("rest", ctypes.c_uint * 3))
@@ -225,31 +231,31 @@ assert cuda.cuSurfObjectCreate(ctypes.byref(surface), resource) == 0
 at, out, function = allocate(512), allocate(512), load(text)
 fine = launch(function, handle.value, at, out)
 """
-    ends = {
+    changes = {
         "assert cuda.cuArrayDestroy(array) == 0": ("handle.value", ILLEGAL_ADDRESS),
         "assert cuda.cuTexObjectDestroy(handle) == 0": ("handle.value", ILLEGAL_ADDRESS),
         "": ("surface.value", ILLEGAL_ADDRESS),
         "pass": ("2**64 - 1", ILLEGAL_ADDRESS),
     }
-    for end, (which, result) in ends.items():
-        made, said = run(device, f"{code}{end}\nprint(fine, launch(function, {which}, at, out))", text)
-        assert made == [0, result]
-        assert "texture or surface object" in said
+    for change, (handle, result) in changes.items():
+        numbers, stderr = run(device, f"{code}{change}\nprint(fine, launch(function, {handle}, at, out))", text)
+        assert numbers == [0, result]
+        assert "texture or surface object" in stderr
 
 
 def test_what_is_no_object_or_array_is_an_error(arrays):
-    cuda, made = arrays.cuda, ctypes.c_uint64()
+    cuda, address = arrays.cuda, ctypes.c_uint64()
     wild = ctypes.c_void_p(0x1234560)
     assert cuda.cuTexObjectDestroy(ctypes.c_uint64(2**60)) == INVALID_VALUE
     assert cuda.cuTexObjectGetResourceDesc(ctypes.byref(Resource()), ctypes.c_uint64(0)) == INVALID_VALUE
-    arrays.object(Resource(0, Union(array=wild)), sampler(), wanted=INVALID_HANDLE)
-    arrays.object(Resource(0, Union(array=None)), sampler(), wanted=INVALID_VALUE)
-    arrays.object(Resource(2, linear(made, 32, 1, 400)), sampler(), wanted=INVALID_VALUE)
-    arrays.object(Resource(9), sampler(), wanted=INVALID_VALUE)
+    arrays.object(Resource(0, Union(array=wild)), sampler(), status=INVALID_HANDLE)
+    arrays.object(Resource(0, Union(array=None)), sampler(), status=INVALID_VALUE)
+    arrays.object(Resource(2, linear(address, 32, 1, 400)), sampler(), status=INVALID_VALUE)
+    arrays.object(Resource(9), sampler(), status=INVALID_VALUE)
     texels = np.zeros((4, 4, 1), np.float32)
     resource = Resource(0, Union(array=arrays.array(texels)))
-    for how in (sampler(5), sampler(filter=2), sampler(flags=0x100)):
-        arrays.object(resource, how, wanted=INVALID_VALUE)
+    for texture_sampler in (sampler(5), sampler(filter=2), sampler(flags=0x100)):
+        arrays.object(resource, texture_sampler, status=INVALID_VALUE)
     handle = arrays.object(resource, sampler())
     assert cuda.cuSurfObjectDestroy(ctypes.c_uint64(handle)) == INVALID_VALUE, "it is a texture"
     assert [cuda.cuTexObjectDestroy(ctypes.c_uint64(handle)) for _ in range(2)] == [0, INVALID_VALUE]
@@ -258,10 +264,10 @@ def test_what_is_no_object_or_array_is_an_error(arrays):
 def test_what_is_not_there_is_refused_as_not_supported(arrays):
     texels = np.zeros((4, 4, 1), np.float32)
     resource = Resource(0, Union(array=arrays.array(texels)))
-    arrays.object(resource, sampler(flags=SRGB), wanted=NOT_SUPPORTED)
-    arrays.object(Resource(1, resource.of), sampler(), wanted=NOT_SUPPORTED)
+    arrays.object(resource, sampler(flags=SRGB), status=NOT_SUPPORTED)
+    arrays.object(Resource(1, resource.of), sampler(), status=NOT_SUPPORTED)
     numbers = Resource(0, Union(array=arrays.array(texels.astype(np.uint8))))
-    arrays.object(numbers, sampler(BORDER, POINT, READ_AS_INTEGER, (1, 0, 0, 0)), wanted=NOT_SUPPORTED)
+    arrays.object(numbers, sampler(BORDER, POINT, READ_AS_INTEGER, (1, 0, 0, 0)), status=NOT_SUPPORTED)
     result = arrays.cuda.cuTexObjectCreate(
         ctypes.byref(ctypes.c_uint64()), ctypes.byref(resource), ctypes.byref(sampler()), ctypes.byref(resource)
     )
@@ -289,7 +295,7 @@ def test_other_forms_are_refused(device, statement):
 
 
 def test_a_texture_or_surface_reference_is_refused_by_its_name(device):
-    for word in ("texref", "surfref", "samplerref"):
-        text = kernel("", ["p0"], head=f".global .{word} old;\n")
+    for type_ in ("texref", "surfref", "samplerref"):
+        text = kernel("", ["p0"], head=f".global .{type_} old;\n")
         result, module = device.load(text)
         assert result != 0 or device.function(module)[0] != 0

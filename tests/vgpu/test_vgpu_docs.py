@@ -1,4 +1,4 @@
-"""The programs of docs/how-to/use-the-virtual-gpu.md are executed as they stand."""
+"""The programs of docs/how-to/use-the-virtual-gpu.md run as they are on the page."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from virtual_device import HEAD
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "use-the-virtual-gpu.md"
 BLOCK = re.compile(r"^```python file=(\S+)\n(.*?)^```", re.M | re.S)
-# What a compiler makes of the page's kernel; the other way to sum takes a fixed order.
+# The page's kernel as a compiler translates it; ORDERED replaces the atomic by a sum in fixed order.
 ATOMIC = "atom.global.add.f32 %f2, [%rd4], %f1;"
 SUM = f"""{HEAD}.visible .entry sum(.param .u64 sum_param_0, .param .u64 sum_param_1)
 {{
@@ -24,7 +24,7 @@ SUM = f"""{HEAD}.visible .entry sum(.param .u64 sum_param_0, .param .u64 sum_par
   ret;
 }}
 """
-# One thread adds all.
+# One thread adds all numbers.
 ORDERED = """setp.ne.u32 %p1, %r4, 0; @%p1 ret; mov.f32 %f2, 0f00000000;
 again: ld.global.f32 %f1, [%rd6]; add.f32 %f2, %f2, %f1; add.s64 %rd6, %rd6, 4; add.u32 %r4, %r4, 1;
 setp.lt.u32 %p2, %r4, 4096; @%p2 bra again; st.global.f32 [%rd4], %f2;"""
@@ -34,7 +34,7 @@ setp.lt.u32 %p2, %r4, 4096; @%p2 bra again; st.global.f32 [%rd4], %f2;"""
 def test_a_kernel_of_ones_own(device, tmp_path, kernel, said):
     programs = dict(BLOCK.findall(PAGE.read_text("utf-8")))
     (tmp_path / "sum.ptx").write_text(kernel)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", programs["sums.py"]],
         env={**os.environ, "LD_LIBRARY_PATH": str(Path(device.library).parent)},
         cwd=tmp_path,
@@ -42,12 +42,12 @@ def test_a_kernel_of_ones_own(device, tmp_path, kernel, said):
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(said)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.startswith(said)
 
 
 def test_the_programs_are_short():
-    """numba's in ten lines that say something."""
+    """numba's program has at most ten lines besides imports."""
     programs = dict(BLOCK.findall(PAGE.read_text("utf-8")))
     lines = [line for line in programs["numba_sums.py"].splitlines() if line and "import" not in line]
     assert (len(lines) <= 10, set(programs)) == (True, {"sums.py", "numba_sums.py"})

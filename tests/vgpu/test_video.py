@@ -1,4 +1,4 @@
-"""Video instructions in random forms of all that PTX has, against Python's integers."""
+"""Video instructions in random forms, with everything that PTX permits, against Python's integers."""
 
 import operator
 import random
@@ -17,7 +17,7 @@ PLAIN = {
     "vmax": max,
     "vavrg": lambda a, b: (a + b + (a + b >= 0)) >> 1,
 }
-SECOND = {"add": lambda a, b: a + b, "min": min, "max": max}
+SECONDARY = {"add": lambda a, b: a + b, "min": min, "max": max}
 PARTS = {"": (0, 32), **{f".b{k}": (8 * k, 8) for k in range(4)}, ".h0": (0, 16), ".h1": (16, 16)}
 SIGNS = ("u32", "s32")
 
@@ -28,91 +28,97 @@ def part(word, selector, type):
     return signed(value, bits) if type == "s32" else value
 
 
-def held(value, bits, type):
+def saturate(value, bits, type):
+    """Return the value saturated to the type."""
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if type == "s32" else (0, (1 << bits) - 1)
     return min(max(value, low), high)
 
 
 def scalar(draw, op):
-    """A form's text, and what it makes of three words."""
+    """Return the text of a form, and its reference function of three words."""
     d, a, b = draw.choice(SIGNS), draw.choice(SIGNS), draw.choice(SIGNS)
-    mode, of = "", PLAIN.get(op)
+    mode, reference = "", PLAIN.get(op)
     if op in ("vshl", "vshr"):
         b, mode = "u32", draw.choice([".clamp", ".wrap"])
 
-        def of(x, y):
+        def reference(x, y):
             y = y % 32 if mode == ".wrap" else min(y, 32)
             return x << y if op == "vshl" else x >> y
     elif op == "vset":
         d, relation = "u32", draw.choice(list(RELATIONS))
-        mode, of = f".{relation}", lambda x, y: int(RELATIONS[relation](x, y))
+        mode, reference = f".{relation}", lambda x, y: int(RELATIONS[relation](x, y))
     sat = op != "vset" and draw.random() < 0.5
-    select, other = draw.choice(list(PARTS)), draw.choice(list(PARTS))
-    third = draw.choice(["", *SECOND, "merge"])
-    into = draw.choice(list(PARTS)[1:]) if third == "merge" else ""
-    start, bits = PARTS[into]
+    first_part, second_part = draw.choice(list(PARTS)), draw.choice(list(PARTS))
+    third = draw.choice(["", *SECONDARY, "merge"])
+    output_part = draw.choice(list(PARTS)[1:]) if third == "merge" else ""
+    start, bits = PARTS[output_part]
     types = f".{a}.{b}" if op == "vset" else f".{d}.{a}.{b}"
-    words = types + ".sat" * sat + mode + (f".{third}" if third in SECOND else "")
-    text = f"{op}{words} %d{into}, %x{select}, %y{other}{', %z' if third else ''};"
+    modifiers = types + ".sat" * sat + mode + (f".{third}" if third in SECONDARY else "")
+    text = f"{op}{modifiers} %d{output_part}, %x{first_part}, %y{second_part}{', %z' if third else ''};"
 
     def result(x, y, z):
-        made = of(part(x, select, a), part(y, other, b))
-        made = held(made, bits, d) if sat else made
-        if into:
+        value_ = reference(part(x, first_part, a), part(y, second_part, b))
+        value_ = saturate(value_, bits, d) if sat else value_
+        if output_part:
             mask = (1 << bits) - 1 << start
-            return z & ~mask | made << start & mask
+            return z & ~mask | value_ << start & mask
         if third:
-            made = SECOND[third](part(wrap(made, 32), "", d), part(z, "", d))
-        return wrap(made, 32)
+            value_ = SECONDARY[third](part(wrap(value_, 32), "", d), part(z, "", d))
+        return wrap(value_, 32)
 
     return text, result
 
 
 def simd(draw, op, parts):
+    """Return the text of a form on halves or bytes, and its reference function of three words."""
     d, a, b = draw.choice(SIGNS), draw.choice(SIGNS), draw.choice(SIGNS)
-    letter, bits, of, mode = "hb"[parts == 4], 32 // parts, PLAIN.get(op), ""
+    letter, bits, reference, mode = "hb"[parts == 4], 32 // parts, PLAIN.get(op), ""
     if op == "vset":
         relation = draw.choice(list(RELATIONS))
-        mode, of = f".{relation}", lambda x, y: int(RELATIONS[relation](x, y))
+        mode, reference = f".{relation}", lambda x, y: int(RELATIONS[relation](x, y))
     accumulates = draw.random() < 0.5
     sat = op != "vset" and not accumulates and draw.random() < 0.5
     picks = [[draw.randrange(2 * parts) for _ in range(parts)] if draw.random() < 0.7 else None for _ in "ab"]
-    written = [k for k in range(parts) if draw.random() < 0.7] or [0]
-    texts = [f".{letter}{''.join(map(str, reversed(one)))}" if one else "" for one in (*picks, written)]
-    first, second = (one or list(range(k, k + parts)) for k, one in ((0, picks[0]), (parts, picks[1])))
+    written_parts = [k for k in range(parts) if draw.random() < 0.7] or [0]
+    texts = [
+        f".{letter}{''.join(map(str, reversed(positions)))}" if positions else ""
+        for positions in (*picks, written_parts)
+    ]
+    first, second = (positions or list(range(k, k + parts)) for k, positions in ((0, picks[0]), (parts, picks[1])))
     types = f".{a}.{b}" if op == "vset" else f".{d}.{a}.{b}"
-    words = types + ".sat" * sat + mode + ".add" * accumulates
-    text = f"{op}{parts}{words} %d{texts[2]}, %x{texts[0]}, %y{texts[1]}, %z;"
+    modifiers = types + ".sat" * sat + mode + ".add" * accumulates
+    text = f"{op}{parts}{modifiers} %d{texts[2]}, %x{texts[0]}, %y{texts[1]}, %z;"
 
     def result(x, y, z):
         def lane(number, type):
             value = (x | y << 32) >> number * bits & (1 << bits) - 1
             return signed(value, bits) if type == "s32" else value
 
-        made = z
-        for k in written:
-            value = of(lane(first[k], a), lane(second[k], b))
-            value = held(value, bits, d) if sat else value
+        value_ = z
+        for k in written_parts:
+            value = reference(lane(first[k], a), lane(second[k], b))
+            value = saturate(value, bits, d) if sat else value
             mask = (1 << bits) - 1 << k * bits
-            made = made + value if accumulates else made & ~mask | value << k * bits & mask
-        return wrap(made, 32)
+            value_ = value_ + value if accumulates else value_ & ~mask | value << k * bits & mask
+        return wrap(value_, 32)
 
     return text, result
 
 
 def product(draw):
+    """Return the text of a form of vmad, and its reference function of three words."""
     a, b, sign = draw.choice(SIGNS), draw.choice(SIGNS), draw.choice(["", "a", "b", "c", "po"])
     sat, shift = draw.random() < 0.5, draw.choice([0, 7, 15])
-    select, other = draw.choice(list(PARTS)), draw.choice(list(PARTS))
-    words = f".{draw.choice(SIGNS)}.{a}.{b}" + ".po" * (sign == "po") + ".sat" * sat + f".shr{shift}" * (shift > 0)
-    minus = ["-" * (sign == one) for one in "abc"]
-    text = f"vmad{words} %d, {minus[0]}%x{select}, {minus[1]}%y{other}, {minus[2]}%z;"
+    first_part, second_part = draw.choice(list(PARTS)), draw.choice(list(PARTS))
+    modifiers = f".{draw.choice(SIGNS)}.{a}.{b}" + ".po" * (sign == "po") + ".sat" * sat + f".shr{shift}" * (shift > 0)
+    signs = ["-" * (sign == operand) for operand in "abc"]
+    text = f"vmad{modifiers} %d, {signs[0]}%x{first_part}, {signs[1]}%y{second_part}, {signs[2]}%z;"
     final = "s32" if "s32" in (a, b) or sign in ("a", "b", "c") else "u32"
 
     def result(x, y, z):
-        made = part(x, select, a) * part(y, other, b) * (-1 if sign in ("a", "b") else 1)
-        made += part(z, "", final) * (-1 if sign == "c" else 1) + (sign == "po")
-        return wrap(held(made >> shift, 32, final) if sat else made >> shift, 32)
+        value_ = part(x, first_part, a) * part(y, second_part, b) * (-1 if sign in ("a", "b") else 1)
+        value_ += part(z, "", final) * (-1 if sign == "c" else 1) + (sign == "po")
+        return wrap(saturate(value_ >> shift, 32, final) if sat else value_ >> shift, 32)
 
     return text, result
 
@@ -131,11 +137,11 @@ def test_forms(device, op):
     keep = np.random.default_rng(0).permutation(len(x))[:150]
     x, y, z = x[keep], y[keep], z[keep]
     for _ in range(16):
-        text, of = KINDS[op](draw)
-        wanted = [of(*one) for one in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
-        made = device.evaluate(text, [np.uint32], x, y, z)
+        text, reference = KINDS[op](draw)
+        expected = [reference(*row) for row in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
+        value_ = device.evaluate(text, [np.uint32], x, y, z)
         try:
-            assert_same(made, wanted, x, y, z)
+            assert_same(value_, expected, x, y, z)
         except AssertionError as error:
             raise AssertionError(f"{text} {error}") from None
 
@@ -151,9 +157,9 @@ vadd2.u32.u32.u32.sat.add %r1,%r2,%r3,%r4"""
 
 
 def test_what_is_refused(device):
-    taken = []
+    accepted = []
     for text in REFUSED.replace("\n", ";").split(";"):
         code, module = device.load(kernel(f"{text};", ["p0"]))
         if code == 0 and device.function(module)[0] == 0:
-            taken.append(text)
-    assert not taken
+            accepted.append(text)
+    assert not accepted

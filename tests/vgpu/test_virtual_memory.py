@@ -1,4 +1,4 @@
-"""Virtual memory of the driver: reserved, made, mapped, made accessible, and each of it undone."""
+"""The driver's virtual memory calls: reservation, creation, mapping and access rights, and their reversal."""
 
 import ctypes
 
@@ -13,7 +13,7 @@ n = ctypes.c_size_t
 
 
 class Properties(ctypes.Structure):
-    """CUmemAllocationProp: pinned memory of device 0."""
+    """The structure CUmemAllocationProp, for pinned memory of device 0."""
 
     _fields_ = (("type", ctypes.c_int), ("handles", ctypes.c_int), ("place", ctypes.c_int * 2),
                 ("metadata", ctypes.c_void_p), ("flags", ctypes.c_ubyte * 8))  # fmt: skip
@@ -27,31 +27,32 @@ class Space:
         self.cuda = cuda
 
     def reserve(self, size):
-        at = ctypes.c_uint64()
+        address = ctypes.c_uint64()
         assert (
-            self.cuda.cuMemAddressReserve(ctypes.byref(at), n(size), n(0), ctypes.c_uint64(0), ctypes.c_uint64(0)) == 0
+            self.cuda.cuMemAddressReserve(ctypes.byref(address), n(size), n(0), ctypes.c_uint64(0), ctypes.c_uint64(0))
+            == 0
         )
-        assert at.value % PIECE == 0
-        return at.value
+        assert address.value % PIECE == 0
+        return address.value
 
-    def make(self, size, wanted=0):
+    def make(self, size, status=0):
         handle = ctypes.c_uint64()
-        assert self.cuda.cuMemCreate(ctypes.byref(handle), n(size), ctypes.byref(PINNED), ctypes.c_uint64(0)) == wanted
+        assert self.cuda.cuMemCreate(ctypes.byref(handle), n(size), ctypes.byref(PINNED), ctypes.c_uint64(0)) == status
         return handle
 
-    def map(self, at, size, handle, offset=0):
-        return self.cuda.cuMemMap(ctypes.c_uint64(at), n(size), n(offset), handle, ctypes.c_uint64(0))
+    def map(self, address, size, handle, offset=0):
+        return self.cuda.cuMemMap(ctypes.c_uint64(address), n(size), n(offset), handle, ctypes.c_uint64(0))
 
-    def allow(self, at, size, flags):
-        return self.cuda.cuMemSetAccess(ctypes.c_uint64(at), n(size), (ctypes.c_int * 3)(1, 0, flags), n(1))
+    def allow(self, address, size, flags):
+        return self.cuda.cuMemSetAccess(ctypes.c_uint64(address), n(size), (ctypes.c_int * 3)(1, 0, flags), n(1))
 
-    def fill(self, at, size, value=1):
-        return self.cuda.cuMemsetD8_v2(ctypes.c_uint64(at), value, n(size))
+    def fill(self, address, size, value=1):
+        return self.cuda.cuMemsetD8_v2(ctypes.c_uint64(address), value, n(size))
 
-    def read(self, at):
-        made = np.zeros(1, np.uint8)
-        assert self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), ctypes.c_uint64(at), n(1)) == 0
-        return int(made[0])
+    def read(self, address):
+        byte = np.zeros(1, np.uint8)
+        assert self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(byte.ctypes.data), ctypes.c_uint64(address), n(1)) == 0
+        return int(byte[0])
 
     def free_bytes(self):
         free, total = n(), n()
@@ -65,50 +66,60 @@ def space(device):
 
 
 def test_memory_grows_in_one_range_of_addresses(space):
-    """As PyTorch's expandable segments do it."""
-    at, before = space.reserve(4 * PIECE), space.free_bytes()
+    """PyTorch's expandable segments grow in this way."""
+    address, free_before = space.reserve(4 * PIECE), space.free_bytes()
     for k in range(3):
         handle = space.make(PIECE)
-        assert space.map(at + k * PIECE, PIECE, handle) == 0
-        assert space.fill(at + k * PIECE, PIECE) == INVALID_VALUE, "nobody may use it yet"
-        assert space.allow(at + k * PIECE, PIECE, WRITE) == 0
+        assert space.map(address + k * PIECE, PIECE, handle) == 0
+        assert space.fill(address + k * PIECE, PIECE) == INVALID_VALUE, "nobody may use it yet"
+        assert space.allow(address + k * PIECE, PIECE, WRITE) == 0
         assert space.cuda.cuMemRelease(handle) == 0
-    assert before - space.free_bytes() == 3 * PIECE
-    assert space.fill(at, 3 * PIECE, 7) == 0, "across the pieces"
-    assert space.fill(at, 3 * PIECE + 1) == INVALID_VALUE
-    assert space.read(at + 3 * PIECE - 1) == 7
-    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(at), n(4 * PIECE)) == INVALID_VALUE, "it is mapped"
-    assert space.cuda.cuMemUnmap(ctypes.c_uint64(at), n(PIECE // 2)) == INVALID_VALUE, "pieces go as a whole"
-    assert space.cuda.cuMemUnmap(ctypes.c_uint64(at), n(3 * PIECE)) == 0
-    assert space.fill(at, 1) == INVALID_VALUE and space.free_bytes() == before
-    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(at), n(4 * PIECE)) == 0
-    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(at), n(4 * PIECE)) == INVALID_VALUE
+    assert free_before - space.free_bytes() == 3 * PIECE
+    assert space.fill(address, 3 * PIECE, 7) == 0, "across the pieces"
+    assert space.fill(address, 3 * PIECE + 1) == INVALID_VALUE
+    assert space.read(address + 3 * PIECE - 1) == 7
+    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(address), n(4 * PIECE)) == INVALID_VALUE, "it is mapped"
+    assert space.cuda.cuMemUnmap(ctypes.c_uint64(address), n(PIECE // 2)) == INVALID_VALUE, "pieces go as a whole"
+    assert space.cuda.cuMemUnmap(ctypes.c_uint64(address), n(3 * PIECE)) == 0
+    assert space.fill(address, 1) == INVALID_VALUE and space.free_bytes() == free_before
+    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(address), n(4 * PIECE)) == 0
+    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(address), n(4 * PIECE)) == INVALID_VALUE
 
 
 def test_one_memory_has_two_addresses(space):
-    at, handle, again = space.reserve(4 * PIECE), space.make(2 * PIECE), ctypes.c_uint64()
-    assert space.map(at, 2 * PIECE, handle) == space.map(at + 2 * PIECE, PIECE, handle, PIECE) == 0
-    assert space.allow(at, 3 * PIECE, WRITE) == 0
-    assert space.fill(at + PIECE + 5, 1, 99) == 0 and space.read(at + 2 * PIECE + 5) == 99
-    assert space.cuda.cuMemRetainAllocationHandle(ctypes.byref(again), ctypes.c_void_p(at + 5)) == 0
-    found = Properties()
-    assert space.cuda.cuMemGetAllocationPropertiesFromHandle(ctypes.byref(found), again) == 0 and found.type == 1
-    assert [space.cuda.cuMemRelease(one) for one in (again, handle, handle)] == [0, 0, INVALID_VALUE]
-    assert space.cuda.cuMemUnmap(ctypes.c_uint64(at), n(3 * PIECE)) == 0
-    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(at), n(4 * PIECE)) == 0
+    address, handle, retained = space.reserve(4 * PIECE), space.make(2 * PIECE), ctypes.c_uint64()
+    assert space.map(address, 2 * PIECE, handle) == space.map(address + 2 * PIECE, PIECE, handle, PIECE) == 0
+    assert space.allow(address, 3 * PIECE, WRITE) == 0
+    assert space.fill(address + PIECE + 5, 1, 99) == 0 and space.read(address + 2 * PIECE + 5) == 99
+    assert space.cuda.cuMemRetainAllocationHandle(ctypes.byref(retained), ctypes.c_void_p(address + 5)) == 0
+    properties = Properties()
+    assert (
+        space.cuda.cuMemGetAllocationPropertiesFromHandle(ctypes.byref(properties), retained) == 0
+        and properties.type == 1
+    )
+    assert [space.cuda.cuMemRelease(item) for item in (retained, handle, handle)] == [0, 0, INVALID_VALUE]
+    assert space.cuda.cuMemUnmap(ctypes.c_uint64(address), n(3 * PIECE)) == 0
+    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(address), n(4 * PIECE)) == 0
 
 
 def test_what_makes_no_sense_is_refused(space):
-    at, handle, other, out = space.reserve(2 * PIECE), space.make(PIECE), Properties(1, 0, (1, 3)), ctypes.c_uint64()
+    address, handle, wrong_device, out = (
+        space.reserve(2 * PIECE),
+        space.make(PIECE),
+        Properties(1, 0, (1, 3)),
+        ctypes.c_uint64(),
+    )
     zero = ctypes.c_uint64(0)
-    assert space.map(at + PIECE // 2, PIECE, handle) == space.map(at + 2 * PIECE, PIECE, handle) == INVALID_VALUE
-    assert space.map(at, 2 * PIECE, handle) == space.map(at, PIECE, ctypes.c_uint64(77)) == INVALID_VALUE
-    assert space.map(at, PIECE, handle) == 0 and space.map(at, PIECE, handle) == INVALID_VALUE
-    assert space.allow(at, 2 * PIECE, WRITE) == space.allow(at, PIECE, 2) == INVALID_VALUE
+    assert (
+        space.map(address + PIECE // 2, PIECE, handle) == space.map(address + 2 * PIECE, PIECE, handle) == INVALID_VALUE
+    )
+    assert space.map(address, 2 * PIECE, handle) == space.map(address, PIECE, ctypes.c_uint64(77)) == INVALID_VALUE
+    assert space.map(address, PIECE, handle) == 0 and space.map(address, PIECE, handle) == INVALID_VALUE
+    assert space.allow(address, 2 * PIECE, WRITE) == space.allow(address, PIECE, 2) == INVALID_VALUE
     assert space.cuda.cuMemCreate(ctypes.byref(out), n(100), ctypes.byref(PINNED), zero) == INVALID_VALUE
-    assert space.cuda.cuMemCreate(ctypes.byref(out), n(PIECE), ctypes.byref(other), zero) == INVALID_VALUE
+    assert space.cuda.cuMemCreate(ctypes.byref(out), n(PIECE), ctypes.byref(wrong_device), zero) == INVALID_VALUE
     assert space.cuda.cuMemAddressReserve(ctypes.byref(out), n(100), n(0), zero, zero) == INVALID_VALUE
-    assert space.cuda.cuMemFree_v2(ctypes.c_uint64(at)) == INVALID_VALUE
+    assert space.cuda.cuMemFree_v2(ctypes.c_uint64(address)) == INVALID_VALUE
     space.make(1 << 50, OUT_OF_MEMORY)
     size, value = n(), ctypes.c_int()
     assert (
@@ -116,8 +127,8 @@ def test_what_makes_no_sense_is_refused(space):
         and size.value == PIECE
     )
     assert space.cuda.cuDeviceGetAttribute(ctypes.byref(value), 102, 0) == 0 and value.value == 1
-    assert space.cuda.cuMemUnmap(ctypes.c_uint64(at), n(PIECE)) == space.cuda.cuMemRelease(handle) == 0
-    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(at), n(2 * PIECE)) == 0
+    assert space.cuda.cuMemUnmap(ctypes.c_uint64(address), n(PIECE)) == space.cuda.cuMemRelease(handle) == 0
+    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(address), n(2 * PIECE)) == 0
 
 
 TOUCH = {"read": "ld.global.u32 %r1, [%l0];", "write": "st.global.u32 [%l0], 1;"}

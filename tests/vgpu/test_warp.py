@@ -1,4 +1,4 @@
-"""What lanes tell each other: shfl, vote, match, redux, elect, activemask, with partial masks and clamps."""
+"""Communication between lanes: shfl, vote, match, redux, elect, activemask, with partial masks and clamps."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,15 @@ from operands import assert_same, signed, wrap
 from virtual_device import HEAD, kernel
 
 FULL = 0xFFFFFFFF
-OLDER = ".version 6.3\n.target sm_60\n.address_size 64\n"  # where a mask may be left out
+OLDER = ".version 6.3\n.target sm_60\n.address_size 64\n"  # for which the mask is optional
 LANES = range(32)
 
 
 def rows(count, seed=0, values=1 << 32):
-    """Per warp: values of its lanes, and two masks that share it out, of which the second may be empty."""
+    """Return the values of the lanes of each warp, and a mask per warp that divides it into two groups.
+
+    The second group may be empty.
+    """
     random = np.random.default_rng(seed)
     x = random.integers(0, values, (count, 32), np.uint64).astype(np.uint32)
     masks = random.integers(0, 1 << 32, count, np.uint64).astype(np.uint32) | np.uint32(1)
@@ -20,7 +23,7 @@ def rows(count, seed=0, values=1 << 32):
 
 
 def run(device, body, *columns, out=2, head=HEAD):
-    """One warp a row; %m names the lanes that go the same way, %x the lane's value; the body sets %d and %e."""
+    """Run one warp per row: %m is the mask of the lanes on the same branch, %x the value; the body sets %d and %e."""
     count = len(columns[0])
     loads = "".join(
         f"ld.param.u64 %l0, [p{k}]; add.u64 %l0, %l0, %l1; ld.global.u32 %{name}, [%l0];\n"
@@ -40,26 +43,26 @@ def run(device, body, *columns, out=2, head=HEAD):
     done: {stores}""",
         [f"p{k}" for k in range(len(columns) + out)],
     ).replace(HEAD, head)
-    spread = [np.repeat(one, 32) if one.ndim == 1 else one.ravel() for one in columns]
-    code, left = device.run(text, [*spread, *[np.zeros(32 * count, np.uint32)] * out], count, 32)
+    spread = [np.repeat(column, 32) if column.ndim == 1 else column.ravel() for column in columns]
+    code, arrays = device.run(text, [*spread, *[np.zeros(32 * count, np.uint32)] * out], count, 32)
     assert code == 0
-    made = [one.reshape(count, 32) for one in left[len(columns) :]]
-    return made[0] if out == 1 else made
+    results = [array.reshape(count, 32) for array in arrays[len(columns) :]]
+    return results[0] if out == 1 else results
 
 
 def peers(mask, lane):
-    """Those that take part together with this lane."""
+    """Return the mask of the lanes in the same group as this lane."""
     return mask if mask >> lane & 1 else ~mask & FULL
 
 
 def shuffled(mode, values, mask, lane, b, c):
-    """As the definition of shfl.sync writes it; None for a value that is not specified."""
+    """Return (value, predicate) of shfl.sync by its definition; the value is None if it is unspecified."""
     b, clamp, segment = b & 31, c & 31, c >> 8 & 31
-    last, first = (lane & segment) | (clamp & ~segment), lane & segment
-    source = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": first | (b & ~segment)}[mode]
-    inside = source >= last if mode == "up" else source <= last
-    source = source if inside else lane
-    return (values[source] if peers(mask, lane) >> source & 1 else None), int(inside)
+    limit, segment_start = (lane & segment) | (clamp & ~segment), lane & segment
+    source = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": segment_start | (b & ~segment)}[mode]
+    is_inside = source >= limit if mode == "up" else source <= limit
+    source = source if is_inside else lane
+    return (values[source] if peers(mask, lane) >> source & 1 else None), int(is_inside)
 
 
 @pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
@@ -71,9 +74,9 @@ def test_shuffles(device, mode):
     d, e = run(device, f"shfl.sync.{mode}.b32 %d|%p1, %x, %y, %z, MASK; selp.u32 %e, 1, 0, %p1;", x, masks, y, z)
     for row, mask in enumerate(masks.tolist()):
         for lane in LANES:
-            wanted = shuffled(mode, x[row], mask, lane, int(y[row, lane]), int(z[row, lane]))
-            assert e[row, lane] == wanted[1]
-            assert wanted[0] is None or d[row, lane] == wanted[0]
+            expected = shuffled(mode, x[row], mask, lane, int(y[row, lane]), int(z[row, lane]))
+            assert e[row, lane] == expected[1]
+            assert expected[0] is None or d[row, lane] == expected[0]
 
 
 def test_shuffles_without_a_mask(device):
@@ -84,43 +87,43 @@ def test_shuffles_without_a_mask(device):
 
 @pytest.mark.parametrize("negated", ["", "!"])
 def test_votes(device, negated):
-    for values in (2, 40):  # with 40, often all hold
+    for values in (2, 40):  # with 40, the predicate often holds in all lanes
         x, masks = rows(200, values, values)
-        held = (x != 0) != bool(negated)
-        set_p = "setp.ne.u32 %p1, %x, 0;"
-        wanted = {"all": all, "any": any, "uni": lambda row: len(set(row)) == 1}
-        for mode, of in wanted.items():
+        predicates = (x != 0) != bool(negated)
+        set_predicate = "setp.ne.u32 %p1, %x, 0;"
+        expected = {"all": all, "any": any, "uni": lambda row: len(set(row)) == 1}
+        for mode, reference in expected.items():
             d = run(
                 device,
-                f"{set_p} vote.sync.{mode}.pred %p2, {negated}%p1, MASK; selp.u32 %d, 1, 0, %p2;",
+                f"{set_predicate} vote.sync.{mode}.pred %p2, {negated}%p1, MASK; selp.u32 %d, 1, 0, %p2;",
                 x,
                 masks,
                 out=1,
             )
             for row, mask in enumerate(masks.tolist()):
                 for lane in LANES:
-                    among = [bool(held[row, k]) for k in LANES if peers(mask, lane) >> k & 1]
-                    assert d[row, lane] == of(among)
-        d = run(device, f"{set_p} vote.sync.ballot.b32 %d, {negated}%p1, MASK;", x, masks, out=1)
+                    group = [bool(predicates[row, k]) for k in LANES if peers(mask, lane) >> k & 1]
+                    assert d[row, lane] == reference(group)
+        d = run(device, f"{set_predicate} vote.sync.ballot.b32 %d, {negated}%p1, MASK;", x, masks, out=1)
         for row, mask in enumerate(masks.tolist()):
-            said = sum(1 << k for k in LANES if held[row, k])
-            assert d[row].tolist() == [said & peers(mask, lane) for lane in LANES]
+            ballot = sum(1 << k for k in LANES if predicates[row, k])
+            assert d[row].tolist() == [ballot & peers(mask, lane) for lane in LANES]
 
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_matches(device, bits):
     x, masks = rows(200, 3, 5)
-    x[100:] = x[100:, :1]  # all the same
+    x[100:] = x[100:, :1]  # equal values in all lanes
     wide = "" if bits == 32 else "mov.b64 %l2, {%x, %x};"
     value = "%x" if bits == 32 else "%l2"
     d = run(device, f"{wide} match.any.sync.b{bits} %d, {value}, MASK;", x, masks, out=1)
-    whole, e = run(device, f"{wide} match.all.sync.b{bits} %d|%p1, {value}, MASK; selp.u32 %e, 1, 0, %p1;", x, masks)
+    all_mask, e = run(device, f"{wide} match.all.sync.b{bits} %d|%p1, {value}, MASK; selp.u32 %e, 1, 0, %p1;", x, masks)
     for row, mask in enumerate(masks.tolist()):
         for lane in LANES:
-            among = peers(mask, lane)
-            equal = sum(1 << k for k in LANES if among >> k & 1 and x[row, k] == x[row, lane])
+            group = peers(mask, lane)
+            equal = sum(1 << k for k in LANES if group >> k & 1 and x[row, k] == x[row, lane])
             assert d[row, lane] == equal
-            assert (whole[row, lane], e[row, lane]) == ((among, 1) if equal == among else (0, 0))
+            assert (all_mask[row, lane], e[row, lane]) == ((group, 1) if equal == group else (0, 0))
 
 
 REDUCED = {"add": sum, "min": min, "max": max, "and": None, "or": None, "xor": None}
@@ -135,10 +138,10 @@ def test_reductions(device, op, type):
     d = run(device, f"redux.sync.{op}.{type} %d, %x, MASK;", x, masks, out=1)
     for row, mask in enumerate(masks.tolist()):
         for lane in LANES:
-            among = [int(x[row, k]) for k in LANES if peers(mask, lane) >> k & 1]
-            among = [signed(one, 32) for one in among] if type == "s32" else among
-            of = REDUCED[op] or (lambda values: int(getattr(np, f"bitwise_{op}").reduce(values)))
-            assert d[row, lane] == wrap(of(among), 32)
+            group = [int(x[row, k]) for k in LANES if peers(mask, lane) >> k & 1]
+            group = [signed(value, 32) for value in group] if type == "s32" else group
+            reference = REDUCED[op] or (lambda values: int(getattr(np, f"bitwise_{op}").reduce(values)))
+            assert d[row, lane] == wrap(reference(group), 32)
 
 
 def test_one_is_elected(device):
@@ -148,13 +151,13 @@ def test_one_is_elected(device):
         for group in {peers(mask, lane) for lane in LANES}:
             members = [lane for lane in LANES if group >> lane & 1]
             assert sum(e[row, members]) == 1
-            assert {int(one) for one in d[row, members]} == {
+            assert {int(lane) for lane in d[row, members]} == {
                 int(np.nonzero(e[row] * [lane in members for lane in LANES])[0][0])
             }
 
 
 def test_who_is_active(device):
-    """Within a branch those that took it; behind it, all again; those that have ended never."""
+    """In a branch, the lanes that took it are active; behind it, all lanes but the exited ones."""
     x, masks = rows(50)
     d = run(device, "activemask.b32 %d;", x, masks, out=1)
     for row, mask in enumerate(masks.tolist()):
@@ -165,20 +168,20 @@ def test_who_is_active(device):
     add.u64 %l0, %l0, %l1; st.global.v2.u32 [%l0], {%r2, %r3};""",
         ["p0"],
     )
-    code, (made,) = device.run(text, [np.zeros(64, np.uint32)])
-    assert (code, made[16:].tolist()) == (0, [0xFFFFFF00] * 48)
-    assert not made[:16].any()
+    code, (results,) = device.run(text, [np.zeros(64, np.uint32)])
+    assert (code, results[16:].tolist()) == (0, [0xFFFFFF00] * 48)
+    assert not results[:16].any()
 
 
 def test_masks_of_lanes(device):
     names = ["eq", "lt", "le", "gt", "ge"]
-    wanted = [
+    expected = [
         lambda k: 1 << k,
         lambda k: (1 << k) - 1,
         lambda k: (2 << k) - 1,
         lambda k: FULL & -(2 << k),
         lambda k: FULL & -(1 << k),
     ]
-    for name, of in zip(names, wanted, strict=True):
-        made = device.evaluate(f"mov.u32 %d, %lanemask_{name};", [np.uint32], np.zeros(64, np.uint32))
-        assert made.tolist() == [of(k % 32) for k in range(64)]
+    for name, reference in zip(names, expected, strict=True):
+        results = device.evaluate(f"mov.u32 %d, %lanemask_{name};", [np.uint32], np.zeros(64, np.uint32))
+        assert results.tolist() == [reference(k % 32) for k in range(64)]

@@ -1,6 +1,7 @@
-"""Arrays, texture and surface objects by ctypes, and what a fetch gives by the formulas of the programming guide.
+"""CUDA arrays, texture objects and surface objects by ctypes, and a reference for texture fetches.
 
-CUDA C++ Programming Guide, "Texture Fetching": positions and weights exactly, the sum in double, rounded once.
+The reference follows "Texture Fetching" of the CUDA C++ Programming Guide: positions and weights are exact,
+and the sum is computed in double precision and rounded once.
 """
 
 import ctypes
@@ -18,13 +19,13 @@ size = ctypes.c_size_t
 
 
 class ArrayDescriptor(ctypes.Structure):
-    """CUDA_ARRAY3D_DESCRIPTOR."""
+    """The structure CUDA_ARRAY3D_DESCRIPTOR."""
 
     _fields_ = (("size", size * 3), ("format", ctypes.c_int), ("channels", ctypes.c_uint), ("flags", ctypes.c_uint))
 
 
 class Side(ctypes.Structure):
-    """One side of CUDA_MEMCPY3D."""
+    """The source or the destination of CUDA_MEMCPY3D."""
 
     _fields_ = (("at", size * 3), ("level", size), ("kind", ctypes.c_uint), ("host", ctypes.c_void_p),
                 ("device", ctypes.c_uint64), ("array", ctypes.c_void_p), ("reserved", ctypes.c_void_p),
@@ -32,7 +33,7 @@ class Side(ctypes.Structure):
 
 
 class Box(ctypes.Structure):
-    """CUDA_MEMCPY3D."""
+    """The structure CUDA_MEMCPY3D."""
 
     _fields_ = (("source", Side), ("target", Side), ("size", size * 3))
 
@@ -46,13 +47,13 @@ class Union(ctypes.Union):
 
 
 class Resource(ctypes.Structure):
-    """CUDA_RESOURCE_DESC."""
+    """The structure CUDA_RESOURCE_DESC."""
 
     _fields_ = (("kind", ctypes.c_int), ("of", Union), ("flags", ctypes.c_uint))
 
 
 class Sampler(ctypes.Structure):
-    """CUDA_TEXTURE_DESC."""
+    """The structure CUDA_TEXTURE_DESC."""
 
     _fields_ = (("address", ctypes.c_int * 3), ("filter", ctypes.c_int), ("flags", ctypes.c_uint),
                 ("anisotropy", ctypes.c_uint), ("mipmap", ctypes.c_int), ("levels", ctypes.c_float * 3),
@@ -65,7 +66,10 @@ def sampler(address=CLAMP, filter=POINT, flags=0, border=(0, 0, 0, 0)):
 
 
 def described(texels, flags=0):
-    """Of texels in the shape (depth or layers, height, width, channels), without the dimensions that are not there."""
+    """Return the descriptor of an array of texels.
+
+    Their shape is (depth or layers, height, width, channels), without the dimensions that the array does not have.
+    """
     *extents, channels = texels.shape
     if flags & LAYERED and len(extents) == 2:
         extents = [extents[0], 0, extents[1]]
@@ -74,14 +78,14 @@ def described(texels, flags=0):
 
 
 class Arrays:
-    """What of the driver's interface tests of textures call."""
+    """The functions of the driver's interface that tests of textures and surfaces call."""
 
     def __init__(self, device):
         self.device, self.cuda = device, device.cuda
 
-    def create(self, descriptor, wanted=0):
+    def create(self, descriptor, status=0):
         array = ctypes.c_void_p()
-        assert self.cuda.cuArray3DCreate_v2(ctypes.byref(array), ctypes.byref(descriptor)) == wanted
+        assert self.cuda.cuArray3DCreate_v2(ctypes.byref(array), ctypes.byref(descriptor)) == status
         return array
 
     def array(self, texels, flags=0):
@@ -90,7 +94,7 @@ class Arrays:
         return array
 
     def copy(self, array, texels, back=False, at=(0, 0, 0)):
-        """All of `texels` to a place of an array in bytes, rows and slices, or back from there."""
+        """Copy `texels` to the array at an offset in (bytes, rows, slices), or from it if `back`; return the status."""
         shape = (1,) * (4 - texels.ndim) + texels.shape
         if texels.ndim == 3 and self.descriptor(array).size[1] == 0:
             shape = (texels.shape[0], 1, *texels.shape[1:])  # layers of one row
@@ -100,27 +104,29 @@ class Arrays:
         return self.cuda.cuMemcpy3D_v2(ctypes.byref(Box(*sides[:: -1 if back else 1], (row, shape[1], shape[0]))))
 
     def read(self, array, like):
-        made = np.zeros_like(like)
-        assert self.copy(array, made, back=True) == 0
-        return made
+        texels = np.zeros_like(like)
+        assert self.copy(array, texels, back=True) == 0
+        return texels
 
     def descriptor(self, array):
-        made = ArrayDescriptor()
-        assert self.cuda.cuArray3DGetDescriptor_v2(ctypes.byref(made), array) == 0
-        return made
+        descriptor = ArrayDescriptor()
+        assert self.cuda.cuArray3DGetDescriptor_v2(ctypes.byref(descriptor), array) == 0
+        return descriptor
 
-    def object(self, resource, how=None, wanted=0):
-        """A texture, or, without a sampler, a surface."""
+    def object(self, resource, texture_sampler=None, status=0):
+        """Create a texture object, or a surface object if there is no sampler; return its handle."""
         handle = ctypes.c_uint64()
-        if how is None:
+        if texture_sampler is None:
             result = self.cuda.cuSurfObjectCreate(ctypes.byref(handle), ctypes.byref(resource))
         else:
-            result = self.cuda.cuTexObjectCreate(ctypes.byref(handle), ctypes.byref(resource), ctypes.byref(how), None)
-        assert result == wanted
+            result = self.cuda.cuTexObjectCreate(
+                ctypes.byref(handle), ctypes.byref(resource), ctypes.byref(texture_sampler), None
+            )
+        assert result == status
         return handle.value
 
-    def texture(self, texels, how, flags=0):
-        return self.object(Resource(0, Union(array=self.array(texels, flags))), how)
+    def texture(self, texels, texture_sampler, flags=0):
+        return self.object(Resource(0, Union(array=self.array(texels, flags))), texture_sampler)
 
     def surface(self, texels, flags=0):
         array = self.array(texels, flags | SURFACE)
@@ -128,7 +134,7 @@ class Arrays:
 
 
 def index(k, n, mode):
-    """The texel of an index, None for the border."""
+    """Return the index of the texel for any index k, or None for the border."""
     if mode == WRAP:
         return k % n
     if mode == MIRROR:
@@ -140,6 +146,7 @@ def index(k, n, mode):
 
 
 def position(x, n, mode, normalized):
+    """Return the coordinate in units of texels, and the address mode that applies."""
     x = float(np.float32(x))
     if not normalized:
         return x, mode if mode in (CLAMP, BORDER) else CLAMP
@@ -151,30 +158,32 @@ def position(x, n, mode, normalized):
 
 
 def promoted(texels, read_as_integer):
-    """As floats, where the read mode says so."""
+    """Return the texels as floats if the read mode asks for it."""
     if texels.dtype.kind == "f" or read_as_integer or texels.itemsize == 4:
         return texels.astype(np.float32) if texels.dtype.kind == "f" else texels
     return np.maximum(texels / np.iinfo(texels.dtype).max, -1).astype(np.float32)
 
 
-def fetched(texels, coordinates, how):
-    """The channels that a fetch at (x, y, z) gives of texels in the shape (z, y, x, channels)."""
-    normalized = bool(how.flags & NORMALIZED)
-    texels = promoted(texels, how.flags & READ_AS_INTEGER)
-    ends = []
+def fetched(texels, coordinates, texture_sampler):
+    """Return the channels of a fetch at (x, y, z) from texels in the shape (z, y, x, channels)."""
+    normalized = bool(texture_sampler.flags & NORMALIZED)
+    texels = promoted(texels, texture_sampler.flags & READ_AS_INTEGER)
+    neighbors = []
     for axis, x in enumerate(coordinates):
         n = texels.shape[len(coordinates) - 1 - axis]
-        at, mode = position(x, n, how.address[axis], normalized)
-        if how.filter == POINT:
-            ends.append([(index(math.floor(at), n, mode), 1.0)])
+        scaled, mode = position(x, n, texture_sampler.address[axis], normalized)
+        if texture_sampler.filter == POINT:
+            neighbors.append([(index(math.floor(scaled), n, mode), 1.0)])
             continue
-        whole = math.floor(at - 0.5)
-        share = math.floor((at - 0.5 - whole) * 256 + 0.5) / 256
-        ends.append([(index(whole, n, mode), 1 - share), (index(whole + 1, n, mode), share)])
+        lower = math.floor(scaled - 0.5)
+        fraction = math.floor((scaled - 0.5 - lower) * 256 + 0.5) / 256
+        neighbors.append([(index(lower, n, mode), 1 - fraction), (index(lower + 1, n, mode), fraction)])
     total = np.zeros(texels.shape[-1])
-    for corner in product(*ends[::-1]):
-        place = tuple(k for k, _ in corner)
-        weight = math.prod(share for _, share in corner[::-1])
-        color = np.array(how.border[: texels.shape[-1]]) if None in place else texels[place].astype(np.float64)
+    for corner in product(*neighbors[::-1]):
+        texel = tuple(k for k, _ in corner)
+        weight = math.prod(fraction for _, fraction in corner[::-1])
+        color = (
+            np.array(texture_sampler.border[: texels.shape[-1]]) if None in texel else texels[texel].astype(np.float64)
+        )
         total = total + weight * color
     return total.astype(np.float32 if texels.dtype.kind == "f" else texels.dtype)

@@ -22,7 +22,7 @@ SCRATCH = ".reg .pred %p<8>;\n.reg .b16 %h<8>;\n.reg .b32 %r<8>;\n.reg .b64 %l<8
 
 
 def build():
-    """The library's path; VGPU_LIBRARY names another one."""
+    """Build the device's library, or take the one that VGPU_LIBRARY names, and return its path."""
     if os.environ.get("VGPU_LIBRARY"):
         return os.environ["VGPU_LIBRARY"]
     try:
@@ -32,10 +32,10 @@ def build():
 
 
 def kernel(body, parameters, name="k", head=""):
-    """A kernel with 64-bit parameters: %i is the thread's number in the grid, %t its number in the block."""
-    declared = ", ".join(f".param .b64 {one}" for one in parameters)
+    """Return the text of a kernel with 64-bit parameters: %i is the thread's index in the grid, %t in the block."""
+    parameter_list = ", ".join(f".param .b64 {parameter}" for parameter in parameters)
     return f"""{HEAD}{head}
-.visible .entry {name}({declared}) {{
+.visible .entry {name}({parameter_list}) {{
 {SCRATCH}.reg .b32 %i, %t;
 mov.u32 %t, %tid.x; mov.u32 %i, %ctaid.x; mov.u32 %r0, %ntid.x; mad.lo.u32 %i, %i, %r0, %t;
 {body}
@@ -44,15 +44,17 @@ mov.u32 %t, %tid.x; mov.u32 %i, %ctaid.x; mov.u32 %r0, %ntid.x; mad.lo.u32 %i, %
 
 
 def word(dtype):
+    """Return the PTX type that holds the bits of a NumPy type in memory."""
     return f"b{8 * np.dtype(dtype).itemsize}"
 
 
 def register(dtype):
+    """Return the PTX type of a register for a NumPy type: at least 16 bits."""
     return f"b{max(16, 8 * np.dtype(dtype).itemsize)}"
 
 
 class Device:
-    """The library in this process.  After a fault nothing runs any more: see `apart`."""
+    """The library in this process. A fault ends its CUDA context, so tests of faults use `run_in_child`."""
 
     def __init__(self, library):
         self.library = library
@@ -62,13 +64,13 @@ class Device:
         self.cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
 
     def load(self, image):
-        """CUDA's result and the module of a text, or of a container's bytes."""
+        """Load a PTX text or the bytes of a container; return CUDA's result and the module."""
         module = ctypes.c_void_p()
         data = image if isinstance(image, bytes) else image.encode("utf-8", "surrogateescape") + b"\0"
         return self.cuda.cuModuleLoadData(ctypes.byref(module), data), module
 
     def function(self, module, name="k"):
-        """Found and decoded; the first result that is an error."""
+        """Find and decode a kernel; return the first CUDA error, or 0, and the function."""
         function, threads = ctypes.c_void_p(), ctypes.c_int()
         result = self.cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode())
         if result == 0:
@@ -76,51 +78,54 @@ class Device:
         return result, function
 
     def assert_refused(self, text):
-        """The module loads, and its kernel `k` is refused."""
+        """Assert that the module loads and its kernel `k` is refused."""
         result, module = self.load(text)
         assert result == 0
         assert self.function(module)[0] != 0
         self.cuda.cuModuleUnload(module)
 
     def allocate(self, nbytes):
-        at = ctypes.c_uint64()
-        assert self.cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(max(nbytes, 1))) == 0
-        return at
+        address = ctypes.c_uint64()
+        assert self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(max(nbytes, 1))) == 0
+        return address
 
     def stream(self, flags):
-        made = ctypes.c_void_p()
-        assert self.cuda.cuStreamCreate(ctypes.byref(made), flags) == 0
-        return made
+        stream = ctypes.c_void_p()
+        assert self.cuda.cuStreamCreate(ctypes.byref(stream), flags) == 0
+        return stream
 
     def event(self):
-        made = ctypes.c_void_p()
-        assert self.cuda.cuEventCreate(ctypes.byref(made), 0) == 0
-        return made
+        event = ctypes.c_void_p()
+        assert self.cuda.cuEventCreate(ctypes.byref(event), 0) == 0
+        return event
 
     def copy_in(self, array):
-        at = self.allocate(array.nbytes)
-        self.cuda.cuMemcpyHtoD_v2(at, array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.nbytes))
-        return at
+        address = self.allocate(array.nbytes)
+        self.cuda.cuMemcpyHtoD_v2(address, array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.nbytes))
+        return address
 
-    def copy_out(self, at, array):
-        """Into the array; the device's memory is freed."""
-        self.cuda.cuMemcpyDtoH_v2(array.ctypes.data_as(ctypes.c_void_p), at, ctypes.c_size_t(array.nbytes))
-        self.cuda.cuMemFree_v2(at)
+    def copy_out(self, address, array):
+        """Copy the device's memory into the array and free it."""
+        self.cuda.cuMemcpyDtoH_v2(array.ctypes.data_as(ctypes.c_void_p), address, ctypes.c_size_t(array.nbytes))
+        self.cuda.cuMemFree_v2(address)
 
     def run(self, text, arrays, grid=1, block=32, shared=0, name="k"):
-        """CUDA's result and the arrays as the kernel left them; a parameter points to each, integers go as they are."""
+        """Run a kernel; return CUDA's result and the arrays after the launch.
+
+        Each array is copied to the device and passed by its address; integers are passed by value.
+        """
         result, module = self.load(text)
         if result:
             return result, arrays
         result, function = self.function(module, name)
-        values = [one if isinstance(one, int) else np.ascontiguousarray(one).copy() for one in arrays]
-        given = [ctypes.c_uint64(one) if isinstance(one, int) else self.copy_in(one) for one in values]
+        values = [value if isinstance(value, int) else np.ascontiguousarray(value).copy() for value in arrays]
+        arguments = [ctypes.c_uint64(value) if isinstance(value, int) else self.copy_in(value) for value in values]
         if result == 0:
-            pointers = (ctypes.c_void_p * len(given))(*[ctypes.addressof(one) for one in given])
+            pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(value) for value in arguments])
             result = self.cuda.cuLaunchKernel(function, grid, 1, 1, block, 1, 1, shared, None, pointers, None)
-        for at, one in zip(given, values, strict=True):
-            if not isinstance(one, int):
-                self.copy_out(at, one)
+        for address, value in zip(arguments, values, strict=True):
+            if not isinstance(value, int):
+                self.copy_out(address, value)
         self.cuda.cuModuleUnload(module)
         return result, values
 
@@ -133,40 +138,42 @@ class Device:
         count = len(operands[0])
         text = f".reg .b64 %at, %offset;\nsetp.ge.u32 %p7, %i, {count};\n@%p7 exit;\n"
         names = list(zip(NAMES, operands, strict=False)) + list(zip("defg", out, strict=False))
-        for name, what in names:
-            text += f".reg .{register(what if isinstance(what, type) else what.dtype)} %{name};\n"
-        for k, one in enumerate(operands):
-            text += f"ld.param.u64 %at, [p{k}]; mul.wide.u32 %offset, %i, {one.itemsize}; add.u64 %at, %at, %offset;\n"
-            text += f"ld.global.{word(one.dtype)} %{NAMES[k]}, [%at];\n"
+        for name, operand in names:
+            text += f".reg .{register(operand if isinstance(operand, type) else operand.dtype)} %{name};\n"
+        for k, operand in enumerate(operands):
+            text += (
+                f"ld.param.u64 %at, [p{k}]; mul.wide.u32 %offset, %i, {operand.itemsize}; add.u64 %at, %at, %offset;\n"
+            )
+            text += f"ld.global.{word(operand.dtype)} %{NAMES[k]}, [%at];\n"
         text += body + "\n"
-        for k, one in enumerate(out, len(operands)):
-            size = np.dtype(one).itemsize
+        for k, dtype in enumerate(out, len(operands)):
+            size = np.dtype(dtype).itemsize
             text += f"ld.param.u64 %at, [p{k}]; mul.wide.u32 %offset, %i, {size}; add.u64 %at, %at, %offset;\n"
-            text += f"st.global.{word(one)} [%at], %{'defg'[k - len(operands)]};\n"
-        arrays = [*operands, *(np.zeros(count, one) for one in out)]
+            text += f"st.global.{word(dtype)} [%at], %{'defg'[k - len(operands)]};\n"
+        arrays = [*operands, *(np.zeros(count, dtype) for dtype in out)]
         text = kernel(text, [f"p{k}" for k in range(len(arrays))], head=head)
         result, arrays = self.run(text, arrays, (count + 127) // 128, 128)
         assert result == 0, f"CUDA's error {result} for {body}"
-        made = arrays[len(operands) :]
-        return made[0] if len(out) == 1 else made
+        results = arrays[len(operands) :]
+        return results[0] if len(out) == 1 else results
 
-    def run_in_child(self, text, arrays, schedule="serial", limit=10**7, variables=(), **how):
-        """The same as `run` in a child process, as a fault ends a CUDA context and a process has one schedule.
+    def run_in_child(self, text, arrays, schedule="serial", limit=10**7, variables=(), **options):
+        """Do what `run` does, in a child process, as a fault ends a CUDA context and a process has one schedule.
 
-        variables: more of its environment.  Returns (CUDA's result, arrays, standard error).
+        variables: additional environment variables.  Returns (CUDA's result, arrays, standard error).
         """
         environment = {**os.environ, "VGPU_SCHEDULE": schedule, "VGPU_MAX_INSTRUCTIONS": str(limit), **dict(variables)}
-        wanted = pickle.dumps((self.library, text, arrays, how))
-        done = subprocess.run(
-            [sys.executable, __file__], input=wanted, capture_output=True, env=environment, timeout=120
+        request = pickle.dumps((self.library, text, arrays, options))
+        process = subprocess.run(
+            [sys.executable, __file__], input=request, capture_output=True, env=environment, timeout=120
         )
-        assert done.returncode == 0, f"the process ended with {done.returncode}: {done.stderr.decode()}"
-        return *pickle.loads(done.stdout), done.stderr.decode()
+        assert process.returncode == 0, f"the process ended with {process.returncode}: {process.stderr.decode()}"
+        return *pickle.loads(process.stdout), process.stderr.decode()
 
 
 def main():
-    library, text, arrays, how = pickle.load(sys.stdin.buffer)
-    sys.stdout.buffer.write(pickle.dumps(Device(library).run(text, arrays, **how)))
+    library, text, arrays, options = pickle.load(sys.stdin.buffer)
+    sys.stdout.buffer.write(pickle.dumps(Device(library).run(text, arrays, **options)))
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Random PTX and CUDA programs, and what they must give: see tests/vgpu/fuzz.py."""
+"""Generators of random PTX and CUDA programs, with their expected results: see tests/vgpu/fuzz.py."""

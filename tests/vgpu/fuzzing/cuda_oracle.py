@@ -1,4 +1,4 @@
-"""Random CUDA C, compiled by nvcc for the virtual GPU, beside what the host's compiler makes of it."""
+"""A comparison of random CUDA C functions: compiled by nvcc for the virtual GPU, and by the host compiler."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ import numpy as np
 
 NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 THREADS = 64
-# No operation is undefined: shifts are masked, divisors are odd, and signed sums are those of unsigned numbers.
+# No operation is undefined: shifts are masked, divisors are odd, and signed sums are computed as unsigned.
 HEAD = """typedef unsigned long long u64; typedef long long s64; typedef unsigned int u32; typedef int s32;
 typedef unsigned __int128 u128; typedef __int128 s128;
 struct Pair { u64 x; u32 y; };
@@ -30,37 +30,40 @@ BINARY = [
 ]  # fmt: skip
 
 
-def expression(choose: random.Random, depth: int) -> str:
+def expression(random_numbers: random.Random, depth: int) -> str:
     if depth == 0:
-        return choose.choice(["a", "b", "c", "r", f"{choose.getrandbits(choose.choice([4, 16, 33, 64]))}ull"])
-    pattern = choose.choice(BINARY)
-    return pattern.format(a=expression(choose, depth - 1), b=expression(choose, depth - 1))
+        return random_numbers.choice(
+            ["a", "b", "c", "r", f"{random_numbers.getrandbits(random_numbers.choice([4, 16, 33, 64]))}ull"]
+        )
+    pattern = random_numbers.choice(BINARY)
+    return pattern.format(a=expression(random_numbers, depth - 1), b=expression(random_numbers, depth - 1))
 
 
-def statement(choose: random.Random, k: int) -> str:
-    one, other = expression(choose, 2), expression(choose, 1)
-    return choose.choice(
+def statement(random_numbers: random.Random, k: int) -> str:
+    first, second = expression(random_numbers, 2), expression(random_numbers, 1)
+    return random_numbers.choice(
         [
-            f"r ^= {one};",
-            f"if ({other} & 4) r += {one}; else r -= {other};",
-            f"for (int i{k} = 0; i{k} < (int)({other} & 7); i{k}++) r = r * 31 + ({one}) + i{k};",
-            f"switch ({other} & 3) {{ case 0: r += 7; break; case 1: r ^= {one}; "
+            f"r ^= {first};",
+            f"if ({second} & 4) r += {first}; else r -= {second};",
+            f"for (int i{k} = 0; i{k} < (int)({second} & 7); i{k}++) r = r * 31 + ({first}) + i{k};",
+            f"switch ({second} & 3) {{ case 0: r += 7; break; case 1: r ^= {first}; "
             "case 2: r -= c; break; default: r *= 9; }",
-            f"{{ u64 t[8]; for (int j = 0; j < 8; j++) t[j] = {other} + j; r ^= t[{one} & 7]; }}",
-            f"{{ Pair p = {{{one}, (u32){other}}}; r += p.x ^ p.y; }}",
-            f"r = twist({one}, (int)(r & 3));",
+            f"{{ u64 t[8]; for (int j = 0; j < 8; j++) t[j] = {second} + j; r ^= t[{first} & 7]; }}",
+            f"{{ Pair p = {{{first}, (u32){second}}}; r += p.x ^ p.y; }}",
+            f"r = twist({first}, (int)(r & 3));",
         ]
     )
 
 
-def function(choose: random.Random, name: str) -> str:
-    body = " ".join(statement(choose, k) for k in range(choose.randint(2, 5)))
+def function(random_numbers: random.Random, name: str) -> str:
+    body = " ".join(statement(random_numbers, k) for k in range(random_numbers.randint(2, 5)))
     return f"HD u64 {name}(u64 a, u64 b, u64 c) {{ u64 r = 1; {body} return r; }}\n"
 
 
 def sources(seed: int, count: int) -> str:
-    choose = random.Random(seed)
-    text = "".join(function(choose, f"f{k}") for k in range(count))
+    """Return the source of `count` functions, with a kernel and a host function that call them."""
+    random_numbers = random.Random(seed)
+    text = "".join(function(random_numbers, f"f{k}") for k in range(count))
     calls = "".join(f"out[{k} * n + t] = f{k}(a, b, c); " for k in range(count))
     return f"""{HEAD}{text}
 #ifdef __CUDACC__
@@ -79,7 +82,7 @@ extern "C" void host(const u64* in, u64* out) {{
 
 
 def disagreements(device, seed: int, count: int, folder: Path) -> list[str]:
-    """The functions that give something else, with their texts."""
+    """Return the functions whose results differ, as source text."""
     text = sources(seed, count)
     path = folder / "kernel.cu"
     path.write_text(text)
@@ -105,15 +108,15 @@ def disagreements(device, seed: int, count: int, folder: Path) -> list[str]:
         "-DHD=static",
     ]
     for command in (code, [*host, "-o", folder / "host.so", path]):
-        subprocess.run([str(word) for word in command], check=True, capture_output=True)
-    given = np.random.default_rng(seed).integers(0, 1 << 64, 3 * THREADS, np.uint64)
-    given >>= np.random.default_rng(seed + 1).integers(0, 64, 3 * THREADS).astype(np.uint64)
-    wanted = np.zeros(count * THREADS, np.uint64)
+        subprocess.run([str(argument) for argument in command], check=True, capture_output=True)
+    inputs = np.random.default_rng(seed).integers(0, 1 << 64, 3 * THREADS, np.uint64)
+    inputs >>= np.random.default_rng(seed + 1).integers(0, 64, 3 * THREADS).astype(np.uint64)
+    expected = np.zeros(count * THREADS, np.uint64)
     run = ctypes.CDLL(str(folder / "host.so")).host
-    run(given.ctypes.data_as(ctypes.c_void_p), wanted.ctypes.data_as(ctypes.c_void_p))
-    result, (_, made) = device.run((folder / "k.ptx").read_text(), [given, np.zeros_like(wanted)], block=THREADS)
+    run(inputs.ctypes.data_as(ctypes.c_void_p), expected.ctypes.data_as(ctypes.c_void_p))
+    result, (_, results) = device.run((folder / "k.ptx").read_text(), [inputs, np.zeros_like(expected)], block=THREADS)
     if result:
         return [f"CUDA's error {result}"]
     lines = [line for line in text.split("\n") if line.startswith("HD u64 f")]
-    wrong = np.nonzero((made != wanted).reshape(count, THREADS).any(axis=1))[0]
+    wrong = np.nonzero((results != expected).reshape(count, THREADS).any(axis=1))[0]
     return [f"seed {seed}: {lines[k]}" for k in wrong]

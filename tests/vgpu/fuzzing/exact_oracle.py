@@ -1,4 +1,4 @@
-"""Programs as kernels: what the virtual GPU makes of them, beside what exact arithmetic does."""
+"""A comparison of random PTX programs: results of the virtual GPU, and of exact arithmetic."""
 
 import ctypes
 from dataclasses import dataclass, replace
@@ -10,58 +10,60 @@ from fuzzing.forms import CANONICAL, AnyNan
 from fuzzing.programs import FILES, LANES, REGISTERS, Program, evaluate
 from fuzzing.reals import Format
 
-SLOTS = len(REGISTERS)  # of 64 bits: registers of a lane
+SLOTS = len(REGISTERS)  # registers of a lane, in words of 64 bits
 FORMATS = {name: Format(name) for name in CANONICAL}
 
 
 @dataclass
 class Disagreement:
+    """A register's result in one lane that differs from the expected one."""
+
     program: Program
     register: str
     lane: int
-    made: int
-    wanted: object
+    result: int
+    expected_value: object
 
     def __str__(self) -> str:
-        used = {word.strip(",;") for line in self.program.lines for word in line.text().replace("|", " ").split()}
+        used = {token.strip(",;") for line in self.program.lines for token in line.text().replace("|", " ").split()}
         used |= {line.guard.lstrip("@!") for line in self.program.lines}
-        given = [f"{name} = {row[self.lane]:#x}" for name, row in self.program.inputs.items() if name in used]
-        wanted = f"{self.wanted:#x}" if isinstance(self.wanted, int) else self.wanted
+        inputs = [f"{name} = {row[self.lane]:#x}" for name, row in self.program.inputs.items() if name in used]
+        expected = f"{self.expected_value:#x}" if isinstance(self.expected_value, int) else self.expected_value
         return "\n".join(
             [
                 f"disagreement: {self.program.number}",
                 *(f"    {line.text()}" for line in self.program.lines),
-                f"  lane {self.lane} of {self.program.lanes}: {', '.join(given)}",
-                f"  {self.register} is {self.made:#x}; expected: {wanted}",
+                f"  lane {self.lane} of {self.program.lanes}: {', '.join(inputs)}",
+                f"  {self.register} is {self.result:#x}; expected: {expected}",
             ]
         )
 
 
-def declared() -> str:
+def declarations() -> str:
     return "".join(
         f".reg .{'pred' if width == 1 else f'b{width}'} {name}<{count}>;\n" for width, (name, count) in FILES.items()
     )
 
 
-def loaded(name: str, width: int, at: int) -> str:
+def load_text(name: str, width: int, offset: int) -> str:
     if width == 1:
-        return f"ld.global.b32 %x0, [%a0+{at}]; setp.ne.u32 {name}, %x0, 0;\n"
-    return f"ld.global.b{width} {name}, [%a0+{at}];\n"
+        return f"ld.global.b32 %x0, [%a0+{offset}]; setp.ne.u32 {name}, %x0, 0;\n"
+    return f"ld.global.b{width} {name}, [%a0+{offset}];\n"
 
 
-def stored(name: str, width: int, at: int) -> str:
+def store_text(name: str, width: int, offset: int) -> str:
     if width == 1:
-        return f"selp.b32 %x0, 1, 0, {name}; st.global.b32 [%a1+{at}], %x0;\n"
-    return f"st.global.b{width} [%a1+{at}], {name};\n"
+        return f"selp.b32 %x0, 1, 0, {name}; st.global.b32 [%a1+{offset}], %x0;\n"
+    return f"st.global.b{width} [%a1+{offset}], {name};\n"
 
 
 PROLOGUE = (
-    declared()
+    declarations()
     + ".reg .b32 %x<2>;\n.reg .b64 %a<3>;\nmov.u32 %x0, %tid.x; mul.wide.u32 %a2, %x0, 8;\n"
     + "ld.param.u64 %a0, [in]; add.u64 %a0, %a0, %a2; ld.param.u64 %a1, [out]; add.u64 %a1, %a1, %a2;\n"
-    + "".join(loaded(name, width, k * LANES * 8) for k, (name, width) in enumerate(REGISTERS.items()))
+    + "".join(load_text(name, width, k * LANES * 8) for k, (name, width) in enumerate(REGISTERS.items()))
 )
-EPILOGUE = "".join(stored(name, width, k * LANES * 8) for k, (name, width) in enumerate(REGISTERS.items()))
+EPILOGUE = "".join(store_text(name, width, k * LANES * 8) for k, (name, width) in enumerate(REGISTERS.items()))
 
 
 def kernel(program: Program, name: str) -> str:
@@ -74,62 +76,63 @@ def module(programs: list[Program]) -> str:
 
 
 class Refused(Exception):
-    """The virtual GPU refuses a kernel."""
+    """An error: the virtual GPU refuses a kernel."""
 
 
 def results(device: Device, programs: list[Program]) -> np.ndarray:
-    """[program, register, lane] as the virtual GPU leaves them."""
-    given = np.array([list(program.inputs.values()) for program in programs], np.uint64)
-    made = np.zeros_like(given)
+    """Return the registers after the programs as [program, register, lane]."""
+    inputs = np.array([list(program.inputs.values()) for program in programs], np.uint64)
+    outputs = np.zeros_like(inputs)
     result, loaded_module = device.load(module(programs))
     if result:
         raise Refused("the module")
-    cuda, start, end = device.cuda, device.allocate(given.nbytes), device.allocate(made.nbytes)
-    cuda.cuMemcpyHtoD_v2(start, given.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(given.nbytes))
-    cuda.cuMemsetD8_v2(end, 0, ctypes.c_size_t(made.nbytes))
+    cuda, start, end = device.cuda, device.allocate(inputs.nbytes), device.allocate(outputs.nbytes)
+    cuda.cuMemcpyHtoD_v2(start, inputs.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(inputs.nbytes))
+    cuda.cuMemsetD8_v2(end, 0, ctypes.c_size_t(outputs.nbytes))
     for number, program in enumerate(programs):
         result, function = device.function(loaded_module, f"k{number}")
         if result:
             raise Refused(program.number + "\n" + "\n".join(line.text() for line in program.lines))
-        at = number * SLOTS * LANES * 8
-        values = [ctypes.c_uint64(start.value + at), ctypes.c_uint64(end.value + at)]
-        pointers = (ctypes.c_void_p * 2)(*[ctypes.addressof(one) for one in values])
+        offset = number * SLOTS * LANES * 8
+        values = [ctypes.c_uint64(start.value + offset), ctypes.c_uint64(end.value + offset)]
+        pointers = (ctypes.c_void_p * 2)(*[ctypes.addressof(value) for value in values])
         result = cuda.cuLaunchKernel(function, 1, 1, 1, program.lanes, 1, 1, 0, None, pointers, None)
         assert result == 0, f"CUDA's error {result}: {program.number}"
     assert cuda.cuCtxSynchronize() == 0
-    cuda.cuMemcpyDtoH_v2(made.ctypes.data_as(ctypes.c_void_p), end, ctypes.c_size_t(made.nbytes))
+    cuda.cuMemcpyDtoH_v2(outputs.ctypes.data_as(ctypes.c_void_p), end, ctypes.c_size_t(outputs.nbytes))
     cuda.cuMemFree_v2(start), cuda.cuMemFree_v2(end), cuda.cuModuleUnload(loaded_module)
-    return made
+    return outputs
 
 
-def agrees(made: int, wanted: object) -> bool:
-    if wanted is None or made == wanted:
+def agrees(result: int, expected: object) -> bool:
+    """Return whether a result is the expected one: None expects nothing, an AnyNan any NaN."""
+    if expected is None or result == expected:
         return True
-    return isinstance(wanted, AnyNan) and FORMATS[wanted.type].is_nan(made)
+    return isinstance(expected, AnyNan) and FORMATS[expected.type].is_nan(result)
 
 
-def compare(program: Program, made: np.ndarray) -> Disagreement | None:
+def compare(program: Program, rows: np.ndarray) -> Disagreement | None:
     expected = evaluate(program)
-    for name, row in zip(REGISTERS, made.tolist(), strict=True):
-        for lane, (one, wanted) in enumerate(zip(row, expected[name], strict=False)):
-            if not agrees(one, wanted):
-                return Disagreement(program, name, lane, one, wanted)
+    for name, row in zip(REGISTERS, rows.tolist(), strict=True):
+        for lane, (result, expected_value) in enumerate(zip(row, expected[name], strict=False)):
+            if not agrees(result, expected_value):
+                return Disagreement(program, name, lane, result, expected_value)
     return None
 
 
 def disagreements(device: Device, programs: list[Program]) -> list[Disagreement]:
-    made = results(device, programs)
-    found = [compare(program, rows) for program, rows in zip(programs, made, strict=True)]
-    return [one for one in found if one]
+    outputs = results(device, programs)
+    comparisons = [compare(program, rows) for program, rows in zip(programs, outputs, strict=True)]
+    return [disagreement for disagreement in comparisons if disagreement]
 
 
-def minimize(device: Device, found: Disagreement) -> Disagreement:
-    """Without the lines that it does not need, in one lane."""
-    at = len(found.program.lines) - 1
-    while at >= 0:
-        lines = [line for k, line in enumerate(found.program.lines) if k != at]
-        shorter = disagreements(device, [replace(found.program, lines=lines)])
+def minimize(device: Device, disagreement: Disagreement) -> Disagreement:
+    """Return the disagreement with as few lines as possible."""
+    index = len(disagreement.program.lines) - 1
+    while index >= 0:
+        lines = [line for k, line in enumerate(disagreement.program.lines) if k != index]
+        shorter = disagreements(device, [replace(disagreement.program, lines=lines)])
         if shorter:
-            found = shorter[0]
-        at -= 1
-    return found
+            disagreement = shorter[0]
+        index -= 1
+    return disagreement

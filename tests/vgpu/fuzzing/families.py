@@ -1,4 +1,4 @@
-"""All instruction forms that the generator knows, by family."""
+"""All instruction forms of the generator, by family."""
 
 from fuzzing import conversions, floats, integers
 

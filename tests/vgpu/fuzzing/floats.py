@@ -1,4 +1,4 @@
-"""Floating point that is exact: PTX ISA, "Floating Point Instructions" and "Half Precision", and comparisons."""
+"""Forms of floating-point instructions and comparisons: PTX ISA, "Floating Point Instructions" and "Half Precision"."""
 
 from fuzzing.forms import form, halves, joined
 from fuzzing.integers import COMBINED
@@ -9,16 +9,16 @@ MODES = ["rn", "rz", "rm", "rp"]
 EXACT = {"takes_any_nan": True}
 
 
-def exactly(of):
-    """With nothing behind the number."""
-    return lambda *xs, mode: (of(*xs, mode), False)
+def as_exact(reference):
+    """Return an operation with exact results as one that returns (number, is_inexact)."""
+    return lambda *xs, mode: (reference(*xs, mode), False)
 
 
 OPERATIONS = {
-    "add": (2, exactly(add)),
-    "sub": (2, exactly(lambda x, y, mode: add(x, negated(y), mode))),
-    "mul": (2, exactly(lambda x, y, mode: multiply(x, y))),
-    "fma": (3, exactly(lambda x, y, z, mode: add(multiply(x, y), z, mode))),
+    "add": (2, as_exact(add)),
+    "sub": (2, as_exact(lambda x, y, mode: add(x, negated(y), mode))),
+    "mul": (2, as_exact(lambda x, y, mode: multiply(x, y))),
+    "fma": (3, as_exact(lambda x, y, z, mode: add(multiply(x, y), z, mode))),
     "div": (2, lambda x, y, mode: divide(x, y)),
     "rcp": (1, lambda x, mode: divide((False, 1, 0), x)),
     "sqrt": (1, lambda x, mode: root(x)),
@@ -26,35 +26,35 @@ OPERATIONS = {
 
 
 def operation(type, op, mode="rn", ftz=False, sat=False, relu=False):
-    format, of = FORMAT[type], OPERATIONS[op][1]
+    format, reference = FORMAT[type], OPERATIONS[op][1]
 
     def result(*operands):
-        numbers = [format.number(format.flush(one) if ftz else one) for one in operands]
-        number, more = of(*numbers, mode=mode)
-        return rounded(format, number, mode, more, ftz, sat, relu)
+        numbers = [format.number(format.flush(bits) if ftz else bits) for bits in operands]
+        number, is_inexact = reference(*numbers, mode=mode)
+        return rounded(format, number, mode, is_inexact, ftz, sat, relu)
 
     return result
 
 
-def words(ftz=False, sat=False):
+def modifiers(ftz=False, sat=False):
     return (".ftz" if ftz else "") + (".sat" if sat else "")
 
 
 def arithmetic(type):
-    """Of single and double precision, in each rounding."""
+    """Yield the arithmetic of single or double precision, in each rounding."""
     for op, (arity, _) in OPERATIONS.items():
         for ftz in (False, True) if type == "f32" else (False,):
             for sat in (False, True) if type == "f32" and op in ("add", "sub", "mul", "fma") else (False,):
                 for mode in MODES:
-                    of = operation(type, op, mode, ftz, sat)
+                    reference = operation(type, op, mode, ftz, sat)
                     names = [op, "mad"] if op == "fma" else [op]
                     for name in names:
-                        text = f"{name}.{mode}{words(ftz, sat)}.{type}"
-                        yield form(text, type, " ".join([type] * arity), of, **EXACT)
+                        text = f"{name}.{mode}{modifiers(ftz, sat)}.{type}"
+                        yield form(text, type, " ".join([type] * arity), reference, **EXACT)
 
 
 def signs(type):
-    """neg, abs and copysign; what they make of a NaN is left open."""
+    """Yield neg, abs and copysign; the result for a NaN is unspecified."""
     format = FORMAT[type]
     for ftz in (False, True) if type in ("f16", "f32") else (False,):
         for op in ("neg", "abs"):
@@ -65,27 +65,27 @@ def signs(type):
                 a = format.flush(a) if ftz else a
                 return a ^ format.sign if op == "neg" else a & format.sign - 1
 
-            yield form(f"{op}{words(ftz)}.{type}", type, type, result, **EXACT)
+            yield form(f"{op}{modifiers(ftz)}.{type}", type, type, result, **EXACT)
     if format.sign.bit_length() > 16:
         yield form(f"copysign.{type}", type, f"{type} {type}", lambda a, b: a & format.sign | b & format.sign - 1)
 
 
 def limits(type):
-    """min and max, which take a number before a NaN, or with .NaN a NaN before a number."""
+    """Yield min and max, which prefer a number to a NaN, or a NaN to a number with .NaN."""
     format = FORMAT[type]
     for op in ("min", "max"):
         for ftz in (False, True) if type in ("f16", "f32") else (False,):
             for nan in (False, True) if type != "f64" else (False,):
 
                 def result(a, b, op=op, ftz=ftz, nan=nan):
-                    a, b = (format.flush(one) if ftz else one for one in (a, b))
+                    a, b = (format.flush(bits) if ftz else bits for bits in (a, b))
                     return smaller(format, a, b, op == "max", nan)
 
                 def joined_signs(a, b, result=result):
-                    made = result(a & format.sign - 1, b & format.sign - 1)
-                    return made if format.is_nan(made) else made | (a ^ b) & format.sign
+                    result_bits = result(a & format.sign - 1, b & format.sign - 1)
+                    return result_bits if format.is_nan(result_bits) else result_bits | (a ^ b) & format.sign
 
-                text = f"{op}{words(ftz)}{'.NaN' if nan else ''}"
+                text = f"{op}{modifiers(ftz)}{'.NaN' if nan else ''}"
                 yield form(f"{text}.{type}", type, f"{type} {type}", result, **EXACT)
                 if type != "f64":
                     yield form(f"{text}.xorsign.abs.{type}", type, f"{type} {type}", joined_signs)
@@ -97,22 +97,22 @@ def half_arithmetic(type):
         arity = OPERATIONS[op][0]
         for ftz in ftz_too:
             for sat in ftz_too:
-                of = operation(type, op, "rn", ftz, sat)
-                yield form(f"{op}.rn{words(ftz, sat)}.{type}", type, " ".join([type] * arity), of, **EXACT)
+                reference = operation(type, op, "rn", ftz, sat)
+                yield form(f"{op}.rn{modifiers(ftz, sat)}.{type}", type, " ".join([type] * arity), reference, **EXACT)
     for ftz in ftz_too:
-        of = operation(type, "fma", "rn", ftz, relu=True)
-        yield form(f"fma.rn{words(ftz)}.relu.{type}", type, f"{type} {type} {type}", of, **EXACT)
+        reference = operation(type, "fma", "rn", ftz, relu=True)
+        yield form(f"fma.rn{modifiers(ftz)}.relu.{type}", type, f"{type} {type} {type}", reference, **EXACT)
 
 
-def each_half(one, type):
-    """The same on both halves of a register."""
+def each_half(half_form, type):
+    """Return the form that applies a form to both halves of a register."""
 
-    def of(*pairs):
-        parts = [one.of(*operands) for operands in zip(*map(halves, pairs), strict=True)]
+    def reference(*pairs):
+        parts = [half_form.reference(*operands) for operands in zip(*map(halves, pairs), strict=True)]
         return joined(parts) if all(isinstance(part, int) for part in parts) else None
 
-    assert one.name.endswith(f".{type}")
-    return form(f"{one.name}x2", f"{type}x2", " ".join([f"{type}x2"] * len(one.ins)), of)
+    assert half_form.name.endswith(f".{type}")
+    return form(f"{half_form.name}x2", f"{type}x2", " ".join([f"{type}x2"] * len(half_form.ins)), reference)
 
 
 def kinds(type):
@@ -129,23 +129,27 @@ def kinds(type):
         "normal": lambda a: a & format.sign - 1 == 0 or 0 < exponent(a) < format.infinite,
         "subnormal": lambda a: exponent(a) == 0 and a & format.sign - 1 != 0,
     }
-    for word, of in tests.items():
-        yield form(f"testp.{word}.{type}", "pred", type, lambda a, of=of: int(of(a)), **EXACT)
+    for kind, reference in tests.items():
+        yield form(f"testp.{kind}.{type}", "pred", type, lambda a, reference=reference: int(reference(a)), **EXACT)
 
 
 ORDERED = {
-    "eq": lambda way: way == 0,
-    "ne": lambda way: way in (-1, 1),
-    "lt": lambda way: way == -1,
-    "le": lambda way: way in (-1, 0),
-    "gt": lambda way: way == 1,
-    "ge": lambda way: way in (0, 1),
-    "num": lambda way: way is not None,
-    "nan": lambda way: way is None,
+    "eq": lambda order: order == 0,
+    "ne": lambda order: order in (-1, 1),
+    "lt": lambda order: order == -1,
+    "le": lambda order: order in (-1, 0),
+    "gt": lambda order: order == 1,
+    "ge": lambda order: order in (0, 1),
+    "num": lambda order: order is not None,
+    "nan": lambda order: order is None,
 }
 RELATIONS = {
     **ORDERED,
-    **{f"{name}u": lambda way, of=of: way is None or of(way) for name, of in ORDERED.items() if len(name) == 2},
+    **{
+        f"{name}u": lambda order, reference=reference: order is None or reference(order)
+        for name, reference in ORDERED.items()
+        if len(name) == 2
+    },
 }
 
 
@@ -165,32 +169,36 @@ def flushes(type):
 
 
 def comparisons(type):
-    """setp with one and two results, alone and with another predicate, and set into all types."""
-    two = f"{type} {type}"
+    """Yield setp with one and two results, alone and combined with a predicate, and set into all types."""
+    inputs = f"{type} {type}"
     for name in RELATIONS:
         for ftz in flushes(type):
             holds = relation(type, name, ftz)
-            flush = words(ftz)
-            yield form(f"setp.{name}{flush}.{type}", "pred", two, holds, **EXACT)
+            flush = modifiers(ftz)
+            yield form(f"setp.{name}{flush}.{type}", "pred", inputs, holds, **EXACT)
             if FORMAT[type].sign.bit_length() > 16:
                 yield form(
                     f"setp.{name}{flush}.{type}",
                     "pred pred",
-                    two,
-                    lambda a, b, of=holds: (of(a, b), 1 - of(a, b)),
+                    inputs,
+                    lambda a, b, reference=holds: (reference(a, b), 1 - reference(a, b)),
                     **EXACT,
                 )
-            for word, join in COMBINED.items():
+            for operator, join in COMBINED.items():
                 yield form(
-                    f"setp.{name}.{word}{flush}.{type}",
+                    f"setp.{name}.{operator}{flush}.{type}",
                     "pred",
-                    f"{two} pred",
-                    lambda a, b, c, of=holds, join=join: join(of(a, b), c),
+                    f"{inputs} pred",
+                    lambda a, b, c, reference=holds, join=join: join(reference(a, b), c),
                     **EXACT,
                 )
-            for into, yes in SET[type].items():
+            for output, true_value in SET[type].items():
                 yield form(
-                    f"set.{name}{flush}.{into}.{type}", into, two, lambda a, b, of=holds, y=yes: y * of(a, b), **EXACT
+                    f"set.{name}{flush}.{output}.{type}",
+                    output,
+                    inputs,
+                    lambda a, b, reference=holds, y=true_value: y * reference(a, b),
+                    **EXACT,
                 )
 
 
@@ -205,29 +213,29 @@ SET = {
 
 
 def pair_comparisons(type):
-    """Each half by itself: into a predicate each, or into a half of the result."""
+    """Yield comparisons of both halves: into two predicates, or into the halves of the result."""
     pair = f"{type}x2"
-    one = {"f16": 0x3C00, "bf16": 0x3F80}[type]
+    true_value = {"f16": 0x3C00, "bf16": 0x3F80}[type]
     for name in RELATIONS:
         for ftz in flushes(type):
             holds = relation(type, name, ftz)
 
-            def both(a, b, of=holds):
-                return tuple(of(x, y) for x, y in zip(halves(a), halves(b), strict=True))
+            def compare_halves(a, b, reference=holds):
+                return tuple(reference(x, y) for x, y in zip(halves(a), halves(b), strict=True))
 
-            yield form(f"setp.{name}{words(ftz)}.{pair}", "pred pred", f"{pair} {pair}", both)
-            for word, join in COMBINED.items():
+            yield form(f"setp.{name}{modifiers(ftz)}.{pair}", "pred pred", f"{pair} {pair}", compare_halves)
+            for operator, join in COMBINED.items():
                 yield form(
-                    f"setp.{name}.{word}{words(ftz)}.{pair}",
+                    f"setp.{name}.{operator}{modifiers(ftz)}.{pair}",
                     "pred pred",
                     f"{pair} {pair} pred",
-                    lambda a, b, c, of=both, join=join: tuple(join(bit, c) for bit in of(a, b)),
+                    lambda a, b, c, reference=compare_halves, join=join: tuple(join(bit, c) for bit in reference(a, b)),
                 )
             yield form(
-                f"set.{name}{words(ftz)}.{pair}.{pair}",
+                f"set.{name}{modifiers(ftz)}.{pair}.{pair}",
                 pair,
                 f"{pair} {pair}",
-                lambda a, b, of=both: joined([one * bit for bit in of(a, b)]),
+                lambda a, b, reference=compare_halves: joined([true_value * bit for bit in reference(a, b)]),
             )
 
 
@@ -236,25 +244,39 @@ def selections():
     for type in ("b16", "b32", "b64"):
         for ftz in (False, True):
 
-            def chosen(a, b, c):
+            def select(a, b, c):
                 return a if not format.is_nan(c) and (c & format.sign == 0 or c & format.sign - 1 == 0) else b
 
-            def flushed(a, b, c, of=chosen):
-                return of(a, b, format.flush(c))
+            def select_flushed(a, b, c, reference=select):
+                return reference(a, b, format.flush(c))
 
-            yield form(f"slct{words(ftz)}.{type}.f32", type, f"{type} {type} f32", flushed if ftz else chosen)
+            yield form(
+                f"slct{modifiers(ftz)}.{type}.f32", type, f"{type} {type} f32", select_flushed if ftz else select
+            )
 
 
 def families():
-    half = [one for type in ("f16", "bf16") for make in (half_arithmetic, signs, limits) for one in make(type)]
-    pairs = [each_half(one, type) for type in ("f16", "bf16") for one in half if one.name.endswith(f".{type}")]
+    half = [
+        instruction
+        for type in ("f16", "bf16")
+        for make in (half_arithmetic, signs, limits)
+        for instruction in make(type)
+    ]
+    pairs = [
+        each_half(instruction, type)
+        for type in ("f16", "bf16")
+        for instruction in half
+        if instruction.name.endswith(f".{type}")
+    ]
     return {
         "single precision": list(arithmetic("f32")),
         "double precision": list(arithmetic("f64")),
-        "signs and limits": [one for type in ("f32", "f64") for make in (signs, limits) for one in make(type)],
+        "signs and limits": [
+            instruction for type in ("f32", "f64") for make in (signs, limits) for instruction in make(type)
+        ],
         "half precision": half,
         "half precision in pairs": pairs,
         "kinds of floats": [*kinds("f32"), *kinds("f64"), *selections()],
-        "float comparisons": [one for type in FORMAT for one in comparisons(type)],
+        "float comparisons": [instruction for type in FORMAT for instruction in comparisons(type)],
         "comparisons of pairs": [*pair_comparisons("f16"), *pair_comparisons("bf16")],
     }

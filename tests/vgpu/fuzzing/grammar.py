@@ -1,4 +1,4 @@
-"""Statements by the PTX ISA's grammar, and near misses: every instruction with any modifiers, types and operands."""
+"""A generator of statements after the PTX ISA's grammar, and of near misses: any modifiers, types and operands."""
 
 import random
 from dataclasses import dataclass
@@ -56,11 +56,11 @@ VIDEO = "vadd vsub vabsdiff vmin vmax"
 
 @dataclass(frozen=True)
 class Spec:
-    """Modifiers in the order that PTX wants, how many types follow, and the operands.
+    """An instruction: groups of modifiers in the order of the PTX ISA, the number of types, and the operands.
 
-    Operands: `t` the last type's register, `T` that of the type before, `w` twice as wide, `u` 32 bits, `p` a
-    predicate, `P` one or two, `S` a register and a predicate, `z` a special register, `l` 64 bits, `m` an address, `i`
-    a literal, `v` a vector as .v2 or .v4 ask for, `x` a label, `?` behind one: it may be missing.
+    Operands: `t` a register of the last type, `T` of the type before it, `w` twice as wide, `u` 32 bits, `p` a
+    predicate, `P` one or two, `S` a register and a predicate, `z` a special register, `l` 64 bits, `m` an address,
+    `i` a literal, `v` a vector for .v2 or .v4, `x` a label; `?` marks an optional operand.
     """
 
     op: str
@@ -70,8 +70,8 @@ class Spec:
 
 
 def spec(op: str, modifiers: str, types: int, operands: str) -> list[Spec]:
-    groups = tuple(one.strip() for one in modifiers.split("|")) if modifiers else ()
-    return [Spec(one, groups, types, operands) for one in op.split()]
+    groups = tuple(group.strip() for group in modifiers.split("|")) if modifiers else ()
+    return [Spec(name, groups, types, operands) for name in op.split()]
 
 
 SPECS = [
@@ -147,12 +147,12 @@ SPECS = [
 ]
 
 
-def register(choose: random.Random, bits: int) -> str:
+def register(random_numbers: random.Random, bits: int) -> str:
     name, count = {1: ("%p", 4), 8: ("%h", 6), 16: ("%h", 6), 32: ("%r", 10), 64: ("%l", 6), 128: ("%q", 3)}[bits]
-    return f"{name}{choose.randrange(count)}"
+    return f"{name}{random_numbers.randrange(count)}"
 
 
-OTHER_WORDS = ["sat", "ftz", "lo", "hi", "wide", "rn", "rzi", "cc", "v2", "sync", "global", "relu"]
+OTHER_MODIFIERS = ["sat", "ftz", "lo", "hi", "wide", "rn", "rzi", "cc", "v2", "sync", "global", "relu"]
 LITERALS = [
     "0",
     "1",
@@ -189,7 +189,7 @@ ADDRESSES = [
     "[%r2+4]",
     "[4096]",
 ]
-ODD = [
+ODD_OPERANDS = [
     "%p0",
     "%h0",
     "%r0",
@@ -232,74 +232,76 @@ SPECIALS = [
 ]
 
 
-def vector(choose: random.Random, words: list[str], bits: int) -> str:
-    count = 4 if "v4" in words else 2 if "v2" in words else 1
+def vector(random_numbers: random.Random, modifiers: list[str], bits: int) -> str:
+    count = 4 if "v4" in modifiers else 2 if "v2" in modifiers else 1
     if count == 1:
-        return register(choose, max(bits, choose.choice([bits, bits, 16, 32, 64])))
-    return "{" + ", ".join(register(choose, bits) for _ in range(count)) + "}"
+        return register(random_numbers, max(bits, random_numbers.choice([bits, bits, 16, 32, 64])))
+    return "{" + ", ".join(register(random_numbers, bits) for _ in range(count)) + "}"
 
 
-def operand(choose: random.Random, kind: str, words: list[str], types: list[str]) -> str:
-    """One that fits, most of the time."""
-    last = WIDTHS[types[-1]] if types else 32
-    before = WIDTHS[types[-2]] if len(types) > 1 else last
+def operand(random_numbers: random.Random, kind: str, modifiers: list[str], types: list[str]) -> str:
+    """Return an operand that fits most of the time."""
+    last_width = WIDTHS[types[-1]] if types else 32
+    previous_width = WIDTHS[types[-2]] if len(types) > 1 else last_width
     if kind in "tTwulp":
-        wide = min(2 * last, 64) if "wide" in words and last > 1 else last
-        bits = {"t": last, "T": before, "w": wide, "u": 32, "l": 64, "p": 1}[kind]
-        return register(choose, bits)
+        width = min(2 * last_width, 64) if "wide" in modifiers and last_width > 1 else last_width
+        bits = {"t": last_width, "T": previous_width, "w": width, "u": 32, "l": 64, "p": 1}[kind]
+        return register(random_numbers, bits)
     if kind == "P":
-        two = choose.random() < 0.4
-        first = register(choose, 1 if not types or "sync" not in words else last)
-        return f"{first}|{register(choose, 1)}" if two else first
+        has_two = random_numbers.random() < 0.4
+        register_name = register(random_numbers, 1 if not types or "sync" not in modifiers else last_width)
+        return f"{register_name}|{register(random_numbers, 1)}" if has_two else register_name
     if kind == "S":
-        return f"{choose.choice([register(choose, last), '_'])}|{register(choose, 1)}"
+        return f"{random_numbers.choice([register(random_numbers, last_width), '_'])}|{register(random_numbers, 1)}"
     if kind == "z":
-        return choose.choice(SPECIALS)
+        return random_numbers.choice(SPECIALS)
     if kind == "v":
-        return vector(choose, words, last)
-    return {"m": choose.choice(ADDRESSES), "i": choose.choice(LITERALS), "x": choose.choice(["out", "out", "nowhere"])}[
-        kind
-    ]
+        return vector(random_numbers, modifiers, last_width)
+    return {
+        "m": random_numbers.choice(ADDRESSES),
+        "i": random_numbers.choice(LITERALS),
+        "x": random_numbers.choice(["out", "out", "nowhere"]),
+    }[kind]
 
 
-def statement(choose: random.Random, strange: float = 0.15) -> str:
-    """A statement; `strange`: how likely each of its words is another one."""
-    one = choose.choice(SPECS)
-    words = [choose.choice(group.split()) for group in one.groups if choose.random() < 0.45]
-    types = [choose.choice(TYPES) for _ in range(one.types)]
+def statement(random_numbers: random.Random, strange: float = 0.15) -> str:
+    """Return a statement; `strange` is the probability of a wrong modifier, and of a wrong operand."""
+    instruction = random_numbers.choice(SPECS)
+    modifiers = [random_numbers.choice(group.split()) for group in instruction.groups if random_numbers.random() < 0.45]
+    types = [random_numbers.choice(TYPES) for _ in range(instruction.types)]
     operands = [
-        operand(choose, kind[0], ".".join(words).split("."), types)
-        for kind in one.operands.split()
-        if len(kind) == 1 or choose.random() < 0.4
+        operand(random_numbers, kind[0], ".".join(modifiers).split("."), types)
+        for kind in instruction.operands.split()
+        if len(kind) == 1 or random_numbers.random() < 0.4
     ]
-    if choose.random() < strange:
-        mutate_words(choose, words, types)
-    if choose.random() < strange:
-        mutate_operands(choose, operands)
-    elif operands and choose.random() < 0.1:
-        operands[choose.randrange(len(operands))] = choose.choice(LITERALS)
-    guard = choose.choice(["", "", "", "", "", "", "@%p1 ", "@!%p2 "])
-    return f"{guard}{'.'.join([one.op, *words, *types])} {', '.join(operands)};"
+    if random_numbers.random() < strange:
+        mutate_modifiers(random_numbers, modifiers, types)
+    if random_numbers.random() < strange:
+        mutate_operands(random_numbers, operands)
+    elif operands and random_numbers.random() < 0.1:
+        operands[random_numbers.randrange(len(operands))] = random_numbers.choice(LITERALS)
+    guard = random_numbers.choice(["", "", "", "", "", "", "@%p1 ", "@!%p2 "])
+    return f"{guard}{'.'.join([instruction.op, *modifiers, *types])} {', '.join(operands)};"
 
 
-def mutate_words(choose: random.Random, words: list[str], types: list[str]) -> None:
-    way = choose.randrange(4)
-    if way == 0 and len(words) > 1:
-        choose.shuffle(words)
-    elif way == 1 and words:
-        words.append(choose.choice(words))
-    elif way == 2:
-        words.insert(choose.randint(0, len(words)), choose.choice(OTHER_WORDS))
+def mutate_modifiers(random_numbers: random.Random, modifiers: list[str], types: list[str]) -> None:
+    change = random_numbers.randrange(4)
+    if change == 0 and len(modifiers) > 1:
+        random_numbers.shuffle(modifiers)
+    elif change == 1 and modifiers:
+        modifiers.append(random_numbers.choice(modifiers))
+    elif change == 2:
+        modifiers.insert(random_numbers.randint(0, len(modifiers)), random_numbers.choice(OTHER_MODIFIERS))
     elif types:
         types.pop()
 
 
-def mutate_operands(choose: random.Random, operands: list[str]) -> None:
-    way = choose.randrange(4)
-    at = choose.randrange(len(operands)) if operands else 0
-    if way == 0 and operands:
-        operands.pop(at)
-    elif way == 1:
-        operands.insert(at, choose.choice(["%r1", "%l1", "%p1", "0"]))
+def mutate_operands(random_numbers: random.Random, operands: list[str]) -> None:
+    change = random_numbers.randrange(4)
+    index = random_numbers.randrange(len(operands)) if operands else 0
+    if change == 0 and operands:
+        operands.pop(index)
+    elif change == 1:
+        operands.insert(index, random_numbers.choice(["%r1", "%l1", "%p1", "0"]))
     elif operands:
-        operands[at] = choose.choice(ODD)
+        operands[index] = random_numbers.choice(ODD_OPERANDS)

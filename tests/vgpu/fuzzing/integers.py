@@ -1,4 +1,4 @@
-"""Integer arithmetic, logic, bit fields, sums with carry: PTX ISA, "Integer Arithmetic", "Logic and Shift"."""
+"""Forms of integer arithmetic, logic, bit fields and carry chains: PTX ISA, "Integer Arithmetic", "Logic and Shift"."""
 
 from fuzzing.forms import Form, form, halves, joined, to_signed, wrap
 
@@ -11,7 +11,7 @@ def width(type):
     return int(type[1:])
 
 
-def twice(type):
+def double_width(type):
     return f"{type[0]}{2 * width(type)}"
 
 
@@ -24,8 +24,8 @@ def clamp(value, type):
 def quotient(a, b):
     if b == 0:
         return None  # "an unspecified, machine-specific value"
-    found = abs(a) // abs(b)
-    return -found if (a < 0) != (b < 0) else found
+    magnitude = abs(a) // abs(b)
+    return -magnitude if (a < 0) != (b < 0) else magnitude
 
 
 def remainder(a, b):
@@ -48,26 +48,26 @@ def arithmetic(type):
         "min": min,
         "max": max,
     }
-    found = [form(f"{op}.{type}", type, f"{type} {type}", of) for op, of in binary.items()]
+    forms = [form(f"{op}.{type}", type, f"{type} {type}", reference) for op, reference in binary.items()]
     ternary = {
         "mad.lo": lambda a, b, c: a * b + c,
         "mad.hi": lambda a, b, c: (a * b >> bits) + c,
         "sad": lambda a, b, c: c + abs(a - b),
     }
-    found += [form(f"{op}.{type}", type, f"{type} {type} {type}", of) for op, of in ternary.items()]
+    forms += [form(f"{op}.{type}", type, f"{type} {type} {type}", reference) for op, reference in ternary.items()]
     if bits < 64:
-        wide = twice(type)
-        found.append(form(f"mul.wide.{type}", wide, f"{type} {type}", lambda a, b: a * b))
-        found.append(form(f"mad.wide.{type}", wide, f"{type} {type} {wide}", lambda a, b, c: a * b + c))
+        wide_type = double_width(type)
+        forms.append(form(f"mul.wide.{type}", wide_type, f"{type} {type}", lambda a, b: a * b))
+        forms.append(form(f"mad.wide.{type}", wide_type, f"{type} {type} {wide_type}", lambda a, b, c: a * b + c))
     if type[0] == "s":
-        found.append(form(f"neg.{type}", type, type, lambda a: -a))
-        found.append(form(f"abs.{type}", type, type, abs))
-    return found
+        forms.append(form(f"neg.{type}", type, type, lambda a: -a))
+        forms.append(form(f"abs.{type}", type, type, abs))
+    return forms
 
 
 def saturating():
-    for op, of in (("add", lambda a, b: a + b), ("sub", lambda a, b: a - b)):
-        yield form(f"{op}.sat.s32", "s32", "s32 s32", lambda a, b, of=of: clamp(of(a, b), "s32"))
+    for op, reference in (("add", lambda a, b: a + b), ("sub", lambda a, b: a - b)):
+        yield form(f"{op}.sat.s32", "s32", "s32 s32", lambda a, b, reference=reference: clamp(reference(a, b), "s32"))
     yield form("mad.hi.sat.s32", "s32", "s32 s32 s32", lambda a, b, c: clamp((a * b >> 32) + c, "s32"))
     yield form(
         "mad24.hi.sat.s32",
@@ -90,26 +90,26 @@ def products24(type):
 def pairs():
     for type in ("u16x2", "s16x2"):
         signed = type[0] == "s"
-        for op, of in (("add", lambda a, b: a + b), ("min", min), ("max", max)):
+        for op, reference in (("add", lambda a, b: a + b), ("min", min), ("max", max)):
             yield form(
                 f"{op}.{type}",
                 type,
                 f"{type} {type}",
-                lambda a, b, of=of, signed=signed: joined(
-                    [of(p, q) for p, q in zip(halves(a, signed=signed), halves(b, signed=signed), strict=True)]
+                lambda a, b, reference=reference, signed=signed: joined(
+                    [reference(p, q) for p, q in zip(halves(a, signed=signed), halves(b, signed=signed), strict=True)]
                 ),
             )
 
 
 def not_below_zero():
-    for op, of in (("min", min), ("max", max)):
-        yield form(f"{op}.relu.s32", "s32", "s32 s32", lambda a, b, of=of: max(of(a, b), 0))
+    for op, reference in (("min", min), ("max", max)):
+        yield form(f"{op}.relu.s32", "s32", "s32 s32", lambda a, b, reference=reference: max(reference(a, b), 0))
         yield form(
             f"{op}.relu.s16x2",
             "s16x2",
             "s16x2 s16x2",
-            lambda a, b, of=of: joined(
-                [max(of(p, q), 0) for p, q in zip(halves(a, signed=True), halves(b, signed=True), strict=True)]
+            lambda a, b, reference=reference: joined(
+                [max(reference(p, q), 0) for p, q in zip(halves(a, signed=True), halves(b, signed=True), strict=True)]
             ),
         )
 
@@ -137,8 +137,8 @@ def dot_products():
 def logic():
     binary = {"and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b}
     for type in ("pred", *BITS):
-        for op, of in binary.items():
-            yield form(f"{op}.{type}", type, f"{type} {type}", of)
+        for op, reference in binary.items():
+            yield form(f"{op}.{type}", type, f"{type} {type}", reference)
         yield form(f"not.{type}", type, type, (lambda a: 1 - a) if type == "pred" else (lambda a: ~a))
     for type in BITS:
         bits = width(type)
@@ -153,21 +153,23 @@ def leading_zeros(bits):
 
 
 def highest(a):
-    """The place of the highest bit that is not the sign."""
+    """Return the position of the highest bit that differs from the sign."""
     return (a if a >= 0 else ~a).bit_length() - 1
 
 
-def extracted(a, at, length, bits, signed):
-    at, length, last = at & 255, length & 255, bits - 1
-    sign = a >> min(at + length - 1, last) & 1 if signed and length else 0
-    made = [a >> at + k & 1 if k < length and at + k <= last else sign for k in range(bits)]
-    return sum(bit << k for k, bit in enumerate(made))
+def extracted(a, position, length, bits, signed):
+    """Return the bit field at `position`, extended with its sign or with zeros (bfe)."""
+    position, length, last_bit = position & 255, length & 255, bits - 1
+    sign = a >> min(position + length - 1, last_bit) & 1 if signed and length else 0
+    bit_values = [a >> position + k & 1 if k < length and position + k <= last_bit else sign for k in range(bits)]
+    return sum(bit << k for k, bit in enumerate(bit_values))
 
 
-def inserted(a, b, at, length, bits):
-    at, length = at & 255, length & 255
-    for k in range(min(length, max(bits - at, 0))):
-        b = b & ~(1 << at + k) | (a >> k & 1) << at + k
+def inserted(a, b, position, length, bits):
+    """Return b with its bit field at `position` replaced by the low bits of a (bfi)."""
+    position, length = position & 255, length & 255
+    for k in range(min(length, max(bits - position, 0))):
+        b = b & ~(1 << position + k) | (a >> k & 1) << position + k
     return b
 
 
@@ -201,42 +203,42 @@ def bit_fields():
 
 
 def extended(a, length, wraps, signed):
-    """The low bits of a, with their sign above them or with zeros."""
+    """Return the low bits of a, extended with their sign or with zeros."""
     length = length & 31 if wraps else min(length, 32)
     low = wrap(a, length)
     return low - (1 << length) if signed and length and low >> length - 1 else low
 
 
 def mask(start, length, wraps):
-    start, length = (one & 31 if wraps else min(one, 32) for one in (start, length))
+    start, length = (number & 31 if wraps else min(number, 32) for number in (start, length))
     return ((1 << length) - 1) << start
 
 
 def nth_set(bits, base, n):
-    """The place of the n-th set bit at or above base, or below it; -1: there is none."""
+    """Return the position of the n-th set bit upward from base, or downward for a negative n; -1 if there is none."""
     up, down = range(base, 32), range(base, -1, -1)
     places = [at for at in ([base] if n == 0 else up if n > 0 else down) if bits >> at & 1]
     return places[max(abs(n), 1) - 1] if len(places) >= max(abs(n), 1) else -1
 
 
 def masks():
-    for word, wraps in (("wrap", True), ("clamp", False)):
+    for mode, wraps in (("wrap", True), ("clamp", False)):
         for type in ("u32", "s32"):
             signed = type[0] == "s"
             yield form(
-                f"szext.{word}.{type}", type, f"{type} u32", lambda a, b, w=wraps, s=signed: extended(a, b, w, s)
+                f"szext.{mode}.{type}", type, f"{type} u32", lambda a, b, w=wraps, s=signed: extended(a, b, w, s)
             )
-        yield form(f"bmsk.{word}.b32", "b32", "b32 b32", lambda a, b, w=wraps: mask(a, b, w))
+        yield form(f"bmsk.{mode}.b32", "b32", "b32 b32", lambda a, b, w=wraps: mask(a, b, w))
     yield form("fns.b32", "b32", "b32 =u32:0-31 s32", nth_set)
 
 
 def permuted(a, b, selectors):
-    """Four selectors: three bits name a byte, the fourth asks for its sign in all eight bits."""
-    whole = a | b << 32
+    """Return the bytes that four selectors choose: three bits name a byte, the fourth replicates its sign."""
+    all_bytes = a | b << 32
     parts = []
-    for one in selectors:
-        byte = whole >> 8 * (one & 7) & 255
-        parts.append((255 if byte >> 7 else 0) if one & 8 else byte)
+    for selector in selectors:
+        byte = all_bytes >> 8 * (selector & 7) & 255
+        parts.append((255 if byte >> 7 else 0) if selector & 8 else byte)
     return joined(parts, 8)
 
 
@@ -252,20 +254,23 @@ PERMUTATIONS = {
 
 
 def look_up(a, b, c, table):
-    made = 0
+    """Return lop3 of three operands with a truth table."""
+    result = 0
     for k in range(32):
         index = (a >> k & 1) << 2 | (b >> k & 1) << 1 | c >> k & 1
-        made |= (table >> index & 1) << k
-    return made
+        result |= (table >> index & 1) << k
+    return result
 
 
-def funnel(left, wraps):
-    def of(a, b, c):
-        by = c & 31 if wraps else min(c, 32)
-        both = b << 32 | a
-        return (both << by) >> 32 if left else both >> by
+def funnel(shifts_left, wraps):
+    """Return the reference function of shf."""
 
-    return of
+    def reference(a, b, c):
+        shift = c & 31 if wraps else min(c, 32)
+        double_word = b << 32 | a
+        return (double_word << shift) >> 32 if shifts_left else double_word >> shift
+
+    return reference
 
 
 def permutations():
@@ -275,33 +280,33 @@ def permutations():
             f"prmt.b32.{mode}",
             "b32",
             "b32 b32 b32",
-            lambda a, b, c, rows=rows: permuted(a, b, [int(one) for one in rows[c & 3]]),
+            lambda a, b, c, rows=rows: permuted(a, b, [int(selector) for selector in rows[c & 3]]),
         )
     yield form("lop3.b32", "b32", "b32 b32 b32 =u32:0-255", look_up)
-    for word, join in (("and", lambda p, q: p & q), ("or", lambda p, q: p | q)):
+    for operator, join in (("and", lambda p, q: p & q), ("or", lambda p, q: p | q)):
 
-        def joined_look_up(a, b, c, table, other, join=join):
-            made = look_up(a, b, c, table)
-            return made, join(int(made != 0), other)
+        def joined_look_up(a, b, c, table, predicate, join=join):
+            result = look_up(a, b, c, table)
+            return result, join(int(result != 0), predicate)
 
-        yield form(f"lop3.{word}.b32", "b32 pred", "b32 b32 b32 =u32:0-255 pred", joined_look_up)
-    for way in "lr":
+        yield form(f"lop3.{operator}.b32", "b32 pred", "b32 b32 b32 =u32:0-255 pred", joined_look_up)
+    for direction in "lr":
         for mode in ("wrap", "clamp"):
-            yield form(f"shf.{way}.{mode}.b32", "b32", "b32 b32 u32", funnel(way == "l", mode == "wrap"))
+            yield form(f"shf.{direction}.{mode}.b32", "b32", "b32 b32 u32", funnel(direction == "l", mode == "wrap"))
 
 
 def with_carry(sum_of, bits):
-    """The sum's low bits and the carry out of the highest one."""
+    """Return a reference function for the low bits of a sum and its carry."""
 
-    def of(*values):
+    def reference(*values):
         total = sum_of(*values)
         return wrap(total, bits), total >> bits & 1
 
-    return of
+    return reference
 
 
 def chains():
-    """CC.CF is the carry of a sum; a difference is a + ~b + 1, so that no borrow sets it."""
+    """Yield additions with carry: a difference is a + ~b + 1, so CC.CF is set if it does not borrow."""
     for type in ("u32", "s32", "u64", "s64"):
         bits = width(type)
         mask = (1 << bits) - 1
@@ -315,14 +320,14 @@ def chains():
             "mad.lo": lambda a, b, c, cf=0, mask=mask: (a * b & mask) + (c & mask) + cf,
             "mad.hi": lambda a, b, c, cf=0, mask=mask, high=high: high(a, b) + (c & mask) + cf,
         }
-        for op, of in sums.items():
+        for op, reference in sums.items():
             ins = " ".join([type] * (3 if op[0] == "m" else 2))
-            first, _, rest = op.partition(".")
-            rest = f".{rest}" if rest else ""
-            carried = with_carry(of, bits)
-            yield form(f"{first}{rest}.cc.{type}", type, ins, carried, writes_carry=True)
-            yield form(f"{first}c{rest}.cc.{type}", type, ins, carried, writes_carry=True, reads_carry=True)
-            yield form(f"{first}c{rest}.{type}", type, ins, of, reads_carry=True)
+            name, _, suffix = op.partition(".")
+            suffix = f".{suffix}" if suffix else ""
+            carried = with_carry(reference, bits)
+            yield form(f"{name}{suffix}.cc.{type}", type, ins, carried, writes_carry=True)
+            yield form(f"{name}c{suffix}.cc.{type}", type, ins, carried, writes_carry=True, reads_carry=True)
+            yield form(f"{name}c{suffix}.{type}", type, ins, reference, reads_carry=True)
 
 
 def moves():
@@ -347,31 +352,42 @@ COMBINED = {"and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a
 
 
 def comparisons(type, names):
-    """setp with one and two results, alone and with another predicate, and set."""
+    """Yield setp with one and two results, alone and combined with a predicate, and set."""
     for name, holds in names.items():
 
-        def alone(a, b, holds=holds):
+        def compare(a, b, holds=holds):
             return int(holds(a, b))
 
-        yield form(f"setp.{name}.{type}", "pred", f"{type} {type}", alone)
+        yield form(f"setp.{name}.{type}", "pred", f"{type} {type}", compare)
         yield form(
-            f"setp.{name}.{type}", "pred pred", f"{type} {type}", lambda a, b, of=alone: (of(a, b), 1 - of(a, b))
+            f"setp.{name}.{type}",
+            "pred pred",
+            f"{type} {type}",
+            lambda a, b, reference=compare: (reference(a, b), 1 - reference(a, b)),
         )
-        for word, with_other in COMBINED.items():
+        for operator, combine in COMBINED.items():
             yield form(
-                f"setp.{name}.{word}.{type}",
+                f"setp.{name}.{operator}.{type}",
                 "pred",
                 f"{type} {type} pred",
-                lambda a, b, c, of=alone, join=with_other: join(of(a, b), c),
+                lambda a, b, c, reference=compare, join=combine: join(reference(a, b), c),
             )
             yield form(
-                f"setp.{name}.{word}.{type}",
+                f"setp.{name}.{operator}.{type}",
                 "pred pred",
                 f"{type} {type} pred",
-                lambda a, b, c, of=alone, join=with_other: (join(of(a, b), c), join(1 - of(a, b), c)),
+                lambda a, b, c, reference=compare, join=combine: (
+                    join(reference(a, b), c),
+                    join(1 - reference(a, b), c),
+                ),
             )
-        yield form(f"set.{name}.u32.{type}", "u32", f"{type} {type}", lambda a, b, of=alone: -of(a, b))
-        yield form(f"set.{name}.f32.{type}", "f32", f"{type} {type}", lambda a, b, of=alone: 0x3F800000 * of(a, b))
+        yield form(f"set.{name}.u32.{type}", "u32", f"{type} {type}", lambda a, b, reference=compare: -reference(a, b))
+        yield form(
+            f"set.{name}.f32.{type}",
+            "f32",
+            f"{type} {type}",
+            lambda a, b, reference=compare: 0x3F800000 * reference(a, b),
+        )
 
 
 def integer_comparisons():
@@ -380,13 +396,13 @@ def integer_comparisons():
     for type in WORDS:
         yield from comparisons(type, RELATIONS)
         if type[0] == "u":
-            yield from comparisons(type, {name: RELATIONS[one] for one, name in UNSIGNED_NAMES.items()})
+            yield from comparisons(type, {name: RELATIONS[relation] for relation, name in UNSIGNED_NAMES.items()})
 
 
 def families() -> dict[str, list[Form]]:
-    """By family: each is as likely as another."""
+    """Return the forms by family; the generator chooses each family with the same probability."""
     return {
-        "arithmetic": [one for type in WORDS for one in arithmetic(type)],
+        "arithmetic": [instruction for type in WORDS for instruction in arithmetic(type)],
         "saturating": [*saturating(), *pairs(), *not_below_zero()],
         "24 bits": [*products24("u32"), *products24("s32")],
         "dot products": list(dot_products()),

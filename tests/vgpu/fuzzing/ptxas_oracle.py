@@ -1,4 +1,4 @@
-"""Is a statement PTX?  ptxas' answer beside the virtual GPU's."""
+"""A comparison of the statements that ptxas accepts with those that the virtual GPU accepts."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ VARIABLES = """.global .align 16 .b8 g[256];
 .func f() { ret; }
 """
 HEADER = HEAD + VARIABLES
-DECLARED = """.reg .pred %p<4>; .reg .b16 %h<6>; .reg .b32 %r<10>; .reg .b64 %l<6>; .reg .b128 %q<3>;
+DECLARATIONS = """.reg .pred %p<4>; .reg .b16 %h<6>; .reg .b32 %r<10>; .reg .b64 %l<6>; .reg .b128 %q<3>;
 .shared .align 16 .b8 s[256]; .local .align 16 .b8 own[64];
 """
 REQUIREMENT = re.compile(r"line (\d+); error\s*: .* requires (?:\.target sm_(\d+)|PTX ISA \.version (\d+)\.(\d+))")
@@ -22,15 +22,15 @@ AT_LINE = re.compile(r"line '?(\d+)'?(?:; (?:error|fatal)| which is conflicting)
 
 
 def function(statement: str, name: str) -> str:
-    return f".visible .entry {name}(.param .align 16 .b8 p0[64]) {{\n{DECLARED}{statement}\nout: ret;\n}}\n"
+    return f".visible .entry {name}(.param .align 16 .b8 p0[64]) {{\n{DECLARATIONS}{statement}\nout: ret;\n}}\n"
 
 
 class NoAnswer(Exception):
-    """ptxas ends without a word about any of them."""
+    """An error: ptxas fails without a complaint about any of the statements."""
 
 
 def complaints(statements: dict[int, str], folder: Path) -> tuple[set[int], bool]:
-    """The numbers of those that ptxas complains about, and has it gone on to the end?"""
+    """Return the numbers of the statements that ptxas complains about, and whether it reached the end."""
     text, numbers = HEADER, {}
     for number, statement in statements.items():
         text += function(statement, f"k{number}")
@@ -38,16 +38,16 @@ def complaints(statements: dict[int, str], folder: Path) -> tuple[set[int], bool
     path = folder / "statements.ptx"
     path.write_text(text)
     command = [PTXAS, "-arch=sm_90", "-O0", "-o", "/dev/null", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = [int(one) for one in AT_LINE.findall(done.stderr)]
-    found = {numbers[line] for line in lines if line in numbers}
-    if done.returncode and not found:
-        raise NoAnswer(f"{done.returncode}: {done.stderr[:500]}")
-    return found, done.returncode == 0
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [int(number_text) for number_text in AT_LINE.findall(process.stderr)]
+    refused = {numbers[line] for line in lines if line in numbers}
+    if process.returncode and not refused:
+        raise NoAnswer(f"{process.returncode}: {process.stderr[:500]}")
+    return refused, process.returncode == 0
 
 
 def accepted_by_ptxas(statements: list[str], chunk: int = 300) -> list[bool | None]:
-    """None where ptxas dies of one."""
+    """Return whether ptxas accepts each statement, or None if it crashes on the statement."""
     answers: dict[int, bool | None] = {}
     with tempfile.TemporaryDirectory() as folder:
         for first in range(0, len(statements), chunk):
@@ -56,38 +56,39 @@ def accepted_by_ptxas(statements: list[str], chunk: int = 300) -> list[bool | No
 
 
 def requirements(statements: list[str], chunk: int = 300) -> list[tuple[int, int]]:
-    """The PTX version and the architecture that each needs, as 86 and 90: what ptxas misses in the oldest text.
+    """Return the PTX version and the architecture that each statement needs, such as (86, 90).
 
-    0: nothing.  What PTX 2.0 and sm_20 have counts as nothing.  Of statements that it accepts.
+    They come from the errors of ptxas for the oldest target; 0 stands for PTX 2.0 or sm_20 and older.  ptxas must
+    accept all of the statements.
     """
-    found = []
+    results = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "statements.ptx"
         for first in range(0, len(statements), chunk):
             text, lines = f".version 1.4\n.target sm_10\n{VARIABLES}", []
-            for number, one in enumerate(statements[first : first + chunk]):
-                text += function(one, f"k{number}")
+            for number, statement in enumerate(statements[first : first + chunk]):
+                text += function(statement, f"k{number}")
                 lines.append(text.count("\n") - 2)
             path.write_text(text)
             command = [PTXAS, "-arch=sm_90", "-O0", "-o", "/dev/null", str(path)]
-            said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+            stderr = subprocess.run(command, capture_output=True, text=True, check=False).stderr
             needed = {line: [0, 0] for line in lines}
-            for line, target, major, minor in REQUIREMENT.findall(said):
-                needs = needed.get(int(line), [0, 0])
-                needs[0] = max(needs[0], int(major + minor or 0))
-                needs[1] = max(needs[1], int(target or 0))
-            found += [tuple(one if one > 20 else 0 for one in needed[line]) for line in lines]
-    return found
+            for line, target, major, minor in REQUIREMENT.findall(stderr):
+                requirement = needed.get(int(line), [0, 0])
+                requirement[0] = max(requirement[0], int(major + minor or 0))
+                requirement[1] = max(requirement[1], int(target or 0))
+            results += [tuple(number if number > 20 else 0 for number in needed[line]) for line in lines]
+    return results
 
 
 def ask(statements: dict[int, str], answers: dict[int, bool | None], folder: Path) -> None:
-    """It ends at the first error of syntax, so what it complained about is left out and all others are shown again."""
-    done = False
+    """Add the answers of ptxas; it stops at a syntax error, so the remaining statements are given to it again."""
+    is_complete = False
     try:
-        while statements and not done:
-            refused, done = complaints(statements, folder)
+        while statements and not is_complete:
+            refused, is_complete = complaints(statements, folder)
             answers.update(dict.fromkeys(refused, False))
-            statements = {number: one for number, one in statements.items() if number not in refused}
+            statements = {number: statement for number, statement in statements.items() if number not in refused}
         answers.update(dict.fromkeys(statements, True))
     except NoAnswer:
         if len(statements) == 1:
@@ -99,7 +100,8 @@ def ask(statements: dict[int, str], answers: dict[int, bool | None], folder: Pat
 
 
 def accepted_by_virtual_gpu(device: Device, statements: list[str], head: str = HEAD) -> list[bool]:
-    text = head + VARIABLES + "".join(function(one, f"k{number}") for number, one in enumerate(statements))
+    """Return whether the device accepts each statement."""
+    text = head + VARIABLES + "".join(function(statement, f"k{number}") for number, statement in enumerate(statements))
     result, module = device.load(text)
     if result:
         return [False] * len(statements) if len(statements) == 1 else one_by_one(device, statements, head)
@@ -108,35 +110,38 @@ def accepted_by_virtual_gpu(device: Device, statements: list[str], head: str = H
     return answers
 
 
-def wrong_requirements(device: Device, told: list[tuple[int, int, str]]) -> list[str]:
-    """What the virtual GPU takes with less than it needs, or not with just that.  What it never takes is left out."""
+def wrong_requirements(device: Device, expected: list[tuple[int, int, str]]) -> list[str]:
+    """Return messages on statements that the device accepts too early, or not with just what they need.
+
+    expected: (PTX version, architecture, statement); statements that the device never accepts are left out.
+    """
     cases = []
-    for version, target, statement in told:
+    for version, target, statement in expected:
         version, target = max(version, 23), max(target, 20)
         cases.append((version, target, True, statement))
         if version > 23:
             cases.append((version - 1, target, False, statement))
         if target > 20:
             cases.append((version, target - 1, False, statement))
-    known = {one for one in {one[2] for one in told} if accepted_by_virtual_gpu(device, [one])[0]}
+    supported = {text for text in {entry[2] for entry in expected} if accepted_by_virtual_gpu(device, [text])[0]}
     wrong = []
-    for version, target in sorted({one[:2] for one in cases}):
+    for version, target in sorted({case[:2] for case in cases}):
         head = f".version {version // 10}.{version % 10}\n.target sm_{target}\n.address_size 64\n"
-        here = [one for one in cases if one[:2] == (version, target) and one[3] in known]
-        made = accepted_by_virtual_gpu(device, [one[3] for one in here], head)
+        group = [case for case in cases if case[:2] == (version, target) and case[3] in supported]
+        results = accepted_by_virtual_gpu(device, [case[3] for case in group], head)
         wrong += [
-            f"PTX {version / 10}, sm_{target}: {'refused' if wanted else 'taken'}: {text}"
-            for (_, _, wanted, text), taken in zip(here, made, strict=True)
-            if taken != wanted
+            f"PTX {version / 10}, sm_{target}: {'refused' if is_valid else 'taken'}: {text}"
+            for (_, _, is_valid, text), is_accepted in zip(group, results, strict=True)
+            if is_accepted != is_valid
         ]
     return wrong
 
 
 def one_by_one(device: Device, statements: list[str], head: str) -> list[bool]:
-    return [accepted_by_virtual_gpu(device, [one], head)[0] for one in statements]
+    return [accepted_by_virtual_gpu(device, [statement], head)[0] for statement in statements]
 
 
-# What ptxas takes and the virtual GPU refuses by its name.
+# Statements that ptxas accepts, and that the virtual GPU refuses by name.
 NOT_SUPPORTED = re.compile(
     r"isspacep\.(const|param|shared::cluster)|fma\.(rz|rm|rp)\.[a-z.]*bf16"
     r"|fma\.rn\.oob|\.b128|mov\.[bu]64 %l\d, (out|p0)|(addc|subc|madc)\.[a-z.]*[us]16|testp\.f"
@@ -145,7 +150,7 @@ NOT_SUPPORTED = re.compile(
     r"|barrier\.cluster|createpolicy|\.(?P<twice>\w+)\.(\w+\.)*(?P=twice)\b"
     r"|\[4096\]|prefetch\.local|local.*\[%r|vm(in|ax)2\.add|set\..*[us]32\.b?f16x2|red\..*\[own|[ ,]f[,;]|\.const.*\[%r"
 )
-# What ptxas refuses and the virtual GPU takes: they are valid of other targets, or change nothing.
+# Statements that the virtual GPU accepts, and ptxas refuses: they are valid for other targets, or have no effect.
 TOLERATED = re.compile(
     r"prefetchu|cvt\.sat\.[us]\d+\.[us]\d+"
     r"|setp\..*f16 .*\||st\.param|cc\.(lo|hi)|(wrap|clamp)\.[lr]"
@@ -153,16 +158,21 @@ TOLERATED = re.compile(
 
 
 def differs(statement: str, by_ptxas: bool | None, by_virtual_gpu: bool) -> bool:
-    """Does only one of the two take it, and does no list say so?"""
+    """Return whether just one of both accepts the statement, and no list of exceptions matches it."""
     if by_ptxas is None or by_ptxas == by_virtual_gpu:
         return False
     return not (NOT_SUPPORTED if by_ptxas else TOLERATED).search(statement)
 
 
 def answers(device: Device, statements: list[str]) -> list[tuple[str, bool | None, bool]]:
-    """Of both.  Where they differ ptxas is asked again of this one alone: a fault may show in the line behind it."""
-    told = zip(statements, accepted_by_ptxas(statements), accepted_by_virtual_gpu(device, statements), strict=True)
+    """Return (statement, by ptxas, by the device).
+
+    If they differ, ptxas gets the statement alone, as its error may belong to the next line.
+    """
+    pairs = zip(statements, accepted_by_ptxas(statements), accepted_by_virtual_gpu(device, statements), strict=True)
     return [
-        (text, accepted_by_ptxas([text])[0], other) if differs(text, one, other) else (text, one, other)
-        for text, one, other in told
+        (text, accepted_by_ptxas([text])[0], by_virtual_gpu)
+        if differs(text, by_ptxas, by_virtual_gpu)
+        else (text, by_ptxas, by_virtual_gpu)
+        for text, by_ptxas, by_virtual_gpu in pairs
     ]

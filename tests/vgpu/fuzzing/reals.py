@@ -1,6 +1,6 @@
-"""Floating point by its definition, in integers: a number is (negative, m, e), which stands for m * 2**e.
+"""A reference for floating-point arithmetic in integers: (negative, m, e) stands for the number m * 2**e.
 
-It is independent of tests/vgpu/exact.py, which does the same in fractions.
+It is independent of tests/vgpu/exact.py, which computes with fractions.
 """
 
 from math import isqrt
@@ -9,11 +9,11 @@ from operands import FORMATS
 
 from fuzzing.forms import CANONICAL, AnyNan
 
-NAN, INFINITE = -1, -2  # in m's place
+NAN, INFINITE = -1, -2  # values of m
 
 
 class Format:
-    """Bits of a floating-point type, and the numbers that they stand for."""
+    """The bits of a floating-point type, and the numbers that they stand for."""
 
     def __init__(self, name):
         self.name = name
@@ -27,16 +27,16 @@ class Format:
         self.nan = self.any_nan if name == "f64" else CANONICAL[name]
 
     def number(self, bits):
-        rest = bits & self.sign - 1
-        if rest >= self.infinite:
-            return bool(bits & self.sign), INFINITE if rest == self.infinite else NAN, 0
-        exponent, m = rest >> self.fraction, rest & (1 << self.fraction) - 1
+        magnitude = bits & self.sign - 1
+        if magnitude >= self.infinite:
+            return bool(bits & self.sign), INFINITE if magnitude == self.infinite else NAN, 0
+        exponent, m = magnitude >> self.fraction, magnitude & (1 << self.fraction) - 1
         if exponent:
             return bool(bits & self.sign), m | 1 << self.fraction, exponent - 1 + self.lowest
         return bool(bits & self.sign), m, self.lowest
 
-    def bits(self, number, mode="rn", more=False):
-        """The number, and a little more if `more`, rounded once."""
+    def bits(self, number, mode="rn", is_inexact=False):
+        """Return the bits of a number rounded once; `is_inexact` says that the true magnitude is slightly larger."""
         negative, m, e = number
         if m == NAN:
             return self.nan
@@ -47,17 +47,19 @@ class Format:
             return sign
         unit = max(m.bit_length() - 1 + e - self.fraction, self.lowest)
         shift = unit - e
-        steps, rest, half = (m << -shift, 0, 1) if shift <= 0 else (m >> shift, m & (1 << shift) - 1, 1 << shift - 1)
+        steps, remainder, half = (
+            (m << -shift, 0, 1) if shift <= 0 else (m >> shift, m & (1 << shift) - 1, 1 << shift - 1)
+        )
         if mode == "rn":
-            away = rest > half or (rest == half and (more or steps & 1 == 1))
+            rounds_away = remainder > half or (remainder == half and (is_inexact or steps & 1 == 1))
         else:
-            away = (rest > 0 or more) and mode == ("rm" if negative else "rp")
-        steps += away
-        made = (unit - self.lowest << self.fraction) + steps
-        if made >= self.infinite:
-            stays = mode == "rz" or mode == ("rp" if negative else "rm")
-            made = self.infinite - 1 if stays else self.infinite
-        return sign | made
+            rounds_away = (remainder > 0 or is_inexact) and mode == ("rm" if negative else "rp")
+        steps += rounds_away
+        encoded = (unit - self.lowest << self.fraction) + steps
+        if encoded >= self.infinite:
+            is_finite = mode == "rz" or mode == ("rp" if negative else "rm")
+            encoded = self.infinite - 1 if is_finite else self.infinite
+        return sign | encoded
 
     def flush(self, bits):
         return bits if bits & self.infinite else bits & self.sign
@@ -97,7 +99,7 @@ def multiply(x, y):
 
 
 def divide(x, y, digits=70):
-    """The number, and is there more?"""
+    """Return the quotient, and whether it is inexact."""
     (p, a, d), (q, b, e) = x, y
     if NAN in (a, b) or a == b == INFINITE or a == b == 0:
         return (False, NAN, 0), False
@@ -106,11 +108,12 @@ def divide(x, y, digits=70):
     if b == INFINITE or a == 0:
         return (p != q, 0, 0), False
     shift = max(digits + b.bit_length() - a.bit_length(), 0)
-    found, rest = divmod(a << shift, b)
-    return (p != q, found, d - e - shift), rest != 0
+    quotient, remainder = divmod(a << shift, b)
+    return (p != q, quotient, d - e - shift), remainder != 0
 
 
 def root(x, digits=70):
+    """Return the square root, and whether it is inexact."""
     negative, a, e = x
     if a == NAN or (negative and a != 0):
         return (False, NAN, 0), False
@@ -118,55 +121,55 @@ def root(x, digits=70):
         return x, False
     shift = max(2 * digits - a.bit_length(), 0)
     shift += (e - shift) & 1
-    found = isqrt(a << shift)
-    return (False, found, (e - shift) // 2), found * found != a << shift
+    estimate = isqrt(a << shift)
+    return (False, estimate, (e - shift) // 2), estimate * estimate != a << shift
 
 
-def whole(number, mode):
-    """As an integer number."""
+def round_to_integer(number, mode):
+    """Return the number rounded to an integer."""
     negative, m, e = number
     if m in (NAN, INFINITE) or e >= 0:
         return number
-    steps, rest, half = m >> -e, m & (1 << -e) - 1, 1 << -e - 1
+    steps, remainder, half = m >> -e, m & (1 << -e) - 1, 1 << -e - 1
     if mode == "rn":
-        steps += rest > half or (rest == half and steps & 1)
+        steps += remainder > half or (remainder == half and steps & 1)
     elif mode == ("rm" if negative else "rp"):
-        steps += rest > 0
+        steps += remainder > 0
     return negative, steps, 0
 
 
-def rounded(format, number, mode="rn", more=False, ftz=False, sat=False, relu=False):
-    """Bits of a result; what is subnormal before it is rounded is flushed, as an H100 does."""
+def rounded(format, number, mode="rn", is_inexact=False, ftz=False, sat=False, relu=False):
+    """Return the bits of a result; a number that is subnormal before rounding is flushed, as on an H100."""
     if sat and (number[1] == NAN or number[0]):
         return 0
     if ftz and format.is_below_normal(number):
         number = (number[0], 0, 0)
-    made = format.bits(number, mode, more)
-    if not isinstance(made, int):
-        return made
-    if relu and not format.is_nan(made) and made & format.sign:
+    bits = format.bits(number, mode, is_inexact)
+    if not isinstance(bits, int):
+        return bits
+    if relu and not format.is_nan(bits) and bits & format.sign:
         return 0
-    return min(made, format.one) if sat else made
+    return min(bits, format.one) if sat else bits
 
 
-def key(format, bits):
-    """An order of all numbers, -0 before 0."""
-    rest = bits & format.sign - 1
-    return -rest - 1 if bits & format.sign else rest
+def ordering_key(format, bits):
+    """Return a key that orders all numbers, -0 before 0."""
+    magnitude = bits & format.sign - 1
+    return -magnitude - 1 if bits & format.sign else magnitude
 
 
 def smaller(format, a, b, greater=False, nan=False):
-    """min, or max: with a number and a NaN it is the number, or the NaN if `nan`."""
+    """Return min, or max if `greater`: of a number and a NaN the number, or the NaN if `nan`."""
     if format.is_nan(a) or format.is_nan(b):
         if nan or (format.is_nan(a) and format.is_nan(b)):
             return format.nan
         return b if format.is_nan(a) else a
-    return (max if greater else min)(a, b, key=lambda bits: key(format, bits))
+    return (max if greater else min)(a, b, key=lambda bits: ordering_key(format, bits))
 
 
 def compare(format, a, b):
-    """-1, 0, 1, or None where one is a NaN."""
+    """Return -1, 0 or 1, or None if an operand is a NaN."""
     if format.is_nan(a) or format.is_nan(b):
         return None
-    x, y = (0 if one & format.sign - 1 == 0 else key(format, one) for one in (a, b))
+    x, y = (0 if bits & format.sign - 1 == 0 else ordering_key(format, bits) for bits in (a, b))
     return (x > y) - (x < y)
