@@ -1,4 +1,4 @@
-"""A real Docker daemon, a base image of our own, and tfdet:tf2.0 built on it from real wheels."""
+"""Fixtures of the end-to-end tests: a real Docker daemon, a base image, and tfdet:tf2.0 built from real wheels."""
 
 from __future__ import annotations
 
@@ -32,39 +32,40 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def e2e_base_image(*arguments: str) -> None:
-    """scripts/e2e-base-image; where it fails, tests fail if Docker is required and are skipped by name if not."""
-    done = subprocess.run(
+    """Run scripts/e2e-base-image; if it fails, fail the tests if Docker is required, or else skip them."""
+    process = subprocess.run(
         [ROOT / "scripts" / "e2e-base-image", *arguments], capture_output=True, text=True, check=False
     )
-    if done.returncode == 0:
+    if process.returncode == 0:
         return
-    why = f"end-to-end Docker tests: {done.stderr.strip() or done.stdout.strip()}"
+    reason = f"end-to-end Docker tests: {process.stderr.strip() or process.stdout.strip()}"
     if os.environ.get("CI") or os.environ.get("TFDET_REQUIRE_DOCKER"):
-        pytest.fail(why, pytrace=False)
-    pytest.skip(why)
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
 def docker() -> Iterator[docker_sdk.DockerClient]:
-    """A daemon that answers: the one that runs, or one started for these tests."""
-    before = MARKER.exists()
+    """Yield a client of the running daemon, or of one that is started for these tests."""
+    was_running = MARKER.exists()
     e2e_base_image("--daemon")
     client = images.connect()
     yield client
     client.close()
-    if not before and MARKER.exists():
+    if not was_running and MARKER.exists():
         e2e_base_image("--stop")
 
 
 @pytest.fixture(scope="session")
 def base(docker: docker_sdk.DockerClient) -> str:
+    """Build the base image, and return its name."""
     e2e_base_image()
     return BASE
 
 
 @pytest.fixture(scope="session")
 def project() -> Iterator[Project]:
-    """A copy of what images are made of: nobody's edit changes it while the tests run."""
+    """Yield a copy of the files of the images, so that edits during the tests do not matter."""
     with tempfile.TemporaryDirectory(prefix="tfdet-e2e-") as folder:
         yield copy_project(ROOT, Path(folder))
 
@@ -76,24 +77,24 @@ def matrix(project: Project) -> Matrix:
 
 @pytest.fixture(scope="session")
 def image(docker: docker_sdk.DockerClient, base: str, project: Project, matrix: Matrix) -> Iterator[str]:
-    """The name tfdet:tf2.0, built by pip on the base; an image of that name from before gets it back."""
+    """Build tfdet:tf2.0 with pip on the base image, and yield its name; an older image gets the name back."""
     tag = images.tag(KEY)
     try:
-        before = docker.images.get(tag)
+        old_image = docker.images.get(tag)
     except ImageNotFound:
-        before = None
+        old_image = None
     try:
         images.build(project, matrix, KEY, base, on_line=print)
     except TfdetError as error:
         pytest.fail(f"{error.cause}\n{error.advice}", pytrace=False)
     yield tag
-    if before is not None:
-        before.tag("tfdet", KEY)
+    if old_image is not None:
+        old_image.tag("tfdet", KEY)
 
 
 @pytest.fixture
 def request_for(matrix: Matrix, tmp_path: Path) -> Callable[..., Request]:
-    """request_for("cpu", source, ...): a small run with its plan and journal in tmp_path."""
+    """Return request_for("cpu", source, ...), which makes a request of a small run with its files in tmp_path."""
 
     def make(device: Device, *sources: str, repeats: int = 3, memory: int = 4096) -> Request:
         return Request(

@@ -1,4 +1,4 @@
-"""What the end-to-end tests build: names, and a copy of what images are made of."""
+"""The project that the end-to-end tests build: names, and a copy of the files of the images."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ BASE = "tfdet-base:py3.7"
 KEY = "tf2.0"
 
 
-def copy_project(root: Path, to: Path) -> Project:
+def copy_project(root: Path, target: Path) -> Project:
+    """Copy the files of the images to a folder, and return the project there."""
     for name in ("docker", "matrix", "runtime", "tests/suite/tensorflow", "vgpu"):
-        shutil.copytree(root / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return Project(to)
+        shutil.copytree(root / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return Project(target)

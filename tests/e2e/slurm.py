@@ -1,4 +1,4 @@
-"""A Slurm of two nodes on this machine: its own folder, its own ports, nobody's key."""
+"""A Slurm cluster of two nodes on this machine, in its own folder, with its own ports and no authentication."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ConstrainRAMSpace=no
 
 
 class Slurm:
-    """environ: what commands need to speak with it."""
+    """A cluster; `environ` has the variables with which commands reach it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -68,32 +68,32 @@ class Slurm:
         self.environ = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
 
     def start(self) -> None:
-        """RuntimeError says why it does not come up."""
+        """Start the daemons, and wait until the nodes are idle; raise RuntimeError if they do not start."""
         for name in ("slurmctld", *NODES):
             self.bring_up(name)
         wait_for(lambda: self.states() == dict.fromkeys(NODES, "idle"), "two idle nodes", 60)
 
     def bring_up(self, name: str) -> None:
-        """A daemon: the controller, or a node's.  It forks, and its pid file tells of it."""
+        """Start a daemon (the controller, or a node's), which forks and writes its pid file."""
         (self.folder / f"{name}.pid").unlink(missing_ok=True)
         command = ["slurmctld"] if name == "slurmctld" else ["slurmd", "-N", name]
-        done = subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=30)
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+        process = subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=30)
+        if process.returncode:
+            raise RuntimeError(f"{' '.join(command)}: {process.stderr.strip()}")
 
     def kill(self, name: str) -> None:
-        """By force."""
+        """Kill a daemon with SIGKILL."""
         if (process := self._process(name)) is not None:
             os.kill(process, signal.SIGKILL)
             wait_for(lambda: not Path(f"/proc/{process}").exists(), f"the end of {name}", 10)
 
     def kill_node(self, name: str) -> None:
-        """With all that ran on it, as a machine dies that loses its power: no process sees another die."""
+        """Kill a node and its jobs as a power failure does: no process sees another one die."""
         self.kill(name)
-        for what in (signal.SIGSTOP, signal.SIGKILL):
+        for signal_number in (signal.SIGSTOP, signal.SIGKILL):
             for process in self._on_node(name):
                 try:
-                    os.kill(process, what)
+                    os.kill(process, signal_number)
                 except ProcessLookupError:
                     continue
 
@@ -103,23 +103,24 @@ class Slurm:
         self.kill("slurmctld")
 
     def states(self) -> dict[str, str]:
-        done = self.call("sinfo", "--noheader", "--Node", "--format=%N %t")
-        return dict(line.split() for line in done.splitlines() if len(line.split()) == 2)
+        """Return the state of each node."""
+        output = self.call("sinfo", "--noheader", "--Node", "--format=%N %t")
+        return dict(line.split() for line in output.splitlines() if len(line.split()) == 2)
 
     def resume_drained(self) -> None:
-        """What Slurm leaves to an operator.
+        """Resume drained nodes, as an operator does.
 
-        A controller that dies before it wrote down what it started starts it again, and drains nodes that know the job.
+        A controller that dies before it saves a started job starts it again, and drains nodes that know the job.
         """
         for name, state in self.states().items():
             if state.startswith("dr"):
                 self.call("scontrol", "update", f"nodename={name}", "state=resume")
 
-    def told(self) -> str:
-        """What it knows of its nodes and jobs, and the ends of its logs: for whoever has to explain a failure."""
-        known = [self.call("scontrol", "show", what) for what in ("nodes", "jobs")]
+    def describe_state(self) -> str:
+        """Return the state of nodes and jobs and the ends of the logs, to explain a failure."""
+        reports = [self.call("scontrol", "show", kind) for kind in ("nodes", "jobs")]
         logs = [self.folder / f"{name}.log" for name in ("slurmctld", *NODES)]
-        return "\n".join([*known, *(f"{log.name}:\n{_end(log)}" for log in logs)])
+        return "\n".join([*reports, *(f"{log.name}:\n{_end(log)}" for log in logs)])
 
     def call(self, *command: str) -> str:
         return subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=60).stdout
@@ -131,13 +132,16 @@ class Slurm:
             return None
 
     def _on_node(self, name: str) -> set[int]:
-        """What runs for jobs there: Slurm tells each its node, and where its settings lie; and what these started."""
-        ours = {f"SLURMD_NODENAME={name}".encode(), f"SLURM_CONF={self.environ['SLURM_CONF']}".encode()}
-        there = dict(_processes())
-        found = {process for process, (_, environ) in there.items() if ours <= environ}
-        while more := {process for process, (parent, _) in there.items() if parent in found} - found:
-            found |= more
-        return found
+        """Return the processes of a node's jobs, by the variables that Slurm sets, and their descendants."""
+        variables = {f"SLURMD_NODENAME={name}".encode(), f"SLURM_CONF={self.environ['SLURM_CONF']}".encode()}
+        processes = dict(_processes())
+        job_processes = {process for process, (_, environ) in processes.items() if variables <= environ}
+        while (
+            children := {process for process, (parent, _) in processes.items() if parent in job_processes}
+            - job_processes
+        ):
+            job_processes |= children
+        return job_processes
 
 
 def _end(log: Path, lines: int = 40) -> str:
@@ -145,19 +149,20 @@ def _end(log: Path, lines: int = 40) -> str:
 
 
 def _processes() -> Iterator[tuple[int, tuple[int, set[bytes]]]]:
-    """(process, (its parent, its environment))."""
+    """Yield (process, (its parent, its environment))."""
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit():
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
                 yield int(entry.name), (parent, set((entry / "environ").read_bytes().split(b"\0")))
-        except OSError:  # gone
+        except OSError:  # the process has ended
             continue
 
 
-def wait_for(what: Callable[[], bool], name: str, seconds: float) -> None:
+def wait_for(condition: Callable[[], bool], name: str, seconds: float) -> None:
+    """Wait until the condition holds; raise RuntimeError after `seconds`."""
     end = time.monotonic() + seconds
-    while not what():
+    while not condition():
         if time.monotonic() > end:
             raise RuntimeError(f"no {name} in {seconds:g} s")
         time.sleep(0.2)
@@ -166,9 +171,9 @@ def wait_for(what: Callable[[], bool], name: str, seconds: float) -> None:
 def _free_ports(number: int) -> list[int]:
     sockets = [socket.socket() for _ in range(number)]
     try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [sock.getsockname()[1] for sock in sockets]
     finally:
-        for one in sockets:
-            one.close()
+        for sock in sockets:
+            sock.close()

@@ -1,4 +1,4 @@
-"""The image as a user starts it: docker run, nothing of tfdet on the host."""
+"""The image as a user starts it: `docker run`, without tfdet on the host."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def docker_run(*arguments: str, cwd: Path | None = None) -> subprocess.Completed
 
 
 def test_the_suite_runs_by_itself_and_keeps_its_records(image: str, tmp_path: Path) -> None:
-    """The folder is not made beforehand: Docker makes it, and it is root's."""
+    """Docker creates the folder, which belongs to root."""
     sources = ["--source", "crop-and-resize-backprop", "--source", "bias-add-backprop"]
     sources += ["--solution", "none", "--solution", "TDO"]
-    done = docker_run("-v", f"{tmp_path}/out:/out", image, "--device", "cpu", *SMALL, *sources)
-    assert done.returncode == 0, done.stderr
-    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+    process = docker_run("-v", f"{tmp_path}/out:/out", image, "--device", "cpu", *SMALL, *sources)
+    assert process.returncode == 0, process.stderr
+    assert [line.split()[0] for line in process.stdout.splitlines()] == [
         "source",
         "bias-add-backprop",
         "crop-and-resize-backprop",
@@ -47,25 +47,25 @@ def test_a_users_own_folder_gets_that_users_records(image: str, tmp_path: Path) 
 
 
 def test_records_that_could_not_be_kept_are_told_before_the_run(image: str, tmp_path: Path) -> None:
-    done = docker_run("--user", "4321", "-v", f"{tmp_path}:/out", image, "--device", "cpu")
-    assert done.returncode == 2
-    assert "/out cannot be written" in done.stderr
+    process = docker_run("--user", "4321", "-v", f"{tmp_path}:/out", image, "--device", "cpu")
+    assert process.returncode == 2
+    assert "/out cannot be written" in process.stderr
 
 
 def test_on_the_virtual_gpu_it_runs_without_nvidias_runtime(image: str, tmp_path: Path) -> None:
     chosen = ["--device", "vgpu", "--source", "unsorted-segment-sum", "--solution", "ED"]
-    done = docker_run("-v", f"{tmp_path}/out:/out", image, *chosen, "--repeats", "5", "--processes", "1")
-    assert done.returncode == 0, done.stderr
+    process = docker_run("-v", f"{tmp_path}/out:/out", image, *chosen, "--repeats", "5", "--processes", "1")
+    assert process.returncode == 0, process.stderr
     records = list(read_records(tmp_path / "out" / "records.jsonl"))
     assert {(r.device.model, *r.ran_on) for r in records} == {("vgpu-sm70", "GPU:0")}
     assert {(r.solution, r.observation) for r in records} == {("none", "differs"), ("ED", "equal")}
 
 
 def test_without_a_gpu_it_never_passes(image: str) -> None:
-    done = docker_run(image)
-    assert done.returncode == 4
-    assert "--gpus all" in done.stderr
-    assert "--device cpu" in done.stderr
+    process = docker_run(image)
+    assert process.returncode == 4
+    assert "--gpus all" in process.stderr
+    assert "--device cpu" in process.stderr
 
 
 def test_it_leaves_root_at_once(docker: docker_sdk.DockerClient, image: str) -> None:
@@ -102,7 +102,7 @@ def modest(make):
 
 
 def test_a_case_that_takes_all_memory_is_a_record(image: str, tmp_path: Path) -> None:
-    """The kernel ends it at the container's limit, long before the probe's own."""
+    """The kernel kills it at the container's limit, long before the probe does."""
     suite = tmp_path / "ops"
     suite.mkdir()
     (suite / "test_planted.py").write_text(PLANTED)
@@ -118,12 +118,12 @@ def test_a_case_that_takes_all_memory_is_a_record(image: str, tmp_path: Path) ->
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     for path in (tmp_path, suite):
         path.chmod(0o755)
-    done = docker_run(
+    process = docker_run(
         *("--memory", "1g", "--memory-swap", "1g"),
         *("-v", f"{suite}:/opt/tfdet/tests/suite/tensorflow:ro", "-v", f"{tmp_path}/plan.json:/opt/tfdet/plan.json:ro"),
         *("-v", f"{tmp_path}/out:/out", image, "--device", "cpu", "--memory", "16384", *SMALL),
     )
-    assert done.returncode == 3, done.stderr
+    assert process.returncode == 3, process.stderr
     found = {r.source: r for r in read_records(tmp_path / "out" / "records.jsonl")}
     assert found["greedy"].observation == "crashed"
     assert found["greedy"].error is not None

@@ -1,4 +1,4 @@
-"""The docker engine: what tfdet run does with an image."""
+"""The docker engine: how tfdet run uses an image."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ Make = Callable[..., Request]
 @pytest.fixture(autouse=True, scope="module")
 def remember_containers(docker: docker_sdk.DockerClient) -> None:
     """Note the containers that other runs left, which these tests must not count."""
-    EARLIER.update(left(docker))
+    EARLIER.update(remaining_containers(docker))
 
 
 EARLIER: set[str] = set()
 
 
-def left(docker: docker_sdk.DockerClient) -> list[str]:
-    """Containers of the engine that these tests started and that are still there."""
+def remaining_containers(docker: docker_sdk.DockerClient) -> list[str]:
+    """Return the containers of the engine that these tests started and that still exist."""
     return [
         c.name
         for c in docker.containers.list(all=True, filters={"label": images.LABEL})
@@ -65,10 +65,10 @@ def test_runs_the_suite(
     assert {r.stack.image_digest for r in records} == {docker.images.get(image).id}
     assert {r.machine for r in records} == {machine_name()}
     assert request.journal.stat().st_uid == os.getuid()
-    written = capfd.readouterr()
-    assert written.out == ""
-    assert "crop-and-resize-backprop" in written.err
-    assert left(docker) == []
+    output = capfd.readouterr()
+    assert output.out == ""
+    assert "crop-and-resize-backprop" in output.err
+    assert remaining_containers(docker) == []
     assert sorted(p.name for p in request.journal.parent.iterdir()) == ["plan.json", "records.jsonl"]
 
 
@@ -81,7 +81,7 @@ def test_no_gpu_for_containers_is_said_with_advice(
         DockerEngine(project).run(request_for("gpu", "bias-add-backprop"))
     assert "NVIDIA Container Toolkit" in caught.value.advice
     assert "--device cpu" in caught.value.advice
-    assert left(docker) == []
+    assert remaining_containers(docker) == []
 
 
 def test_an_image_that_was_not_built(docker: docker_sdk.DockerClient, project: Project, request_for: Make) -> None:
@@ -111,7 +111,7 @@ print(json.dumps({
 def test_the_container_is_isolated(
     docker: docker_sdk.DockerClient, image: str, request_for: Make, tmp_path: Path
 ) -> None:
-    """Asked from inside, by a Python in a container with the engine's own options."""
+    """A program in a container with the engine's own options inspects the container."""
     request = request_for("cpu", memory=1000)
     out = tmp_path / "given"
     out.mkdir()
@@ -123,16 +123,16 @@ def test_the_container_is_isolated(
     try:
         container.start()
         assert container.wait()["StatusCode"] == 0, container.logs()
-        found = json.loads(container.logs(stderr=False))
+        inspection = json.loads(container.logs(stderr=False))
         limits = container.attrs["HostConfig"]
     finally:
         container.remove(force=True)
-    assert found["uid"] != 0
-    assert found["capabilities"] == 0
-    assert found["no_new_privileges"] == 1
-    assert None not in (found["root"], found["suite"], found["plan"])
-    assert (found["out"], found["tmp"]) == (None, None)
-    assert (found["networks"], found["address"]) == (["lo"], "127.0.0.1")  # Gloo asks for the address
+    assert inspection["uid"] != 0
+    assert inspection["capabilities"] == 0
+    assert inspection["no_new_privileges"] == 1
+    assert None not in (inspection["root"], inspection["suite"], inspection["plan"])
+    assert (inspection["out"], inspection["tmp"]) == (None, None)
+    assert (inspection["networks"], inspection["address"]) == (["lo"], "127.0.0.1")  # Gloo asks for the address
     assert limits["Memory"] == limits["MemorySwap"] == (1000 + 2048) << 20
 
 
@@ -151,12 +151,12 @@ def test_a_killed_container_loses_nothing_and_a_rerun_goes_on(
     thread = threading.Thread(target=run)
     thread.start()
     wait_for_records(request, 2)
-    docker.containers.get(left(docker)[0]).kill("SIGKILL")
+    docker.containers.get(remaining_containers(docker)[0]).kill("SIGKILL")
     thread.join(timeout=300)
     assert "SIGKILL" in str(raised[0])
     finished = list(read_records(request.journal))
     assert len(finished) >= 2
-    assert left(docker) == []
+    assert remaining_containers(docker) == []
     assert DockerEngine(project).run(request) == ExitCode.OK
     records = list(read_records(request.journal))
     assert [r.checksum for r in records[: len(finished)]] == [r.checksum for r in finished]
@@ -175,19 +175,19 @@ def test_ctrl_c_removes_the_container_and_keeps_records(
     try:
         wait_for_records(request, 1)
         process.send_signal(number)
-        _, said = process.communicate(timeout=300)
+        _, stderr = process.communicate(timeout=300)
     finally:
         process.kill()
-    assert process.returncode == ExitCode.INTERRUPTED, said
-    assert b"Traceback" not in said
-    assert left(docker) == []
+    assert process.returncode == ExitCode.INTERRUPTED, stderr
+    assert b"Traceback" not in stderr
+    assert remaining_containers(docker) == []
     assert len(list(read_records(request.journal))) >= 1
 
 
 def test_a_container_that_still_writes_is_not_joined(
     docker: docker_sdk.DockerClient, image: str, project: Project, request_for: Make
 ) -> None:
-    """A host process killed outright leaves its container: the next run must not share its journal."""
+    """A killed host process leaves its container, so the next run must not use its journal."""
     request = request_for("cpu", "crop-and-resize-backprop", repeats=200)  # ended below, long before its time
     raised: list[BaseException] = []
 
@@ -204,7 +204,7 @@ def test_a_container_that_still_writes_is_not_joined(
         with pytest.raises(RunFailedError, match="still writes to these records"):
             DockerEngine(project).run(request)
     finally:
-        for name in left(docker):
+        for name in remaining_containers(docker):
             docker.containers.get(name).kill("SIGKILL")
         thread.join(timeout=300)
     assert "SIGKILL" in str(raised[0])

@@ -1,4 +1,4 @@
-"""`tfdet fleet` on a real Slurm whose daemons die: the same evidence as of one machine."""
+"""`tfdet fleet` on a real Slurm whose daemons die: the evidence is the same as from one machine."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ QUICK = ["--solution", "TDO", "--repeats", "2", "--processes", "1"]
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    """Skipped by name where there is none, but where CI requires it."""
-    why = _why_not()
-    if why:
+    """Yield a running cluster; skip the tests if there is no Slurm, unless CI requires it."""
+    reason = _skip_reason()
+    if reason:
         if os.environ.get("TFDET_REQUIRE_SLURM"):
-            pytest.fail(why, pytrace=False)
-        pytest.skip(why)
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
     cluster = Slurm(tmp_path_factory.mktemp("slurm"))
     try:
         cluster.start()
@@ -41,70 +41,74 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
         cluster.stop()
 
 
-def _why_not() -> str | None:
+def _skip_reason() -> str | None:
     if missing := [name for name in NEEDED if shutil.which(name) is None]:
         return f"no Slurm here ({', '.join(missing)}): apt-get install slurmctld slurmd slurm-client"
     return None if os.getuid() == 0 else "slurmd runs jobs as root only"
 
 
-def tfdet(environ: dict[str, str], *words: str) -> subprocess.Popen[str]:
+def tfdet(environ: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tfdet", *words], env=environ | {"TFDET_ROOT": str(ROOT)}, text=True,
+        [sys.executable, "-m", "tfdet", *arguments], env=environ | {"TFDET_ROOT": str(ROOT)}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
 
 
-def finished(process: subprocess.Popen[str], cluster: Slurm | None = None) -> str:
-    """What it said.  cluster: its operator is at work meanwhile."""
+def wait_for_output(process: subprocess.Popen[str], cluster: Slurm | None = None) -> str:
+    """Wait for the command and return its output; with a cluster, resume its drained nodes meanwhile."""
     end = time.monotonic() + 300
     while True:
         try:
-            said, _ = process.communicate(timeout=2)
+            output, _ = process.communicate(timeout=2)
             break
         except subprocess.TimeoutExpired:
             if cluster is not None:
                 cluster.resume_drained()
             if time.monotonic() > end:
                 process.kill()
-                said, _ = process.communicate()
-                pytest.fail("\n".join([said, "it did not end", cluster.told() if cluster else ""]))
-    assert process.returncode == 0, said
-    return said
+                output, _ = process.communicate()
+                pytest.fail("\n".join([output, "it did not end", cluster.describe_state() if cluster else ""]))
+    assert process.returncode == 0, output
+    return output
 
 
-def fleet_run(slurm: Slurm, folder: Path, *more: str) -> subprocess.Popen[str]:
-    return tfdet(slurm.environ, "fleet", "run", "--folder", str(folder), "--poll-interval", "0.5", *more)
+def fleet_run(slurm: Slurm, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    return tfdet(slurm.environ, "fleet", "run", "--folder", str(folder), "--poll-interval", "0.5", *arguments)
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("device", weekly.todays([*SELECTION]))
 def test_killed_daemons_change_no_evidence(slurm: Slurm, tmp_path: Path, device: str) -> None:
-    sources = [word for source in SELECTION[device] for word in ("--source", source)]
-    alone, together, folder = tmp_path / "alone.jsonl", tmp_path / "together.jsonl", tmp_path / "fleet"
-    finished(tfdet(dict(os.environ), "run", "tf2.0", "--device", device, *sources, *QUICK, "--out", str(alone)))
+    sources = [argument for source in SELECTION[device] for argument in ("--source", source)]
+    local_records, fleet_records, folder = tmp_path / "alone.jsonl", tmp_path / "together.jsonl", tmp_path / "fleet"
+    wait_for_output(
+        tfdet(dict(os.environ), "run", "tf2.0", "--device", device, *sources, *QUICK, "--out", str(local_records))
+    )
     plan = ["tf2.0", "--device", device, "--cluster", "slurm", "--task-minutes", "0.001", *sources, *QUICK]
-    submitter = fleet_run(slurm, folder, *plan, "--out", str(together))
+    submitter = fleet_run(slurm, folder, *plan, "--out", str(fleet_records))
     wait_for(lambda: any(folder.glob("begun/*.json")), "first task", 60)
     slurm.kill_node("n1")
     slurm.kill("slurmctld")
     os.kill(submitter.pid, signal.SIGKILL)
     slurm.bring_up("slurmctld")
     slurm.bring_up("n1")
-    said = finished(fleet_run(slurm, folder, "--resume", "--out", str(together)), slurm)
-    assert f"{len(SELECTION[device])} of {len(SELECTION[device])} tasks done" in said
-    assert cells(alone) == cells(together)
-    assert set(cells(together).values()) == {1}, "a case is there twice"
-    assert verdicts(alone) == verdicts(together), ended_badly(together)
+    output = wait_for_output(fleet_run(slurm, folder, "--resume", "--out", str(fleet_records)), slurm)
+    assert f"{len(SELECTION[device])} of {len(SELECTION[device])} tasks done" in output
+    assert cells(local_records) == cells(fleet_records)
+    assert set(cells(fleet_records).values()) == {1}, "a case is there twice"
+    assert verdicts(local_records) == verdicts(fleet_records), list_errors(fleet_records)
 
 
 def cells(path: Path) -> Counter[tuple[str, ...]]:
-    return Counter(found.key for found in read_records(path))
+    return Counter(record.key for record in read_records(path))
 
 
-def ended_badly(path: Path) -> list[tuple[str, object]]:
-    return [(found.case, found.error) for found in read_records(path) if found.error]
+def list_errors(path: Path) -> list[tuple[str, object]]:
+    return [(record.case, record.error) for record in read_records(path) if record.error]
 
 
 def verdicts(path: Path) -> dict[tuple[str, ...], str]:
     status = load_status(Project(ROOT), [path], store=False)
-    return {tuple(found.key): str(found.cell.verdict) for found in status.cells if found.cell.runs}
+    return {
+        tuple(status_cell.key): str(status_cell.cell.verdict) for status_cell in status.cells if status_cell.cell.runs
+    }

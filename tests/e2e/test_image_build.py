@@ -1,4 +1,4 @@
-"""tfdet build, for real: what is in the image, what a change rebuilds, what a failure says."""
+"""tfdet build with a real daemon: the content of the image, the layers that a change rebuilds, failures."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_holds_the_real_gpu_wheel(image: str) -> None:
     program = "import tensorflow as tf; print(tf.__version__, tf.test.is_built_with_cuda())"
-    done = run("--entrypoint", "/opt/tfdet/python", image, "-c", program)
-    assert done.stdout.split() == ["2.0.0", "True"], done.stderr
+    process = run("--entrypoint", "/opt/tfdet/python", image, "-c", program)
+    assert process.stdout.split() == ["2.0.0", "True"], process.stderr
 
 
 def test_a_changed_suite_leaves_tensorflows_layer_alone(
     docker: docker_sdk.DockerClient, image: str, base: str, project: Project, matrix: Matrix, tmp_path: Path
 ) -> None:
-    before = docker.images.get(image).attrs["RootFS"]["Layers"]
+    layers_before = docker.images.get(image).attrs["RootFS"]["Layers"]
     changed = copy_project(project.root, tmp_path)
     with (changed.suite("tensorflow") / "test_bias.py").open("a") as suite:
         suite.write("\n# changed\n")
     try:
         images.build(changed, matrix, KEY, base)
-        after = docker.images.get(image).attrs["RootFS"]["Layers"]
+        layers_after = docker.images.get(image).attrs["RootFS"]["Layers"]
     finally:
         images.build(project, matrix, KEY, base)
-    assert len(before) == len(after)
-    assert before[:-1] == after[:-1]
-    assert before[-1] != after[-1]
+    assert len(layers_before) == len(layers_after)
+    assert layers_before[:-1] == layers_after[:-1]
+    assert layers_before[-1] != layers_after[-1]
 
 
 @pytest.mark.parametrize("kind", ["stock", "ngc"])
 def test_an_image_that_has_tensorflow_only_gains_pytest(
     docker: docker_sdk.DockerClient, image: str, project: Project, matrix: Matrix, kind: str
 ) -> None:
-    """tfdet:tf2.0 stands in for a published image: its own packages stay as they are."""
+    """tfdet:tf2.0 stands in for a published image, whose packages stay as they are."""
     key = f"e2e-{kind}"
     published = matrix.environment(KEY).model_copy(update={"line": kind, "image": image, "digest": "unknown"})
     if kind == "ngc":
@@ -59,10 +59,12 @@ def test_an_image_that_has_tensorflow_only_gains_pytest(
             for i in (image, images.tag(key))
         ]
         assert frozen[0].stdout == frozen[1].stdout != ""
-        done = run("--entrypoint", "/opt/tfdet/python", images.tag(key), "-c", "import pytest; print(pytest.__file__)")
-        assert done.stdout.startswith("/opt/tfdet/site/"), done.stderr
-        done = run("--network", "none", images.tag(key), "--device", "gpu")
-        assert done.returncode == 4, done.stderr
+        process = run(
+            "--entrypoint", "/opt/tfdet/python", images.tag(key), "-c", "import pytest; print(pytest.__file__)"
+        )
+        assert process.stdout.startswith("/opt/tfdet/site/"), process.stderr
+        process = run("--network", "none", images.tag(key), "--device", "gpu")
+        assert process.returncode == 4, process.stderr
     finally:
         subprocess.run(["docker", "rmi", "-f", images.tag(key)], capture_output=True, check=False)
 
