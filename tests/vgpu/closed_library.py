@@ -66,6 +66,19 @@ class Library(Device):
         assert self.cuda.cuMemcpyDtoH_v2(self.to_ctypes(values), address, ctypes.c_size_t(values.nbytes)) == 0
         return values
 
+    def capture(self, stream, call):
+        """Return an executable graph of what call() asks of the stream."""
+        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
+        assert self.cuda.cuStreamBeginCapture_v2(stream, 0) == 0
+        call()
+        assert self.cuda.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0
+        assert self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_uint64(0)) == 0
+        return executable
+
+    def launch_graph(self, executable, stream):
+        assert self.cuda.cuGraphLaunch(executable, stream) == 0
+        assert self.cuda.cuStreamSynchronize(stream) == 0
+
     def pointers(self, addresses):
         return self.put(np.array([address.value for address in addresses], np.uint64))
 

@@ -176,18 +176,6 @@ class TestCapture:
     def stream(self, library):
         return library.stream(1)
 
-    def graph(self, library, stream, call):
-        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
-        assert library.cuda.cuStreamBeginCapture_v2(stream, 0) == 0
-        call()
-        assert library.cuda.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0
-        assert library.cuda.cuGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_uint64(0)) == 0
-        return executable
-
-    def launch(self, library, graph, stream):
-        assert library.cuda.cuGraphLaunch(graph, stream) == 0
-        assert library.cuda.cuStreamSynchronize(stream) == 0
-
     def change(self, library, address, values):
         size = ctypes.c_size_t(values.nbytes)
         assert library.cuda.cuMemcpyHtoD_v2(address, library.to_ctypes(np.ascontiguousarray(values)), size) == 0
@@ -196,9 +184,9 @@ class TestCapture:
         problem = Problem(2, "float32", 0, 1)
         product = Product(library, problem, "float32")
         product.stream = stream
-        graph = self.graph(library, stream, lambda: product.status() == 0 or pytest.fail())
+        graph = library.capture(stream, lambda: product.status() == 0 or pytest.fail())
         assert np.isnan(product.output()).all()
-        self.launch(library, graph, stream)
+        library.launch_graph(graph, stream)
         problem.check(product.output())
 
     def test_of_a_handles_stream(self, library, stream):
@@ -215,12 +203,12 @@ class TestCapture:
             library.call("cublasSaxpy_v2", handle, 3, factor.ctypes.data_as(ctypes.c_void_p), x, 1, y, 1)
             factor[0] = 100  # the captured call has a copy
 
-        graph = self.graph(library, stream, call)
+        graph = library.capture(stream, call)
         assert library.get(y, 3, np.float32).tolist() == [10, 20, 30]
-        self.launch(library, graph, stream)
+        library.launch_graph(graph, stream)
         assert library.get(y, 3, np.float32).tolist() == [12, 24, 36]
         self.change(library, x, np.array([0, 0, 1], np.float32))
-        self.launch(library, graph, stream)
+        library.launch_graph(graph, stream)
         assert library.get(y, 3, np.float32).tolist() == [12, 24, 38]
 
     def test_another_stream_is_not_captured(self, library, stream):
@@ -255,7 +243,7 @@ class TestCapture:
             assert library.cuda.cuMemcpyHtoDAsync_v2(x, pinned, size, stream) == 0
             library.call("cublasSscal_v2", handle, 3, library.scalar(2, "float32"), x, 1)
 
-        graph = self.graph(library, stream, call)
+        graph = library.capture(stream, call)
         assert calls == []
-        self.launch(library, graph, stream)
+        library.launch_graph(graph, stream)
         assert (calls, library.get(x, 3, np.float32).tolist()) == ([1], [10, 12, 14])

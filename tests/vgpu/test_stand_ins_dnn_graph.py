@@ -387,18 +387,6 @@ class TestCapture:
         assert queried.value == stream.value
         return handle
 
-    def capture(self, library, stream, call):
-        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
-        assert library.cuda.cuStreamBeginCapture_v2(stream, 0) == 0
-        call()
-        assert library.cuda.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0
-        assert library.cuda.cuGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_uint64(0)) == 0
-        return executable
-
-    def launch(self, library, executable, stream):
-        assert library.cuda.cuGraphLaunch(executable, stream) == 0
-        assert library.cuda.cuStreamSynchronize(stream) == 0
-
     def test_a_plan(self, library, graph, stream, handle):
         c = Convolution()
         x, w = numbers(c.x_shape, "float32"), numbers(c.w_shape, "float32", 1)
@@ -409,10 +397,10 @@ class TestCapture:
             assert graph.execute(plan, memory, handle) == 0
             graph.destroy()
 
-        executable, y = self.capture(library, stream, call), c.forward(x, w)
+        executable, y = library.capture(stream, call), c.forward(x, w)
         assert not library.get(memory[Y], c.y_shape, np.float32).any()
         for launches in (1, 2):
-            self.launch(library, executable, stream)
+            library.launch_graph(executable, stream)
             result = library.get(memory[Y], c.y_shape, np.float32)
             close(result, launches * y, "float32", 4 * c.terms)
 
@@ -431,7 +419,7 @@ class TestCapture:
             for kind, descriptor in (("Tensor", x_descriptor), ("Tensor", y_descriptor), ("Pooling", pooling)):
                 library.call(f"cudnnDestroy{kind}Descriptor", descriptor)
 
-        executable = self.capture(library, stream, call)
+        executable = library.capture(stream, call)
         assert not library.get(y_address, 6, np.float32).any()
-        self.launch(library, executable, stream)
+        library.launch_graph(executable, stream)
         assert library.get(y_address, 6, np.float32).tolist() == [14, 18, 22, 38, 42, 46]

@@ -2,6 +2,9 @@
 differences."""
 
 import ctypes
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -400,3 +403,25 @@ def test_descriptors_give_back_what_was_set(library):
     pointers = [ctypes.byref(value) for value in (probability, states, seed)]
     library.call("cudnnGetDropoutDescriptor", network.dropout, None, *pointers)
     assert (probability.value, states.value, seed.value) == (0.25, None, 1)
+
+
+SHORT_RESERVE = """import sys
+from pathlib import Path
+from closed_library import Library
+from test_stand_ins_dnn_recurrent import Network, Run
+library = Library(Path(sys.argv[1]))
+run = Run(Network(library, "lstm"))
+assert run.forward() == 0
+n, (size, _, *rest) = run.network, run.spaces
+rest[-1] = library.put(run.x)  # smaller than the size that is passed
+print(library.status("cudnnRNNBackwardWeights_v8", None, n.description, 0, None, n.x_desc, run.at_x, None, run.at_h,
+                     n.x_desc, run.y, size, run.at_weights, *rest))
+"""
+
+
+def test_memory_smaller_than_its_size_is_a_kernels_error(tmp_path):
+    """In a process of its own, as the error stays with the device."""
+    command = [sys.executable, "-c", SHORT_RESERVE, str(tmp_path)]
+    process = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=300)
+    assert (process.returncode, process.stdout) == (0, "8\n"), process.stderr  # CUDNN_STATUS_EXECUTION_FAILED
+    assert "an access outside of what was allocated in cudnnRNNBackwardWeights_v8" in process.stderr

@@ -41,6 +41,8 @@ inline double log2_of(double x) {
 template <class T> T exp_of(T x) { return static_cast<T>(exp2_of(x * kLog2OfE)); }
 template <class T> T log_of(T x) { return static_cast<T>(log2_of(x) / kLog2OfE); }
 
+inline double sigmoid_of(double x) { return 1 / (1 + exp_of(-x)); }
+
 inline double tanh_of(double x) {
   static constexpr double kOdd[] = {1, -1 / 3., 2 / 15., -17 / 315., 62 / 2835., -1382 / 155925., 21844 / 6081075.};
   if (std::fabs(x) < 0.125) return x * polynomial(kOdd, x * x);

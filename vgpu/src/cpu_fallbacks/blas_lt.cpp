@@ -3,7 +3,6 @@
 
 #include "gemm.h"
 #include "vendor_stubs/library_status.h"
-#include "vendor_stubs/unsupported_call.h"
 
 using namespace vgpu;
 
@@ -161,17 +160,13 @@ API int cublasLtMatrixLayoutDestroy(MatrixLayout* layout) { return delete layout
 API int cublasLtMatmulAlgoGetHeuristic(void*, const MatmulDescriptor* descriptor, const MatrixLayout* a, const MatrixLayout* b,
                                        const MatrixLayout* c, const MatrixLayout* d, void*, int requested, Heuristic* results,
                                        int* returned) {
-  const char* call = "cublasLtMatmulAlgoGetHeuristic";
-  if (!is_fallback_enabled(call)) return report_unsupported(call);
-  if (!descriptor || !a || !b || !c || !d || requested < 1 || !results || !returned) return kCublasStatus.invalid_value;
-  *results = {}, *returned = 0;
-  try {
+  return run_query("cublasLtMatmulAlgoGetHeuristic", [&] {
+    if (!descriptor || !a || !b || !c || !d || requested < 1 || !results || !returned) throw InvalidValue();
+    *results = {}, *returned = 0;
     const double any_scale[2] = {};
     Product{*descriptor, *a, *b, *c, *d}.gemm(any_scale, any_scale);
-  } catch (const InvalidValue&) { return kCublasStatus.invalid_value; } catch (const FallbackUnsupported&) {
-    return report_unsupported(call);
-  }
-  return *returned = 1, kSuccess;
+    *returned = 1;
+  });
 }
 API int cublasLtMatmul(void*, const MatmulDescriptor* descriptor, const void* alpha, const void* at_a, const MatrixLayout* a,
                        const void* at_b, const MatrixLayout* b, const void* beta, const void* at_c, const MatrixLayout* c,

@@ -7,7 +7,7 @@
 
 namespace vgpu {
 
-DataType TensorDescriptor::type() const {  // cudnn.h: cudnnDataType_t
+DataType data_type_of(int kind) {  // cudnn.h: cudnnDataType_t
   switch (kind) {
     case 0: return DataType::Float;
     case 1: return DataType::Double;
@@ -25,6 +25,18 @@ void TensorDescriptor::set_packed_strides(bool channels_last) {
     strides[k] = step;
     step *= dims[k];
   }
+}
+
+TensorDescriptor TensorDescriptor::broadcast_to(const Dims& shape) const {
+  check();
+  if (dims.size() != shape.size()) throw InvalidValue();
+  TensorDescriptor broadcast = *this;
+  for (size_t k = 0; k < dims.size(); k++) {
+    if (dims[k] == shape[k]) continue;
+    if (dims[k] != 1) throw InvalidValue();
+    broadcast.dims[k] = shape[k], broadcast.strides[k] = 0;
+  }
+  return broadcast;
 }
 
 void TensorDescriptor::check() const {
@@ -57,7 +69,7 @@ Dims spatial_dims(const TensorDescriptor& tensor) { return Dims(tensor.dims.begi
 // cudnn.h: cudnnActivationMode_t
 double Activation::value(double x) const {
   switch (mode) {
-    case 0: return 1 / (1 + exp_of(-x));
+    case 0: return sigmoid_of(x);
     case 1: return x > 0 || (propagates_nan && x != x) ? x : 0;
     case 2: return tanh_of(x);
     case 3: return x > 0 ? std::fmin(x, coefficient) : propagates_nan && x != x ? x : 0;

@@ -21,17 +21,24 @@ inline int64_t element_count(const Dims& dims, size_t first = 0) {
   return product;
 }
 
+// Of a cudnnDataType_t; FallbackUnsupported for the others.
+DataType data_type_of(int kind);
+// The bytes of a number in the type in which calls on this type compute.
+inline uint32_t compute_size(DataType type) { return type == DataType::Double ? 8 : 4; }
+
 // cudnnTensorDescriptor_t. Dimensions are batch, channels and then the spatial ones, independent of the order in memory.
 struct TensorDescriptor {
   int kind = 0;  // cudnnDataType_t
   Dims dims, strides;
 
-  DataType type() const;
+  DataType type() const { return data_type_of(kind); }
   int64_t count() const { return element_count(dims); }
   int64_t batch_size() const { return dims[0]; }
   int64_t channels() const { return dims[1]; }
   int64_t spatial_size() const { return element_count(dims, 2); }
   void set_packed_strides(bool channels_last);
+  // The same elements with these dimensions: where this one has 1, its stride is 0. InvalidValue if another differs.
+  TensorDescriptor broadcast_to(const Dims& shape) const;
   void check() const;
   void check_read(const void* data) const;
   void check_write(void* data) const;
@@ -132,11 +139,12 @@ void store_tensor(const Tensor& tensor, const std::vector<T>& results, const Sca
   });
 }
 
-// The operation that calls f(Tag<T>()), where T is the type in which calls on this tensor compute.
-template <class F> Operation in_compute_type(const TensorDescriptor& tensor, F f) {
-  if (tensor.type() == DataType::Double) return [=] { f(Tag<double>()); };
+// The operation that calls f(Tag<T>()), where T is the type in which calls on this type compute.
+template <class F> Operation in_compute_type(DataType type, F f) {
+  if (type == DataType::Double) return [=] { f(Tag<double>()); };
   return [=] { f(Tag<float>()); };
 }
+template <class F> Operation in_compute_type(const TensorDescriptor& tensor, F f) { return in_compute_type(tensor.type(), f); }
 
 // The input element that each tap (element of the window) reads for each output element.
 class WindowIndices {

@@ -10,40 +10,6 @@
 namespace vgpu {
 namespace {
 
-// cudnn_graph.h: cudnnBackendAttributeName_t
-enum Attribute : int {
-  kPointwiseMode = 0,
-  kReluLowerClip = 3,
-  kReluUpperClip = 4,
-  kReluLowerSlope = 5,
-  kEluAlpha = 6,
-  kConvolutionMode = 101,
-  kDilations = 102,
-  kFilterStrides = 103,
-  kPostPaddings = 104,
-  kPrePaddings = 105,
-  kConfiguredEngine = 300,
-  kPlannedConfig = 401,
-  kPointwiseDescriptor = 750,
-  kPointwiseX = 751,
-  kPointwiseB = 752,
-  kPointwiseY = 753,
-  kPointwiseAlpha1 = 754,
-  kPointwiseAlpha2 = 755,
-  kGraphOperations = 801,
-  kTensorDataType = 901,
-  kTensorDimensions = 902,
-  kTensorStrides = 903,
-  kTensorVectorCount = 904,
-  kTensorUniqueId = 906,
-  kTensorIsVirtual = 907,
-  kTensorIsByValue = 908,
-  kTensorRaggedOffset = 913,
-  kPackUniqueIds = 1000,
-  kPackPointers = 1001,
-  kEngineGraph = 1300
-};
-
 // Where an operation of convolution has its attributes. The gradients are written with `d`: x, w or y of one call is dx.
 struct ConvolutionAttributes {
   GraphDescriptorType type;
@@ -179,7 +145,7 @@ class PointwiseOperation : public GraphOperation {
     if (is_binary()) b_.push_back(tensor_of(operation, kPointwiseB));
     if (x_.descriptor.dims != y_.descriptor.dims || (mode_ == kRelu && slope_ != 0 && lower_ != 0)) throw FallbackUnsupported();
     for (const GraphTensor& b : b_) broadcast(b.descriptor.dims);  // fits
-    apply(0, 0);                                                     // is supported
+    apply(0, 0);  // is supported
   }
 
   void run(VirtualValues<float>& virtuals) const override { compute(virtuals); }
@@ -229,7 +195,7 @@ class PointwiseOperation : public GraphOperation {
       case kIdentity: return x;
       case kRelu: return x > upper_ ? upper_ : x < lower_ ? (slope_ != 0 ? slope_ * x : lower_) : x;
       case kTanh: return tanh_of(x);
-      case kSigmoid: return 1 / (1 + exp_of(-x));
+      case kSigmoid: return sigmoid_of(x);
       case kElu: return x > 0 ? x : elu_alpha_ * (exp_of(x) - 1);
       default: throw FallbackUnsupported();
     }
@@ -237,14 +203,9 @@ class PointwiseOperation : public GraphOperation {
 
   // For each element of y the index of its element in a dense tensor of these dimensions.
   std::vector<int64_t> broadcast(const Dims& dims) const {
-    TensorDescriptor wide{0, dims, {}};
-    wide.set_packed_strides(false);
-    if (dims.size() != y_.descriptor.dims.size()) throw InvalidValue();
-    for (size_t k = 0; k < dims.size(); k++) {
-      if (dims[k] == y_.descriptor.dims[k]) continue;
-      if (dims[k] != 1) throw InvalidValue();
-      wide.dims[k] = y_.descriptor.dims[k], wide.strides[k] = 0;
-    }
+    TensorDescriptor dense{0, dims, {}};
+    dense.set_packed_strides(false);
+    const TensorDescriptor wide = dense.broadcast_to(y_.descriptor.dims);
     std::vector<int64_t> indices(static_cast<size_t>(wide.count()));
     for_each_element(wide, [&](int64_t k, int64_t offset) { indices[k] = offset; });
     return indices;
@@ -327,7 +288,7 @@ const char* call_of_plan(const GraphDescriptor& plan) {
   return "cudnnBackendExecute";
 }
 
-std::function<void()> prepare_graph(const GraphDescriptor& plan, const GraphDescriptor& variant_pack) {
+Operation prepare_graph(const GraphDescriptor& plan, const GraphDescriptor& variant_pack) {
   const std::map<int64_t, void*> data = data_by_id(variant_pack);
   auto operations = std::make_shared<GraphOperations>();
   bool in_double = false;

@@ -27,6 +27,51 @@ enum class GraphDescriptorType : int {
   Tensor = 17
 };
 
+// cudnn_graph.h: cudnnBackendAttributeName_t. Those of convolutions are in a table of their own.
+enum GraphAttributeName : int {
+  kPointwiseMode = 0,
+  kReluLowerClip = 3,
+  kReluUpperClip = 4,
+  kReluLowerSlope = 5,
+  kEluAlpha = 6,
+  kConvolutionMode = 101,
+  kDilations = 102,
+  kFilterStrides = 103,
+  kPostPaddings = 104,
+  kPrePaddings = 105,
+  kHeuristicsGraph = 201,
+  kHeuristicsResults = 202,
+  kConfiguredEngine = 300,
+  kKnobChoices = 302,
+  kPlannedConfig = 401,
+  kWorkspaceSize = 402,
+  kComputedIntermediateIds = 403,
+  kPointwiseDescriptor = 750,
+  kPointwiseX = 751,
+  kPointwiseB = 752,
+  kPointwiseY = 753,
+  kPointwiseAlpha1 = 754,
+  kPointwiseAlpha2 = 755,
+  kGraphOperations = 801,
+  kEngineCount = 802,
+  kTensorDataType = 901,
+  kTensorDimensions = 902,
+  kTensorStrides = 903,
+  kTensorVectorCount = 904,
+  kTensorUniqueId = 906,
+  kTensorIsVirtual = 907,
+  kTensorIsByValue = 908,
+  kTensorRaggedOffset = 913,
+  kPackUniqueIds = 1000,
+  kPackPointers = 1001,
+  kEngineGraph = 1300,
+  kEngineIndex = 1301,
+  kKnobInfo = 1302,
+  kNumericalNotes = 1303,
+  kLayoutInfo = 1304,
+  kBehaviorNotes = 1305
+};
+
 // cudnn_graph.h: cudnnBackendAttributeType_t, as far as their elements are read here.
 enum class AttributeType : int { Boolean = 2, Int64 = 3, Float = 4, Double = 5, Pointer = 6, Descriptor = 15 };
 
@@ -75,7 +120,7 @@ struct GraphDescriptor {
 // Checks the descriptor of an operation. InvalidValue, FallbackUnsupported.
 void check_operation(const GraphDescriptor& operation);
 // Computes the operations of the plan's graph, in the order of the graph, on the pointers of the variant pack.
-std::function<void()> prepare_graph(const GraphDescriptor& plan, const GraphDescriptor& variant_pack);
+Operation prepare_graph(const GraphDescriptor& plan, const GraphDescriptor& variant_pack);
 // The call that runs the plan, with the kind of its first operation, as reports name it.
 const char* call_of_plan(const GraphDescriptor& plan);
 

@@ -23,31 +23,12 @@ size_t element_size(int type) {
     case 5:
     case 6:
     case 15: return 8;  // a handle, int64, double, a pointer, a descriptor
-    case 26: return 16;                                 // a fraction
+    case 26: return 16;  // a fraction
     case 2:
-    case 24: return 1;                          // a boolean, a character
-    default: return type >= 0 && type <= 30 ? 4 : 0;    // an enumeration, int32, float
+    case 24: return 1;  // a boolean, a character
+    default: return type >= 0 && type <= 30 ? 4 : 0;  // an enumeration, int32, float
   }
 }
-
-// cudnn_graph.h: cudnnBackendAttributeName_t
-enum Attribute : int {
-  kHeuristicsGraph = 201,
-  kHeuristicsResults = 202,
-  kConfiguredEngine = 300,
-  kKnobChoices = 302,
-  kPlannedConfig = 401,
-  kWorkspaceSize = 402,
-  kComputedIntermediateIds = 403,
-  kGraphOperations = 801,
-  kEngineCount = 802,
-  kEngineGraph = 1300,
-  kEngineIndex = 1301,
-  kKnobInfo = 1302,
-  kNumericalNotes = 1303,
-  kLayoutInfo = 1304,
-  kBehaviorNotes = 1305
-};
 
 void set_number(GraphDescriptor& descriptor, int name, int64_t value) {
   GraphAttribute attribute{int(AttributeType::Int64), 1, std::vector<char>(sizeof value), {}};
@@ -195,12 +176,7 @@ API int cudnnBackendFinalize(Handle* handle) {
   GraphDescriptor& descriptor = *handle->descriptor;
   const char* call = call_of_finalize(descriptor.type);
   if (!is_fallback_enabled(call)) return is_value_descriptor(descriptor.type) ? kSuccess : report_unsupported(call);
-  try {
-    finalize(descriptor);
-    return descriptor.is_finalized = true, kSuccess;
-  } catch (const InvalidValue&) { return cudnn_status().invalid_value; } catch (const FallbackUnsupported&) {
-    return report_unsupported(call);
-  }
+  return run_query(call, [&] { finalize(descriptor), descriptor.is_finalized = true; });
 }
 
 API int cudnnBackendExecute(void* library, Handle* plan, Handle* variant_pack) {

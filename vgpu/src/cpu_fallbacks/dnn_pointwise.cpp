@@ -50,19 +50,6 @@ template <class T> std::vector<T> softmax_gradient(const Tensor& y, const Tensor
   return values;
 }
 
-// Loads a tensor, broadcast to the shape of another one.
-template <class T> std::vector<T> load_broadcast(const Tensor& given, const TensorDescriptor& shape) {
-  const TensorDescriptor& tensor = given.descriptor;
-  TensorDescriptor broadcast = tensor;
-  tensor.check();
-  if (tensor.dims.size() != shape.dims.size()) throw InvalidValue();
-  for (size_t k = 0; k < broadcast.dims.size(); k++) {
-    if (tensor.dims[k] != 1 && tensor.dims[k] != shape.dims[k]) throw InvalidValue();
-    if (tensor.dims[k] != shape.dims[k]) broadcast.dims[k] = shape.dims[k], broadcast.strides[k] = 0;
-  }
-  return load_tensor<T>(broadcast, given.data);
-}
-
 }  // namespace
 
 API int cudnnActivationForward(void* handle, Activation* activation_desc, void* alpha, TensorDescriptor* x_desc, void* x_data,
@@ -125,7 +112,7 @@ API int cudnnAddTensor(void* handle, void* alpha, TensorDescriptor* a_desc, void
     const Scales scales(c.descriptor, alpha, beta);
     return in_compute_type(c.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
-      store_tensor(c, load_broadcast<T>(a, c.descriptor), scales);
+      store_tensor(c, load_tensor<T>(Tensor(a.descriptor.broadcast_to(c.descriptor.dims), a.data)), scales);
     });
   });
 }

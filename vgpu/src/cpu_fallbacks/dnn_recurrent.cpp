@@ -1,6 +1,7 @@
 // CPU fallbacks of cuDNN's recurrent networks: cudnnRNNForward() and its gradients, without dropout between layers.
 #include "dnn_recurrent.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "arithmetic/elementary.h"
@@ -25,7 +26,7 @@ struct Call {
   void* reserve;
 };
 
-// The gradients' first operands: what a step begins with.
+// What the three calls share: the order of steps, and loading and storing weights, states and sequences.
 template <class T> class Pass {
  public:
   explicit Pass(const Call& call)
@@ -65,18 +66,16 @@ template <class T> class Pass {
     if (!data) return values;
     const std::vector<T> memory = load_elements<T>(data, x.kind, x.rows() * vector_size);
     for_each_vector([&](int64_t time, int64_t sample) {
-      for (int64_t k = 0; k < vector_size; k++)
-        values[size_t((time * x.batch_size + sample) * vector_size + k)] =
-            memory[size_t(x.row(time, sample) * vector_size + k)];
+      const int64_t row = x.row(time, sample), vector = time * x.batch_size + sample;
+      std::copy_n(&memory[size_t(row * vector_size)], vector_size, &values[size_t(vector * vector_size)]);
     });
     return values;
   }
   void store_sequences(void* data, const std::vector<T>& values, int64_t vector_size) const {
     std::vector<T> memory(size_t(x.rows() * vector_size));
     for_each_vector([&](int64_t time, int64_t sample) {
-      for (int64_t k = 0; k < vector_size; k++)
-        memory[size_t(x.row(time, sample) * vector_size + k)] =
-            values[size_t((time * x.batch_size + sample) * vector_size + k)];
+      const int64_t row = x.row(time, sample), vector = time * x.batch_size + sample;
+      std::copy_n(&values[size_t(vector * vector_size)], vector_size, &memory[size_t(row * vector_size)]);
     });
     store_elements(data, x.kind, memory);
   }
@@ -105,7 +104,7 @@ template <class T> void add_outer_product(const T* rows_vector, int64_t rows, co
     for (int64_t k = 0; k < columns; k++) matrix[row * columns + k] += rows_vector[row] * vector[k];
 }
 
-template <class T> T sigmoid(T x) { return T(1 / (1 + exp_of(-double(x)))); }
+template <class T> T sigmoid(T x) { return T(sigmoid_of(double(x))); }
 
 // The gates of a step are computed in place: `input` and `recurrent` are their sums, `h` and `c` the state, `kept` the step in
 // the reserve layout.
@@ -186,17 +185,19 @@ template <class T> void forward(const Call& call, void* y, void* hy, void* cy) {
     std::vector<T> output(size_t(pass.x.max_length * pass.x.batch_size * directions * hidden));
     for (int64_t direction = 0; direction < directions; direction++) {
       const int64_t p = layer * directions + direction;
+      const int64_t input_bias = network.bias(p, false), recurrent_bias = network.bias(p, true);
+      const int64_t input_matrix = network.matrix(p, false), recurrent_matrix = network.matrix(p, true);
       for (int64_t sample = 0; sample < pass.x.batch_size; sample++)
         pass.for_each_step(direction, sample, [&](int64_t time, int64_t) {
           const int64_t vector = time * pass.x.batch_size + sample;
           std::vector<T> in(static_cast<size_t>(gate_rows)), recurrent(static_cast<size_t>(gate_rows));
           for (int64_t k = 0; k < gate_rows; k++) {
-            if (network.has_input_bias()) in[size_t(k)] = weights[size_t(network.bias(p, false) + k)];
-            if (network.has_recurrent_bias()) recurrent[size_t(k)] = weights[size_t(network.bias(p, true) + k)];
+            if (network.has_input_bias()) in[size_t(k)] = weights[size_t(input_bias + k)];
+            if (network.has_recurrent_bias()) recurrent[size_t(k)] = weights[size_t(recurrent_bias + k)];
           }
           T* state = &h[size_t(pass.state_index(p, sample))];
-          multiply_add(&weights[size_t(network.matrix(p, false))], gate_rows, size, &input[size_t(vector * size)], in.data());
-          multiply_add(&weights[size_t(network.matrix(p, true))], gate_rows, hidden, state, recurrent.data());
+          multiply_add(&weights[size_t(input_matrix)], gate_rows, size, &input[size_t(vector * size)], in.data());
+          multiply_add(&weights[size_t(recurrent_matrix)], gate_rows, hidden, state, recurrent.data());
           T* kept = call.reserve ? reserve_of<T>(call) + pass.reserve.at(p, time, sample) : unkept.data();
           step_forward(network, pass.reserve, in.data(), recurrent.data(), state, &c[size_t(pass.state_index(p, sample))],
                        kept);
@@ -218,12 +219,14 @@ void backward_data(const Call& call, const void* dy, const void* dhy, const void
   const std::vector<T> weights = pass.load_weights(), hx = pass.load_state(call.hx), cx = pass.load_state(call.cx);
   std::vector<T> dh = pass.load_state(dhy), dc = pass.load_state(dcy);
   std::vector<T> gradients = pass.load_sequences(dy, directions * hidden);
-  check_read(call.reserve, 1), check_write(call.reserve, uint64_t(layout.count()) * sizeof(T));
+  check_read(call.reserve, uint64_t(layout.count()) * sizeof(T));
+  check_write(call.reserve, uint64_t(layout.count()) * sizeof(T));
   for (int64_t layer = network.layers; layer-- > 0;) {
     const int64_t size = network.layer_input_size(layer);
     std::vector<T> of_input(size_t(pass.x.max_length * pass.x.batch_size * size));
     for (int64_t direction = 0; direction < directions; direction++) {
       const int64_t p = layer * directions + direction;
+      const int64_t input_matrix = network.matrix(p, false), recurrent_matrix = network.matrix(p, true);
       for (int64_t sample = 0; sample < pass.x.batch_size; sample++)
         pass.for_each_step_backward(direction, sample, [&](int64_t time, int64_t before) {
           const int64_t vector = time * pass.x.batch_size + sample, state = pass.state_index(p, sample);
@@ -233,9 +236,9 @@ void backward_data(const Call& call, const void* dy, const void* dhy, const void
           step_backward(network, layout, kept_before ? kept_before + layout.output() : &hx[size_t(state)],
                         kept_before ? kept_before + layout.cell_state() : &cx[size_t(state)], step_dh, &dc[size_t(state)],
                         kept);
-          multiply_add_transposed(&weights[size_t(network.matrix(p, true))], gate_rows, hidden,
-                                  kept + layout.recurrent_gradients(), step_dh);
-          multiply_add_transposed(&weights[size_t(network.matrix(p, false))], gate_rows, size, kept + layout.input_gradients(),
+          multiply_add_transposed(&weights[size_t(recurrent_matrix)], gate_rows, hidden, kept + layout.recurrent_gradients(),
+                                  step_dh);
+          multiply_add_transposed(&weights[size_t(input_matrix)], gate_rows, size, kept + layout.input_gradients(),
                                   &of_input[size_t(vector * size)]);
         });
     }
@@ -267,12 +270,14 @@ template <class T> void backward_weights(const Call& call, void* dweights, bool 
   const int64_t hidden = pass.hidden, gate_rows = pass.gates * hidden, directions = network.directions();
   const std::vector<T> hx = pass.load_state(call.hx);
   std::vector<T> sums(size_t(network.weight_count()));
-  check_read(call.reserve, 1);
+  check_read(call.reserve, uint64_t(layout.count()) * sizeof(T));
   for (int64_t layer = 0; layer < network.layers; layer++) {
     const int64_t size = network.layer_input_size(layer);
     const std::vector<T> input = layer_input(pass, call, layer);
     for (int64_t direction = 0; direction < directions; direction++) {
       const int64_t p = layer * directions + direction;
+      const int64_t input_bias = network.bias(p, false), recurrent_bias = network.bias(p, true);
+      const int64_t input_matrix = network.matrix(p, false), recurrent_matrix = network.matrix(p, true);
       for (int64_t sample = 0; sample < pass.x.batch_size; sample++)
         pass.for_each_step(direction, sample, [&](int64_t time, int64_t before) {
           const T* kept = reserve_of<T>(call) + layout.at(p, time, sample);
@@ -280,11 +285,11 @@ template <class T> void backward_weights(const Call& call, void* dweights, bool 
           const T* h_before = before < 0 ? &hx[size_t(pass.state_index(p, sample))]
                                          : reserve_of<T>(call) + layout.at(p, before, sample) + layout.output();
           add_outer_product(of_input, gate_rows, &input[size_t((time * pass.x.batch_size + sample) * size)], size,
-                            &sums[size_t(network.matrix(p, false))]);
-          add_outer_product(of_recurrent, gate_rows, h_before, hidden, &sums[size_t(network.matrix(p, true))]);
+                            &sums[size_t(input_matrix)]);
+          add_outer_product(of_recurrent, gate_rows, h_before, hidden, &sums[size_t(recurrent_matrix)]);
           for (int64_t k = 0; k < gate_rows; k++) {
-            if (network.has_input_bias()) sums[size_t(network.bias(p, false) + k)] += of_input[k];
-            if (network.has_recurrent_bias()) sums[size_t(network.bias(p, true) + k)] += of_recurrent[k];
+            if (network.has_input_bias()) sums[size_t(input_bias + k)] += of_input[k];
+            if (network.has_recurrent_bias()) sums[size_t(recurrent_bias + k)] += of_recurrent[k];
           }
         });
     }
@@ -299,8 +304,8 @@ Call make_call(const Recurrent* network, const Sequences* x_desc, const void* x,
   call.network.check(), call.x.check();
   if (call.x.vector_size != call.network.input_size || call.x.kind != call.network.kind) throw InvalidValue();
   if (is_training && call.network.dropout > 0 && call.network.layers > 1) throw FallbackUnsupported();
-  const DataType type = TensorDescriptor{call.network.kind, {}, {}}.type();
-  const uint64_t needed = uint64_t(ReserveLayout(call.network, call.x).count()) * (type == DataType::Double ? 8 : 4);
+  const DataType type = data_type_of(call.network.kind);
+  const uint64_t needed = uint64_t(ReserveLayout(call.network, call.x).count()) * compute_size(type);
   if (weight_bytes < uint64_t(call.network.weight_count()) * size_of(type) || (is_training && reserve_bytes < needed))
     throw InvalidValue();
   return call;
@@ -318,7 +323,7 @@ API int cudnnRNNForward(void* handle, const Recurrent* network, int training, co
   return run_fallback_on("cudnnRNNForward", stream_of_handle(handle), [&] {
     const Call call =
         make_call(network, x_desc, x, hx, cx, weight_bytes, weights, reserve_bytes, training ? reserve : nullptr, training);
-    return in_compute_type(TensorDescriptor{network->kind, {}, {}},
+    return in_compute_type(data_type_of(network->kind),
                            [=](auto tag) { forward<typename decltype(tag)::type>(call, y, hy, cy); });
   });
 }
@@ -328,7 +333,7 @@ API int cudnnRNNBackwardData_v8(void* handle, const Recurrent* network, const in
                                 size_t weight_bytes, const void* weights, size_t, void*, size_t reserve_bytes, void* reserve) {
   return run_fallback_on("cudnnRNNBackwardData_v8", stream_of_handle(handle), [&] {
     const Call call = make_call(network, x_desc, nullptr, hx, cx, weight_bytes, weights, reserve_bytes, reserve, true);
-    return in_compute_type(TensorDescriptor{network->kind, {}, {}},
+    return in_compute_type(data_type_of(network->kind),
                            [=](auto tag) { backward_data<typename decltype(tag)::type>(call, dy, dhy, dcy, dx, dhx, dcx); });
   });
 }
@@ -337,7 +342,7 @@ API int cudnnRNNBackwardWeights_v8(void* handle, const Recurrent* network, int m
                                    size_t weight_bytes, void* dweights, size_t, void*, size_t reserve_bytes, void* reserve) {
   return run_fallback_on("cudnnRNNBackwardWeights_v8", stream_of_handle(handle), [&] {
     const Call call = make_call(network, x_desc, x, hx, nullptr, weight_bytes, nullptr, reserve_bytes, reserve, true);
-    return in_compute_type(TensorDescriptor{network->kind, {}, {}}, [=](auto tag) {
+    return in_compute_type(data_type_of(network->kind), [=](auto tag) {
       backward_weights<typename decltype(tag)::type>(call, dweights, mode == 0);  // cudnn_adv.h: CUDNN_WGRAD_MODE_ADD
     });
   });

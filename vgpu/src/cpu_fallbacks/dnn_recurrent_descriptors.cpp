@@ -3,12 +3,11 @@
 
 #include "dnn_recurrent.h"
 #include "vendor_stubs/library_status.h"
-#include "vendor_stubs/unsupported_call.h"
 
 namespace vgpu {
 
 void Recurrent::check() const {
-  TensorDescriptor{kind, {}, {}}.type();  // supported
+  data_type_of(kind);  // supported
   if (skips_input || (projection_size && projection_size != hidden_size)) throw FallbackUnsupported();
   if (int(cell) < 0 || int(cell) > 3 || input_size <= 0 || hidden_size <= 0 || layers <= 0) throw InvalidValue();
 }
@@ -123,16 +122,6 @@ API int cudnnSetRNNDataDescriptor(Sequences* descriptor, int kind, int layout, i
 
 namespace {
 
-// A question that has an answer if the fallback is on. f() may throw.
-template <class F> int answer(const char* call, F f) {
-  if (!is_fallback_enabled(call)) return report_unsupported(call);
-  try {
-    return f(), kSuccess;
-  } catch (const InvalidValue&) { return library_status(call)->invalid_value; } catch (const FallbackUnsupported&) {
-    return report_unsupported(call);
-  }
-}
-
 void set_packed(TensorDescriptor* descriptor, int kind, Dims dims) {
   if (!descriptor) return;
   descriptor->kind = kind, descriptor->dims = std::move(dims);
@@ -142,28 +131,28 @@ void set_packed(TensorDescriptor* descriptor, int kind, Dims dims) {
 }  // namespace
 
 API int cudnnDropoutGetStatesSize(void*, size_t* bytes) {
-  return answer("cudnnDropoutGetStatesSize", [&] { *bytes = 8; });
+  return run_query("cudnnDropoutGetStatesSize", [&] { *bytes = 8; });
 }
 API int cudnnGetRNNTempSpaceSizes(void*, const Recurrent* network, int training, const Sequences* x, size_t* workspace_bytes,
                                   size_t* reserve_bytes) {
-  return answer("cudnnGetRNNTempSpaceSizes", [&] {
+  return run_query("cudnnGetRNNTempSpaceSizes", [&] {
     required(network).check(), required(x).check();
-    const size_t size = TensorDescriptor{network->kind, {}, {}}.type() == DataType::Double ? 8 : 4;
+    const size_t size = compute_size(data_type_of(network->kind));
     if (workspace_bytes) *workspace_bytes = 0;
     if (reserve_bytes) *reserve_bytes = training ? size_t(ReserveLayout(*network, *x).count()) * size : 0;
   });
 }
 API int cudnnGetRNNWeightSpaceSize(void*, const Recurrent* network, size_t* bytes) {
-  return answer("cudnnGetRNNWeightSpaceSize", [&] {
+  return run_query("cudnnGetRNNWeightSpaceSize", [&] {
     required(network).check();
-    *bytes = size_t(network->weight_count()) * size_of(TensorDescriptor{network->kind, {}, {}}.type());
+    *bytes = size_t(network->weight_count()) * size_of(data_type_of(network->kind));
   });
 }
 // The matrix and the bias of one gate, of which a program may ask for one alone: those that see the input come before the
 // recurrent ones.
 API int cudnnGetRNNWeightParams(void*, const Recurrent* network, int pseudo_layer, size_t, char* weights, int number,
                                 TensorDescriptor* matrix_desc, void** matrix, TensorDescriptor* bias_desc, void** bias) {
-  return answer("cudnnGetRNNWeightParams", [&] {
+  return run_query("cudnnGetRNNWeightParams", [&] {
     required(network).check();
     const int64_t gates = network->gates(), hidden = network->hidden_size;
     if (pseudo_layer < 0 || pseudo_layer >= network->pseudo_layers() || number < 0 || number >= 2 * gates) throw InvalidValue();
@@ -171,7 +160,7 @@ API int cudnnGetRNNWeightParams(void*, const Recurrent* network, int pseudo_laye
                has_bias = is_recurrent ? network->has_recurrent_bias() : network->has_input_bias();
     const int64_t gate = number % gates, layer = pseudo_layer / network->directions();
     const int64_t columns = is_recurrent ? hidden : network->layer_input_size(layer);
-    const int64_t size = size_of(TensorDescriptor{network->kind, {}, {}}.type());
+    const int64_t size = size_of(data_type_of(network->kind));
     set_packed(matrix_desc, network->kind, {1, hidden, columns}), set_packed(bias_desc, network->kind, {1, hidden, 1});
     if (matrix) *matrix = weights + (network->matrix(pseudo_layer, is_recurrent) + gate * hidden * columns) * size;
     if (bias) *bias = has_bias ? weights + (network->bias(pseudo_layer, is_recurrent) + gate * hidden) * size : nullptr;

@@ -97,6 +97,15 @@ void check_write_strided(void* data, uint64_t bytes, uint64_t stride, uint64_t c
 void check_read(const void* data, uint64_t bytes) { check_read_strided(data, bytes, bytes, 1); }
 void check_write(void* data, uint64_t bytes) { check_write_strided(data, bytes, bytes, 1); }
 
+int run_query(const char* call, const std::function<void()>& f) {
+  if (!is_fallback_enabled(call)) return report_unsupported(call);
+  try {
+    return f(), kSuccess;
+  } catch (const InvalidValue&) { return library_status(call)->invalid_value; } catch (const FallbackUnsupported&) {
+    return report_unsupported(call);
+  }
+}
+
 int run_fallback_erased(const char* call, WhenDisabled when_disabled, void (*f)(void*), void* context) {
   if (!is_fallback_enabled(call) || is_anything_captured()) return refuse(call, when_disabled);
   wait_for_all();

@@ -24,6 +24,9 @@ template <class F> auto with_state(void* handle, F f) {
   std::lock_guard<std::mutex> guard(states_lock);
   return f(states()[handle]);
 }
+int set_stream(void* handle, void* stream) {
+  return with_state(handle, [=](HandleState& state) { return state.stream = stream, kSuccess; });
+}
 
 }  // namespace
 
@@ -42,10 +45,8 @@ API int cublasSetPointerMode_v2(void* handle, int mode) {
   return with_state(handle, [=](HandleState& state) { return state.pointer_mode = mode, kSuccess; });
 }
 API int cublasGetPointerMode_v2(void* handle, int* mode) { return *mode = scalars_on_device(handle), kSuccess; }
-API int cublasSetStream_v2(void* handle, void* stream) {
-  return with_state(handle, [=](HandleState& state) { return state.stream = stream, kSuccess; });
-}
+API int cublasSetStream_v2(void* handle, void* stream) { return set_stream(handle, stream); }
 API int cublasGetStream_v2(void* handle, void** stream) { return *stream = stream_of_handle(handle), kSuccess; }
 
-API int cudnnSetStream(void* handle, void* stream) { return cublasSetStream_v2(handle, stream); }
-API int cudnnGetStream(void* handle, void** stream) { return cublasGetStream_v2(handle, stream); }
+API int cudnnSetStream(void* handle, void* stream) { return set_stream(handle, stream); }
+API int cudnnGetStream(void* handle, void** stream) { return *stream = stream_of_handle(handle), kSuccess; }
