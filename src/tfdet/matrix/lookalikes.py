@@ -21,6 +21,7 @@ _BIDI_CONTROLS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 def confusable_skeletons(name: str) -> tuple[str, str, str]:
     """Return three skeletons of a name's visible characters; two names look alike if any of them is equal.
 
+    Blanks are left out, because some characters that are no blanks are shown as one, and others as nothing.
     The first keeps the case. The others fold it before and after taking the skeleton, because letters may look alike
     in one case only.
     """
@@ -36,7 +37,9 @@ def is_bidi_control(char: str) -> bool:
 
 def _visible_characters(name: str) -> str:
     return "".join(
-        char for char in unicodedata.normalize("NFKC", name) if char.isprintable() and not _is_invisible(char)
+        char
+        for char in unicodedata.normalize("NFKC", name)
+        if char.isprintable() and not char.isspace() and not _is_invisible(char)
     )
 
 

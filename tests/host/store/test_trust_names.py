@@ -76,6 +76,7 @@ def test_names_that_differ_in_blanks_or_form_are_one_signer(copy: Project, one: 
 
 ALIKE = ["LAB", "\uff4cab", "la\u200bb", "l\u0430b", "1ab", "l\u0251b", "\u0406\u0430b"]
 ALIKE += ["lab\ufe0f", "l\u034fab", "lab\U000e0101", "\u3164lab", "lab\u2800", "L\u0410\u0412"]
+BLANK = ["Example\u2800Lab", "Example\u3164Lab", "Example\u200bLab", "ExampleLab", "Exa mple Lab"]
 WEAK = [bytes(32), b"\1" + bytes(31), b"\1" + bytes(30) + b"\x80", b"\xec" + b"\xff" * 30 + b"\x7f"]
 
 
@@ -83,6 +84,14 @@ WEAK = [bytes(32), b"\1" + bytes(31), b"\1" + bytes(30) + b"\x80", b"\xec" + b"\
 def test_names_that_look_alike_have_to_be_written_alike(copy: Project, other: str) -> None:
     """Else they would be two signers who agree."""
     Signer("a").trust_in(copy, holder="lab")
+    Signer("b").trust_in(copy, holder=other)
+    with pytest.raises(DataError, match=r"keys/b\.toml: signer: .* in keys/a\.toml: write one holder alike"):
+        load_matrix(copy.matrix)
+
+
+@pytest.mark.parametrize("other", BLANK)
+def test_what_is_shown_as_a_blank_makes_no_other_signer(copy: Project, other: str) -> None:
+    Signer("a").trust_in(copy, holder="Example Lab")
     Signer("b").trust_in(copy, holder=other)
     with pytest.raises(DataError, match=r"keys/b\.toml: signer: .* in keys/a\.toml: write one holder alike"):
         load_matrix(copy.matrix)
