@@ -124,21 +124,41 @@ def sign(
 
     sign = keyless.sign_bundle if without_key else signing.key_signer(signing_key.require())
     project, matrix = load_project()
+    counts = {path: _count_records(path) for path in files}  # all are read before one is signed
     stored = {resolve(path) for path in EvidenceStore.open(project).files()}
-    for path in files:
-        count = sum(1 for _ in read_records(path))
-        if not count:
-            raise DataError(f"{path}: contains no records", "Pass a file of records, one JSON object per line.")
-        if resolve(path) in stored:
-            _sign_stored(project, matrix, path, sign)
-            continue
+    if in_store := [path for path in counts if resolve(path) in stored]:
+        _sign_stored(project, matrix, in_store, sign)
+    for path in [path for path in counts if path not in in_store]:
         bundle = signing.add_to_bundle(path, signing.attest(project, read_records(path), sign))
-        console.print_note(f"{count} records signed: {bundle}")
+        console.print_note(f"{counts[path]} records signed: {bundle}")
 
 
-def _sign_stored(project: Project, matrix: Matrix, path: Path, sign: SignCallback) -> None:
-    """Sign a file of the store, and add the signature to the store; DataError if the store does not trust the key."""
+def _count_records(path: Path) -> int:
+    """Return the number of records of a file; DataError if it has none, or one of them is invalid."""
+    from tfdet.store.records import read_records
+
+    count = sum(1 for _ in read_records(path))
+    if not count:
+        raise DataError(f"{path}: contains no records", "Pass a file of records, one JSON object per line.")
+    return count
+
+
+def _sign_stored(project: Project, matrix: Matrix, paths: list[Path], sign: SignCallback) -> None:
+    """Sign files of the store, and add the signatures to it, all or none; DataError if it does not trust the key."""
     from tfdet.store.evidence import EvidenceStore
+
+    spools, attestations = [], []
+    for path in paths:
+        spool, signed = _attest_stored(project, matrix, path, sign)
+        spools.append(spool)
+        attestations += signed
+    report_added(EvidenceStore.open(project).ingest(chain.from_iterable(spools), attestations))
+
+
+def _attest_stored(
+    project: Project, matrix: Matrix, path: Path, sign: SignCallback
+) -> tuple[RecordSpool, list[Attestation]]:
+    """Return the records of a file of the store, and their verified attestations; nothing is written."""
     from tfdet.store.fast_records import read_record_lines
     from tfdet.store.record_lookup import RecordSpool
     from tfdet.store.records import read_records
@@ -147,14 +167,12 @@ def _sign_stored(project: Project, matrix: Matrix, path: Path, sign: SignCallbac
 
     signatures, records = AttestationStore.open(project, matrix), RecordSpool(read_record_lines(path))
     try:
-        attestations = [
-            verify_for_records(signatures, records, line) for line in attest(project, read_records(path), sign)
-        ]
+        envelopes = attest(project, read_records(path), sign)
+        return records, [verify_for_records(signatures, records, line) for line in envelopes]
     except ValueError as error:
         raise DataError(
             f"{path}: {error}", "Add the key to matrix/keys first: tfdet key show --signer NAME."
         ) from error
-    report_added(EvidenceStore.open(project).ingest(records, attestations))
 
 
 def _confirm(count: int, yes: bool) -> None:

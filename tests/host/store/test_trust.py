@@ -278,6 +278,22 @@ def test_signing_again_what_lies_in_the_store(project: Project, batch: Any) -> N
     assert not cell(project).verified
 
 
+def test_files_of_the_store_are_signed_together_or_not_at_all(project: Project, batch: Any) -> None:
+    cpu = {**H100["stack"], "gpu": None, "driver": None, "compute_capability": None}
+    taken(project, batch(device="cpu", ran_on=["CPU:0"], stack=cpu))
+    taken(project, batch())
+    paths = EvidenceStore.open(project).files()
+    assert [path.parent.name for path in paths] == ["cpu", "nvidia-h100"]
+    tfdet(project, "key", "new")
+    (project.matrix / "keys").mkdir(exist_ok=True)
+    for devices, code, signed in ((["cpu"], ExitCode.USAGE, 0), (["cpu", "nvidia"], ExitCode.OK, 2)):
+        options = [word for device in devices for word in ("--device", device)]
+        text = tfdet(project, "key", "show", "--signer", "us", *options).stdout
+        (project.matrix / "keys" / "own.toml").write_text(text.replace("since = 2026", "since = 2025"))
+        done = tfdet(project, "evidence", "sign", *paths)
+        assert (done.returncode, len(list(project.matrix.glob("signatures/*/*")))) == (code, signed), done.stderr
+
+
 # Corroboration.
 
 
