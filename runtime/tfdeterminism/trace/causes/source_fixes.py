@@ -241,15 +241,15 @@ def _parse(source, line=0):
 
 
 class _Code(object):
-    """The source of a file, and the nodes of one of its statements that touch a line."""
+    """The source of a file, and the nodes that touch a line, of the innermost statement and of others on its line."""
 
     def __init__(self, source, tree, line):
         self.lines = [text.encode("utf-8") for text in source.splitlines(True)]
         self.source, self.tree = source, tree
-        statement = _statement(tree, line)
-        nodes = list(ast.walk(statement)) if statement is not None else []
-        self.nodes = [node for node in nodes if _covers(node, line)]
-        self.statement = statement
+        statements = _statements(tree, line)
+        nodes = [node for statement in statements for node in ast.walk(statement) if _covers(node, line)]
+        self.nodes = list(dict.fromkeys(nodes))
+        self.statement = statements[-1] if statements else None
 
     def calls(self, names):
         """Return the calls of functions or methods with one of these names."""
@@ -281,14 +281,10 @@ def _covers(node, line):
     return first is not None and last is not None and first <= line <= last
 
 
-def _statement(tree, line):
-    """Return the innermost statement that covers the line."""
-    innermost = None
-    for node in (node for node in ast.walk(tree) if isinstance(node, ast.stmt)):
-        if node.lineno <= line <= (node.end_lineno or node.lineno):
-            if innermost is None or node.lineno >= innermost.lineno:
-                innermost = node
-    return innermost
+def _statements(tree, line):
+    """Return the statements that cover the line and begin last, the innermost of them last."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and _covers(node, line)]
+    return [node for node in nodes if node.lineno == max(other.lineno for other in nodes)]
 
 
 def _name(call):
@@ -357,7 +353,23 @@ def _sort_listing(code):
         (("scandir",), "sorted({}, key=lambda entry: entry.name)"),
         (("walk",), "((here, folders.sort() or folders, sorted(names)) for here, folders, names in {})"),
     ]
-    return [code.replace(call, form.format(code.text(call))) for names, form in forms for call in code.calls(names)]
+    in_with = [item.context_expr for item in getattr(code.statement, "items", ())]
+    edits = [
+        code.replace(call, form.format(code.text(call)))
+        for names, form in forms
+        for call in code.calls(names)
+        if call not in in_with
+    ]
+    return edits + [code.replace(node, forms[1][1].format(code.text(node))) for node in _entries_of_with(code)]
+
+
+def _entries_of_with(code):
+    """Return the nodes that iterate over what a `with scandir(...) as entries` statement opens."""
+    items = [item for item in getattr(code.statement, "items", ()) if item.context_expr in code.calls(("scandir",))]
+    names = {getattr(item.optional_vars, "id", None) for item in items} - {None}
+    nodes = ast.walk(code.statement) if names else ()
+    iterables = [node.iter for node in nodes if isinstance(node, (ast.For, ast.comprehension))]
+    return [node for node in iterables if getattr(node, "id", None) in names]
 
 
 def _use_file_content(code):
@@ -373,8 +385,10 @@ def _use_file_content(code):
 
 
 def _use_constant_id(code):
-    attributes = [node for node in code.nodes if isinstance(node, ast.Attribute) and node.attr in ("pid", "ident")]
-    return [code.replace(node, SEED) for node in code.calls(("getpid", "get_ident", "get_native_id")) + attributes]
+    names = ("pid", "ident", "native_id")
+    attributes = [node for node in code.nodes if isinstance(node, ast.Attribute) and node.attr in names]
+    calls = code.calls(("getpid", "getppid", "get_ident", "get_native_id"))
+    return [code.replace(node, SEED) for node in calls + attributes]
 
 
 def _use_constant_time(code):
@@ -414,22 +428,20 @@ def _is_seed(code, name):
 
 
 def _seed_generators(code):
-    unseeded = [call for call in code.calls(_GENERATORS) if not call.args and not call.keywords]
-    unseeded += [
-        call
-        for call in code.calls(_GENERATORS)
-        if len(call.args) == 1 and isinstance(call.args[0], _Constant) and call.args[0].value is None
-    ]
     edits = []
-    for call in unseeded:
+    for call in (call for call in code.calls(_GENERATORS) if _has_no_seed(call)):
         name = code.text(call.func)
         if _name(call) == "SystemRandom":
             name = name[: -len("SystemRandom")] + "Random" if "." in name else "__import__('random').Random"
         edits.append(code.replace(call, "{}({})".format(name, SEED)))
+    for call in (call for call in code.calls(("seed",)) if _has_no_seed(call) and isinstance(call.func, ast.Attribute)):
+        owner = code.text(call.func.value)
+        if not owner.endswith("random") or owner.startswith("torch"):  # PyTorch's seed() takes no number
+            edits.insert(0, code.replace(call, "{}.manual_seed({})".format(owner, SEED)))
     for call in code.calls(("choice",)):
         if _is_of_module(code, call, "secrets"):
             edits.append(code.replace(call.func, "__import__('random').Random({}).choice".format(SEED)))
-    for call in code.calls(("urandom", "token_bytes")):
+    for call in code.calls(("urandom", "getrandom", "token_bytes")):
         edits += [code.replace(call, "bytes({})".format(code.text(size))) for size in call.args[:1]]
     for call in code.calls(("token_hex",)):
         edits += [code.replace(call, "'00' * ({})".format(code.text(size))) for size in call.args[:1]]
@@ -438,6 +450,12 @@ def _seed_generators(code):
         module = code.text(call.func.value) if is_of_module else "__import__('uuid')"
         edits.append(code.replace(call, "{}.UUID(int=0)".format(module)))
     return edits + [code.replace(call, SEED) for call in code.calls(("randbits", "randbelow"))]
+
+
+def _has_no_seed(call):
+    """Return whether a call has no arguments, or the one argument None."""
+    arguments = call.args + [keyword.value for keyword in call.keywords]
+    return all(isinstance(value, _Constant) and value.value is None for value in arguments) and len(arguments) < 2
 
 
 def _is_of_module(code, call, module):
@@ -456,6 +474,7 @@ def _keep_task_order(code):
         edits += [code.replace(call, form.format(code.text(futures))) for futures in call.args[:1]]
     for call in code.calls(("imap_unordered",)):
         edits.append(code.replace(call.func, code.text(call.func).replace("imap_unordered", "imap")))
+    edits += _callbacks_in_turn(code)
     for keyword in code.keywords(("in_order", "deterministic")):
         edits += [code.replace(keyword, "True")] if getattr(keyword, "value", None) is False else []
     statements = [code.statement] + (list(ast.walk(code.tree)) if code.calls(("with_options",)) else [])
@@ -479,6 +498,33 @@ def _keep_task_order(code):
     return edits
 
 
+def _callbacks_in_turn(code):
+    """Return edits that call back in the order of submission: each result is waited for where its task is submitted."""
+    edits = []
+    for call in code.calls(("apply_async",)):
+        arguments = [code.text(argument) for argument in call.args]
+        callbacks = []
+        for keyword in call.keywords:
+            if keyword.arg == "callback":
+                callbacks.append(_text_to_call(code, keyword.value))
+            elif keyword.arg != "error_callback":
+                arguments.append((keyword.arg + "=" if keyword.arg else "**") + code.text(keyword.value))
+        if callbacks:
+            function = code.text(call.func)[: -len("_async")]
+            edits.append(code.replace(call, "{}({}({}))".format(callbacks[0], function, ", ".join(arguments))))
+    for call in code.calls(("add_done_callback",)):
+        if isinstance(call.func, ast.Attribute) and call.args:
+            form = "(lambda future: (future.exception(), {}(future)))({})"
+            callback = _text_to_call(code, call.args[0])
+            edits.append(code.replace(call, form.format(callback, code.text(call.func.value))))
+    return edits
+
+
+def _text_to_call(code, function):
+    """Return the text of an expression that arguments may follow."""
+    return "({})".format(code.text(function)) if isinstance(function, ast.Lambda) else code.text(function)
+
+
 def _gathers(code):
     """Return the `await gather(...)` nodes of this line or, if it has none, those of the file."""
     waits = [[node for node in nodes if isinstance(node, ast.Await) and isinstance(node.value, ast.Call)
@@ -493,16 +539,24 @@ def _keep_insertion_order(code):
     sets = [call for call in code.calls(("set", "frozenset")) if call.args]
     edits = [code.replace(call, text) for call in sets for text in _as_dict(code, call)]
     for call in code.calls(("sorted",)):
-        if call.args and any(keyword.arg == "key" and code.text(keyword.value) == "id" for keyword in call.keywords):
+        if call.args and any(_is_address_key(keyword) for keyword in call.keywords):
             edits.append(code.replace(call, "list({})".format(code.text(call.args[0]))))
     for call in code.calls(("sort",)):
-        by_id = [code.text(keyword.value) for keyword in call.keywords] == ["id"]
-        if by_id and isinstance(code.statement, ast.Expr) and code.statement.value is call:
+        by_address = len(call.keywords) == 1 and _is_address_key(call.keywords[0])
+        if by_address and isinstance(code.statement, ast.Expr) and code.statement.value is call:
             edits.append(code.replace(code.statement, "pass  # in the order in which they were added"))
     seeds = [argument for call in code.calls(_SEEDED_BY) for argument in call.args]
     edits += [code.replace(seed, SEED) for seed in seeds if any(call in ast.walk(seed) for call in code.calls(("id",)))]
     literals = [node for node in code.nodes if not isinstance(node, ast.Call)]
     return edits + [code.replace(node, text) for node in literals for text in _as_dict(code, node)]
+
+
+def _is_address_key(keyword):
+    """Return whether an argument is a sort key that gives an object's address, or a text or a hash that has it."""
+    value = keyword.value
+    if isinstance(value, ast.Lambda):
+        value = value.body.func if isinstance(value.body, ast.Call) and len(value.body.args) == 1 else None
+    return keyword.arg == "key" and getattr(value, "id", None) in ("id", "str", "repr", "hash")
 
 
 def _as_dict(code, node):
