@@ -211,6 +211,8 @@ def main() -> int:
         return 3
     except subprocess.CalledProcessError as error:
         return error.returncode or 1
+    except KeyboardInterrupt:  # a killed build is removed by the next one
+        return 130
     return 0
 
 

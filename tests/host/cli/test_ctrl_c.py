@@ -62,6 +62,21 @@ def test_what_runs_in_environments(tmp_path: Path, at: str, words: list[str]) ->
     assert (done.returncode, done.stderr) == (130, "")
 
 
+LOCK = """
+import fcntl, os, signal
+fcntl.flock = lambda *arguments: os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+def test_the_builder_of_the_virtual_gpu(checkout: Project, tmp_path: Path) -> None:
+    """Ctrl-C reaches it, too, while it waits for another build or compiles."""
+    (tmp_path / "sitecustomize.py").write_text(LOCK)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "CXX": sys.executable}
+    done = subprocess.run([sys.executable, checkout.vgpu / "build.py", tmp_path / "builds"], env=environ,
+                          capture_output=True, text=True, timeout=120)  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (ExitCode.INTERRUPTED, "", "")
+
+
 def test_behind_nohup_it_stays_ignored(tmp_path: Path) -> None:
     ignored = 'trap "" INT; exec "$0" "$@"'
     (tmp_path / "sitecustomize.py").write_text(CUSTOM)
