@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -37,11 +38,18 @@ def open_file(path: Path, advice: str = "") -> io.BufferedReader:
 def read_bytes(path: Path, advice: str = "", limit: int = MAX_BYTES) -> bytes:
     with open_file(path, advice) as source:
         try:
-            content = source.read(limit + 1)
+            content = _require_data(source.read(limit + 1))
         except OSError as error:
             raise unreadable(path, error, advice) from error
     if len(content) > limit:
         raise DataError(f"{path}: larger than {limit >> 20} MiB", advice)
+    return content
+
+
+def _require_data(content: bytes | None) -> bytes:
+    """Raise OSError for a file that would block, such as /proc/kmsg, which calls itself a regular file."""
+    if content is None:
+        raise BlockingIOError(errno.EAGAIN, "has nothing to read now, and no end")
     return content
 
 
@@ -69,7 +77,7 @@ def read_lines(path: Path, advice: str = "") -> Iterator[bytes]:
         while True:
             number += 1
             try:
-                line = source.readline(MAX_LINE_BYTES + 1)
+                line = source.readline(MAX_LINE_BYTES + 1) or _require_data(source.read(1))
             except OSError as error:
                 raise unreadable(path, error, advice) from error
             if not line:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tfdet.base import untrusted
 from tfdet.base.errors import DataError, ExitCode, from_os_error
 from tfdet.base.files import write_atomic
 from tfdet.base.paths import Project
@@ -44,6 +45,19 @@ def test_only_a_regular_file_is_read(tmp_path: Path, make: object, advice: str, 
     with pytest.raises(DataError) as caught:
         read(path, "mine")  # type: ignore[operator]
     assert str(path) in caught.value.cause and advice in caught.value.advice
+
+
+@pytest.mark.parametrize("read", [read_bytes, read_text, read_json, lambda path: list(read_lines(path))])
+def test_a_regular_file_that_would_block_is_told(monkeypatch: pytest.MonkeyPatch, read: object) -> None:
+    """As /proc/kmsg, which root alone may open."""
+    start, end = os.pipe2(os.O_NONBLOCK)
+    try:
+        monkeypatch.setattr(untrusted, "_require_regular", lambda *arguments: None)
+        with monkeypatch.context() as patch, pytest.raises(DataError, match=f"{__file__}: has nothing to read now"):
+            patch.setattr(os, "open", lambda *arguments: start)
+            read(Path(__file__))  # type: ignore[operator]
+    finally:
+        os.close(end)
 
 
 def test_sizes_are_bounded(tmp_path: Path) -> None:
