@@ -75,8 +75,8 @@ def disassemble(cubin: Path) -> Iterator[tuple[str, int, str]]:
         for line in process.stdout:
             if section := _SECTION.match(line):
                 function = section[1]
-            elif found := _LINE.match(line):
-                yield function, int(found[1], 16), found[2]
+            elif match := _LINE.match(line):
+                yield function, int(match[1], 16), match[2]
     assert process.returncode == 0, cubin
 
 

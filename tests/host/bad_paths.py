@@ -43,11 +43,11 @@ def _device(minor: int) -> Callable[[Path], None]:
 
 
 def _socket(path: Path) -> None:
-    here = os.getcwd()
+    working_folder = os.getcwd()
     os.chdir(path.parent)  # a socket's address is short
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(path.name)
-    os.chdir(here)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path.name)
+    os.chdir(working_folder)
 
 
 def _bytes(content: bytes) -> Callable[[Path], object]:
@@ -65,33 +65,33 @@ def _sparse(path: Path) -> None:
 
 
 def _named(end: bytes, content: bytes) -> Callable[[Path], Path]:
-    def made(path: Path) -> Path:
+    def create(path: Path) -> Path:
         path = Path(os.fsdecode(os.fsencode(path) + end))
         path.write_bytes(content)
         return path
 
-    return made
+    return create
 
 
 def _beside(make: Callable[[Path], object]) -> Callable[[Path], None]:
     """Good records, and beside them what is not a file of envelopes."""
 
-    def made(path: Path) -> None:
+    def create(path: Path) -> None:
         shutil.copy(_GOOD, path)
         make(path.with_name(path.name + ".intoto.jsonl"))
 
-    return made
+    return create
 
 
 def _folder(mode: int, inside: bool) -> Callable[[Path], Path]:
-    def made(path: Path) -> Path:
+    def create(path: Path) -> Path:
         path.mkdir()
         if inside:
             (path / "inside").write_bytes(b"{}\n")
         path.chmod(mode)
         return path / "inside"
 
-    return made
+    return create
 
 
 # What stands at the path; what a maker gives is another path to be named.
@@ -181,33 +181,33 @@ def _ran(arguments: list[str], kind: str, folder: Path, environ: dict[str, str])
             os._exit(98)
     for _, end in pipes:
         os.close(end)
-    said, whole = _listened([start for start, _ in pipes])
-    if not whole:
+    outputs, complete = _listened([start for start, _ in pipes])
+    if not complete:
         os.killpg(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    return {"code": os.waitstatus_to_exitcode(status) if whole else None, "out": said[0], "err": said[1]}
+    return {"code": os.waitstatus_to_exitcode(status) if complete else None, "out": outputs[0], "err": outputs[1]}
 
 
-def _listened(ends: list[int]) -> tuple[list[str], bool]:
-    said = dict.fromkeys(ends, b"")
-    open_ends, until = list(ends), time.monotonic() + SECONDS
-    while open_ends and time.monotonic() < until:
+def _listened(readers: list[int]) -> tuple[list[str], bool]:
+    outputs = dict.fromkeys(readers, b"")
+    open_ends, deadline = list(readers), time.monotonic() + SECONDS
+    while open_ends and time.monotonic() < deadline:
         for end in select.select(open_ends, [], [], 1)[0]:
             chunk = os.read(end, 1 << 16)
-            said[end] += chunk
+            outputs[end] += chunk
             if not chunk:
                 open_ends.remove(end)
-    for end in ends:
+    for end in readers:
         os.close(end)
-    return [said[end].decode("utf-8", "backslashreplace") for end in ends], not open_ends
+    return [outputs[end].decode("utf-8", "backslashreplace") for end in readers], not open_ends
 
 
-def _left(folder: Path) -> list[str]:
+def _remaining_files(folder: Path) -> list[str]:
     """What lies there."""
     return sorted(os.fsencode(path.relative_to(folder)).decode("utf-8", "replace") for path in folder.rglob("*"))
 
 
-def one(arguments: list[str], kind: str, root: Path, environ: dict[str, str]) -> dict[str, Any]:
+def run_case(arguments: list[str], kind: str, root: Path, environ: dict[str, str]) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(dir=root))
     try:
         path = folder / NAME
@@ -216,15 +216,15 @@ def one(arguments: list[str], kind: str, root: Path, environ: dict[str, str]) ->
         except PermissionError as error:  # making a device takes root
             return {"skipped": str(error)}
         path = other if isinstance(other, Path) else path
-        before = _left(folder)
+        before = _remaining_files(folder)
         words = [word.replace("PATH", str(path)) for word in arguments]
         environ = {name: value.replace("PATH", str(path)) for name, value in environ.items()}
-        begun = time.monotonic()
-        found = _ran(words, kind, folder, environ)
+        start_time = time.monotonic()
+        result = _ran(words, kind, folder, environ)
         return {
-            **found,
-            "seconds": time.monotonic() - begun,
-            "left": [name for name in _left(folder) if name not in before],
+            **result,
+            "seconds": time.monotonic() - start_time,
+            "left": [name for name in _remaining_files(folder) if name not in before],
         }
     finally:
         for inner in folder.rglob("*"):
@@ -253,17 +253,19 @@ def _prepare() -> None:
             importlib.import_module(module.name)
     load.load_matrix = read.load_matrix = cache(load.load_matrix)  # type: ignore[attr-defined]
     status = read.load_status
-    whole = cache(status)
+    load_all = cache(status)
     read.load_status = lambda project, extra=(), **how: (
-        status(project, extra, **how) if extra else whole(project, **how)
+        status(project, extra, **how) if extra else load_all(project, **how)
     )
-    asked = packages.installed_versions
-    mine = packages.active_python()
-    packages.installed_versions = lambda python: {"tensorflow": "2.0.0"} if python == mine else asked(python)
+    installed_versions = packages.installed_versions
+    own_python = packages.active_python()
+    packages.installed_versions = lambda python: (
+        {"tensorflow": "2.0.0"} if python == own_python else installed_versions(python)
+    )
     vgpu.library_folder = lambda *a, **k: Path("/nowhere")
     vgpu.environ = lambda *a, **k: dict(os.environ)
     run.engine_for = lambda *a: _Probe()
-    watch.watch = lambda folder, cluster, tell, every: compute_progress(folder, cluster.jobs_in_flight())
+    watch.watch = lambda folder, cluster, on_progress, seconds: compute_progress(folder, cluster.jobs_in_flight())
     empty = Path(tempfile.mkdtemp(dir=sys.argv[2])) / "site"
     (empty / "package").mkdir(parents=True)
     (empty / "package" / "__init__.py").write_text("")
@@ -307,7 +309,7 @@ class _Probe:
 
 def _answers() -> Iterator[dict[str, Any]]:
     for _, arguments, kind, environ in json.load(sys.stdin):
-        yield one(arguments, kind, Path(sys.argv[2]), environ)
+        yield run_case(arguments, kind, Path(sys.argv[2]), environ)
 
 
 if __name__ == "__main__":

@@ -30,13 +30,15 @@ def elf(machine: int, sections: Sequence[tuple[str, int, int, bytes]], links: Ma
     """sections: (name, type, flags, content)."""
     names, table, body = b"\0", [bytes(64)], b""
     for name, kind, flags, content in [*sections, (".shstrtab", 3, 0, b"")]:
-        at = len(names)
+        offset = len(names)
         names += name.encode() + b"\0"
         if name == ".shstrtab":
             content = names
         body += bytes(-len(body) % 16)
         table.append(
-            struct.pack("<IIQQQQIIQQ", at, kind, flags, 0, 64 + len(body), len(content), links.get(name, 0), 0, 16, 0)
+            struct.pack(
+                "<IIQQQQIIQQ", offset, kind, flags, 0, 64 + len(body), len(content), links.get(name, 0), 0, 16, 0
+            )
         )
         body += content
     body += bytes(-len(body) % 16)
@@ -51,7 +53,7 @@ def cubin(code: Code) -> bytes:
     for number, (name, instructions) in enumerate(code.items(), 1):
         symbols += struct.pack("<IBBHQQ", len(strings), 0x12, 0x10, number, 0, 16 * len(instructions))
         strings += name.encode() + b"\0"
-        content = b"".join(struct.pack("<QQ", *one) for one in instructions)
+        content = b"".join(struct.pack("<QQ", *instruction) for instruction in instructions)
         sections.append((f".text.{name}", 1, 0x6, content))
     sections += [(".symtab", 2, 0, symbols), (".strtab", 3, 0, strings)]
     return elf(CUDA, sections, {".symtab": len(code) + 2})

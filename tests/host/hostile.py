@@ -27,20 +27,20 @@ _VALUES: list[Any] = [None, True, False, 0, -1, 2**31, 2**63, 2**64, 0.5, "", " 
                       [], {}, [[]], [None], {"": None}, [0] * 50, "0" * 5000]  # fmt: skip
 
 
-def _places(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [here]
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    paths = [path]
     if isinstance(value, (dict, list)):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value[:8]):
-            found += _places(inner, (*here, key))
-    return found
+            paths += _paths(inner, (*path, key))
+    return paths
 
 
-def _with(value: Any, place: tuple[Any, ...], new: Any) -> Any:
-    if not place:
+def _with(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
         return new
-    made = value.copy()
-    made[place[0]] = _with(value[place[0]], place[1:], new)
-    return made
+    copied = value.copy()
+    copied[path[0]] = _with(value[path[0]], path[1:], new)
+    return copied
 
 
 @st.composite
@@ -48,11 +48,11 @@ def documents(draw: st.DrawFn, seed: Any) -> bytes:
     """JSON like `seed`, one or two values replaced, a field said twice or missing, or its bytes damaged."""
     value, raw = seed, {}
     for number in range(draw(st.integers(1, 2))):
-        places = _places(value)
+        paths = _paths(value)
         new = draw(st.sampled_from([*_RAW, *map(json.dumps, _VALUES)]))
         mark = f"@{number}@"
         raw[mark] = _RAW.get(new, new)
-        value = _with(value, draw(st.sampled_from(places)), mark)
+        value = _with(value, draw(st.sampled_from(paths)), mark)
     text = json.dumps(value)
     for mark, new in raw.items():
         text = text.replace(f'"{mark}"', new)
@@ -68,19 +68,19 @@ def damaged(draw: st.DrawFn, seed: bytes) -> bytes:
     """A few bytes changed, cut out, doubled or put in."""
     data = bytearray(seed)
     for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(0, max(len(data) - 1, 0)))
+        position = draw(st.integers(0, max(len(data) - 1, 0)))
         how = draw(st.integers(0, 4))
         size = draw(st.integers(1, 16))
         if how == 0 and data:
-            data[at] = draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF, 0x0A, 0x22, 0x5C, 0x7B]))
+            data[position] = draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF, 0x0A, 0x22, 0x5C, 0x7B]))
         elif how == 1:
-            del data[at : at + size]
+            del data[position : position + size]
         elif how == 2:
-            data[at:at] = data[at : at + size]
+            data[position:position] = data[position : position + size]
         elif how == 3:
-            data[at:at] = draw(st.binary(min_size=1, max_size=8))
+            data[position:position] = draw(st.binary(min_size=1, max_size=8))
         else:
-            del data[at:]
+            del data[position:]
     return bytes(data)
 
 
@@ -92,9 +92,9 @@ def block(tag: bytes, payload: bytes) -> bytes:
 
 def blocks(content: bytes) -> list[tuple[bytes, bytes]]:
     """(tag, payload) of each block of a trace file."""
-    at, found = 16, []
-    while at < len(content):
-        tag, size = struct.unpack_from("<4sI", content, at)
-        found.append((tag, content[at + 12 : at + 12 + size]))
-        at += 12 + size
-    return found
+    position, parsed = 16, []
+    while position < len(content):
+        tag, size = struct.unpack_from("<4sI", content, position)
+        parsed.append((tag, content[position + 12 : position + 12 + size]))
+        position += 12 + size
+    return parsed

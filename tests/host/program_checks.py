@@ -16,18 +16,18 @@ def program(folder: Path, text: str, name: str = "train.py") -> Program:
     return parse_programs([path])
 
 
-def matched_sources(matrix: Matrix, framework: str, found: Program) -> list[SourceMatch]:
+def matched_sources(matrix: Matrix, framework: str, program: Program) -> list[SourceMatch]:
     naming = matrix.frameworks[framework].naming
     assert naming
-    return list(SourceIndex(naming, matrix.for_framework(framework).sources).match_program(found))
+    return list(SourceIndex(naming, matrix.for_framework(framework).sources).match_program(program))
 
 
-def certain_sources(matrix: Matrix, framework: str, found: Program) -> set[str]:
-    return {one.source for one in matched_sources(matrix, framework, found) if not one.may}
+def certain_sources(matrix: Matrix, framework: str, program: Program) -> set[str]:
+    return {match.source for match in matched_sources(matrix, framework, program) if not match.may}
 
 
-def possible_sources(matrix: Matrix, framework: str, found: Program) -> set[str]:
-    return {one.source for one in matched_sources(matrix, framework, found) if one.may}
+def possible_sources(matrix: Matrix, framework: str, program: Program) -> set[str]:
+    return {match.source for match in matched_sources(matrix, framework, program) if match.may}
 
 
 def enabled_solutions(matrix: Matrix, folder: Path, *lines: str) -> set[str]:

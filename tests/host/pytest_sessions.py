@@ -21,8 +21,8 @@ def run_session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def run_in(python: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Its own packages come first, as in a user's environment."""
-    ours = [str(ROOT / "src"), str(ROOT / "runtime"), *(path for path in sys.path if "site-packages" in path)]
-    start = f"import sys; sys.path += {ours!r}; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    import_paths = [str(ROOT / "src"), str(ROOT / "runtime"), *(path for path in sys.path if "site-packages" in path)]
+    start = f"import sys; sys.path += {import_paths!r}; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
     compiler = folder / "compiler"
     if not compiler.exists():  # what `pip install ziglang` gives the interpreter that builds the virtual GPU
         compiler.mkdir()

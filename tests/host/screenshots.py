@@ -34,13 +34,13 @@ def differing_pixels(browser: Browser, first: bytes, second: bytes) -> float:
     context = browser.new_context()
     try:
         page = context.new_page()
-        seen = [page.evaluate(_CELLS, [base64.b64encode(one).decode(), CELL]) for one in (first, second)]
+        grids = [page.evaluate(_CELLS, [base64.b64encode(image).decode(), CELL]) for image in (first, second)]
     finally:
         context.close()
-    places = [
-        {(at % wide, at // wide): level for at, level in enumerate(levels)} for wide, _, levels in seen
+    levels_by_cell = [
+        {(index % wide, index // wide): level for index, level in enumerate(levels)} for wide, _, levels in grids
     ]  # fmt: skip
-    every = places[0].keys() | places[1].keys()
-    alike = [place for place in places[0].keys() & places[1].keys()
-             if abs(places[0][place] - places[1][place]) <= LEVELS]  # fmt: skip
-    return 1 - len(alike) / len(every)
+    cells = levels_by_cell[0].keys() | levels_by_cell[1].keys()
+    alike = [cell for cell in levels_by_cell[0].keys() & levels_by_cell[1].keys()
+             if abs(levels_by_cell[0][cell] - levels_by_cell[1][cell]) <= LEVELS]  # fmt: skip
+    return 1 - len(alike) / len(cells)

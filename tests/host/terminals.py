@@ -25,18 +25,18 @@ def in_a_pipe(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def on_a_terminal(root: Path, columns: int, *arguments: str) -> str:
     """What `tfdet` writes on a terminal that is so wide, escape codes included; standard error is left out."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     command = [sys.executable, "-m", "tfdet", *arguments]
     process = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=_environ(root) | {"TERM": "xterm"}
+        command, stdin=terminal, stdout=terminal, stderr=subprocess.DEVNULL, env=_environ(root) | {"TERM": "xterm"}
     )
-    os.close(theirs)
+    os.close(terminal)
     written = b""
-    while block := _read(ours):
+    while block := _read(controller):
         written += block
     process.wait(timeout=60)
-    os.close(ours)
+    os.close(controller)
     return written.decode().replace("\r\n", "\n")
 
 

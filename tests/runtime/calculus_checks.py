@@ -31,7 +31,7 @@ def values(shape):
 
 def functions():
     """name -> (function of one tensor, a value for it)."""
-    places = [[0], [2], [0], [3]]
+    indices = [[0], [2], [0], [3]]
     sparse = tf.SparseTensor([[0, 1], [1, 0], [1, 2]], values((3,)), [3, 4])
     image, filters = values((1, 4, 5, 2)), values((2, 2, 2, 1))
     hot = np.eye(4, dtype="float32")[:3]
@@ -40,9 +40,9 @@ def functions():
         "unsorted_segment_sum": (lambda x: tf.math.unsorted_segment_sum(x, [1, 0, 1, 1], 3), values((4, 2))),
         "unsorted_segment_prod": (lambda x: tf.math.unsorted_segment_prod(x, [1, 0, 1, 1], 3), values((4, 2))),
         "gather": (lambda x: tf.gather(x, [1, 1, 0]), values((4, 2))),
-        "scatter_nd": (lambda x: tf.scatter_nd(places, x, [5, 2]), values((4, 2))),
-        "tensor_scatter_nd_add": (lambda x: tf.tensor_scatter_nd_add(x, places, values((4, 2))), values((5, 2))),
-        "tensor_scatter_nd_update": (lambda x: tf.tensor_scatter_nd_update(x, places, values((4, 2))), values((5, 2))),
+        "scatter_nd": (lambda x: tf.scatter_nd(indices, x, [5, 2]), values((4, 2))),
+        "tensor_scatter_nd_add": (lambda x: tf.tensor_scatter_nd_add(x, indices, values((4, 2))), values((5, 2))),
+        "tensor_scatter_nd_update": (lambda x: tf.tensor_scatter_nd_update(x, indices, values((4, 2))), values((5, 2))),
         "softmax_xent": (lambda x: tf.nn.softmax_cross_entropy_with_logits(hot, x), values((3, 4))),
         "sparse_softmax_xent": (
             lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[0, 3, 1], logits=x), values((3, 4))),
@@ -124,14 +124,14 @@ if hasattr(tf, "autodiff"):
 
 
 def results():
-    found = {}
+    values = {}
     for name, (function, value) in sorted(functions().items()):
         for use in USES:
             try:
-                found[use.__name__ + " " + name] = use(function, tf.constant(value)).numpy()
+                values[use.__name__ + " " + name] = use(function, tf.constant(value)).numpy()
             except Exception as error:
-                found[use.__name__ + " " + name] = "%s: %s" % (type(error).__name__, str(error)[-300:])
-    return found
+                values[use.__name__ + " " + name] = "%s: %s" % (type(error).__name__, str(error)[-300:])
+    return values
 
 
 def unconverted(key):
@@ -141,16 +141,16 @@ def unconverted(key):
 
 
 def main():
-    wanted = results()
+    expected = results()
     for patch in PATCHES.values():
         if patch.applies(VERSION):
             Replacements().install(patch)
-    got, faults, compared = results(), [], 0
-    for key, old in wanted.items():
+    actual, faults, compared = results(), [], 0
+    for key, old in expected.items():
         if isinstance(old, str) or unconverted(key):
             continue
         compared += 1
-        new = got[key]
+        new = actual[key]
         if isinstance(new, str) or old.shape != new.shape or not np.allclose(old, new, 1e-4, 1e-5):
             faults.append("%s: %s" % (key, new if isinstance(new, str) else "other numbers"))
     print(json.dumps({"faults": faults, "compared": compared}))

@@ -11,5 +11,5 @@ def cases(tf, tf1, case, version):
     groups = (bias, segments, unsorted_segments, gathers, resizes, crops, losses, norms, scatters, variables,
               histograms, products, depthwise, contrasts)
     for group in groups:
-        for made in group(tf, tf1, Maker(case), version):
-            yield made
+        for built in group(tf, tf1, Maker(case), version):
+            yield built

@@ -93,10 +93,10 @@ def depthwise(tf, tf1, m, version):
                                              ((9, 8), (3, 3), 2, "VALID"), ((5, 5), (1, 1), 1, "VALID"),
                                              ((4, 4), (4, 4), 1, "VALID"), ((7, 9), (2, 5), 3, "SAME")):
             for multiplier in (1, 2):
-                x, w = m.real((2,) + size + (3,), dtype), m.real(taps + (3, multiplier), dtype)
+                x, filters = m.real((2,) + size + (3,), dtype), m.real(taps + (3, multiplier), dtype)
                 yield m.case("depthwise_conv2d %s %s by %s, stride %d, %s, %d" % (
                     dtype, size, taps, strides, padding, multiplier), "depthwise-conv-filter", call(strides, padding),
-                    [x, w], wrt=[0, 1], second=True, terms=130,
+                    [x, filters], wrt=[0, 1], second=True, terms=130,
                     modes=DIMS if dtype == "float32" and strides == 2 and multiplier == 2 else EAGER)
     yield m.case("depthwise_conv2d dilated", "depthwise-conv-filter",
                  lambda x, w: tf1.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME", rate=[2, 2]),

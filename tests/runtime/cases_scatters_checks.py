@@ -8,18 +8,18 @@ def _scatter(shape, indices, updates):
     out = np.zeros(shape, updates.dtype)
     depth = indices.shape[-1]
     flat = updates.reshape((-1,) + tuple(shape[depth:]))
-    for place, row in zip(indices.reshape(-1, depth).astype(int), flat):
-        out[tuple(place)] += row
+    for index, row in zip(indices.reshape(-1, depth).astype(int), flat):
+        out[tuple(index)] += row
     return out
 
 
 def scatters(tf, tf1, m, version):
     shapes = (((7, 2), 1, (30,)), ((4, 5), 2, (6, 5)), ((3, 4, 2), 2, (20,)), ((5,), 1, (0,)), ((6,), 1, (1,)))
     for dtype in FLOATS + ("complex64",):
-        for shape, depth, many in shapes if dtype == "float32" else shapes[1:3]:
-            indices = np.stack([m.ints(0, size, many) for size in shape[:depth]], -1)
-            updates = m.real(many + shape[depth:], dtype)
-            label = "%s %s in %s by %d" % (dtype, many, shape, depth)
+        for shape, depth, rows in shapes if dtype == "float32" else shapes[1:3]:
+            indices = np.stack([m.ints(0, size, rows) for size in shape[:depth]], -1)
+            updates = m.real(rows + shape[depth:], dtype)
+            label = "%s %s in %s by %d" % (dtype, rows, shape, depth)
             yield m.case("scatter_nd " + label, "scatter-nd", lambda i, u, s: tf.scatter_nd(i, u, s),
                          [indices.astype("int64"), updates, np.array(shape, "int64")], wrt=[1], second=True, terms=40,
                          expected=lambda i, u, s: _scatter([int(n) for n in s], i, u),
@@ -65,17 +65,17 @@ def _into_variable(tf, tf1, scatter, resource):
 
 def scattered(value, indices, updates, name):
     """What scatter_<name> does, one update after the other."""
-    out, places = value.copy(), indices.astype(int)
+    out, positions = value.copy(), indices.astype(int)
     operators = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
                  "update": lambda old, new: new}
     if name.startswith("nd_"):
-        places = [tuple(place) for place in places.reshape(-1, places.shape[-1])]
-        rows = updates.reshape((len(places),) + value.shape[indices.shape[-1]:])
+        positions = [tuple(index_row) for index_row in positions.reshape(-1, positions.shape[-1])]
+        rows = updates.reshape((len(positions),) + value.shape[indices.shape[-1]:])
     else:
-        places = list(places.reshape(-1))
-        rows = np.broadcast_to(updates, indices.shape + value.shape[1:]).reshape((len(places),) + value.shape[1:])
-    for place, row in zip(places, rows):
-        out[place] = operators[name.replace("nd_", "")](out[place], row)
+        positions = list(positions.reshape(-1))
+        rows = np.broadcast_to(updates, indices.shape + value.shape[1:]).reshape((len(positions),) + value.shape[1:])
+    for index, row in zip(positions, rows):
+        out[index] = operators[name.replace("nd_", "")](out[index], row)
     return out
 
 
@@ -85,7 +85,7 @@ def variables(tf, tf1, m, version):
     def scatter(name, resource):
         if resource and not name.startswith("nd_"):
             raw = getattr(gen_resource_variable_ops, "resource_scatter_" + name)
-            return lambda variable, *others: raw(variable.handle, *others)
+            return lambda variable, *arguments: raw(variable.handle, *arguments)
         return lambda *args: getattr(tf1, "scatter_" + name)(*args)
 
     for resource in (True, False):
@@ -96,12 +96,12 @@ def variables(tf, tf1, m, version):
             call = _into_variable(tf, tf1, scatter(name, resource), resource)
             unknown = modes if name in ("add", "update") else modes[:1]
             for dtype in FLOATS + ("complex64",) if resource and name != "sub" else ("float32",):
-                for shape, many in (((7, 2), (30,)), ((4, 2, 3), (5, 6)), ((5,), (90,)), ((4, 2), (0,)), ((3, 2), ())):
+                for shape, rows in (((7, 2), (30,)), ((4, 2, 3), (5, 6)), ((5,), (90,)), ((4, 2), (0,)), ((3, 2), ())):
                     if shape != (7, 2) and (dtype != "float32" or not resource):
                         continue
-                    numbers = [m.real(shape, dtype, 0.6, 1.4), m.ints(0, shape[0], many),
-                               m.real(many + shape[1:], dtype, 0.6, 1.4)]
-                    yield m.case("%s scatter_%s %s %s into %s" % (kind, name, dtype, many, shape), key, call, numbers,
+                    numbers = [m.real(shape, dtype, 0.6, 1.4), m.ints(0, shape[0], rows),
+                               m.real(rows + shape[1:], dtype, 0.6, 1.4)]
+                    yield m.case("%s scatter_%s %s %s into %s" % (kind, name, dtype, rows, shape), key, call, numbers,
                                  terms=100, expected=lambda v, i, u, name=name: scattered(v, i, u, name),
                                  modes=unknown if (dtype, shape) == ("float32", (7, 2)) else modes[:1])
             yield m.case("%s scatter_%s of a scalar" % (kind, name), key, call,
@@ -110,10 +110,10 @@ def variables(tf, tf1, m, version):
                          expected=lambda v, i, u, name=name: scattered(v, i, u, name))
         for name in ("nd_add", "nd_sub", "nd_update"):
             call = _into_variable(tf, tf1, scatter(name, resource), resource)
-            for shape, depth, many in (((7, 2), 1, (30,)), ((4, 5), 2, (6, 5)), ((3, 4, 2), 2, (70,)), ((5,), 1, (0,))):
-                indices = np.stack([m.ints(0, size, many) for size in shape[:depth]], -1)
-                yield m.case("%s scatter_%s %s into %s by %d" % (kind, name, many, shape, depth),
-                             "scatter-nd-variable", call, [m.real(shape), indices, m.real(many + shape[depth:])],
+            for shape, depth, rows in (((7, 2), 1, (30,)), ((4, 5), 2, (6, 5)), ((3, 4, 2), 2, (70,)), ((5,), 1, (0,))):
+                indices = np.stack([m.ints(0, size, rows) for size in shape[:depth]], -1)
+                yield m.case("%s scatter_%s %s into %s by %d" % (kind, name, rows, shape, depth),
+                             "scatter-nd-variable", call, [m.real(shape), indices, m.real(rows + shape[depth:])],
                              terms=80, expected=lambda v, i, u, name=name: scattered(v, i, u, name),
                              modes=modes if (name, shape) == ("nd_add", (3, 4, 2)) else modes[:1])
         for dtype in ("int32", "int64", "bool"):

@@ -95,20 +95,20 @@ def gathers(tf, tf1, m, version):
 
 def histograms(tf, tf1, m, version):
     for dtype in ("float32", "float64"):
-        for many in ((0,), (1,), (60,), (5, 7)):
-            values, weights = m.ints(0, 7, many), m.real(many, dtype)
-            yield m.case("bincount %s weights %s" % (dtype, many), "bincount",
+        for shape in ((0,), (1,), (60,), (5, 7)):
+            values, weights = m.ints(0, 7, shape), m.real(shape, dtype)
+            yield m.case("bincount %s weights %s" % (dtype, shape), "bincount",
                          lambda v, w: tf.math.bincount(v, weights=w, minlength=6, maxlength=7), [values, weights],
-                         terms=60, modes=DIMS if dtype == "float32" and many == (5, 7) else EAGER)
+                         terms=60, modes=DIMS if dtype == "float32" and shape == (5, 7) else EAGER)
     from tensorflow.python.ops import gen_math_ops
     yield m.case("the Bincount op", "bincount", lambda v, w: gen_math_ops.bincount(v, 6, w),
                  [m.ints(0, 9, (4, 8)), m.real((4, 8), "float64")], terms=32,
                  expected=lambda v, w: np.bincount(v.reshape(-1).astype(int), w.reshape(-1), 9)[:6])
     if hasattr(gen_math_ops, "dense_bincount"):
-        for many in ((40,), (3, 9), (0,), (2, 0), (0, 3)):
-            yield m.case("the DenseBincount op %s" % (many,), "bincount",
+        for shape in ((40,), (3, 9), (0,), (2, 0), (0, 3)):
+            yield m.case("the DenseBincount op %s" % (shape,), "bincount",
                          lambda v, w: gen_math_ops.dense_bincount(v, 6, w),
-                         [m.ints(0, 9, many), m.real(many)], terms=40)
+                         [m.ints(0, 9, shape), m.real(shape)], terms=40)
         yield m.case("bincount along rows", "bincount",
                      lambda v, w: tf.math.bincount(v, weights=w, minlength=6, maxlength=6, axis=-1),
                      [m.ints(0, 6, (3, 9)), m.real((3, 9))], terms=40, modes=STATIC)

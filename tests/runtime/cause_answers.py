@@ -34,29 +34,35 @@ class Outcome:
 def compared(program: CauseProgram, answer: Mapping[str, Any], fix: bool | None, times: float) -> Outcome:
     """answer: of `locate --json`."""
     named = answer.get("causes") or []
-    said = "; ".join(f"{one['kind']} at {_places(one)}" for one in named) or f"no cause ({answer.get('result')})"
+    description = (
+        "; ".join(f"{found_cause['kind']} at {_describe_places(found_cause)}" for found_cause in named)
+        or f"no cause ({answer.get('result')})"
+    )
     runs = (answer.get("interventions") or {}).get("total_runs") or answer.get("runs") or 0
     if not program.causes:
         wrong = bool(named) or answer.get("result") != "same"
-        return Outcome(program.name, None, None, None, wrong, runs, times, said)
+        return Outcome(program.name, None, None, None, wrong, runs, times, description)
     pairs = pair(program, named)
     kinds = len(named) == len(program.causes) and len(pairs) == len(named)
-    places = kinds and all(is_place_right(program, cause, one, answer) for cause, one in pairs)
-    return Outcome(program.name, kinds, places, bool(fix), len(pairs) < len(named), runs, times, said)
+    places_right = kinds and all(is_place_right(program, cause, named_cause, answer) for cause, named_cause in pairs)
+    return Outcome(program.name, kinds, places_right, bool(fix), len(pairs) < len(named), runs, times, description)
 
 
-def _places(cause: Mapping[str, Any]) -> str:
-    return ", ".join(f"{Path(one['file'] or '').name}:{one['line']}" for one in cause["places"]) or "no line"
+def _describe_places(cause: Mapping[str, Any]) -> str:
+    return (
+        ", ".join(f"{Path(location['file'] or '').name}:{location['line']}" for location in cause["places"])
+        or "no line"
+    )
 
 
 def pair(program: CauseProgram, named: Sequence[Mapping[str, Any]]) -> list[tuple[Cause, Mapping[str, Any]]]:
     """Each cause that was named beside the one of the program that it is; those of the same place first."""
     pairs, open_to = [], list(program.causes)
-    for one in named:
-        fitting = [cause for cause in open_to if any(place.kind == one["kind"] for place in cause.places)]
-        fitting.sort(key=lambda cause: not is_place_right(program, cause, one, {}))
+    for found_cause in named:
+        fitting = [cause for cause in open_to if any(place.kind == found_cause["kind"] for place in cause.places)]
+        fitting.sort(key=lambda cause: not is_place_right(program, cause, found_cause, {}))
         if fitting:
-            pairs.append((fitting[0], one))
+            pairs.append((fitting[0], found_cause))
             open_to.remove(fitting[0])
     return pairs
 

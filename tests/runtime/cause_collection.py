@@ -31,10 +31,10 @@ class Place:
     def line(self, folder: Path) -> int:
         """The number of the line; raises ValueError unless the file has it exactly once."""
         lines = (folder / self.file).read_text("utf-8").splitlines()
-        found = [number for number, line in enumerate(lines, 1) if line.strip() == self.text]
-        if len(found) != 1:
-            raise ValueError(f"{folder.name}: {self.file} has {len(found)} lines {self.text!r}")
-        return found[0]
+        numbers = [number for number, line in enumerate(lines, 1) if line.strip() == self.text]
+        if len(numbers) != 1:
+            raise ValueError(f"{folder.name}: {self.file} has {len(numbers)} lines {self.text!r}")
+        return numbers[0]
 
     def is_at(self, folder: Path, place: Mapping[str, Any]) -> bool:
         """place: of the answer of `locate --json`."""
@@ -110,29 +110,29 @@ class CauseProgram:
 
 def programs(framework: str, names: Iterable[str] = ()) -> list[CauseProgram]:
     """Those of a framework, or only some; raises ValueError for a name that there is not."""
-    every = {path.parent.name: _read(path) for path in sorted((FOLDER / framework).glob("*/expected.toml"))}
-    if unknown := set(names) - set(every):
+    all_programs = {path.parent.name: _read(path) for path in sorted((FOLDER / framework).glob("*/expected.toml"))}
+    if unknown := set(names) - set(all_programs):
         raise ValueError(f"no program of {framework}: {', '.join(sorted(unknown))}")
-    return [every[name] for name in names or every]
+    return [all_programs[name] for name in names or all_programs]
 
 
 def _read(path: Path) -> CauseProgram:
-    said = tomllib.loads(path.read_text("utf-8"))
+    content = tomllib.loads(path.read_text("utf-8"))
     program = CauseProgram(
         folder=path.parent,
-        about=said.pop("about"),
-        causes=tuple(_cause(one) for one in said.pop("causes", [])),
-        fix=said.pop("fix", ""),
-        changes=tuple(Change(**one) for one in said.pop("changes", [])),
-        runs=said.pop("runs", 2),
-        first_run_only=said.pop("first_run_only", False),
+        about=content.pop("about"),
+        causes=tuple(_cause(entry) for entry in content.pop("causes", [])),
+        fix=content.pop("fix", ""),
+        changes=tuple(Change(**entry) for entry in content.pop("changes", [])),
+        runs=content.pop("runs", 2),
+        first_run_only=content.pop("first_run_only", False),
     )
-    if said:
-        raise ValueError(f"{path}: unknown: {', '.join(said)}")
+    if content:
+        raise ValueError(f"{path}: unknown: {', '.join(content)}")
     return program
 
 
-def _cause(said: dict[str, Any]) -> Cause:
-    more = said.pop("also_accept", [])
-    main = Place(**said)
-    return Cause(main, tuple(Place(**{"kind": main.kind, "file": main.file, **one}) for one in more))
+def _cause(content: dict[str, Any]) -> Cause:
+    alternatives = content.pop("also_accept", [])
+    main = Place(**content)
+    return Cause(main, tuple(Place(**{"kind": main.kind, "file": main.file, **entry}) for entry in alternatives))

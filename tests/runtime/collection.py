@@ -58,39 +58,39 @@ class Program:
         self.lines = [n for n, line in enumerate(self.text.splitlines(), 1) if line.endswith("# <- culprit")]
 
     def _directive(self, name: str) -> str:
-        found = re.search(rf"^{name}: (.*)", self.text, re.M)
-        return found.group(1) if found else ""
+        match = re.search(rf"^{name}: (.*)", self.text, re.M)
+        return match.group(1) if match else ""
 
-    def faults(self, found: Mapping[str, Any]) -> list[str]:
+    def faults(self, result: Mapping[str, Any]) -> list[str]:
         """The differences between the answer of `locate --json` and the expected one, as text."""
         if not self.expected:
-            return [] if found["result"] == "same" else [f"accused: {found['verdict']}"]
+            return [] if result["result"] == "same" else [f"accused: {result['verdict']}"]
         if self.expected == [["length"]]:
-            length = found["result"] == "structure" and not found["culprits"]
-            return [] if length else [f"{found['result']}: {found['verdict']}"]
+            length = result["result"] == "structure" and not result["culprits"]
+            return [] if length else [f"{result['result']}: {result['verdict']}"]
         if self.expected == [["hidden"]]:
-            is_hidden = found["result"] == "diverged" and not found["masked_by_tracing"] and not found["culprits"]
-            return [] if is_hidden else [f"{found['result']}: {found['verdict']}"]
-        culprits = found["culprits"]
-        wrong = [f"{len(culprits)} culprits, not {len(self.expected)}: {[one['op_type'] for one in culprits]}"]
+            is_hidden = result["result"] == "diverged" and not result["masked_by_tracing"] and not result["culprits"]
+            return [] if is_hidden else [f"{result['result']}: {result['verdict']}"]
+        culprits = result["culprits"]
+        wrong = [f"{len(culprits)} culprits, not {len(self.expected)}: {[culprit['op_type'] for culprit in culprits]}"]
         if len(culprits) == len(self.expected):
             wrong = []
-        raced = (found.get("replay") or {}).get("distinct", 0) > 1
-        for line, want, got in zip(self.lines, self.expected, culprits, strict=False):
-            wrong += self._faults_of(expect_race_if_replayed(want, raced and got is culprits[0]), line, got)
-        return wrong or ([f"nothing found: {found['verdict']}"] if not culprits else [])
+        raced = (result.get("replay") or {}).get("distinct", 0) > 1
+        for line, want, actual in zip(self.lines, self.expected, culprits, strict=False):
+            wrong += self._faults_of(expect_race_if_replayed(want, raced and actual is culprits[0]), line, actual)
+        return wrong or ([f"nothing found: {result['verdict']}"] if not culprits else [])
 
-    def _faults_of(self, want: Sequence[str], line: int, got: Mapping[str, Any]) -> list[str]:
+    def _faults_of(self, want: Sequence[str], line: int, actual: Mapping[str, Any]) -> list[str]:
         op, kind, *rest = want
-        more = dict(part.split("=") for part in rest if "=" in part)
-        facts = [("op", op, got["op_type"].replace("IteratorGetNextSync", "IteratorGetNext")),
-                 ("class", kind, got["class"]),
-                 ("line", "/".join(f"{self.path.name}:{one}" for one in [line, *self.alternative_lines]),
-                  f"{Path(got['file'] or '').name}:{got['line']}"),
-                 ("row", next((part for part in rest if "=" not in part), "*"), got["source"]),
-                 ("step", more.get("step", "*"), str(got["step"]))]  # fmt: skip
-        return [f"{what} {said}, not {wanted}" for what, wanted, said in facts
-                if wanted != "*" and said not in wanted.split("/")]  # fmt: skip
+        expected_fields = dict(part.split("=") for part in rest if "=" in part)
+        facts = [("op", op, actual["op_type"].replace("IteratorGetNextSync", "IteratorGetNext")),
+                 ("class", kind, actual["class"]),
+                 ("line", "/".join(f"{self.path.name}:{number}" for number in [line, *self.alternative_lines]),
+                  f"{Path(actual['file'] or '').name}:{actual['line']}"),
+                 ("row", next((part for part in rest if "=" not in part), "*"), actual["source"]),
+                 ("step", expected_fields.get("step", "*"), str(actual["step"]))]  # fmt: skip
+        return [f"{name} {reported}, not {expected}" for name, expected, reported in facts
+                if expected != "*" and reported not in expected.split("/")]  # fmt: skip
 
 
 def expect_race_if_replayed(want: Sequence[str], raced: bool) -> list[str]:
@@ -108,8 +108,8 @@ def framework(environment: str) -> str:
 
 def programs(environment: str) -> list[Program]:
     folder = TORCH if framework(environment) == "torch" else FOLDER
-    every = [Program(path) for path in sorted(folder.glob("*.py"))]
-    return [one for one in every if environment in one.environments]
+    all_programs = [Program(path) for path in sorted(folder.glob("*.py"))]
+    return [program for program in all_programs if environment in program.environments]
 
 
 class Forked(Launcher):

@@ -22,27 +22,27 @@ Build = Callable[[Hand, int], object]  # (trace, number of the run) -> records
 @pytest.fixture(scope="session")
 def forks(tf_python: Callable[[str], Path]) -> Iterator[Callable[[str], Forks]]:
     """forks("tf2.0"): runs programs in that environment; all tests share one import of each framework."""
-    made: dict[str, Forks] = {}
+    by_environment: dict[str, Forks] = {}
     with ExitStack() as stack:
 
-        def of(environment: str) -> Forks:
-            if environment not in made:
-                made[environment] = stack.enter_context(Forks(tf_python(environment), framework(environment)))
-            return made[environment]
+        def forks_of(environment: str) -> Forks:
+            if environment not in by_environment:
+                by_environment[environment] = stack.enter_context(Forks(tf_python(environment), framework(environment)))
+            return by_environment[environment]
 
-        yield of
+        yield forks_of
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., Path]:
     numbers = itertools.count()
 
-    def made(build: Build, run: int, end: bool = True, **header: Any) -> Path:
+    def make_trace(build: Build, run: int, end: bool = True, **header: Any) -> Path:
         hand = Hand(tmp_path / f"{next(numbers)}.tfdt", **header)
         build(hand, run)
         return hand.end() if end else hand.killed()
 
-    return made
+    return make_trace
 
 
 @pytest.fixture

@@ -30,31 +30,31 @@ RANDOM = np.random.RandomState(11)
 def addends(kind):
     """name -> [N, 3] adversarial numbers."""
     large, tiny = (1e38, 1e-38) if kind == "float32" else (1e300, 1e-300)
-    many = 2000
-    spread = RANDOM.uniform(-1, 1, (many, 3)) * 10.0 ** RANDOM.randint(-30, 30, (many, 3))
-    cancelling = RANDOM.uniform(-1, 1, (many, 3))
+    count = 2000
+    spread = RANDOM.uniform(-1, 1, (count, 3)) * 10.0 ** RANDOM.randint(-30, 30, (count, 3))
+    cancelling = RANDOM.uniform(-1, 1, (count, 3))
     cancelling[1::2] = -cancelling[::2] * (1 + 1e-6)
-    vanishing = RANDOM.uniform(-1, 1, (many, 3))  # even float64 adds these up differently in each order
-    vanishing[::4] = RANDOM.uniform(-1, 1, (many // 4, 3)) * 1e30
+    vanishing = RANDOM.uniform(-1, 1, (count, 3))  # even float64 adds these up differently in each order
+    vanishing[::4] = RANDOM.uniform(-1, 1, (count // 4, 3)) * 1e30
     vanishing[1::4] = -vanishing[::4]
-    sides = np.where(RANDOM.uniform(size=(many, 3)) < 0.5, large / many, tiny)
-    special = RANDOM.uniform(-1, 1, (many, 3))
+    sides = np.where(RANDOM.uniform(size=(count, 3)) < 0.5, large / count, tiny)
+    special = RANDOM.uniform(-1, 1, (count, 3))
     special[5, 0], special[50, 1], special[51, 1], special[700, 2] = np.inf, np.inf, -np.inf, np.nan
     return {
-        "plain": RANDOM.uniform(-1, 1, (many, 3)),
+        "plain": RANDOM.uniform(-1, 1, (count, 3)),
         "spread": spread,
         "cancelling": cancelling,
         "vanishing": vanishing,
-        "large beside tiny": sides * RANDOM.choice([-1, 1], (many, 3)),
-        "denormal": RANDOM.uniform(-1, 1, (many, 3)) * (1e-40 if kind == "float32" else 1e-310),
+        "large beside tiny": sides * RANDOM.choice([-1, 1], (count, 3)),
+        "denormal": RANDOM.uniform(-1, 1, (count, 3)) * (1e-40 if kind == "float32" else 1e-310),
         "special": special,
-        "near overflow": RANDOM.uniform(0.5, 1, (many, 3)) * large / many * RANDOM.choice([-1, 1], (many, 3)),
+        "near overflow": RANDOM.uniform(0.5, 1, (count, 3)) * large / count * RANDOM.choice([-1, 1], (count, 3)),
     }
 
 
 def ops():
     """patch -> (call of (rows, ids), original, types): every form in which rows are summed by ids."""
-    places = lambda ids: ids[:, None]  # noqa: E731
+    as_index = lambda ids: ids[:, None]  # noqa: E731
     zeros = lambda rows: tf.zeros([KEYS, 3], rows.dtype)  # noqa: E731
 
     def into_variable(rows, ids):
@@ -66,10 +66,10 @@ def ops():
 
     def product(rows, ids):
         """One column of the sparse matrix for each addend."""
-        many = rows.shape.as_list()[0]
-        cells = tf.stack([tf.cast(ids, tf.int64), tf.range(many, dtype=tf.int64)], 1)
-        ones = tf.ones([many], rows.dtype)
-        return tf.sparse.sparse_dense_matmul(tf.SparseTensor(cells, ones, [KEYS, many]), rows)
+        count = rows.shape.as_list()[0]
+        cells = tf.stack([tf.cast(ids, tf.int64), tf.range(count, dtype=tf.int64)], 1)
+        ones = tf.ones([count], rows.dtype)
+        return tf.sparse.sparse_dense_matmul(tf.SparseTensor(cells, ones, [KEYS, count]), rows)
 
     def gathered(rows, ids):
         params = tf.zeros([KEYS, 3], rows.dtype)
@@ -78,8 +78,9 @@ def ops():
         ("segment", lambda rows, ids: tf.math.segment_sum(rows, tf.sort(ids)), ("float32", "float64")),
         ("unsorted-segment", lambda rows, ids: tf.math.unsorted_segment_sum(rows, ids, KEYS), ("float32", "float64")),
         ("unsorted-segment", gathered, ("float32",)),
-        ("scatter-nd", lambda rows, ids: tf.scatter_nd(places(ids), rows, [KEYS, 3]), ("float32", "float64")),
-        ("tensor-scatter-nd", lambda rows, ids: tf.tensor_scatter_nd_add(zeros(rows), places(ids), rows), ("float32",)),
+        ("scatter-nd", lambda rows, ids: tf.scatter_nd(as_index(ids), rows, [KEYS, 3]), ("float32", "float64")),
+        ("tensor-scatter-nd", lambda rows, ids: tf.tensor_scatter_nd_add(zeros(rows), as_index(ids), rows),
+         ("float32",)),
         ("resource-scatter", into_variable, ("float32",)),
         ("bincount", lambda rows, ids: tf.stack([gen_math_ops.bincount(ids, KEYS, rows[:, i]) for i in range(3)], 1),
          ("float32", "float64")),
@@ -106,8 +107,8 @@ def bound(rows, ids):
     size = np.zeros((KEYS, rows.shape[1]))
     with np.errstate(all="ignore"):
         for key in range(KEYS):
-            mine = np.abs(rows[ids == key].astype("float64"))
-            size[key] = eps * mine.max(0) * 2 + eps * mine.sum(0) + tiny * (len(mine) + 1)
+            magnitudes = np.abs(rows[ids == key].astype("float64"))
+            size[key] = eps * magnitudes.max(0) * 2 + eps * magnitudes.sum(0) + tiny * (len(magnitudes) + 1)
     return size
 
 
@@ -130,9 +131,9 @@ def orders(rows, ids):
 def by_blocks(rows, ids):
     """The same addends in orders that keep sorted ids sorted."""
     order = np.argsort(ids, kind="mergesort")
-    for some, keys in orders(rows[order], ids[order]):
-        again = np.argsort(keys, kind="mergesort")
-        yield some[again], keys[again]
+    for permuted, keys in orders(rows[order], ids[order]):
+        by_key = np.argsort(keys, kind="mergesort")
+        yield permuted[by_key], keys[by_key]
 
 
 def keys_for(rows):
@@ -149,41 +150,42 @@ def check(patch, call, rows, ids):
         with tf.Graph().as_default(), tf1.Session() as run:
             holders = [tf1.placeholder(rows.dtype, rows.shape), tf1.placeholder("int32", ids.shape)]
             result = call(*holders)
-            found, control = [], set()
-            for some, keys in (by_blocks if patch == "segment" else orders)(rows, ids):
-                found.append(run.run(result, dict(zip(holders, (some, keys)))))
-                control.add(in_order(some, keys).tobytes() if len(keys) < 10 ** 5 else b"")
+            results, control = [], set()
+            for permuted, keys in (by_blocks if patch == "segment" else orders)(rows, ids):
+                results.append(run.run(result, dict(zip(holders, (permuted, keys)))))
+                control.add(in_order(permuted, keys).tobytes() if len(keys) < 10 ** 5 else b"")
     finally:
         session.restore()
     faults = []
-    if len(set(one.tobytes() for one in found)) != 1:
-        faults.append("%d results" % len(set(one.tobytes() for one in found)))
+    if len(set(result.tobytes() for result in results)) != 1:
+        faults.append("%d results" % len(set(result.tobytes() for result in results)))
     with np.errstate(all="ignore"):
-        wanted = true_sums(rows, ids)
+        expected = true_sums(rows, ids)
         limit = np.finfo(rows.dtype).max
-        finite = np.isfinite(wanted) & (np.abs(wanted) <= limit)
-        got = found[0].astype("float64")
-        wrong = np.abs(got - wanted) > bound(rows, ids)
+        finite = np.isfinite(expected) & (np.abs(expected) <= limit)
+        sums = results[0].astype("float64")
+        wrong = np.abs(sums - expected) > bound(rows, ids)
     if (wrong & finite).any():
-        faults.append("too far from the true sums: %s" % np.abs(got - wanted)[wrong & finite][:3])
-    if (np.isnan(got) != np.isnan(wanted)).any() or (got[np.isinf(wanted)] != wanted[np.isinf(wanted)]).any():
+        faults.append("too far from the true sums: %s" % np.abs(sums - expected)[wrong & finite][:3])
+    if (np.isnan(sums) != np.isnan(expected)).any() or (sums[np.isinf(expected)] != expected[np.isinf(expected)]).any():
         faults.append("other places of NaN or infinity")
     return faults, len(control) > 1
 
 
 def main():
-    found = [check_all(ops(), lambda name: True)]
+    results = [check_all(ops(), lambda name: True)]
     for narrow in (4, 1):  # in pieces; and these in place
         chunked.CHUNK_ELEMENTS, exact_sum.MIN_WIDTH_IN_PLACE = 512, narrow
-        found.append(check_all(ops(), ("vanishing", "special").__contains__))
-    faults, compared, control = [fault for one in found for fault in one[0]], sum(one[1] for one in found), found[0][2]
+        results.append(check_all(ops(), ("vanishing", "special").__contains__))
+    faults, control = [fault for part in results for fault in part[0]], results[0][2]
+    compared = sum(part[1] for part in results)
     rows = RANDOM.uniform(0.5, 1, (MANY, 1)).astype("float32")
     faults += check("unsorted-segment", lambda rows, ids: tf.math.unsorted_segment_sum(rows, ids, KEYS), rows,
                     keys_for(rows))[0]
     print(json.dumps({"faults": faults, "compared": compared, "control": control}))
 
 
-def check_all(forms, wanted):
+def check_all(forms, is_wanted):
     """(faults, number of comparisons, kind of addends -> whether the control differed); wanted(kind): which kinds."""
     faults, compared, control = [], 0, {}
     for patch, call, kinds in forms:
@@ -191,10 +193,10 @@ def check_all(forms, wanted):
             continue
         for kind in kinds:
             for name, rows in addends(kind).items():
-                if not wanted(name):
+                if not is_wanted(name):
                     continue
-                found, differed = check(patch, call, rows.astype(kind), keys_for(rows))
-                faults += ["%s %s, %s: %s" % (patch, kind, name, fault) for fault in found]
+                results, differed = check(patch, call, rows.astype(kind), keys_for(rows))
+                faults += ["%s %s, %s: %s" % (patch, kind, name, fault) for fault in results]
                 compared += 1
                 control[name] = control.get(name, False) or differed
     return faults, compared, control

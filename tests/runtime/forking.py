@@ -38,8 +38,8 @@ def _run(jobs):
             number = waiting.pop(0)
             running[_start(jobs[number])] = number, time.time() + jobs[number]["seconds"]
         for child, (number, deadline) in list(running.items()):
-            ended, status = os.waitpid(child, os.WNOHANG)
-            if ended:
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid:
                 codes[number] = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
                 del running[child]
             elif time.time() > deadline:
@@ -49,7 +49,7 @@ def _run(jobs):
 
 
 def _is_room(job, running):
-    if job["alone"] or any(one["alone"] for one in running):
+    if job["alone"] or any(other["alone"] for other in running):
         return not running
     return len(running) < BESIDE
 

@@ -28,9 +28,9 @@ class Job:
     seconds: float = 400
 
 
-def environ(**more: str) -> dict[str, str]:
+def environ(**changes: str) -> dict[str, str]:
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
-    return {**os.environ, "PYTHONPATH": str(RUNTIME), **quiet, **more}
+    return {**os.environ, "PYTHONPATH": str(RUNTIME), **quiet, **changes}
 
 
 class Forks:
@@ -53,15 +53,15 @@ class Forks:
     def run(self, jobs: Sequence[Job]) -> list[subprocess.CompletedProcess[str]]:
         """Run them, and wait for all."""
         outputs = [self._output() for _ in jobs]
-        asked = [{**asdict(job), "output": str(output)} for job, output in zip(jobs, outputs, strict=True)]
-        codes = self._ask(asked)
-        return [_ended(job, code, output) for job, code, output in zip(jobs, codes, outputs, strict=True)]
+        requests = [{**asdict(job), "output": str(output)} for job, output in zip(jobs, outputs, strict=True)]
+        codes = self._ask(requests)
+        return [_completed_process(job, code, output) for job, code, output in zip(jobs, codes, outputs, strict=True)]
 
     def _output(self) -> Path:
         self._count += 1
-        made = Path(self._folder.name, str(self._count))
-        made.mkdir()
-        return made
+        folder = Path(self._folder.name, str(self._count))
+        folder.mkdir()
+        return folder
 
     def _ask(self, jobs: list[dict[str, Any]]) -> list[int]:
         if self._process is None:
@@ -77,11 +77,13 @@ class Forks:
         return json.loads(answer)
 
 
-def _ended(job: Job, code: int, output: Path) -> subprocess.CompletedProcess[str]:
-    said = [(output / name).read_text("utf-8", "replace") for name in ("out.txt", "err.txt")]
-    return subprocess.CompletedProcess(list(job.arguments), code, *said)
+def _completed_process(job: Job, code: int, output: Path) -> subprocess.CompletedProcess[str]:
+    texts = [(output / name).read_text("utf-8", "replace") for name in ("out.txt", "err.txt")]
+    return subprocess.CompletedProcess(list(job.arguments), code, *texts)
 
 
-def traced(out: Path | str, program: Path | str, *arguments: str, options: Sequence[str] = (), **more: Any) -> Job:
+def traced(
+    out: Path | str, program: Path | str, *arguments: str, options: Sequence[str] = (), **job_options: Any
+) -> Job:
     """A job: record that program into the folder `out`."""
-    return Job([*TRACE, "run", "--out", str(out), *options, "--", str(program), *arguments], **more)
+    return Job([*TRACE, "run", "--out", str(out), *options, "--", str(program), *arguments], **job_options)

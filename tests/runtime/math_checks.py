@@ -46,21 +46,21 @@ class Case:
 
     def originals(self):
         """({mode: what the original op gives there}, faults)."""
-        found = {}
+        values = {}
         for mode in self.modes:
             try:
-                found[mode] = self.results(mode)
+                values[mode] = self.results(mode)
             except Exception:
                 if mode not in ("rank", "dims") and VERSION >= (1, 14):  # not taken there; 1.13 lacks some ops whole
                     return {}, ["%s: the original fails: %s" % (mode, traceback.format_exc()[-1500:])]
-        return found, []
+        return values, []
 
     def faults(self, originals):
         """What the patched op, which is in place, does otherwise."""
         faults = []
-        for mode, wanted in originals.items():
+        for mode, expected in originals.items():
             try:
-                faults += ["%s: %s" % (mode, fault) for fault in self.compare(wanted, self.results(mode))]
+                faults += ["%s: %s" % (mode, fault) for fault in self.compare(expected, self.results(mode))]
             except Exception:
                 faults.append("%s: the patched op fails: %s" % (mode, traceback.format_exc()[-1500:]))
         return faults
@@ -69,15 +69,15 @@ class Case:
         """The outputs, the gradients, the gradients of these, by the ops as they are now."""
         return (_eager if mode == "eager" else _graph)(self, mode)
 
-    def compare(self, wanted, got):
+    def compare(self, expected, actual):
         faults = []
-        if len(wanted) != len(got):
-            return ["%d results instead of %d" % (len(got), len(wanted))]
-        for number, (old, new) in enumerate(zip(wanted, got)):
+        if len(expected) != len(actual):
+            return ["%d results instead of %d" % (len(actual), len(expected))]
+        for number, (old, new) in enumerate(zip(expected, actual)):
             faults += ["result %d: %s" % (number, fault) for fault in self.close(old, new)]
         if self.expected is not None:
             exact = self.expected(*[_double(array) for array in self.inputs])
-            faults += ["against NumPy: " + fault for fault in self.close(exact.astype(got[0].dtype), got[0])]
+            faults += ["against NumPy: " + fault for fault in self.close(exact.astype(actual[0].dtype), actual[0])]
         return faults
 
     def close(self, old, new):
@@ -153,8 +153,8 @@ def _graph(case, mode):
             results += session.run(grads, feed)
             if case.second:
                 total = tf.add_n([tf.reduce_sum(grad * grad) for grad in grads])
-                more = [g for g in tf1.gradients(total, watched) if g is not None]
-                results += session.run([tf.convert_to_tensor(grad) for grad in more], feed)
+                second_order = [g for g in tf1.gradients(total, watched) if g is not None]
+                results += session.run([tf.convert_to_tensor(grad) for grad in second_order], feed)
         return results
 
 
@@ -179,19 +179,19 @@ def main():
     for case in cases(tf, tf1, Case, VERSION):
         if case.patch in by_patch and (not chosen or any(word in case.name for word in chosen)):
             by_patch[case.patch].append(case)
-    for key, some in by_patch.items():
-        for case, originals, faults in compared(key, some):
+    for key, cases_of_patch in by_patch.items():
+        for case, originals, faults in compared(key, cases_of_patch):
             print(json.dumps({"case": case.name, "patch": key, "faults": faults, "compared": len(originals)}))
         sys.stdout.flush()
 
 
 def compared(key, cases):
     """(case, the originals' results, faults); put in place once for all, as looking for an op's names takes long."""
-    found = [(case,) + case.originals() for case in cases]
+    case_values = [(case,) + case.originals() for case in cases]
     replaced = Replacements()
     replaced.install(PATCHES[key])
     try:
-        return [(case, originals, faults or case.faults(originals)) for case, originals, faults in found]
+        return [(case, originals, faults or case.faults(originals)) for case, originals, faults in case_values]
     finally:
         replaced.restore()
 

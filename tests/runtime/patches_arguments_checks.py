@@ -83,10 +83,10 @@ def _bad_dense_bincounts():
     return [lambda: raw("gen_math_ops", "dense_bincount")([[0, 1], [0, -1]], 3, [[1., 2.], [3., 4.]])]
 
 
-def into_variable(name, *others, **options):
-    made = variable(options.get("resource", True))
-    with tf.control_dependencies([] if tf1.executing_eagerly() else [made.initializer]):
-        return tf.identity(getattr(tf1, name)(made, *others))
+def into_variable(name, *arguments, **options):
+    target = variable(options.get("resource", True))
+    with tf.control_dependencies([] if tf1.executing_eagerly() else [target.initializer]):
+        return tf.identity(getattr(tf1, name)(target, *arguments))
 
 
 def _raised(call, eager):
@@ -111,10 +111,10 @@ def errors():
             continue
         for number, call in enumerate(calls):
             for eager in (True, False):
-                wanted = _raised(call, eager)
+                expected = _raised(call, eager)
                 with patched(key):
-                    got = _raised(call, eager)
-                if got != wanted:
+                    actual = _raised(call, eager)
+                if actual != expected:
                     faults.append("%s, bad call %d, %s: %s instead of %s" % (
-                        key, number, "eager" if eager else "graph", got, wanted))
+                        key, number, "eager" if eager else "graph", actual, expected))
     return faults

@@ -35,7 +35,7 @@ def grad(function, *inputs):
     """The outputs, and the gradients to every input, dense."""
     outputs = function(*inputs)
     grads = tf1.gradients(outputs * tf.ones_like(outputs) * 2, list(inputs))
-    return [outputs] + [tf.convert_to_tensor(one) for one in grads if one is not None]
+    return [outputs] + [tf.convert_to_tensor(gradient) for gradient in grads if gradient is not None]
 
 
 def variable(resource=True):
@@ -53,5 +53,5 @@ class patched(object):
         return self._all
 
     def __exit__(self, *error):
-        for one in reversed(self._all):
-            one.restore()
+        for replacement in reversed(self._all):
+            replacement.restore()

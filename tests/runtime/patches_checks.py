@@ -40,39 +40,39 @@ def _of_integers(node):
     return number != 0 and tf.as_dtype(number).is_integer
 
 
-def structure(wanted):
-    found = {}
+def structure(op_types):
+    result = {}
     for name, build in scenarios():
         with tf.Graph().as_default() as graph:
             build()
-            found[name] = sorted(op for op in types_in(graph.as_graph_def()) & wanted if not write_once(graph, op))
-    return found
+            result[name] = sorted(op for op in types_in(graph.as_graph_def()) & op_types if not write_once(graph, op))
+    return result
 
 
 def write_once(graph, op_type):
     """Whether the ops of this type scatter into variables, and each writes every place once: run, not read off."""
     into_variable = op_type.startswith(("Scatter", "ResourceScatter")) and op_type != "ScatterNd"
     ops = [op for op in graph.get_operations() if op.type == op_type]
-    if not into_variable or any(node.op == op_type for one in graph.as_graph_def().library.function
-                                for node in one.node_def):
+    if not into_variable or any(node.op == op_type for function in graph.as_graph_def().library.function
+                                for node in function.node_def):
         return False
     with tf1.Session(graph=graph) as session:
         session.run(tf1.global_variables_initializer())
         indices = session.run([op.inputs[1] for op in ops])
-    depths = [one.shape[-1] if "Nd" in op_type else 1 for one in indices]
-    return all(len(np.unique(one.reshape(-1, depth), axis=0)) == one.size // depth
-               for one, depth in zip(indices, depths))
+    depths = [index_values.shape[-1] if "Nd" in op_type else 1 for index_values in indices]
+    return all(len(np.unique(index_values.reshape(-1, depth), axis=0)) == index_values.size // depth
+               for index_values, depth in zip(indices, depths))
 
 
-def reach(wanted):
-    found = {}
+def reach(op_types):
+    result = {}
     for name, key, make, shape, dtype in keras_layers():
         if key not in KEYS:
             continue
         value = np.ones(shape, dtype)
         graph = traced(make, value) if VERSION >= (2, 0) else built(make, value)
-        found[name] = sorted(types_in(graph) & wanted)
-    return found
+        result[name] = sorted(types_in(graph) & op_types)
+    return result
 
 
 def crops():
@@ -88,20 +88,20 @@ def crops():
 
 
 def main():
-    asked = json.loads(sys.argv[1])
-    wanted = set(asked["order_dependent"])
-    if not asked["patched"]:
-        print(json.dumps({"structure": structure(wanted), "reach": reach(wanted), "faults": []}))
+    request = json.loads(sys.argv[1])
+    op_types = set(request["order_dependent"])
+    if not request["patched"]:
+        print(json.dumps({"structure": structure(op_types), "reach": reach(op_types), "faults": []}))
         return
     faults = []
     with patched():
-        found = {"structure": structure(wanted), "reach": reach(wanted)}
+        result = {"structure": structure(op_types), "reach": reach(op_types)}
     if VERSION < (2, 0):
         # Graphs are built first: eager execution is switched on once, for the rest of the process.
         tf1.enable_eager_execution()
     for check in (errors, refused, not_a_number, names, putting_back, crops):
         faults += ["%s: %s" % (check.__name__, fault) for fault in check()]
-    print(json.dumps(dict(found, faults=faults)))
+    print(json.dumps(dict(result, faults=faults)))
 
 
 if __name__ == "__main__":

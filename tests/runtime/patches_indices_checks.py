@@ -21,12 +21,12 @@ def refused():
             for eager in (True, False) if resource else (False,):
                 if key not in KEYS or (eager and VERSION < (2, 0)):
                     continue
-                wanted, untouched = _refused(name, arguments, resource, eager), np.ones(6).tolist()
+                expected, untouched = _refused(name, arguments, resource, eager), np.ones(6).tolist()
                 with patched(key):
-                    words, left = _refused(name, arguments, resource, eager)
-                if words != wanted[0] or left not in (wanted[1], untouched):
+                    words, value_after = _refused(name, arguments, resource, eager)
+                if words != expected[0] or value_after not in (expected[1], untouched):
                     faults.append("%s, %s: %s leaves %s instead of %s" % (
-                        name, "eager" if eager else "graph", words, left, wanted))
+                        name, "eager" if eager else "graph", words, value_after, expected))
     return faults
 
 
@@ -34,19 +34,19 @@ def _refused(name, arguments, resource, eager):
     """Which index the words name, and what the variable is then."""
     try:
         if eager:
-            made = variable()
-            getattr(tf1, name)(made, *arguments)
+            target = variable()
+            getattr(tf1, name)(target, *arguments)
         with tf.Graph().as_default(), tf1.Session() as session:
-            made = variable(resource)
-            scattered = getattr(tf1, name)(made, *arguments)
-            session.run(made.initializer)
+            target = variable(resource)
+            scattered = getattr(tf1, name)(target, *arguments)
+            session.run(target.initializer)
             try:
                 session.run(scattered)
             except tf.errors.InvalidArgumentError:
-                made = session.run(made)
+                target = session.run(target)
                 raise
     except tf.errors.InvalidArgumentError as error:
-        value = made.numpy() if hasattr(made, "numpy") else made
+        value = target.numpy() if hasattr(target, "numpy") else target
         return re.search(r"indices\[\d+\] = \[?-?\d+(, -?\d+)*", str(error)).group(), value.reshape(-1).tolist()
 
 
@@ -82,7 +82,7 @@ def not_a_number():
     faults = []
     for key in KEYS.intersection(calls):
         with patched(key), gathers_of_a_gpu():
-            found = calls[key]().numpy().reshape(3, -1)
-        if np.isnan(found).any(1).tolist() != [False, True, False]:
-            faults.append("%s: %s" % (key, found.tolist()))
+            values = calls[key]().numpy().reshape(3, -1)
+        if np.isnan(values).any(1).tolist() != [False, True, False]:
+            faults.append("%s: %s" % (key, values.tolist()))
     return faults

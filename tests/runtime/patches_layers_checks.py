@@ -61,7 +61,7 @@ def traced(make, value):
             tape.watch(x)
             loss = tf.reduce_sum(layer(x) ** 2)
         watched = list(layer.trainable_variables) + ([x] if x.dtype.is_floating else [])
-        return [tf.convert_to_tensor(one) for one in tape.gradient(loss, watched) if one is not None]
+        return [tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, watched) if gradient is not None]
     traced = step.get_concrete_function(tf.constant(value))  # the graph does not outlive it
     return traced.graph.as_graph_def()
 
@@ -71,7 +71,7 @@ def built(make, value):
         layer, x = make(), tf.constant(value)
         y = layer(x)
         watched = list(layer.trainable_variables) + ([x] if x.dtype.is_floating else [])
-        for one in tf1.gradients(tf.reduce_sum(y ** 2), watched):
-            if one is not None:
-                tf.convert_to_tensor(one)
+        for gradient in tf1.gradients(tf.reduce_sum(y ** 2), watched):
+            if gradient is not None:
+                tf.convert_to_tensor(gradient)
     return graph.as_graph_def()

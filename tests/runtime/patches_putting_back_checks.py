@@ -53,16 +53,16 @@ def putting_back():
     sys.modules["users_model"] = user
     before, faults = _functions(), []
     with patched() as replaced:
-        again = Replacements()
+        second = Replacements()
         for patch in APPLY:
-            again.install(patch)
-        if again.replaced_attributes:
-            faults.append("installing twice replaces again: %s" % again.replaced_attributes[:3])
-        if not all(one.replaced_attributes for one in replaced):
+            second.install(patch)
+        if second.replaced_attributes:
+            faults.append("installing twice replaces again: %s" % second.replaced_attributes[:3])
+        if not all(patch.replaced_attributes for patch in replaced):
             faults.append("a patch that replaces nothing")
-        references = [one.user_references() for one in replaced]
-        stale = sorted(set(name for one in references for name in one[0]))
-        reached = sorted(set(name for one in references for name in one[1]))
+        references = [patch.user_references() for patch in replaced]
+        stale = sorted(set(name for pair in references for name in pair[0]))
+        reached = sorted(set(name for pair in references for name in pair[1]))
         if stale != ["users_model.stale"]:
             faults.append("stale references: %s" % stale)
         if "users_model.mine" not in reached or ("bias-add" in KEYS) != ("users_model.bias" in reached):

@@ -81,8 +81,8 @@ def _public_bincount():
     return [lambda: [tf.math.bincount([1, 2, 1], weights=random((3,)), minlength=3, maxlength=3)]]
 
 
-def into_rows(name, variable, *others):
-    return raw("gen_resource_variable_ops", name)(variable.handle, *others)
+def into_rows(name, variable, *arguments):
+    return raw("gen_resource_variable_ops", name)(variable.handle, *arguments)
 
 
 def embedding_loss(variable):

@@ -52,7 +52,7 @@ def path(name):
 
 
 def read_graph(name):
-    found = tf1.GraphDef()
+    graph_def = tf1.GraphDef()
     with open(path(name), "rb") as file:
-        found.ParseFromString(file.read())
-    return found
+        graph_def.ParseFromString(file.read())
+    return graph_def

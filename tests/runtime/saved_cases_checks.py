@@ -26,8 +26,8 @@ def sparse_values(x):
 
 def sparse_found(x):
     """Of a matrix whose number of elements is known only when it runs."""
-    places = tf.where(x > 0.5)
-    matrix = tf.SparseTensor(places, tf.gather_nd(x, places), [4, 2])
+    indices = tf.where(x > 0.5)
+    matrix = tf.SparseTensor(indices, tf.gather_nd(x, indices), [4, 2])
     return tf.sparse.sparse_dense_matmul(matrix, values((2, 3)))
 
 
@@ -52,10 +52,10 @@ def normalized(x):
     return gradient_of(normal, tf.ones([2]), values((1, 4, 5, 2)))
 
 
-def gradient_of(function, at, upstream):
+def gradient_of(function, point, upstream):
     """Built into the graph at hand, so that it is saved."""
-    at = tf.convert_to_tensor(at)
-    return tf.convert_to_tensor(tf1.gradients(function(at), at, grad_ys=upstream)[0])
+    point = tf.convert_to_tensor(point)
+    return tf.convert_to_tensor(tf1.gradients(function(point), point, grad_ys=upstream)[0])
 
 
 def looped(x):
@@ -78,7 +78,7 @@ def after_something(x):
 
 def cases():
     """name -> (function of one tensor, a value for it)."""
-    places, hot = [[0], [2], [0], [3]], np.eye(4, dtype="float32")[:3]
+    indices, hot = [[0], [2], [0], [3]], np.eye(4, dtype="float32")[:3]
     rows, image = values((4, 2)), values((1, 4, 5, 2))
     m, n = tf.math, tf.nn
     return {
@@ -88,11 +88,11 @@ def cases():
         "unsorted_segment_prod": (lambda x: m.unsorted_segment_prod(x, [1, 0, 1, 1], 3), rows),
         "unsorted_segment_mean": (lambda x: m.unsorted_segment_mean(x, [1, 0, 1, 1], 3), rows),
         "gather backprop": (lambda x: gradient_of(lambda table: tf.gather(table, [1, 1, 0, 2]) ** 2, x, rows), rows),
-        "scatter_nd": (lambda x: tf.scatter_nd(places, x, [5, 2]), rows),
-        "tensor_scatter_nd_add": (lambda x: tf.tensor_scatter_nd_add(x, places, rows), values((5, 2))),
-        "tensor_scatter_nd_add of": (lambda x: tf.tensor_scatter_nd_add(values((5, 2)), places, x), rows),
-        "tensor_scatter_nd_sub of": (lambda x: tf.tensor_scatter_nd_sub(values((5, 2)), places, x), rows),
-        "tensor_scatter_nd_update": (lambda x: tf.tensor_scatter_nd_update(x, places[1:], rows[1:]), values((5, 2))),
+        "scatter_nd": (lambda x: tf.scatter_nd(indices, x, [5, 2]), rows),
+        "tensor_scatter_nd_add": (lambda x: tf.tensor_scatter_nd_add(x, indices, rows), values((5, 2))),
+        "tensor_scatter_nd_add of": (lambda x: tf.tensor_scatter_nd_add(values((5, 2)), indices, x), rows),
+        "tensor_scatter_nd_sub of": (lambda x: tf.tensor_scatter_nd_sub(values((5, 2)), indices, x), rows),
+        "tensor_scatter_nd_update": (lambda x: tf.tensor_scatter_nd_update(x, indices[1:], rows[1:]), values((5, 2))),
         "softmax_xent": (lambda x: tf1.nn.softmax_cross_entropy_with_logits_v2(labels=0.7 * hot, logits=x),
                          values((3, 4))),
         "softmax_xent to labels": (lambda x: tf1.nn.softmax_cross_entropy_with_logits_v2(labels=x, logits=hot),

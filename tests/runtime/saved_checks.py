@@ -27,43 +27,43 @@ from saved_models_checks import keras_formats, load_models, model, model_results
 def save():
     """All formats; what this process gets, by kind."""
     os.makedirs(path(""))
-    found = {}
+    results = {}
     if VERSION >= (2, 0):
-        found["function"] = of_functions(save_functions())
+        results["function"] = of_functions(save_functions())
         network = model()
-        found["keras"] = model_results(network)
+        results["keras"] = model_results(network)
         for file in keras_formats().values():
             network.save(path(file), **({"save_format": "tf"} if file == "model" else {}))
     with tf.Graph().as_default(), tf1.Session() as session:
         names = build()
         save_graphs(session, names)  # before there are gradients in it
-        found["graph"] = of_graph(session)
-    return found
+        results["graph"] = of_graph(session)
+    return results
 
 
 def load():
     """What comes of it, by format."""
     if VERSION < (2, 0):
         return load_graphs()
-    found = dict(load_functions(), **load_models())
-    return dict(found, **dict(load_graphs(), **{"frozen function": in_session(import_frozen_functions)}))
+    functions = dict(load_functions(), **load_models())
+    return dict(functions, **dict(load_graphs(), **{"frozen function": in_session(import_frozen_functions)}))
 
 
-def compare(found):
+def compare(functions):
     """Faults, and how many results there were of each format."""
     faults, count = [], {}
-    for kind, results in sorted(found.items()):
+    for kind, results in sorted(functions.items()):
         source = "function" if kind in ("function", "signature") else "keras" if "keras" in kind else "graph"
-        count[kind] = sum(isinstance(one, list) for three in results.values() for one in three)
-        for name, wanted in sorted(read("originals")[kind].items()):
+        count[kind] = sum(isinstance(value, list) for three in results.values() for value in three)
+        for name, expected in sorted(read("originals")[kind].items()):
             # What the originals have no gradient for may have one, but then the right one.
-            elsewhere = read("originals")["frozen"].get(name, wanted)
-            for number, three in enumerate(zip(wanted, read("saved")[source][name], elsewhere)):
-                right = next((one for one in three if isinstance(one, list)), three[1])
-                got = results[name][number]
-                if not alike(right, got) and not alike(wanted[number], got):
+            elsewhere = read("originals")["frozen"].get(name, expected)
+            for number, three in enumerate(zip(expected, read("saved")[source][name], elsewhere)):
+                right = next((value for value in three if isinstance(value, list)), three[1])
+                actual = results[name][number]
+                if not alike(right, actual) and not alike(expected[number], actual):
                     faults.append("%s, %s, derivative %d: %s instead of %s" % (
-                        kind, name, number, got, wanted[number]))
+                        kind, name, number, actual, expected[number]))
     return faults, count
 
 
@@ -78,9 +78,9 @@ def read(name):
         return json.load(file)
 
 
-def write(name, found):
+def write(name, results):
     with open(os.path.join(FOLDER, name + ".json"), "w") as file:
-        json.dump(found, file)
+        json.dump(results, file)
 
 
 def install():
@@ -115,26 +115,26 @@ def never_silent():
 
     def by_whole_numbers(x):
         return with_gradient("Square", tf.round, [x], lambda inputs, outputs, grad: grad, by_its_ops=True)
-    for made in (by_something_else, by_whole_numbers):
+    for call in (by_something_else, by_whole_numbers):
         with tf.Graph().as_default() as graph, Scope("scope", "Square"):
             x = tf1.placeholder(tf.float32, [2])
-            y = made(x)
+            y = call(x)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 text = str(graph.as_graph_def())
-            if not any(issubclass(one.category, SavedGradientWarning) for one in caught):
-                faults.append("%s: no warning" % made.__name__)
+            if not any(issubclass(warning.category, SavedGradientWarning) for warning in caught):
+                faults.append("%s: no warning" % call.__name__)
             if "tfdeterminism/" not in text or tf1.gradients(y, x)[0] is None:
-                faults.append("%s: its gradient is another one, there or here" % made.__name__)
+                faults.append("%s: its gradient is another one, there or here" % call.__name__)
     return faults
 
 
 def first_of_all(op):
     """A function whose op gets the number that the first op of a process gets."""
-    made = tf.function(lambda x: op(tf.zeros([3]), [[0], [1], [2]], x),
-                       input_signature=[tf.TensorSpec([3], tf.float32)], autograph=False)
-    made.get_concrete_function()
-    return made
+    function = tf.function(lambda x: op(tf.zeros([3]), [[0], [1], [2]], x),
+                           input_signature=[tf.TensorSpec([3], tf.float32)], autograph=False)
+    function.get_concrete_function()
+    return function
 
 
 def save_add():

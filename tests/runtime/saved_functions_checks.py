@@ -9,15 +9,15 @@ FROZEN_AS_FUNCTIONS = ("unsorted_segment_sum", "sparse_dense_matmul", "nearest b
 
 def functions():
     """name -> tf.function, of all cases that this TensorFlow can build."""
-    found = {}
+    functions_by_name = {}
     for name, function, _, shape in all_cases():
-        made = tf.function(function, input_signature=[tf.TensorSpec(shape, tf.float32)], autograph=False)
+        traced = tf.function(function, input_signature=[tf.TensorSpec(shape, tf.float32)], autograph=False)
         try:
-            made.get_concrete_function()
+            traced.get_concrete_function()
         except Exception:
             continue
-        found[name] = made
-    return found
+        functions_by_name[name] = traced
+    return functions_by_name
 
 
 def slopes(name, function, value):
@@ -33,29 +33,29 @@ def slopes(name, function, value):
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = function(x) ** 2
-        found = tape.gradient(y, x)
-        return None if found is None else tf.convert_to_tensor(found)
+        gradient = tape.gradient(y, x)
+        return None if gradient is None else tf.convert_to_tensor(gradient)
     x = tf.constant(value)
     # 2.4 takes minutes for the functions of a loop's second derivative.
-    twice = name in TWICE or (ALL and "in a loop" not in name)
+    second_order = name in TWICE or (ALL and "in a loop" not in name)
     return [plain(lambda: function(x)), plain(lambda: slope(function, x)),
-            plain(lambda: slope(lambda x: slope(function, x), x)) if twice else None]
+            plain(lambda: slope(lambda x: slope(function, x), x)) if second_order else None]
 
 
-def of_functions(found):
-    where = dict((name, value) for name, _, value, _ in all_cases())
-    return dict((name, slopes(name, function, where[name])) for name, function in found.items())
+def of_functions(functions_by_name):
+    inputs_by_name = dict((name, value) for name, _, value, _ in all_cases())
+    return dict((name, slopes(name, function, inputs_by_name[name])) for name, function in functions_by_name.items())
 
 
 def save_functions():
-    module, made = tf.Module(), functions()
-    for name, function in made.items():
+    module, traced_functions = tf.Module(), functions()
+    for name, function in traced_functions.items():
         setattr(module, attribute(name), function)
     tf.saved_model.save(module, path("functions"), dict(
-        (attribute(name), function.get_concrete_function()) for name, function in made.items()))
+        (attribute(name), function.get_concrete_function()) for name, function in traced_functions.items()))
     for name in FROZEN_AS_FUNCTIONS:
-        freeze(made[name].get_concrete_function(), attribute(name) + ".pb")
-    return made
+        freeze(traced_functions[name].get_concrete_function(), attribute(name) + ".pb")
+    return traced_functions
 
 
 def freeze(function, file):
@@ -72,10 +72,10 @@ def import_frozen_functions(session):
 
 def load_functions():
     module = tf.saved_model.load(path("functions"))
-    found = dict((name, getattr(module, attribute(name))) for name, _, _, _ in all_cases()
-                 if hasattr(module, attribute(name)))
-    signatures = dict((name, called(module.signatures[attribute(name)])) for name in list(found)[::3])
-    return {"function": of_functions(found), "signature": of_functions(signatures)}
+    loaded = dict((name, getattr(module, attribute(name))) for name, _, _, _ in all_cases()
+                  if hasattr(module, attribute(name)))
+    signatures = dict((name, called(module.signatures[attribute(name)])) for name in list(loaded)[::3])
+    return {"function": of_functions(loaded), "signature": of_functions(signatures)}
 
 
 def called(signature):

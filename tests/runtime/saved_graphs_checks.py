@@ -7,7 +7,7 @@ from saved_cases_checks import all_cases
 
 def build():
     """The cases in the default graph; the names of those that this TensorFlow can build."""
-    found = []
+    names = []
     for name, function, _, shape in all_cases():
         with tf1.name_scope(attribute(name)):
             x = tf1.placeholder(tf.float32, shape, name="x")
@@ -15,38 +15,39 @@ def build():
                 tf.identity(function(x), name="y")
             except Exception:
                 continue
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def of_graph(session):
     """As slopes, of every case in the session's graph; all in one run, as each one costs seconds."""
     ops = set(op.name for op in session.graph.get_operations())
-    found, wanted, given = {}, {}, {}
+    results, fetches, feeds = {}, {}, {}
     for name, _, value, _ in all_cases():
         if VERSION == (2, 14) and "in a loop" in name:
             continue  # its own optimizer forgets an input when the gradient of a loop is asked for in a session
         if attribute(name) + "/y" in ops:
             know_loops(name)
             x, y = [session.graph.get_tensor_by_name("%s/%s:0" % (attribute(name), end)) for end in "xy"]
-            given[x] = value
-            found[name] = three = [y, derived(y, x), None]
+            feeds[x] = value
+            results[name] = three = [y, derived(y, x), None]
             if ALL or name in TWICE:
                 three[2] = derived(three[1], x) if isinstance(three[1], tf.Tensor) else three[1]
-            wanted.update(((name, number), one) for number, one in enumerate(three) if isinstance(one, tf.Tensor))
-    for (name, number), result in session.run(wanted, given).items():
-        found[name][number] = result.tolist()
-    return found
+            fetches.update(((name, number), tensor) for number, tensor in enumerate(three)
+                           if isinstance(tensor, tf.Tensor))
+    for (name, number), result in session.run(fetches, feeds).items():
+        results[name][number] = result.tolist()
+    return results
 
 
 def derived(y, x):
     """The gradient of the sum of y's squares, None, or the name of the error."""
     try:
-        found = tf1.gradients(y ** 2, x)[0]
+        gradient = tf1.gradients(y ** 2, x)[0]
     except Exception as error:
         y.graph._set_control_flow_context(None)  # not of the loop in which it ended
         return type(error).__name__
-    return None if found is None else tf.convert_to_tensor(found)
+    return None if gradient is None else tf.convert_to_tensor(gradient)
 
 
 def save_graphs(session, names):

@@ -33,11 +33,11 @@ def keras_formats():
 
 def load_models():
     """{format: model_results()} of the saved models."""
-    found = {}
+    models = {}
     for name, file in keras_formats().items():
         objects = None if "SavedModel" in name else {"Sums": Sums}
         try:
-            found[name] = model_results(tf.keras.models.load_model(path(file), custom_objects=objects, compile=False))
+            models[name] = model_results(tf.keras.models.load_model(path(file), custom_objects=objects, compile=False))
         except AttributeError:
-            found[name] = {"model": [None, None, None]}  # 2.0 cannot read its own files with a newer h5py
-    return found
+            models[name] = {"model": [None, None, None]}  # 2.0 cannot read its own files with a newer h5py
+    return models

@@ -28,9 +28,9 @@ def enabled(*arguments):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         report = tfdeterminism.enable_determinism(*arguments)
-    ours = [w for w in caught if issubclass(w.category, tfdeterminism.DeterminismWarning)]
-    assert all(w.filename == __file__ for w in ours), "a warning points into the package"
-    return report, [w.category.__name__ for w in ours]
+    own_warnings = [warning for warning in caught if issubclass(warning.category, tfdeterminism.DeterminismWarning)]
+    assert all(warning.filename == __file__ for warning in own_warnings), "a warning points into the package"
+    return report, [warning.category.__name__ for warning in own_warnings]
 
 
 def variables():
@@ -39,11 +39,11 @@ def variables():
 
 def attributes():
     """What every name in every module of TensorFlow and Keras is bound to now."""
-    found = {}
+    values = {}
     for name, module in list(sys.modules.items()):
         if name.split(".")[0] in ("tensorflow", "tensorflow_core", "keras"):
-            found.update(((name, key), value) for key, value in list(getattr(module, "__dict__", {}).items()))
-    return found
+            values.update(((name, key), value) for key, value in list(getattr(module, "__dict__", {}).items()))
+    return values
 
 
 def changed(before, after):
@@ -70,8 +70,8 @@ def in_child(function):
         os.write(writer, text.encode("utf-8", "replace")[:60000])
         os._exit(status)
     os.close(writer)
-    with os.fdopen(reader, "rb") as said:
-        text = said.read().decode("utf-8", "replace")
+    with os.fdopen(reader, "rb") as output:
+        text = output.read().decode("utf-8", "replace")
     _, status = os.waitpid(pid, 0)
     return status == 0, text
 
@@ -82,5 +82,5 @@ def main():
     assert tf.keras.layers.Dense  # loads what is loaded lazily, once for all checks
     assert not preconditions.runtime_started()
     for function in ALL:
-        passed, said = in_child(function)
-        print("{} {}\n{}".format("ok" if passed else "FAILED", function.__name__, said), end="")
+        passed, output = in_child(function)
+        print("{} {}\n{}".format("ok" if passed else "FAILED", function.__name__, output), end="")

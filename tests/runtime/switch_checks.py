@@ -40,9 +40,9 @@ def run_an_op():
 @check
 def variables_are_set_and_put_back():
     os.environ["TF_CUDNN_DETERMINISTIC"] = "0"
-    wanted = dict({"TF_CUDNN_DETERMINISTIC": "0"}, **EXPECTED["environment"])
+    expected = dict({"TF_CUDNN_DETERMINISTIC": "0"}, **EXPECTED["environment"])
     enabled()
-    assert variables() == wanted, variables()
+    assert variables() == expected, variables()
     tfdeterminism.disable()
     assert variables() == {"TF_CUDNN_DETERMINISTIC": "0"}, variables()
 
@@ -224,14 +224,14 @@ def a_nightly_is_told_and_served():
 @check
 def an_unknown_build_keeps_the_patches_that_fit():
     tf.__version__ += "-dev20260101"
-    wanted = keys_of_patches()
-    if not wanted:
+    patch_keys = keys_of_patches()
+    if not patch_keys:
         return
-    enable.PATCHES[wanted[0]] = enable.PATCHES[wanted[0]]._replace(install=refuse)
+    enable.PATCHES[patch_keys[0]] = enable.PATCHES[patch_keys[0]]._replace(install=refuse)
     report, warned = enabled()
     assert set(warned) == {"UnknownBuildWarning"}
-    assert [patch.key for patch in report.patches] == wanted[1:]
-    assert any(wanted[0] in text for text in report.warnings)
+    assert [patch.key for patch in report.patches] == patch_keys[1:]
+    assert any(patch_keys[0] in text for text in report.warnings)
     assert variables() == EXPECTED["environment"]
 
 

@@ -21,9 +21,9 @@ def named(program: CauseProgram, number: int = 0, **other: Any) -> dict[str, Any
     return {"kind": place.kind, "places": [line], **other}
 
 
-def marks(program: CauseProgram, *causes: dict[str, Any], result: str = "diverged", **more: Any) -> list[bool | None]:
-    one = compared(program, {"causes": list(causes), "result": result, "runs": 9, **more}, True, 3.0)
-    return [one.kinds, one.places, one.false]
+def marks(program: CauseProgram, *causes: dict[str, Any], result: str = "diverged", **fields: Any) -> list[bool | None]:
+    answer = compared(program, {"causes": list(causes), "result": result, "runs": 9, **fields}, True, 3.0)
+    return [answer.kinds, answer.places, answer.false]
 
 
 def test_the_true_cause_is_right() -> None:

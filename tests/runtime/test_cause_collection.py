@@ -13,7 +13,7 @@ from cause_collection import FRAMEWORKS, KINDS, Cause, CauseProgram, Place, prog
 EVERY = [program for framework in FRAMEWORKS for program in programs(framework)]
 
 
-@pytest.fixture(params=EVERY, ids=lambda one: f"{one.framework}-{one.name}")
+@pytest.fixture(params=EVERY, ids=lambda entry: f"{entry.framework}-{entry.name}")
 def program(request: pytest.FixtureRequest) -> CauseProgram:
     return request.param
 
@@ -46,8 +46,8 @@ def test_its_fix_changes_the_copy_that_runs(program: CauseProgram, tmp_path: Pat
 def test_of_two_causes_each_can_be_left_alone(program: CauseProgram, tmp_path: Path) -> None:
     if len(program.causes) > 1:
         assert {change.mends for change in program.changes} == program.kinds
-        left = [program.copy(tmp_path / kind, fixed=True, but=kind) for kind in sorted(program.kinds)]
-        texts = [[path.read_text() for path in sorted(copy.glob("*.py"))] for copy in left]
+        copies = [program.copy(tmp_path / kind, fixed=True, but=kind) for kind in sorted(program.kinds)]
+        texts = [[path.read_text() for path in sorted(copy.glob("*.py"))] for copy in copies]
         assert texts[0] != texts[1]
 
 
@@ -74,22 +74,24 @@ def test_a_name_that_there_is_not_is_refused() -> None:
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_each_half_is_large_enough(framework: str) -> None:
-    half = [one for one in EVERY if one.framework == framework]
+    half = [entry for entry in EVERY if entry.framework == framework]
     assert len(half) >= 30
-    assert sum(not one.causes for one in half) >= 6
-    assert sum(one.first_run_only for one in half) >= 2
-    assert sum(one.runs >= 12 for one in half) >= 2
+    assert sum(not entry.causes for entry in half) >= 6
+    assert sum(entry.first_run_only for entry in half) >= 2
+    assert sum(entry.runs >= 12 for entry in half) >= 2
     assert not [kind for kind in KINDS if _count(half)[kind] < 2]
 
 
 def test_some_have_two_causes() -> None:
-    assert sum(len(one.causes) == 2 for one in EVERY) >= 5
+    assert sum(len(entry.causes) == 2 for entry in EVERY) >= 5
 
 
-def _count(of: list[CauseProgram]) -> Counter[str]:
+def _count(chosen: list[CauseProgram]) -> Counter[str]:
     """How many programs have this as a cause, or as one that is right as well."""
-    return Counter(kind for one in of for kind in {place.kind for cause in one.causes for place in _main(cause)})
+    return Counter(
+        kind for entry in chosen for kind in {place.kind for cause in entry.causes for place in _main(cause)}
+    )
 
 
 def _main(cause: Cause) -> list[Place]:
-    return [cause.place, *(one for one in cause.alternatives if one.kind in ("switches", "one-thread"))]
+    return [cause.place, *(entry for entry in cause.alternatives if entry.kind in ("switches", "one-thread"))]

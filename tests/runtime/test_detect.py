@@ -112,12 +112,12 @@ def test_patch_is_refused_in_an_ngc_image(checkout: Project, tmp_path: Path, ver
 
 def test_each_place_of_the_matrix_finds_its_own_list() -> None:
     content = remaining.load()
-    for place, first in content["places"].items():
-        kind, version, *major = place.split(" ")
+    for name, first in content["places"].items():
+        kind, version, *major = name.split(" ")
         environ = {"NVIDIA_TENSORFLOW_VERSION": version} if kind == "ngc" else {}
         text = f"{version}.0" if kind == "stock" else f"{major[0][-1]}.99.0"
-        found = remaining.remaining_of(detect.describe(text, RELEASE, environ, []), patched_sources=())
-        assert [entry.source for entry in found] == [entry["source"] for entry in content["lists"][first]], place
+        remaining_ops = remaining.remaining_of(detect.describe(text, RELEASE, environ, []), patched_sources=())
+        assert [entry.source for entry in remaining_ops] == [entry["source"] for entry in content["lists"][first]], name
 
 
 def test_what_a_patch_covers_does_not_remain_unless_it_was_measured() -> None:
@@ -125,8 +125,8 @@ def test_what_a_patch_covers_does_not_remain_unless_it_was_measured() -> None:
     everything = remaining.remaining_of(build, patched_sources=())
     documented = [entry.source for entry in everything if not entry.measured]
     assert "segment-sum" in documented
-    left = remaining.remaining_of(build, patched_sources=[entry.source for entry in everything])
-    assert [entry.source for entry in left] == [entry.source for entry in everything if entry.measured]
+    remaining_ops = remaining.remaining_of(build, patched_sources=[entry.source for entry in everything])
+    assert [entry.source for entry in remaining_ops] == [entry.source for entry in everything if entry.measured]
 
 
 def test_a_version_that_the_matrix_lacks_takes_the_nearest_list() -> None:

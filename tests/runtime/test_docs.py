@@ -33,8 +33,8 @@ for lines in json.load(sys.stdin):
 
 
 def examples(version: str, kind: str) -> list[str]:
-    found = [b for b in BLOCK.finditer(GUIDE.read_text("utf-8")) if version in b["versions"].split(",")]
-    return [block["text"] for block in found if block["kind"] == kind]
+    blocks = [b for b in BLOCK.finditer(GUIDE.read_text("utf-8")) if version in b["versions"].split(",")]
+    return [block["text"] for block in blocks if block["kind"] == kind]
 
 
 def run(python: Path, checkout: Project, *programs: str) -> str:
@@ -53,13 +53,13 @@ def test_every_example_says_where_it_runs() -> None:
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("version", weekly.todays(["1.14", "2.0", "2.21"]))
 def test_the_guide(checkout: Project, tf_python: Callable[[str], Path], version: str) -> None:
-    found = examples(version, "python")
-    assert len(found) >= 4
-    said = run(tf_python(f"tf{version}"), checkout, *found)
+    blocks = examples(version, "python")
+    assert len(blocks) >= 4
+    printed = run(tf_python(f"tf{version}"), checkout, *blocks)
     for text in examples(version, "text"):
-        assert not [line for line in text.splitlines() if line not in said.splitlines()]
+        assert not [line for line in text.splitlines() if line not in printed.splitlines()]
     if version == "1.14":
-        first, second = re.findall(r"^\[.*\]$", said, re.M)
+        first, second = re.findall(r"^\[.*\]$", printed, re.M)
         assert first == second, "the seeds of the two graphs"
 
 
@@ -67,6 +67,6 @@ def test_the_guide(checkout: Project, tf_python: Callable[[str], Path], version:
 def test_the_readmes_of_package_and_project(checkout: Project, tf_python: Callable[[str], Path]) -> None:
     one_call, patch = (block["text"] for block in PLAIN.finditer((ROOT / "runtime" / "README.md").read_text("utf-8")))
     (readme,) = (block["text"] for block in PLAIN.finditer((ROOT / "README.md").read_text("utf-8")))
-    said = run(tf_python("tf2.0"), checkout, one_call, patch, readme)
-    assert said.count("done:") == 2
-    assert "TensorFlow version 2.0.0 has been patched" in said
+    printed = run(tf_python("tf2.0"), checkout, one_call, patch, readme)
+    assert printed.count("done:") == 2
+    assert "TensorFlow version 2.0.0 has been patched" in printed

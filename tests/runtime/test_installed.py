@@ -28,23 +28,25 @@ class Installed:
     home: Path
 
     def __call__(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        here = self.home.parent / "empty"
-        here.mkdir(exist_ok=True)
+        working_folder = self.home.parent / "empty"
+        working_folder.mkdir(exist_ok=True)
         environ = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), **environ}
-        return subprocess.run([self.bin / "tfdet", *arguments], cwd=here, env=environ, capture_output=True, text=True)
+        return subprocess.run(
+            [self.bin / "tfdet", *arguments], cwd=working_folder, env=environ, capture_output=True, text=True
+        )
 
 
 @pytest.fixture(scope="session")
 def venv(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both wheels and what they depend on, at the versions that requirements.txt has."""
-    place = tmp_path_factory.mktemp("installed")
-    tfdet, library = (build(folder, place / folder.name) for folder in (checkout.root, checkout.runtime))
+    home = tmp_path_factory.mktemp("installed")
+    tfdet, library = (build(folder, home / folder.name) for folder in (checkout.root, checkout.runtime))
     wheels = [f"tfdet[audit] @ {tfdet.as_uri()}", str(library)]
-    uv, python = find_uv_bin(), str(place / "venv" / "bin" / "python")
-    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, place / "venv"], check=True)
+    uv, python = find_uv_bin(), str(home / "venv" / "bin" / "python")
+    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, home / "venv"], check=True)
     pins = ["--constraints", str(checkout.root / "requirements.txt")]
     subprocess.run([uv, "pip", "install", "--quiet", "--python", python, *pins, *wheels], check=True)
-    return place / "venv"
+    return home / "venv"
 
 
 @pytest.fixture
@@ -81,10 +83,10 @@ def test_a_recipe_says_how_to_get_the_other_package(tfdet: Installed) -> None:
 def test_it_says_what_a_checkout_says_and_writes_nothing_but_its_cache(
     tfdet: Installed, checkout: Project, arguments: tuple[str, ...]
 ) -> None:
-    done, there = tfdet(*arguments), tfdet(*arguments, TFDET_ROOT=str(checkout.root))
+    done, in_checkout = tfdet(*arguments), tfdet(*arguments, TFDET_ROOT=str(checkout.root))
     # Other processes fill the disk meanwhile.
-    said, expected = (re.sub(r"\d+ GiB free", "N GiB free", one.stdout) for one in (done, there))
-    assert said and (said, done.returncode) == (expected, there.returncode)
+    printed, expected = (re.sub(r"\d+ GiB free", "N GiB free", completed.stdout) for completed in (done, in_checkout))
+    assert printed and (printed, done.returncode) == (expected, in_checkout.returncode)
     cells = tfdet.home / ".cache" / "tfdet" / "cells"
     assert [
         path for path in tfdet.home.rglob("*") if path.parent != cells and path not in (cells, *cells.parents)
@@ -105,11 +107,13 @@ def test_environments_get_the_runtime_and_nothing_else(venv: Path, tfdet: Instal
     done = subprocess.run(
         [venv / "bin" / "python", "-c", ask], cwd=tfdet.home, env=environ, capture_output=True, text=True, check=True
     )
-    there = Path(done.stdout.strip())
-    wanted = [*checkout.runtime.glob("*/**/*.py"), *checkout.runtime.glob("*/**/*.json")]
-    content = {path.relative_to(checkout.runtime): path.read_bytes() for path in wanted}
-    assert {path.relative_to(there): path.read_bytes() for path in there.rglob("*") if path.is_file()} == content
-    assert tfdet.home in there.parents
+    in_checkout = Path(done.stdout.strip())
+    expected = [*checkout.runtime.glob("*/**/*.py"), *checkout.runtime.glob("*/**/*.json")]
+    content = {path.relative_to(checkout.runtime): path.read_bytes() for path in expected}
+    assert {
+        path.relative_to(in_checkout): path.read_bytes() for path in in_checkout.rglob("*") if path.is_file()
+    } == content
+    assert tfdet.home in in_checkout.parents
 
 
 NAME = """
@@ -126,16 +130,16 @@ def virtual_gpu(tfdet: Installed, **environ: str) -> Path:
     """Where the library is from that a program finds on it."""
     done = tfdet("vgpu", "--", str(tfdet.bin / "python"), "-c", NAME, **environ)
     assert done.returncode == 0, done.stdout + done.stderr
-    told, where = done.stdout.splitlines()
-    assert told == "0 0 tfdet virtual GPU (CPU emulation)"
-    return Path(where)
+    message, folder = done.stdout.splitlines()
+    assert message == "0 0 tfdet virtual GPU (CPU emulation)"
+    return Path(folder)
 
 
 @contextmanager
-def installed(venv: Path, name: str, *what: str | Path) -> Iterator[None]:
+def installed(venv: Path, name: str, *arguments: str | Path) -> Iterator[None]:
     """One more distribution, for a while; what: as pip is told, if not by its name."""
     uv, python = [find_uv_bin(), "pip"], ["--quiet", "--python", str(venv / "bin" / "python")]
-    subprocess.run([*uv, "install", *python, *(what or [name])], check=True)
+    subprocess.run([*uv, "install", *python, *(arguments or [name])], check=True)
     try:
         yield
     finally:
@@ -145,9 +149,9 @@ def installed(venv: Path, name: str, *what: str | Path) -> Iterator[None]:
 def test_it_builds_the_virtual_gpu_of_its_checkout(venv: Path, tfdet: Installed, checkout: Project) -> None:
     """In the user's cache; here in this one's, where it may be already: of which environment ziglang is is the same."""
     with installed(venv, "ziglang", f"ziglang=={metadata.version('ziglang')}"):
-        where = virtual_gpu(tfdet, XDG_CACHE_HOME=str(cache_dir().parent), VGPU_COMPILER="zig")
-    made = subprocess.check_output([sys.executable, checkout.vgpu / "build.py", "--portable"], text=True).strip()
-    assert where.parent == Path(made)
+        folder = virtual_gpu(tfdet, XDG_CACHE_HOME=str(cache_dir().parent), VGPU_COMPILER="zig")
+    built = subprocess.check_output([sys.executable, checkout.vgpu / "build.py", "--portable"], text=True).strip()
+    assert folder.parent == Path(built)
 
 
 def test_without_a_compiler_the_compiled_wheel_is_named_and_serves(
@@ -158,9 +162,9 @@ def test_without_a_compiler_the_compiled_wheel_is_named_and_serves(
     assert refused.returncode == 3 and "pip install tfdet-vgpu" in refused.stderr, refused.stderr
 
     with installed(venv, "tfdet-vgpu", "--no-index", build(checkout.vgpu, tmp_path / "dist")):
-        where = virtual_gpu(tfdet, **bare)
-        assert where.parent.name == "lib" and where.parent.parent.name == "tfdet_vgpu"
-        assert os.access(where.parent / "ptxas", os.X_OK)
+        folder = virtual_gpu(tfdet, **bare)
+        assert folder.parent.name == "lib" and folder.parent.parent.name == "tfdet_vgpu"
+        assert os.access(folder.parent / "ptxas", os.X_OK)
 
 
 @weekly.on_day(0)
@@ -171,9 +175,9 @@ def test_a_run_is_kept_in_the_users_data_folder(tfdet: Installed, tf_python: Cal
     run = ["run", "tf2.21", "--device", "cpu", "--source", "bias-add-backprop", "--solution", "none"]
     done = tfdet(*run, **environ)
     assert done.returncode == 0, done.stdout + done.stderr
-    (kept,) = tfdet.home.rglob("*.jsonl")
-    assert kept == tfdet.home / ".local" / "share" / "tfdet" / "evidence" / "cpu" / "tf2.21.jsonl"
-    assert {json.loads(line)["source"] for line in kept.read_text("ascii").splitlines()} == {"bias-add-backprop"}
+    (journal,) = tfdet.home.rglob("*.jsonl")
+    assert journal == tfdet.home / ".local" / "share" / "tfdet" / "evidence" / "cpu" / "tf2.21.jsonl"
+    assert {json.loads(line)["source"] for line in journal.read_text("ascii").splitlines()} == {"bias-add-backprop"}
     assert runs(tfdet) > runs(tfdet, XDG_DATA_HOME=str(tfdet.home / "other")) > 0
 
     done = tfdet(*run, "--out", "records.jsonl", **environ)
@@ -186,6 +190,6 @@ def test_a_run_is_kept_in_the_users_data_folder(tfdet: Installed, tf_python: Cal
 def runs(tfdet: Installed, **environ: str) -> int:
     """Of which the verdict on that cell is made."""
     cells = json.loads(tfdet("status", "--environment", "tf2.21", "--json", **environ).stdout)["cells"]
-    place = {"device": "cpu", "source": "bias-add-backprop", "solution": "none"}
-    (cell,) = (cell for cell in cells if place.items() <= cell.items())
+    selection = {"device": "cpu", "source": "bias-add-backprop", "solution": "none"}
+    (cell,) = (cell for cell in cells if selection.items() <= cell.items())
     return int(cell["runs"])

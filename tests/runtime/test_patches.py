@@ -73,9 +73,9 @@ def test_the_same_mathematics(checkout: Project, tf_python: Callable[[str], Path
 def test_loops_functions_jacobians_and_forward_mode(
     checkout: Project, tf_python: Callable[[str], Path], key: str
 ) -> None:
-    [found] = objects(checkout, tf_python(key), "calculus_checks.py")
-    assert found["faults"] == []
-    assert found["compared"] > 40
+    [report] = objects(checkout, tf_python(key), "calculus_checks.py")
+    assert report["faults"] == []
+    assert report["compared"] > 40
 
 
 @pytest.mark.tensorflow
@@ -84,10 +84,10 @@ def test_loops_functions_jacobians_and_forward_mode(
 )
 def test_additions_are_exact(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     """Any order of the addends gives the same bits, of adversarial numbers too; added one by one they differ."""
-    [found] = objects(checkout, tf_python(key), "exact_checks.py")
-    assert found["faults"] == []
-    assert found["compared"] > 70
-    assert [name for name, differed in found["control"].items() if not differed] == ["denormal"]
+    [report] = objects(checkout, tf_python(key), "exact_checks.py")
+    assert report["faults"] == []
+    assert report["compared"] > 70
+    assert [name for name, differed in report["control"].items() if not differed] == ["denormal"]
 
 
 def test_the_audit_says_what_may_not_be_left(checkout: Project) -> None:
@@ -103,18 +103,18 @@ def test_the_audit_says_what_may_not_be_left(checkout: Project) -> None:
 def test_no_order_dependent_op_is_left(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     """In graphs, forward and backward, of every patched op and of Keras layers; and with no patch each one fails."""
     ops = order_dependent(checkout, key)
-    [unpatched] = objects(checkout, tf_python(key), "patches_checks.py", asked(ops, patched=False))
+    [unpatched] = objects(checkout, tf_python(key), "patches_checks.py", request(ops, patched=False))
     assert unpatched["structure"] and all(unpatched["structure"].values())
     if key in OF_KERAS_2:  # Keras 3 makes nearest up-sampling and frozen batch normalization of other ops
         assert unpatched["reach"] and all(unpatched["reach"].values())
-    [patched] = objects(checkout, tf_python(key), "patches_checks.py", asked(ops, patched=True))
+    [patched] = objects(checkout, tf_python(key), "patches_checks.py", request(ops, patched=True))
     assert patched["structure"] == {scenario: [] for scenario in unpatched["structure"]}
     assert patched["reach"] == {layer: [] for layer in unpatched["reach"]}
     # Wrong arguments, names and shapes of results, restore(), references, the race of crop_and_resize on the CPU.
     assert patched["faults"] == []
 
 
-def asked(ops: list[str], *, patched: bool) -> str:
+def request(ops: list[str], *, patched: bool) -> str:
     return json.dumps({"order_dependent": ops, "patched": patched})
 
 

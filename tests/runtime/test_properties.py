@@ -37,13 +37,13 @@ def shape(draw: st.DrawFn, low: int, high: int, smallest: int = 0) -> list[int]:
     return draw(st.lists(st.integers(smallest, 4), min_size=low, max_size=high))
 
 
-def indices(draw: st.DrawFn, many: int, size: int, invalid: int = -1) -> list[int]:
+def indices(draw: st.DrawFn, count: int, size: int, invalid: int = -1) -> list[int]:
     """`many` indices below `size`, often repeated, seldom with one out of range; zeros if size is 0."""
     inside = st.integers(0, size - 1) if size else st.just(0)
-    found = draw(st.lists(inside, min_size=many, max_size=many))
-    if found and seldom(draw):
-        found[draw(st.integers(0, many - 1))] = draw(st.sampled_from([invalid, size, size + 3]))
-    return found
+    values = draw(st.lists(inside, min_size=count, max_size=count))
+    if values and seldom(draw):
+        values[draw(st.integers(0, count - 1))] = draw(st.sampled_from([invalid, size, size + 3]))
+    return values
 
 
 def common(draw: st.DrawFn, dtypes: tuple[str, ...]) -> Call:
@@ -127,7 +127,7 @@ def bincount(draw: st.DrawFn) -> Call:
 
 @st.composite
 def crop(draw: st.DrawFn) -> Call:
-    batch, many, edge = draw(st.integers(1, 3)), draw(st.integers(0, 5)), st.integers(1, 6)
+    batch, count, edge = draw(st.integers(1, 3)), draw(st.integers(0, 5)), st.integers(1, 6)
     image, size = [batch, draw(edge), draw(edge), draw(st.integers(1, 3))], [draw(edge), draw(edge)]
     # Coordinates on the image's grid, between its points, and outside.
     coordinate = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(-0.5, 1.5, width=32))
@@ -137,8 +137,8 @@ def crop(draw: st.DrawFn) -> Call:
         "name": draw(st.sampled_from(["bilinear", "nearest", "boxes"])),
         "shape": image,
         "size": size,
-        "boxes": [[draw(coordinate) for _ in range(4)] for _ in range(many)],
-        "ids": indices(draw, many, batch),
+        "boxes": [[draw(coordinate) for _ in range(4)] for _ in range(count)],
+        "ids": indices(draw, count, batch),
     }
 
 
@@ -220,9 +220,9 @@ class Answers:
 @pytest.fixture(scope="module")
 def answers(checkout: Project, tf_python: Callable[[str], Path]) -> Iterator[Answers]:
     with tempfile.TemporaryFile("w+") as errors:
-        made = Answers(checkout, tf_python, errors)
-        yield made
-        made.close()
+        checker = Answers(checkout, tf_python, errors)
+        yield checker
+        checker.close()
 
 
 @pytest.mark.tensorflow

@@ -27,7 +27,7 @@ def formats(key: str) -> set[str]:
     if version(key) < (2, 0):
         return GRAPHS
     keras = {"keras SavedModel": version(key) < (2, 16), "keras zip": version(key) >= (2, 13)}
-    return GRAPHS | FUNCTIONS | {name for name, there in keras.items() if there}
+    return GRAPHS | FUNCTIONS | {name for name, supported in keras.items() if supported}
 
 
 @pytest.mark.tensorflow
@@ -37,13 +37,13 @@ def test_what_is_saved_differentiates_elsewhere(
 ) -> None:
     """Each phase is a process: the originals, saving, loading without the library, and under it in another order."""
     python = tf_python(key)
-    for what in ("originals", "save"):
-        objects(checkout, python, SCRIPT, what, tmp_path)
-    for what in ("load", "load-after"):
-        [found] = objects(checkout, python, SCRIPT, what, tmp_path)
-        assert found["faults"] == []
-        assert set(found["compared"]) == formats(key)
-        assert found["compared"]["frozen"] > 40, "values and gradients were compared"
+    for step in ("originals", "save"):
+        objects(checkout, python, SCRIPT, step, tmp_path)
+    for step in ("load", "load-after"):
+        [report] = objects(checkout, python, SCRIPT, step, tmp_path)
+        assert report["faults"] == []
+        assert set(report["compared"]) == formats(key)
+        assert report["compared"]["frozen"] > 40, "values and gradients were compared"
     written = [path for path in tmp_path.glob("ours/**/*") if path.suffix in (".pb", ".meta")]
     names_of_this_process = [path for path in written if b"tfdeterminism/" in path.read_bytes()]
     assert written and names_of_this_process == []

@@ -21,8 +21,8 @@ CPU, GPU = "CPU:0", "GPU:0"
 
 
 def check(ops: list[str], device: str, placed: list[tuple[str, str]], replaced: bool = False) -> list[str]:
-    found: list[str] = placement.check(ops, device, placed, frameworks.load_adapter("tensorflow").is_op, replaced)
-    return found
+    messages: list[str] = placement.check(ops, device, placed, frameworks.load_adapter("tensorflow").is_op, replaced)
+    return messages
 
 
 def test_an_op_that_was_replaced_need_not_be_seen() -> None:
@@ -56,14 +56,14 @@ def test_both_run_and_the_race_of_crop_and_resize_is_gone(
 ) -> None:
     tf_python(key)
     cells = {("crop-and-resize-backprop", "ED"), ("bias-add-backprop", "TDP")}
-    found = [
+    messages = [
         record
         for source, solution in cells
         for record in records_of(
             checkout, key, tmp_path / f"{solution}.jsonl", "--source", source, "--solution", solution
         )
     ]
-    solved = [record for record in found if record.solution != "none"]  # the control comes along
+    solved = [record for record in messages if record.solution != "none"]  # the control comes along
     assert {(r.source, r.solution) for r in solved} == cells
     assert {(r.observation, r.differed) for r in solved} == {("equal", 0)}
     assert {tuple(r.ran_on) for r in solved} == {("CPU:0",)}

@@ -38,6 +38,8 @@ VERSIONS = {
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", weekly.todays([*VERSIONS], days=weekly.DAYS))
 def test_the_switch(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
-    said = run(checkout, tf_python(key), CHECKS, json.dumps(VERSIONS[key]), TF_USE_LEGACY_KERAS="")
-    assert "FAILED" not in said, said
-    assert said.count("ok ") == sum(path.read_text().count("@check") for path in HERE.glob("switch_*checks.py")), said
+    printed = run(checkout, tf_python(key), CHECKS, json.dumps(VERSIONS[key]), TF_USE_LEGACY_KERAS="")
+    assert "FAILED" not in printed, printed
+    assert printed.count("ok ") == sum(path.read_text().count("@check") for path in HERE.glob("switch_*checks.py")), (
+        printed
+    )

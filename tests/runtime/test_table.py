@@ -50,12 +50,12 @@ def test_a_row_does_what_its_solution_says(matrix: Matrix, row: recipes.Recipe) 
         assert (row.environment, row.call) == ((), None)
         return
     parts = [matrix.solutions[key].apply for key in remaining_sources.expand_includes(matrix, row.solution)]
-    own = matrix.solutions[row.solution].apply
-    assert own is not None
+    settings = matrix.solutions[row.solution].apply
+    assert settings is not None
     if row.solution == "TDP":  # patch() sets what TCD sets
         assert dict(row.environment) == {k: v for part in parts if part for k, v in part.env.items()}
     else:
-        assert (dict(row.environment), row.call) == (own.env, own.call)
+        assert (dict(row.environment), row.call) == (settings.env, settings.call)
     for version in (row.first, row.last or recipes.NEWEST_TENSORFLOW):
         somewhere = [
             e for key, e in matrix.environments.items() if remaining_sources.build_of(e) == (row.kind, version)

@@ -28,17 +28,17 @@ def run(python: Path, project: Project, *arguments: str) -> subprocess.Completed
 
 def test_a_second_measurement_agrees(torch_python: Path, checkout: Project) -> None:
     """Compared on this machine only: stored records name the processor, and equal names can run different kernels."""
-    found = measured(torch_python, checkout, "--threads", "1", "--case", CASES)
-    assert len(found) == 10
+    records = measured(torch_python, checkout, "--threads", "1", "--case", CASES)
+    assert len(records) == 10
     today = batch_invariance.method_hash(checkout, "torch")
-    assert all(one.invariance(today) == "depends" for one in found if one.control)
-    assert all(one.invariance(today) in ("depends", "invariant") for one in found)
-    again = measured(torch_python, checkout, "--threads", "1", "--case", CASES)
-    assert [(one.case, one.digest, one.differs, one.depends_on) for one in found] == [
-        (one.case, one.digest, one.differs, one.depends_on) for one in again
+    assert all(record.invariance(today) == "depends" for record in records if record.control)
+    assert all(record.invariance(today) in ("depends", "invariant") for record in records)
+    repeated = measured(torch_python, checkout, "--threads", "1", "--case", CASES)
+    assert [(record.case, record.digest, record.differs, record.depends_on) for record in records] == [
+        (record.case, record.digest, record.differs, record.depends_on) for record in repeated
     ]
-    kept = {one.key: one for one in batch_invariance.load_all(checkout)}
-    assert all(one.framework == kept[one.key].framework for one in found if one.key in kept)
+    stored = {record.key: record for record in batch_invariance.load_all(checkout)}
+    assert all(record.framework == stored[record.key].framework for record in records if record.key in stored)
 
 
 def test_a_missing_device_is_an_error(torch_python: Path, checkout: Project) -> None:

@@ -52,18 +52,18 @@ def test_the_switch(torch_python: Path, checkout: Project) -> None:
     command = [torch_python, "-c", PROGRAM]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["before"] == found["after"] == [None, False, False, True, False]
-    assert found["on"] == [":4096:8", True, True, False, True]
-    assert found["first"] == found["second"]
-    assert (found["refused_before"], found["refused_after"]) == ("", "")
-    assert found["refused"] == "put_ does not have a deterministic imple"
-    assert found["empty"], "uninitialised memory is filled"
-    assert found["done"][0] == "set environment variable CUBLAS_WORKSPACE_CONFIG=:4096:8"
-    assert sorted(found["order"]) == list(range(8))
-    assert any(line.startswith("put: raises an error") for line in found["remaining"])
-    assert "PyTorch 2.13.0\n" in found["text"]
-    assert "  - Start Python with PYTHONHASHSEED=0" in found["text"]
+    output = json.loads(done.stdout)
+    assert output["before"] == output["after"] == [None, False, False, True, False]
+    assert output["on"] == [":4096:8", True, True, False, True]
+    assert output["first"] == output["second"]
+    assert (output["refused_before"], output["refused_after"]) == ("", "")
+    assert output["refused"] == "put_ does not have a deterministic imple"
+    assert output["empty"], "uninitialised memory is filled"
+    assert output["done"][0] == "set environment variable CUBLAS_WORKSPACE_CONFIG=:4096:8"
+    assert sorted(output["order"]) == list(range(8))
+    assert any(line.startswith("put: raises an error") for line in output["remaining"])
+    assert "PyTorch 2.13.0\n" in output["text"]
+    assert "  - Start Python with PYTHONHASHSEED=0" in output["text"]
 
 
 def test_a_seed_that_is_none_changes_nothing() -> None:

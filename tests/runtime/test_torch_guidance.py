@@ -27,9 +27,9 @@ def run(python: Path, program: str, *arguments: str, hash_seed: str = "0") -> st
 @pytest.mark.tensorflow
 def test_seeds(torch_python: Path) -> None:
     free, seeded = run(torch_python, "seeds").split()
-    again = run(torch_python, "seeds").split()
-    assert again[1] == seeded
-    assert len({free, again[0], seeded}) == 3
+    second = run(torch_python, "seeds").split()
+    assert second[1] == seeded
+    assert len({free, second[0], seeded}) == 3
     assert run(torch_python, "seeds", hash_seed="1").split()[1] != seeded, "the order of a set is in it"
 
 
@@ -44,10 +44,10 @@ def test_data_loader(torch_python: Path) -> None:
 
 @pytest.mark.tensorflow
 def test_checkpointing(torch_python: Path, tmp_path: Path) -> None:
-    whole = run(torch_python, "checkpoint", "save", str(tmp_path / "state"))
+    uninterrupted = run(torch_python, "checkpoint", "save", str(tmp_path / "state"))
     parts = ["nothing", "model", "optimizer", "rate", "torch", "numpy", "python"]
     digests = dict(
         zip(parts, run(torch_python, "checkpoint", "resume", str(tmp_path / "state"), *parts).split(), strict=True)
     )
-    assert digests.pop("nothing") == whole
-    assert whole not in digests.values(), "what is left out of the checkpoint is missed"
+    assert digests.pop("nothing") == uninterrupted
+    assert uninterrupted not in digests.values(), "what is left out of the checkpoint is missed"

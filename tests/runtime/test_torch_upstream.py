@@ -28,7 +28,9 @@ def gpu_build(checkout: Project) -> Path:
 
 
 @pytest.mark.parametrize(
-    "finding", weekly.todays([one for one in FINDINGS if one.emulated_output], days=3), ids=lambda finding: finding.key
+    "finding",
+    weekly.todays([finding for finding in FINDINGS if finding.emulated_output], days=3),
+    ids=lambda finding: finding.key,
 )
 def test_the_program_shows_it_without_a_gpu(gpu_build: Path, finding: UpstreamFinding) -> None:
     program = Path(__file__).parents[2] / PROGRAMS / finding.program

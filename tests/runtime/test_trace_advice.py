@@ -43,9 +43,9 @@ def test_the_row_of_an_op(op: str, forward: str | None, source: str | None) -> N
 def test_pytorchs_users_are_told_about_pytorch() -> None:
     """And of no row of the matrix, which speaks of TensorFlow's ops."""
     header = {"framework": "torch", "version": "2.13.0"}
-    one = trace_format.definition(0, "aten.index_add_.default", "x", device="cuda:0")
+    definition = trace_format.definition(0, "aten.index_add_.default", "x", device="cuda:0")
     table = advice.AdviceTable(header)
-    assert table.source(Fault.UNEXPLAINED, one, None, [], None) is None
+    assert table.source(Fault.UNEXPLAINED, definition, None, [], None) is None
     for fault in Fault:
         assert "tf." not in " ".join(table.advise(fault, None, "cuda:0").lines), fault
     assert "torch.use_deterministic_algorithms" in table.advise(Fault.UNEXPLAINED, None, "cuda:0").lines[-1]

@@ -52,22 +52,22 @@ def fed(value: Callable[[int, dict[str, str]], object], late: Callable[[int], in
 
 def test_hashes_are_not_blamed_where_only_the_count_in_a_name_is_another(tmp_path: Path) -> None:
     """A shuffle by the system's random numbers: which turn of the line differs first is chance."""
-    found = Scripted(tmp_path, fed(lambda run, environment: run, lambda run: run // 3 % 3)).search()
-    assert found.culprits[0]["source"] is None
-    assert any("still differ" in line for line in found.findings)
-    assert not any("something else" in line or "decides" in line.split("alone")[0] for line in found.findings)
-    assert not any("sorted" in line for line in found.culprits[0]["lines"])
+    diff = Scripted(tmp_path, fed(lambda run, environment: run, lambda run: run // 3 % 3)).search()
+    assert diff.culprits[0]["source"] is None
+    assert any("still differ" in line for line in diff.findings)
+    assert not any("something else" in line or "decides" in line.split("alone")[0] for line in diff.findings)
+    assert not any("sorted" in line for line in diff.culprits[0]["lines"])
 
 
 def test_hashes_are_blamed_where_equal_seeds_agree_and_others_differ(tmp_path: Path) -> None:
-    found = Scripted(tmp_path, fed(lambda run, environment: environment.get("PYTHONHASHSEED", run))).search()
-    assert found.culprits[0]["source"] == "python-set-order"
+    diff = Scripted(tmp_path, fed(lambda run, environment: environment.get("PYTHONHASHSEED", run))).search()
+    assert diff.culprits[0]["source"] == "python-set-order"
 
 
 def test_hashes_are_not_blamed_where_all_seeds_agree(tmp_path: Path) -> None:
     """What PYTHONHASHSEED hides without deciding it, or what struck by chance before."""
-    found = Scripted(tmp_path, fed(lambda run, environment: 0 if environment else run)).search()
-    assert found.culprits[0]["source"] is None
+    diff = Scripted(tmp_path, fed(lambda run, environment: 0 if environment else run)).search()
+    assert diff.culprits[0]["source"] is None
 
 
 @pytest.mark.parametrize(("odd", "decided"), [((), True), ((3,), False), ((4,), False), ((5,), False), ((6,), False)])
@@ -95,9 +95,9 @@ def test_the_same_values_in_another_order_accuse_no_hash(compare: Callable[..., 
 class Ended(Scripted):
     """Whole runs end as `told` says: (digest, files) of a run's level and number."""
 
-    def __init__(self, folder: Path, told: Callable[[str, int], Any], **options: Any) -> None:
+    def __init__(self, folder: Path, ends_of_run: Callable[[str, int], Any], **options: Any) -> None:
         def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-            hand.weights, files = told(level, run)  # type: ignore[attr-defined]
+            hand.weights, files = ends_of_run(level, run)  # type: ignore[attr-defined]
             hand.end = lambda **fields: Hand.end(hand, files=files, **fields)  # type: ignore[method-assign]
             if level != "none":
                 hand.record(hand.op(level, level, kind=level.rstrip("s")), 0)
@@ -105,53 +105,53 @@ class Ended(Scripted):
         super().__init__(folder, script, **options)
 
 
-def read(path: str, digest: str | None, changed: float = 0, own: bool = False, line: int = 5) -> dict[str, Any]:
-    by = [["/w/train.py", line, "<module>"]]
-    return {"path": path, "reads": digest, "changed": changed, "by": by if digest else None, "defined": 0, "own": own,
-            "writes": None if digest else by, "temporary": False}  # fmt: skip
+def read(path: str, digest: str | None, changed: float = 0, is_own: bool = False, line: int = 5) -> dict[str, Any]:
+    stack = [["/w/train.py", line, "<module>"]]
+    return {"path": path, "reads": digest, "changed": changed, "by": stack if digest else None, "defined": 0,
+            "own": is_own, "writes": None if digest else stack, "temporary": False}  # fmt: skip
 
 
 def test_a_first_run_that_leaves_a_cache_is_told_from_what_probes_hide(tmp_path: Path) -> None:
-    found = Ended(tmp_path, lambda level, run: ("aa", [read("/w/cache.npy", None)]) if run == 1 else
-                  ("bb", [read("/w/cache.npy", "11")])).search()  # fmt: skip
-    assert (found.code, found.masked_by_tracing, found.culprits) == (1, False, [])
-    assert found.verdict().startswith("Only the first of 7 runs ended otherwise")
-    assert "cache.npy (train.py:5)" in found.verdict()
+    result = Ended(tmp_path, lambda level, run: ("aa", [read("/w/cache.npy", None)]) if run == 1 else
+                   ("bb", [read("/w/cache.npy", "11")])).search()  # fmt: skip
+    assert (result.code, result.masked_by_tracing, result.culprits) == (1, False, [])
+    assert result.verdict().startswith("Only the first of 7 runs ended otherwise")
+    assert "cache.npy (train.py:5)" in result.verdict()
 
 
 def test_a_first_run_that_differs_and_left_nothing_known(tmp_path: Path) -> None:
-    found = Ended(tmp_path, lambda level, run: ("aa" if run == 1 else "bb", [])).search()
-    assert (found.code, found.masked_by_tracing) == (1, False)
-    assert re.match(r"Only the first of \d+ runs ended otherwise; the \d+ after it agree\.$", found.verdict())
+    diff = Ended(tmp_path, lambda level, run: ("aa" if run == 1 else "bb", [])).search()
+    assert (diff.code, diff.masked_by_tracing) == (1, False)
+    assert re.match(r"Only the first of \d+ runs ended otherwise; the \d+ after it agree\.$", diff.verdict())
 
 
 def test_a_rare_difference_is_not_said_to_be_hidden(tmp_path: Path) -> None:
     """One of the untraced runs: so it may be by chance."""
     nth: dict[str, int] = {}
 
-    def told(level: str, run: int) -> Any:
+    def outcome_of_run(level: str, run: int) -> Any:
         nth[level] = nth.get(level, 0) + 1
         return ("aa" if level == "none" and nth["none"] == 2 else "bb"), []
 
-    found = Ended(tmp_path, told).search()
-    assert (found.code, found.masked_by_tracing, found.result) == (1, False, "diverged")
-    assert re.search(r"1 of \d+ untraced runs ended otherwise than most, 0 of \d+ traced ones did", found.verdict())
+    diff = Ended(tmp_path, outcome_of_run).search()
+    assert (diff.code, diff.masked_by_tracing, diff.result) == (1, False, "diverged")
+    assert re.search(r"1 of \d+ untraced runs ended otherwise than most, 0 of \d+ traced ones did", diff.verdict())
 
 
 def test_that_probes_hide_it_is_said_with_a_bound(tmp_path: Path) -> None:
-    found = Ended(tmp_path, lambda level, run: (f"{run:02x}" if level == "none" else "bb", [])).search()
-    assert found.masked_by_tracing
-    assert any("5 of 5 untraced runs" in line and "0.4%" in line for line in found.findings)
+    diff = Ended(tmp_path, lambda level, run: (f"{run:02x}" if level == "none" else "bb", [])).search()
+    assert diff.masked_by_tracing
+    assert any("5 of 5 untraced runs" in line and "0.4%" in line for line in diff.findings)
 
 
 @pytest.mark.parametrize(
-    ("otherwise", "of", "shown"), [(5, 5, True), (4, 5, True), (3, 5, False), (5, 10, True), (4, 10, False)]
+    ("otherwise", "total", "is_shown"), [(5, 5, True), (4, 5, True), (3, 5, False), (5, 10, True), (4, 10, False)]
 )
-def test_how_many_runs_show_it(otherwise: int, of: int, shown: bool) -> None:
+def test_how_many_runs_show_it(otherwise: int, total: int, is_shown: bool) -> None:
     rounds = run_ends.Rounds()
-    for number in range(of):
+    for number in range(total):
         rounds.add(f"other {number}" if number < otherwise else "same", "same")
-    assert rounds.is_significant() is shown
+    assert rounds.is_significant() is is_shown
 
 
 def test_a_difference_that_shows_in_turns_is_named(tmp_path: Path) -> None:
@@ -165,8 +165,8 @@ def test_a_difference_that_shows_in_turns_is_named(tmp_path: Path) -> None:
         if level != "none":
             hand.record(hand.op("draw", "RandomUniform", kind="random"), run if struck else 0)
 
-    found = Scripted(tmp_path, script).search()
-    assert (found.masked_by_tracing, [one["op_type"] for one in found.culprits]) == (False, ["RandomUniform"])
+    diff = Scripted(tmp_path, script).search()
+    assert (diff.masked_by_tracing, [culprit["op_type"] for culprit in diff.culprits]) == (False, ["RandomUniform"])
 
 
 @pytest.mark.parametrize(("distinct", "kind"), [(1, "unexplained"), (4, "kernel race")])
@@ -179,16 +179,16 @@ def test_a_race_is_said_where_the_replay_differed(tmp_path: Path, distinct: int,
             hand.record(hand.op("product", "MatMul", device="/device:CPU:0"), run)
             (hand.path.parent / "capture-0.npz").write_bytes(b"")
 
-    found = Scripted(
+    result = Scripted(
         tmp_path,
         script,
         launcher=SimpleNamespace(
             fallback_calls=(), replay=lambda path, times: {"times": times, "distinct": [distinct]}
         ),
     ).search()
-    (culprit,) = found.culprits
+    (culprit,) = result.culprits
     assert culprit["class"] == kind
-    assert kind in found.verdict()
+    assert kind in result.verdict()
     if distinct == 1:
         assert (culprit["source"], culprit["solution"]) == (None, None)
         assert "run alone on these 30 times it gave one result" in culprit["why"]
@@ -213,9 +213,9 @@ def test_two_traces_alone_show_no_race_and_unwritten_memory_is_none(
 
 @pytest.mark.parametrize(("device", "cuda"), [("cpu", False), ("cuda:0", True)])
 def test_advice_for_cuda_is_given_on_cuda(compare: Callable[..., TraceDiff], device: str, cuda: bool) -> None:
-    found = compare(lambda hand, run: hand.record(hand.op("x", "aten.index_put_.default", device=device), run),
-                    framework="torch", version="2.13.0")  # fmt: skip
-    lines = found.culprits[0]["lines"]
+    diff = compare(lambda hand, run: hand.record(hand.op("x", "aten.index_put_.default", device=device), run),
+                   framework="torch", version="2.13.0")  # fmt: skip
+    lines = diff.culprits[0]["lines"]
     assert any("CUBLAS" in line for line in lines) is cuda
     assert any("use_deterministic_algorithms" in line for line in lines)
 
@@ -245,7 +245,7 @@ def test_steps_do_not_hang_on_the_timing_of_threads() -> None:
     """What a thread does is of the step in which it was begun; no gradient or optimizer of its ends one."""
     steps = Steps(threading.RLock(), None, lambda: None)
     recording: Any = type("Recording", (), {"recorder": type("Recorder", (), {"steps": steps})})
-    watched, seen = pool_tasks.PoolTasks(recording), []
+    watched, observed = pool_tasks.PoolTasks(recording), []
     watched.open()
     try:
         for number in range(3):
@@ -255,9 +255,9 @@ def test_steps_do_not_hang_on_the_timing_of_threads() -> None:
                 for _ in range(2):
                     steps.on_gradient()
                     steps.on_optimizer_applied()
-                seen.append((steps.number, pool_tasks.thread_name()))
+                observed.append((steps.number, pool_tasks.thread_name()))
 
-            threads = [threading.Thread(target=work, name=f"shard {one}") for one in range(3)]
+            threads = [threading.Thread(target=work, name=f"shard {shard}") for shard in range(3)]
             for thread in threads:
                 thread.start()
             steps.on_gradient()
@@ -267,7 +267,7 @@ def test_steps_do_not_hang_on_the_timing_of_threads() -> None:
     finally:
         watched.close()
     assert steps.number == 3
-    assert sorted(seen) == [(step, f"shard {one}") for step in range(3) for one in range(3)]
+    assert sorted(observed) == [(step, f"shard {shard}") for step in range(3) for shard in range(3)]
 
 
 def test_files_that_the_program_reads_and_writes_are_known(tmp_path: Path) -> None:
@@ -291,11 +291,15 @@ def test_files_that_the_program_reads_and_writes_are_known(tmp_path: Path) -> No
         os.chdir(before)
     data.write_text("second")
     data.read_text()
-    told = {Path(one["path"]).name: one for one in files.as_json()}
-    assert set(told) == {"data.bin", "made.bin"}
-    assert (told["data.bin"]["by"][0][:2], told["data.bin"]["own"]) == ([str(program), 2], False)
-    assert (told["made.bin"]["by"][0][1], told["made.bin"]["own"], told["made.bin"]["writes"][0][1]) == (3, True, 1)
-    assert told["data.bin"]["defined"] == 7
+    by_name = {Path(entry["path"]).name: entry for entry in files.as_json()}
+    assert set(by_name) == {"data.bin", "made.bin"}
+    assert (by_name["data.bin"]["by"][0][:2], by_name["data.bin"]["own"]) == ([str(program), 2], False)
+    assert (by_name["made.bin"]["by"][0][1], by_name["made.bin"]["own"], by_name["made.bin"]["writes"][0][1]) == (
+        3,
+        True,
+        1,
+    )
+    assert by_name["data.bin"]["defined"] == 7
 
 
 def test_a_program_that_asks_first_for_the_temporary_folder_goes_on(tmp_path: Path) -> None:

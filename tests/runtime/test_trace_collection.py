@@ -31,12 +31,14 @@ QUICK = {
 
 
 def test_the_collection_is_whole() -> None:
-    every = {one.name: one for environment in ENVIRONMENTS for one in programs(environment)}
-    assert len(every) >= 60
-    assert {one.form for one in every.values()} == FORMS
-    for one in every.values():
-        assert one.name.startswith("clean_") == (not one.expected), one.name
-        assert len(one.lines) == (0 if one.expected in ([["length"]], [["hidden"]]) else len(one.expected)), one.name
+    by_name = {item.name: item for environment in ENVIRONMENTS for item in programs(environment)}
+    assert len(by_name) >= 60
+    assert {item.form for item in by_name.values()} == FORMS
+    for program in by_name.values():
+        assert program.name.startswith("clean_") == (not program.expected), program.name
+        assert len(program.lines) == (
+            0 if program.expected in ([["length"]], [["hidden"]]) else len(program.expected)
+        ), program.name
 
 
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
@@ -44,13 +46,13 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     path.write_text('"""Noise.\n\nform: eager\nexpect: PyFunc | Python feed\n"""\nnoise()  # <- culprit\n')
     program = Program(path)
     right = {"op_type": "PyFunc", "class": "Python feed", "file": "noise.py", "line": 6, "source": None, "step": 0}
-    found = {"result": "diverged", "verdict": "", "culprits": [right]}
-    assert program.faults(found) == []
-    assert program.faults({**found, "culprits": [{**right, "line": 7}]}) == ["line noise.py:7, not noise.py:6"]
-    assert program.faults({**found, "culprits": [right, right]}) == ["2 culprits, not 1: ['PyFunc', 'PyFunc']"]
-    assert program.faults({**found, "culprits": []})
+    answer = {"result": "diverged", "verdict": "", "culprits": [right]}
+    assert program.faults(answer) == []
+    assert program.faults({**answer, "culprits": [{**right, "line": 7}]}) == ["line noise.py:7, not noise.py:6"]
+    assert program.faults({**answer, "culprits": [right, right]}) == ["2 culprits, not 1: ['PyFunc', 'PyFunc']"]
+    assert program.faults({**answer, "culprits": []})
     path.write_text('"""Clean.\n\nform: eager\nexpect: same\n"""\n')
-    assert Program(path).faults(found) == ["accused: "]
+    assert Program(path).faults(answer) == ["accused: "]
 
 
 @pytest.mark.tensorflow
@@ -63,4 +65,4 @@ def test_the_quick_ones_are_right(environment: str, forks: Callable[[str], Forks
             folder.mkdir()
             wrong[program.name] = faults(program, forks(environment), folder)
     assert len(wrong) == len(QUICK[environment])
-    assert not {name: found for name, found in wrong.items() if found}
+    assert not {name: messages for name, messages in wrong.items() if messages}

@@ -22,8 +22,10 @@ def test_a_value_that_chooses_the_branch_is_the_cause(compare: Callable[..., Tra
         hand.record(branches[run], 1)
         hand.record(chosen, run)
 
-    found = compare(build)
-    assert [(one["op_type"], one["class"], one["line"]) for one in found.culprits] == [("Python", "Python feed", 3)]
+    diff = compare(build)
+    assert [(culprit["op_type"], culprit["class"], culprit["line"]) for culprit in diff.culprits] == [
+        ("Python", "Python feed", 3)
+    ]
 
 
 def test_a_branch_that_nothing_chose_is_a_structure(compare: Callable[..., TraceDiff]) -> None:
@@ -35,7 +37,7 @@ def test_a_branch_that_nothing_chose_is_a_structure(compare: Callable[..., Trace
         hand.record(other, run)
         hand.record(used, run)
 
-    assert [one["class"] for one in compare(build).culprits][:1] == ["structure"]
+    assert [culprit["class"] for culprit in compare(build).culprits][:1] == ["structure"]
 
 
 @pytest.mark.parametrize("beside", [True, False])
@@ -47,52 +49,52 @@ def test_a_read_that_races_with_a_write_is_no_cause_beside_another_if_it_is_only
 
     def build(hand: Hand, run: int) -> None:
         handle = hand.op("steps", "VarHandleOp", variable="steps", dtype="resource", recorded=False)
-        begin = hand.op("steps/Assign", "AssignVariableOp", (handle,), kind="write", variable="steps", line=1)
+        initial_write = hand.op("steps/Assign", "AssignVariableOp", (handle,), kind="write", variable="steps", line=1)
         read = hand.op("steps/Read", "ReadVariableOp", (handle,), kind="read", variable="steps", line=2)
-        more = hand.op("add", "AddV2", (read,), line=2)
+        addition = hand.op("add", "AddV2", (read,), line=2)
         attrs = {"unordered": "in any order"}
         up = hand.op("up", "AssignAddVariableOp", (handle,), kind="write", variable="steps", attrs=attrs, line=3)
-        hand.write(begin)
+        hand.write(initial_write)
         if beside:
             hand.record(hand.op("rows", "Const", line=4), run)
         hand.record(read, run)
         if used != "fetched":
-            hand.record(more, run)
+            hand.record(addition, run)
         if used == "written":
-            hand.write(hand.op("w/Assign", "AssignVariableOp", (more,), kind="write", variable="w", line=2))
+            hand.write(hand.op("w/Assign", "AssignVariableOp", (addition,), kind="write", variable="w", line=2))
         hand.write(up)
 
-    found = compare(build)
+    diff = compare(build)
     race = [("AssignAddVariableOp", "unordered access", 3)] if used == "written" or not beside else []
-    assert sorted((one["op_type"], one["class"], one["line"]) for one in found.culprits) == [
+    assert sorted((culprit["op_type"], culprit["class"], culprit["line"]) for culprit in diff.culprits) == [
         *race, *([("Const", "Python feed", 4)] if beside else [])]  # fmt: skip
-    assert [one["op"] for one in found.unordered] == ["AssignAddVariableOp"], "it is told beside"
+    assert [access["op"] for access in diff.unordered] == ["AssignAddVariableOp"], "it is told beside"
 
 
 @pytest.mark.parametrize(
-    ("by", "expected"),
+    ("through", "expected"),
     [("input", [("RandomUniform", "seed or state")]),
      ("itself", [("AssignVariableOp", "order only"), ("RandomUniform", "seed or state")]),
      ("nobody", [("AssignVariableOp", "order only")])],
 )  # fmt: skip
 def test_a_read_that_no_open_write_explains(
-    compare: Callable[..., TraceDiff], by: str, expected: list[tuple[str, str]]
+    compare: Callable[..., TraceDiff], through: str, expected: list[tuple[str, str]]
 ) -> None:
     """What the write that comes before or after writes differs, or it comes of the read, or its order is not open."""
 
     def build(hand: Hand, run: int) -> None:
-        begin = hand.op("w/Assign", "AssignVariableOp", kind="write", variable="w", line=1)
+        initial_write = hand.op("w/Assign", "AssignVariableOp", kind="write", variable="w", line=1)
         draw = hand.op("draw", "RandomUniform", kind="random", line=2)
         read = hand.op("w/Read", "ReadVariableOp", kind="read", variable="w", line=4)
-        inputs = (draw, read) if by == "itself" else (draw,)
-        attrs = {} if by == "nobody" else {"unordered": "in any order"}
+        inputs = (draw, read) if through == "itself" else (draw,)
+        attrs = {} if through == "nobody" else {"unordered": "in any order"}
         change = hand.op("up", "AssignSubVariableOp", inputs, kind="write", variable="w", attrs=attrs, line=3)
-        hand.write(begin)
-        hand.record(draw, 1 if by == "nobody" else run)
+        hand.write(initial_write)
+        hand.record(draw, 1 if through == "nobody" else run)
         hand.record(read, run)
         hand.write(change)
 
-    assert [(one["op_type"], one["class"]) for one in compare(build).culprits] == expected
+    assert [(culprit["op_type"], culprit["class"]) for culprit in compare(build).culprits] == expected
 
 
 @pytest.mark.parametrize("restored", [True, False])
@@ -116,4 +118,4 @@ def test_what_is_overwritten_before_it_is_read_is_no_cause(compare: Callable[...
         hand.record(reads[1], run)
         hand.record(reads[0], run, 1)  # trained by what the head gives
 
-    assert [one["line"] for one in compare(build).culprits] == ([3] if restored else [2, 3])
+    assert [culprit["line"] for culprit in compare(build).culprits] == ([3] if restored else [2, 3])

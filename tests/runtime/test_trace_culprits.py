@@ -46,22 +46,22 @@ class Expected:
 
 
 def names(environment: str) -> list[str]:
-    every = sorted(path.stem for path in PROGRAMS.glob("*.py"))
-    return [name for name in IN_OLD.get(environment, every) if name != OWN_PROCESS]
+    all_names = sorted(path.stem for path in PROGRAMS.glob("*.py"))
+    return [name for name in IN_OLD.get(environment, all_names) if name != OWN_PROCESS]
 
 
 def expected(name: str) -> list[Expected]:
     """What is expected of a program's trace, the root first; [] of a clean one."""
     text = (PROGRAMS / f"{name}.py").read_text("utf-8")
     marked = iter(n for n, line in enumerate(text.splitlines(), 1) if line.endswith("# <- culprit"))
-    found = []
+    culprits = []
     for spec in re.findall(r"^expect: (.*)", text, re.M):
         if spec != "same":
             parts = spec.split(" | ")
-            more = dict(part.split("=") for part in parts if "=" in part)
+            fields = dict(part.split("=") for part in parts if "=" in part)
             plain = [*(part for part in parts if "=" not in part), None]
-            found.append(Expected(parts[0], parts[1], plain[2], next(marked, None), more))
-    return found
+            culprits.append(Expected(parts[0], parts[1], plain[2], next(marked, None), fields))
+    return culprits
 
 
 def test_every_program_says_what_is_expected() -> None:
@@ -84,12 +84,12 @@ class Programs:
     def difference(self, name: str) -> trace_diff.TraceDiff:
         """Of the first two runs; of a race, of the first and the first other that differs."""
         first, count = str(self._folder / name / "0"), 2
-        found = trace_diff.compare([first, str(self._folder / name / "1")])
-        while is_race(name) and found.result == "same" and count < PATIENCE:
+        diff = trace_diff.compare([first, str(self._folder / name / "1")])
+        while is_race(name) and diff.result == "same" and count < PATIENCE:
             self._record([self._job(name, count)])
-            found = trace_diff.compare([first, str(self._folder / name / str(count))])
+            diff = trace_diff.compare([first, str(self._folder / name / str(count))])
             count += 1
-        return found
+        return diff
 
     def _job(self, name: str, number: int) -> Job:
         state = {"PROGRAM_STATE": str(self._folder / f"{name}.state")}
@@ -103,7 +103,7 @@ class Programs:
 
 def is_race(name: str) -> bool:
     """Is it chance whether two runs differ?"""
-    return any(one.kind in ("kernel race", "input pipeline") for one in expected(name))
+    return any(culprit.kind in ("kernel race", "input pipeline") for culprit in expected(name))
 
 
 @pytest.fixture(scope="module", params=weekly.todays(ENVIRONMENTS))
@@ -120,27 +120,33 @@ def test_each_culprit_is_named(recorded: Programs) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def faults(name: str, found: trace_diff.TraceDiff) -> list[str]:
+def faults(name: str, diff: trace_diff.TraceDiff) -> list[str]:
     """What is not as expected of a program's runs."""
-    wanted = expected(name)
-    results = {"structure"} if any(one.kind == "structure" for one in wanted) else {"diverged"} if wanted else {"same"}
-    wrong = [] if found.result in results else [f"{found.result}, not {results}"]
-    if not wanted and (None in found.weights or len(set(found.weights)) > 1):
-        wrong.append(f"final weights {found.weights}")
-    if len(found.culprits) != len(wanted):
-        wrong.append(f"{len(found.culprits)} culprits, not {len(wanted)}: {found.culprits}")
-    for want, got in zip(wanted, found.culprits, strict=False):
-        for what, one, other in (
-            ("op", want.op, got["op_type"].replace("IteratorGetNextSync", "IteratorGetNext")),
-            ("class", expect_race_if_replayed([want.kind], False)[0], got["class"]),
-            ("row", want.source, got["source"]),
-            ("line", want.line, got["line"]),
-            ("file", name, Path(got["file"] or "").stem),
-            ("forward op", want.more.get("forward"), got["forward_op"]),
-            ("step", want.more.get("step"), str(got["step"]) if "step" in want.more else None),
+    expected_culprits = expected(name)
+    results = (
+        {"structure"}
+        if any(culprit.kind == "structure" for culprit in expected_culprits)
+        else {"diverged"}
+        if expected_culprits
+        else {"same"}
+    )
+    wrong = [] if diff.result in results else [f"{diff.result}, not {results}"]
+    if not expected_culprits and (None in diff.weights or len(set(diff.weights)) > 1):
+        wrong.append(f"final weights {diff.weights}")
+    if len(diff.culprits) != len(expected_culprits):
+        wrong.append(f"{len(diff.culprits)} culprits, not {len(expected_culprits)}: {diff.culprits}")
+    for want, actual in zip(expected_culprits, diff.culprits, strict=False):
+        for attribute, expected_value, other in (
+            ("op", want.op, actual["op_type"].replace("IteratorGetNextSync", "IteratorGetNext")),
+            ("class", expect_race_if_replayed([want.kind], False)[0], actual["class"]),
+            ("row", want.source, actual["source"]),
+            ("line", want.line, actual["line"]),
+            ("file", name, Path(actual["file"] or "").stem),
+            ("forward op", want.more.get("forward"), actual["forward_op"]),
+            ("step", want.more.get("step"), str(actual["step"]) if "step" in want.more else None),
         ):
-            if one not in (None, "*", other) and not (what == "forward op" and one is None):
-                wrong.append(f"{what} {other!r}, not {one!r}")
+            if expected_value not in (None, "*", other) and not (attribute == "forward op" and expected_value is None):
+                wrong.append(f"{attribute} {other!r}, not {expected_value!r}")
     return wrong
 
 
@@ -149,7 +155,7 @@ def test_the_order_of_a_set(forks: Callable[[str], Forks], tmp_path: Path) -> No
     """Two processes whose hashes have other seeds; the diff runs in the environment, as its user's would."""
     program = PROGRAMS / f"{OWN_PROCESS}.py"
     runs = [traced(tmp_path / seed, program, environment={"PYTHONHASHSEED": seed}, fresh=True) for seed in "12"]
-    assert [one.returncode for one in forks("tf2.21").run(runs)] == [0, 0]
+    assert [completed.returncode for completed in forks("tf2.21").run(runs)] == [0, 0]
     compared = Job([*TRACE, "diff", str(tmp_path / "1"), str(tmp_path / "2"), "--json"])
     (ran,) = forks("tf2.21").run([compared])
     assert ran.returncode == 1, ran.stderr

@@ -115,8 +115,8 @@ def test_weights_alone_name_no_op(compare: Callable[..., TraceDiff]) -> None:
         for step in range(4):
             hand.record(weight, (step, run if step > 2 else 0), step)
 
-    found = compare(build, level="weights")
-    assert (found.first_step, found.culprits[0]["class"]) == (3, "not known at this level")
+    diff = compare(build, level="weights")
+    assert (diff.first_step, diff.culprits[0]["class"]) == (3, "not known at this level")
 
 
 def test_what_feeds_a_pipeline_is_its_cause_alone(compare: Callable[..., TraceDiff]) -> None:
@@ -130,7 +130,7 @@ def test_what_feeds_a_pipeline_is_its_cause_alone(compare: Callable[..., TraceDi
         hand.record(array, run)
         hand.record(following, run)
 
-    assert [one["op_type"] for one in compare(build).culprits] == ["Python"]
+    assert [culprit["op_type"] for culprit in compare(build).culprits] == ["Python"]
 
 
 def test_the_clock_is_not_told_to_take_a_seed(compare: Callable[..., TraceDiff]) -> None:
@@ -148,9 +148,9 @@ def test_see_below_has_something_below(compare: Callable[..., TraceDiff]) -> Non
     def build(hand: Hand, run: int) -> None:
         hand.record(hand.op("dense", "layer", kind="layer"), run)
 
-    found = compare(build)
-    assert found.culprits[0]["lines"] == []
-    assert "see below" not in text.diff_text(found)
+    diff = compare(build)
+    assert diff.culprits[0]["lines"] == []
+    assert "see below" not in text.diff_text(diff)
 
 
 def test_a_value_that_leads_nowhere_is_no_cause_beside_one_that_does(
@@ -169,7 +169,7 @@ def test_a_value_that_leads_nowhere_is_no_cause_beside_one_that_does(
             hand.record(noise, run if step == 2 else 0, step)
             hand.record(total, run if step == 2 else 0, step)
 
-    assert [(one["op_type"], one["step"]) for one in compare(build).culprits] == [("PyFunc", 2)]
+    assert [(culprit["op_type"], culprit["step"]) for culprit in compare(build).culprits] == [("PyFunc", 2)]
 
 
 def test_a_value_that_is_kept_for_a_later_step_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
@@ -184,7 +184,7 @@ def test_a_value_that_is_kept_for_a_later_step_is_the_cause(compare: Callable[..
         for step in range(4):
             hand.record(total, (step, run if step > 1 else 0), step)
 
-    assert [one["op_type"] for one in compare(build).culprits] == ["RandomUniform"]
+    assert [culprit["op_type"] for culprit in compare(build).culprits] == ["RandomUniform"]
 
 
 def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., TraceDiff]) -> None:
@@ -196,9 +196,9 @@ def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., 
         for key in (read, tensor):
             hand.record(key, run, 4)
 
-    found = compare(build)
-    assert (found.result, found.culprits) == ("diverged", [])
-    assert any("record from an earlier step" in note for note in found.notes)
+    diff = compare(build)
+    assert (diff.result, diff.culprits) == ("diverged", [])
+    assert any("record from an earlier step" in note for note in diff.notes)
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -212,9 +212,9 @@ def test_a_state_that_first_feeds_nothing_is_no_culprit(compare: Callable[..., T
         for step in (1, 2):
             hand.record(total, run if later and step == 2 else 0, step)
 
-    found = compare(build)
-    assert (found.result, found.culprits) == ("diverged", [])
-    assert any("record from an earlier step" in note for note in found.notes)
+    diff = compare(build)
+    assert (diff.result, diff.culprits) == ("diverged", [])
+    assert any("record from an earlier step" in note for note in diff.notes)
 
 
 def test_what_the_graph_leaves_open_is_shown_beside(compare: Callable[..., TraceDiff]) -> None:
@@ -222,9 +222,9 @@ def test_what_the_graph_leaves_open_is_shown_beside(compare: Callable[..., Trace
         hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), 1)
         hand.record(hand.op("noise", "PyFunc", kind="feed"), run)
 
-    found = compare(build)
-    assert [one["op_type"] for one in found.culprits] == ["PyFunc"]
-    assert "left open: RandomUniform (train.py:7): in any order" in text.diff_text(found)
+    diff = compare(build)
+    assert [culprit["op_type"] for culprit in diff.culprits] == ["PyFunc"]
+    assert "left open: RandomUniform (train.py:7): in any order" in text.diff_text(diff)
 
 
 def test_a_reference_that_is_written_while_it_is_read(compare: Callable[..., TraceDiff]) -> None:

@@ -19,8 +19,8 @@ from tfdeterminism.trace.commands import diff
 from tfdeterminism.trace.report import text
 
 
-def names(found: TraceDiff) -> list[str]:
-    return [culprit["op_name"] for culprit in found.culprits]
+def names(trace_diff_: TraceDiff) -> list[str]:
+    return [culprit["op_name"] for culprit in trace_diff_.culprits]
 
 
 def test_equal_runs_are_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,15 +35,15 @@ def test_the_first_op_whose_inputs_agree_is_named(tmp_path: Path, capsys: pytest
     for seed, name in enumerate("ab"):
         write_trace(str(tmp_path / f"{name}.tfdt"), differs=[(7, 13)], seed=seed)
     assert diff.main([str(tmp_path / "a.tfdt"), str(tmp_path / "b.tfdt"), "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert (found["result"], found["first_step"]) == ("diverged", 7)
-    (culprit,) = found["culprits"]
+    output = json.loads(capsys.readouterr().out)
+    assert (output["result"], output["first_step"]) == ("diverged", 7)
+    (culprit,) = output["culprits"]
     expected = {"op_type": "MatMul", "op_name": "op13", "step": 7, "file": "train.py", "line": 23, "forward_op": None}
     assert expected.items() <= culprit.items()
     assert {"device", "class", "source", "advice"} <= set(culprit)
-    assert (found["steps"][6][2], found["steps"][7][2], found["steps"][8][2]) == (0, 37, 50)
-    assert [one["state"] for one in found["first_difference_window"] if one["name"] in ("op12", "op13", "op14")] == [
-        "same", "culprit", "differs"]  # fmt: skip
+    assert (output["steps"][6][2], output["steps"][7][2], output["steps"][8][2]) == (0, 37, 50)
+    window = {item["name"]: item["state"] for item in output["first_difference_window"]}
+    assert [window[name] for name in ("op12", "op13", "op14")] == ["same", "culprit", "differs"]
 
 
 def test_records_in_another_order_are_the_same(compare: Callable[..., TraceDiff]) -> None:
@@ -79,9 +79,9 @@ def test_any_interleaving_names_the_same_culprit(data: st.DataObject, tmp_path_f
             for number in ids:
                 hand.record(ids[number], (number, step, run if step == 1 and number in spoiled else 0), step)
         paths.append(str(hand.end()))
-    found = trace_diff.compare(paths)
-    assert names(found) == [f"op{culprit}"]
-    assert found.first_step == 1
+    result = trace_diff.compare(paths)
+    assert names(result) == [f"op{culprit}"]
+    assert result.first_step == 1
 
 
 def test_a_string_is_a_cause_only_of_numbers_that_differ(compare: Callable[..., TraceDiff]) -> None:
@@ -92,11 +92,11 @@ def test_a_string_is_a_cause_only_of_numbers_that_differ(compare: Callable[..., 
         for key, value in ((name, run), (path, run), (hashed, number)):
             hand.record(key, value)
 
-    found = compare(lambda hand, run: build(hand, run, 0))
-    assert (found.result, found.culprits, found.differing) == ("same", [], 0)
-    assert any("2 strings differ" in note for note in found.notes)
-    found = compare(lambda hand, run: build(hand, run, run))
-    assert (found.result, [culprit["op_type"] for culprit in found.culprits]) == ("diverged", ["Python"])
+    result = compare(lambda hand, run: build(hand, run, 0))
+    assert (result.result, result.culprits, result.differing) == ("same", [], 0)
+    assert any("2 strings differ" in note for note in result.notes)
+    result = compare(lambda hand, run: build(hand, run, run))
+    assert (result.result, [culprit["op_type"] for culprit in result.culprits]) == ("diverged", ["Python"])
 
 
 def test_a_key_that_only_one_run_has_is_structure(compare: Callable[..., TraceDiff]) -> None:
@@ -110,10 +110,10 @@ def test_a_key_that_only_one_run_has_is_structure(compare: Callable[..., TraceDi
                 hand.record(extra, step + 100, step)
             hand.record(loss, (step, run), step)
 
-    found = compare(build)
-    assert found.result == "structure"
-    assert (names(found), found.culprits[0]["class"], found.culprits[0]["line"]) == (["Softplus"], "structure", 77)
-    assert trace_diff.CODES[found.result] == 1
+    result = compare(build)
+    assert result.result == "structure"
+    assert (names(result), result.culprits[0]["class"], result.culprits[0]["line"]) == (["Softplus"], "structure", 77)
+    assert trace_diff.CODES[result.result] == 1
 
 
 def test_a_value_that_decides_the_structure_comes_first(compare: Callable[..., TraceDiff]) -> None:
@@ -121,13 +121,13 @@ def test_a_value_that_decides_the_structure_comes_first(compare: Callable[..., T
 
     def build(hand: Hand, run: int) -> None:
         noise = hand.op("PyFunc", "PyFunc", kind="feed")
-        taken = [hand.op(f"branch{number}", "Mul") for number in range(2)]
+        branches = [hand.op(f"branch{number}", "Mul") for number in range(2)]
         hand.record(noise, run)
-        hand.record(taken[run], 1)
+        hand.record(branches[run], 1)
 
-    found = compare(build)
-    assert found.result == "structure"
-    assert names(found)[0] == "PyFunc"
+    result = compare(build)
+    assert result.result == "structure"
+    assert names(result)[0] == "PyFunc"
 
 
 def test_reads_of_a_variable_are_no_causes(compare: Callable[..., TraceDiff]) -> None:
@@ -146,10 +146,10 @@ def test_reads_of_a_variable_are_no_causes(compare: Callable[..., TraceDiff]) ->
             hand.write(write, step)
             weight = (weight, change)
 
-    found = compare(build)
-    assert (names(found), found.first_step) == (["Grad"], 1)
-    assert found.culprits[0]["source"] == "cudnn-conv-backprop-filter"
-    assert found.culprits[0]["solution"] == "TEOD"
+    result = compare(build)
+    assert (names(result), result.first_step) == (["Grad"], 1)
+    assert result.culprits[0]["source"] == "cudnn-conv-backprop-filter"
+    assert result.culprits[0]["solution"] == "TEOD"
 
 
 def test_a_write_that_races_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
@@ -167,9 +167,9 @@ def test_a_write_that_races_is_the_cause(compare: Callable[..., TraceDiff]) -> N
             hand.record(slices, (step, late), step)
             hand.write(scatter, step)
 
-    found = compare(build)
-    assert names(found) == ["Scatter"]
-    assert (found.culprits[0]["step"], found.culprits[0]["source"]) == (1, "resource-scatter-ops")
+    result = compare(build)
+    assert names(result) == ["Scatter"]
+    assert (result.culprits[0]["step"], result.culprits[0]["source"]) == (1, "resource-scatter-ops")
 
 
 def test_a_read_by_indices_follows_from_them(compare: Callable[..., TraceDiff]) -> None:
@@ -194,9 +194,9 @@ def test_iterations_that_overtake_each_other_are_the_same(compare: Callable[...,
             hand.record(turn, value)
         hand.record(total, 6)
 
-    found = compare(build)
-    assert (found.result, found.reordered) == ("same", 1)
-    assert "another order, values equal" in text.diff_text(found)
+    result = compare(build)
+    assert (result.result, result.reordered) == ("same", 1)
+    assert "another order, values equal" in text.diff_text(result)
 
 
 def test_an_order_that_python_decides_is_a_cause(compare: Callable[..., TraceDiff]) -> None:
@@ -209,10 +209,10 @@ def test_an_order_that_python_decides_is_a_cause(compare: Callable[..., TraceDif
             total = hand.eager(f"train.py:6#{number}", "AddV2", inputs, line=6)
             hand.record(total, (run, number))
 
-    found = compare(build)
-    assert found.result == "diverged"
-    assert (found.culprits[0]["class"], found.culprits[0]["line"]) == ("order only", 5)
-    assert found.culprits[0]["source"] is None, "hashes need not be what decides it"
+    result = compare(build)
+    assert result.result == "diverged"
+    assert (result.culprits[0]["class"], result.culprits[0]["line"]) == ("order only", 5)
+    assert result.culprits[0]["source"] is None, "hashes need not be what decides it"
 
 
 def test_a_cause_inside_a_loop(compare: Callable[..., TraceDiff]) -> None:
@@ -231,9 +231,9 @@ def test_a_cause_inside_a_loop(compare: Callable[..., TraceDiff]) -> None:
                 hand.record(key, value)
         hand.record(loop, value)
 
-    found = compare(build)
-    assert (names(found), found.culprits[0]["line"], found.culprits[0]["occurrence"]) == (["PyFunc"], 55, 1)
-    assert found.culprits[0]["class"] == "Python feed"
+    result = compare(build)
+    assert (names(result), result.culprits[0]["line"], result.culprits[0]["occurrence"]) == (["PyFunc"], 55, 1)
+    assert result.culprits[0]["class"] == "Python feed"
 
 
 def test_an_argument_follows_from_the_call(compare: Callable[..., TraceDiff]) -> None:
@@ -245,9 +245,9 @@ def test_an_argument_follows_from_the_call(compare: Callable[..., TraceDiff]) ->
         for key in (noise, argument, inner, call):
             hand.record(key, (key, run))
 
-    found = compare(build)
-    assert names(found) == ["RandomUniform@train.py:3#0"]
-    assert (found.culprits[0]["class"], found.culprits[0]["source"]) == ("seed or state", "random-op-without-seed")
+    result = compare(build)
+    assert names(result) == ["RandomUniform@train.py:3#0"]
+    assert (result.culprits[0]["class"], result.culprits[0]["source"]) == ("seed or state", "random-op-without-seed")
 
 
 def test_ops_that_take_from_a_pipeline_in_one_line_are_one_cause(compare: Callable[..., TraceDiff]) -> None:
@@ -259,17 +259,17 @@ def test_ops_that_take_from_a_pipeline_in_one_line_are_one_cause(compare: Callab
         for key in (first, rest, hand.op("MatMul", inputs=(first, rest))):
             hand.record(key, (key, run))
 
-    assert [one["op_type"] for one in compare(build).culprits] == ["IteratorGetNextSync"]
+    assert [culprit["op_type"] for culprit in compare(build).culprits] == ["IteratorGetNextSync"]
 
 
 def test_independent_causes_are_listed_the_first_first(compare: Callable[..., TraceDiff]) -> None:
     def build(hand: Hand, run: int) -> None:
         first = hand.op("PyFunc", "PyFunc", kind="feed")
         second = hand.op("Timestamp", "Timestamp", kind="stateful")
-        both = hand.op("Add", "AddV2", (first, second))
-        for key in (first, second, both):
+        total = hand.op("Add", "AddV2", (first, second))
+        for key in (first, second, total):
             hand.record(key, (key, run))
 
-    found = compare(build)
-    assert names(found) == ["PyFunc", "Timestamp"]
-    assert [one["source"] for one in found.culprits] == [None, "timestamp"]
+    result = compare(build)
+    assert names(result) == ["PyFunc", "Timestamp"]
+    assert [culprit["source"] for culprit in result.culprits] == [None, "timestamp"]

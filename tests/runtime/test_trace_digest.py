@@ -12,7 +12,7 @@ import numpy
 import pytest
 from forks import environ
 from hypothesis import given, settings
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tfdeterminism.trace.capture import digest
@@ -20,7 +20,7 @@ from tfdeterminism.trace.capture import digest
 BLOCK = digest._BLOCK * 8
 SIZES = (digest.SMALL - 8, digest.SMALL, digest.SMALL + 5, 3 * digest.SMALL, BLOCK - 8, BLOCK, BLOCK + 8, 2 * BLOCK + 3)
 MANY = settings(max_examples=150, deadline=None)
-seeds, places = some.integers(0, 1 << 30), some.integers(0, 1 << 30)
+seeds, positions = st.integers(0, 1 << 30), st.integers(0, 1 << 30)
 
 
 @pytest.fixture(autouse=True, scope="module", params=["XXH3", "weighted sums"])
@@ -48,38 +48,38 @@ def drawn(seed: int, size: int) -> bytearray:
     return bytearray(numpy.random.RandomState(seed).bytes(size) if kind == 0 else size * (b"\0", b"\7")[kind - 1])
 
 
-def of(data: bytes | bytearray) -> int:
+def digest_of(data: bytes | bytearray) -> int:
     return digest.digest_bytes(bytes(data))
 
 
 @MANY
-@given(seeds, some.sampled_from(SIZES), places, some.integers(1, 255))
-def test_one_byte_that_changes_shows(seed: int, size: int, place: int, change: int) -> None:
+@given(seeds, st.sampled_from(SIZES), positions, st.integers(1, 255))
+def test_one_byte_that_changes_shows(seed: int, size: int, position: int, change: int) -> None:
     data = drawn(seed, size)
-    before = of(data)
-    data[place % size] ^= change
-    assert of(data) != before
+    before = digest_of(data)
+    data[position % size] ^= change
+    assert digest_of(data) != before
 
 
 @MANY
-@given(seeds, some.sampled_from(SIZES), places, places, some.sampled_from((1, 2, 4, 8, 4096)))
+@given(seeds, st.sampled_from(SIZES), positions, positions, st.sampled_from((1, 2, 4, 8, 4096)))
 def test_two_elements_that_are_exchanged_show(seed: int, size: int, one: int, other: int, width: int) -> None:
     data = drawn(seed, size)
-    first, second = (place % (size // width) * width for place in (one, other))
+    first, second = (element % (size // width) * width for element in (one, other))
     data[first] ^= 1
     left, right = data[first : first + width], data[second : second + width]
-    before = of(data)
+    before = digest_of(data)
     data[first : first + width], data[second : second + width] = right, left
-    assert (of(data) != before) == (left != right)
+    assert (digest_of(data) != before) == (left != right)
 
 
 @MANY
-@given(seeds, some.sampled_from(SIZES), some.integers(1, 64), some.integers(1, 3000))
-def test_length_and_place_show(seed: int, size: int, more: int, by: int) -> None:
+@given(seeds, st.sampled_from(SIZES), st.integers(1, 64), st.integers(1, 3000))
+def test_length_and_place_show(seed: int, size: int, count: int, offset: int) -> None:
     data = drawn(seed, size)
-    assert of(data + more * b"\0") != of(data)
+    assert digest_of(data + count * b"\0") != digest_of(data)
     data[size // 2] ^= 1
-    assert of(data[by:] + data[:by]) != of(data)
+    assert digest_of(data[offset:] + data[:offset]) != digest_of(data)
 
 
 @pytest.mark.parametrize("kind", ["<f8", "<f4", "<f2"])
@@ -90,22 +90,22 @@ def test_no_two_signs_cancel_out(kind: str, value: float) -> None:
     assert len({digest.digest_array(array), *(flipped(array, *pair) for pair in pairs)}) == len(pairs) + 1
 
 
-def flipped(array: NDArray[numpy.floating], *places: int) -> int:
+def flipped(array: NDArray[numpy.floating], *indices: int) -> int:
     changed = array.copy()
-    changed[list(places)] *= -1.0
+    changed[list(indices)] *= -1.0
     return digest.digest_array(changed)
 
 
 def test_many_sums_of_sparse_changes_are_all_different() -> None:
     """As a linear sum with few bits would have it by the hundred: two bits anywhere, of a block of equal words."""
-    seen, random = set(), numpy.random.RandomState(1)
+    digests, random = set(), numpy.random.RandomState(1)
     for _ in range(20_000):
         words = numpy.zeros(1024, numpy.uint64)
         words[random.choice(1024, 2, replace=False)] = numpy.uint64(1) << random.choice([63, 62, 31, 32], 2).astype(
             "u8"
         )
-        seen.add((digest._sums(words)[0], words.tobytes()))
-    assert len({total for total, _ in seen}) == len(seen)
+        digests.add((digest._sums(words)[0], words.tobytes()))
+    assert len({total for total, _ in digests}) == len(digests)
 
 
 def test_no_two_bits_can_cancel_out() -> None:
@@ -117,11 +117,11 @@ def test_no_two_bits_can_cancel_out() -> None:
 
 
 @MANY
-@given(seeds, some.integers(0, 7), some.sampled_from(SIZES))
-def test_where_it_lies_in_memory_does_not_matter(seed: int, by: int, size: int) -> None:
+@given(seeds, st.integers(0, 7), st.sampled_from(SIZES))
+def test_where_it_lies_in_memory_does_not_matter(seed: int, offset: int, size: int) -> None:
     data = bytes(drawn(seed, size))
-    room = numpy.frombuffer(bytes(by) + data, numpy.uint8)
-    assert digest.digest_bytes(room[by:]) == of(data)
+    room = numpy.frombuffer(bytes(offset) + data, numpy.uint8)
+    assert digest.digest_bytes(room[offset:]) == digest_of(data)
 
 
 @pytest.mark.parametrize("value", [0, 1])
@@ -129,14 +129,14 @@ def test_where_it_lies_in_memory_does_not_matter(seed: int, by: int, size: int) 
 def test_signs_of_whole_rows_do_not_cancel_out(kind: str, value: int) -> None:
     """Highest bits alone change, very many of them, and as many in each row and column."""
     rows = numpy.full((128, 256), value, kind)
-    found = {digest.digest_array(rows)}
+    digests = {digest.digest_array(rows)}
     for count in range(2, 128, 2):
         for axis in (0, 1):
             changed = rows.copy()
             chosen = changed.swapaxes(0, axis).view(f"u{rows.itemsize}")[:count]
             chosen ^= chosen.dtype.type(1 << (8 * rows.itemsize - 1))
-            found.add(digest.digest_array(changed))
-    assert len(found) == 1 + 2 * 63
+            digests.add(digest.digest_array(changed))
+    assert len(digests) == 1 + 2 * 63
 
 
 def test_types_rows_and_unsound_numbers_show() -> None:
@@ -145,8 +145,8 @@ def test_types_rows_and_unsound_numbers_show() -> None:
     unsound = numpy.full(1 << 14, numpy.nan, numpy.float64)
     other = unsound.copy()
     other.view(numpy.uint64)[77] ^= numpy.uint64(1)
-    every = [*zeros, -zeros[0], rows, rows[::-1], rows.T, numpy.roll(rows, 1, 1), unsound, other]
-    assert len({digest.digest_array(one) for one in every}) == len(every)
+    arrays = [*zeros, -zeros[0], rows, rows[::-1], rows.T, numpy.roll(rows, 1, 1), unsound, other]
+    assert len({digest.digest_array(array) for array in arrays}) == len(arrays)
 
 
 @pytest.mark.tensorflow
@@ -156,8 +156,8 @@ def test_it_is_the_same_in_an_old_python_and_numpy(tf_python: Callable[[str], Pa
         " data = numpy.arange(100003, dtype='<i4') * 7777;"
         " print([digest.digest_array(data[:count]) for count in (3, 3000, 40000, 100003)])"
     )
-    found = [
+    values = [
         subprocess.run([python, "-W", "error", "-c", words], env=environ(), capture_output=True, text=True, check=True)
         for python in (tf_python("tf1.14"), sys.executable)
     ]
-    assert found[0].stdout == found[1].stdout
+    assert values[0].stdout == values[1].stdout

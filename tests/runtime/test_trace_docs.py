@@ -18,8 +18,8 @@ from forks import Forks, Job
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def environ(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT / "runtime"), "TF_CPP_MIN_LOG_LEVEL": "3", **more}
+def environ(**changes: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / "runtime"), "TF_CPP_MIN_LOG_LEVEL": "3", **changes}
 
 
 @pytest.mark.tensorflow
@@ -31,7 +31,9 @@ def test_the_guide(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     for (program, *arguments), lines in commands:
         assert program == "python"
         into = arguments.pop() if ">" in arguments else None
-        (ran,) = forks("tf2.21").run([Job([one for one in arguments if one != ">"], folder=str(tmp_path))])
+        (ran,) = forks("tf2.21").run(
+            [Job([argument for argument in arguments if argument != ">"], folder=str(tmp_path))]
+        )
         if into:
             (tmp_path / into).write_text(ran.stdout, "utf-8")
         expected = 1 if into or any("differ" in line for line in lines) else 0
@@ -52,25 +54,26 @@ def verdicts() -> list[tuple[str, str]]:
 
 
 def pattern(words: str) -> str:
-    found = re.escape(words)
+    expression = re.escape(words)
     for hole, stands_for in HOLES.items():
-        found = re.sub(rf"\b{hole}\b", lambda _, text=stands_for: text, found)
-    return found
+        expression = re.sub(rf"\b{hole}\b", lambda _, text=stands_for: text, expression)
+    return expression
 
 
 def test_every_verdict_has_its_words_and_its_program() -> None:
     """The tool's own sentences, all of them; and a program or an example beside each."""
-    words = [said for said, _ in verdicts()]
-    assert [one.split(",")[0].split(":")[0].rstrip(".") for one in words] == [
+    words = [verdict for verdict, _ in verdicts()]
+    assert [text.split(",")[0].split(":")[0].rstrip(".") for text in words] == [
         "No difference in N runs", "OP at step N", "Only the first of N runs ended otherwise", "The runs differ",
         "Your program differs", "One run goes farther than the other", "The runs differ"]  # fmt: skip
     code = (ROOT / "runtime/tfdeterminism/trace/search/result.py").read_text("utf-8")
-    for one in ("No difference in {} runs.", "{} at step {}: {}", "Your program differs, the probes hide it",
-                "Only the first of {} runs ended otherwise", "The runs differ, and what was recorded does not show",
-                "One run goes farther than the other", "The runs differ, but no recorded op does."):  # fmt: skip
-        assert one in code
-    for said, text in verdicts():
-        assert re.search(r"`(tests/runtime/collection|benchmarks/trace_claims_programs)/\w+\.py`", text), said
+    for sentence in ("No difference in {} runs.", "{} at step {}: {}", "Your program differs, the probes hide it",
+                     "Only the first of {} runs ended otherwise",
+                     "The runs differ, and what was recorded does not show", "One run goes farther than the other",
+                     "The runs differ, but no recorded op does."):  # fmt: skip
+        assert sentence in code
+    for verdict, text in verdicts():
+        assert re.search(r"`(tests/runtime/collection|benchmarks/trace_claims_programs)/\w+\.py`", text), verdict
 
 
 @pytest.mark.tensorflow
@@ -80,9 +83,9 @@ def test_the_programs_of_the_verdicts_get_them(forks: Callable[[str], Forks], tm
         for path in re.findall(r"`(tests/runtime/collection/\w+\.py)`", text):
             folder = tmp_path / Path(path).stem
             folder.mkdir()
-            found = located(Program(ROOT / path), forks("tf2.21"), folder)
-            if not re.match(pattern(words.rstrip(".")), found["verdict"]):
-                wrong.append((path, words, found["verdict"]))
+            located_result = located(Program(ROOT / path), forks("tf2.21"), folder)
+            if not re.match(pattern(words.rstrip(".")), located_result["verdict"]):
+                wrong.append((path, words, located_result["verdict"]))
     assert wrong == []
 
 

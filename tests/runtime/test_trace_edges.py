@@ -17,7 +17,7 @@ UPDATE = "ResourceScatterSub"
 
 
 def last_step(
-    path: Path, end: object, begin: object = 0, written: str = UPDATE, edge: str = "exit", **more: Any
+    path: Path, end: object, start_value: object = 0, written: str = UPDATE, edge: str = "exit", **fields: Any
 ) -> str:
     """A gradient goes into one write, and nothing reads the variable but the tool. end: what it then holds."""
     hand = Hand(path)
@@ -27,8 +27,8 @@ def last_step(
     gradient = hand.op("gradient", "Mul")
     write = hand.op("write", written, (gradient,), kind="write", variable="w", output=-1, line=7)
     read = hand.op(f"Variable@{edge}:w#0", "Variable", kind="read", variable="w", attrs={"boundary": edge}, function="")
-    hand.record(state, begin, 3)
-    hand.record(gradient, more.get("gradient", 0), 3)
+    hand.record(state, start_value, 3)
+    hand.record(gradient, fields.get("gradient", 0), 3)
     hand.write(write, 3)
     if end is not None:
         hand.record(read, end, 4 if edge == "exit" else 3)
@@ -37,65 +37,67 @@ def last_step(
 
 @pytest.mark.parametrize("edge", ["exit", "end"])
 def test_the_last_write_is_named(tmp_path: Path, edge: str) -> None:
-    found = trace_diff.compare([last_step(tmp_path / name, name, edge=edge) for name in "ab"])
-    assert [(one["op_type"], one["class"], one["step"], one["line"]) for one in found.culprits] == [
+    diff = trace_diff.compare([last_step(tmp_path / name, name, edge=edge) for name in "ab"])
+    assert [(culprit["op_type"], culprit["class"], culprit["step"], culprit["line"]) for culprit in diff.culprits] == [
         (UPDATE, "unexplained", 3, 7)
     ]
 
 
 def test_what_goes_into_the_last_write_is_named_instead(tmp_path: Path) -> None:
-    found = trace_diff.compare([last_step(tmp_path / name, name, gradient=name, edge="end") for name in "ab"])
-    assert [one["op_type"] for one in found.culprits] == ["Mul"]
+    diff = trace_diff.compare([last_step(tmp_path / name, name, gradient=name, edge="end") for name in "ab"])
+    assert [culprit["op_type"] for culprit in diff.culprits] == ["Mul"]
 
 
 def test_a_state_that_differs_before_is_not_the_last_writes_doing(tmp_path: Path) -> None:
-    found = trace_diff.compare([last_step(tmp_path / name, name, begin=name) for name in "ab"])
-    assert not found.culprits
-    assert any("differs already when recording begins" in note for note in found.notes)
+    diff = trace_diff.compare([last_step(tmp_path / name, name, start_value=name) for name in "ab"])
+    assert not diff.culprits
+    assert any("differs already when recording begins" in note for note in diff.notes)
 
 
 def test_a_variable_that_is_but_given_its_value_accuses_nobody(tmp_path: Path) -> None:
     """What made it another was not recorded: a pipeline's own function, say."""
-    found = trace_diff.compare([last_step(tmp_path / name, name, written="AssignVariableOp") for name in "ab"])
-    assert (found.result, found.culprits) == ("same", [])
+    diff = trace_diff.compare([last_step(tmp_path / name, name, written="AssignVariableOp") for name in "ab"])
+    assert (diff.result, diff.culprits) == ("same", [])
 
 
 @pytest.mark.parametrize(
-    ("written", "again", "accused"),
+    ("written", "is_read_again", "accused"),
     [("AssignVariableOp", False, []), ("AssignVariableOp", True, ["AssignVariableOp"]), (UPDATE, False, [UPDATE])],
 )
-def test_nor_where_the_program_reads_it(tmp_path: Path, written: str, again: bool, accused: list[str]) -> None:
+def test_nor_where_the_program_reads_it(tmp_path: Path, written: str, is_read_again: bool, accused: list[str]) -> None:
     """again: where two give it a value, which came last may differ."""
 
     def build(run: int) -> str:
         hand = Hand(tmp_path / f"{run}.tfdt")
         given = hand.eager("train.py:6#0", "Python", kind="feed")
-        more = {"kind": "write", "variable": "w", "output": -1}
-        writes = [hand.eager(f"train.py:{7 + n}#0", written, (given,), **more) for n in range(1 + again)]
+        fields = {"kind": "write", "variable": "w", "output": -1}
+        writes = [hand.eager(f"train.py:{7 + n}#0", written, (given,), **fields) for n in range(1 + is_read_again)]
         hand.record(given, 0)
         for write in writes:
             hand.write(write)
         hand.record(hand.eager("train.py:9#0", "ReadVariableOp", kind="read", variable="w"), run)
         return str(hand.end())
 
-    found = trace_diff.compare([build(0), build(1)])
-    assert (found.result, [one["op_type"] for one in found.culprits]) == ("diverged", accused)
-    assert bool(accused) != any("what writes it was not recorded" in note for note in found.notes)
+    diff = trace_diff.compare([build(0), build(1)])
+    assert (diff.result, [culprit["op_type"] for culprit in diff.culprits]) == ("diverged", accused)
+    assert bool(accused) != any("what writes it was not recorded" in note for note in diff.notes)
 
 
 def test_a_variable_that_is_gone_in_one_run_is_no_structure(tmp_path: Path) -> None:
-    found = trace_diff.compare([last_step(tmp_path / name, end) for name, end in (("a", 1), ("b", None))])
-    assert (found.result, found.missing) == ("same", 0)
+    diff = trace_diff.compare([last_step(tmp_path / name, end) for name, end in (("a", 1), ("b", None))])
+    assert (diff.result, diff.missing) == ("same", 0)
 
 
-@pytest.mark.parametrize(("window", "said"), [((2, 4), [(2, True), (3, False)]), ((0, 1), [(0, False)]), (None, [])])
-def test_where_the_edges_of_a_window_are(window: tuple[int, int] | None, said: list[tuple[int, bool]]) -> None:
-    seen = []
+@pytest.mark.parametrize(
+    ("window", "expected"), [((2, 4), [(2, True), (3, False)]), ((0, 1), [(0, False)]), (None, [])]
+)
+def test_where_the_edges_of_a_window_are(window: tuple[int, int] | None, expected: list[tuple[int, bool]]) -> None:
+    calls = []
     steps = Steps(threading.RLock(), window, lambda: None)
-    steps.add_window_callback(lambda begins: seen.append((steps.number, begins)))
+    steps.add_window_callback(lambda begins: calls.append((steps.number, begins)))
     for _ in range(6):
         steps.end_step()
-    assert seen == said
+    assert calls == expected
 
 
 def test_the_last_step_that_is_allowed_ends_the_program_from_its_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +108,6 @@ def test_the_last_step_that_is_allowed_ends_the_program_from_its_main_thread(mon
     thread = threading.Thread(target=steps.on_optimizer_applied)
     thread.start()
     thread.join()
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as raised:
         steps.on_call_end()
-    assert (ended.value.code, steps.last) == (0, 3)
+    assert (raised.value.code, steps.last) == (0, 3)

@@ -27,9 +27,9 @@ from tfdeterminism.trace.search.run_ends import digest_of_weights
 TFDET = ("-m", "tfdeterminism.trace", "run", "--level", "none")
 
 
-def culprit(solution: str | None, **more: Any) -> dict[str, Any]:
+def culprit(solution: str | None, **fields: Any) -> dict[str, Any]:
     return {"op_type": "RandomUniform", "file": "train.py", "line": 7, "class": "seed or state", "solution": solution,
-            "lines": ["dataset.map(function)"], **more}  # fmt: skip
+            "lines": ["dataset.map(function)"], **fields}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def culprit(solution: str | None, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_applied_from_outside(given: list[dict[str, Any]], applied: list[str], by_hand: int) -> None:
-    found, rest = fixes.automatic_fixes(given)
-    assert ([one.key for one in found], len(rest)) == (applied, by_hand)
+    automatic, rest = fixes.automatic_fixes(given)
+    assert ([automatic_fix.key for automatic_fix in automatic], len(rest)) == (applied, by_hand)
 
 
 def test_every_solution_of_the_matrix_is_known_or_the_programs_own() -> None:
@@ -75,8 +75,8 @@ def test_advice_that_helps() -> None:
         "with it the program repeats itself: 3 of 3 runs end alike (without it 1 of 3); "
         "it takes 1.50 times as long (3.0 s, without it 2.0 s)",
     ]
-    said = json.loads(json.dumps(fix.as_json()))
-    assert (said["result"], said["ratio"], said["without"]["distinct"]) == ("repeats", 1.5, 3)
+    as_json = json.loads(json.dumps(fix.as_json()))
+    assert (as_json["result"], as_json["ratio"], as_json["without"]["distinct"]) == ("repeats", 1.5, 3)
 
 
 def test_advice_that_does_not_help() -> None:
@@ -125,15 +125,15 @@ class Mended(Scripted):
 def test_the_search_tries_its_advice(tmp_path: Path) -> None:
     """Exit code 5, the JSON and the words for people; the runs that try it count for nothing else."""
     search = Mended(tmp_path, program(lambda run, environment: run), runs=3, fix=True)
-    found = search.search()
-    assert (found.result, found.code, found.as_json()["fix"]["result"]) == ("diverged", 5, "repeats")
+    diff = search.search()
+    assert (diff.result, diff.code, diff.as_json()["fix"]["result"]) == ("diverged", 5, "repeats")
     assert [level for level, _ in search.asked][-6:] == ["none"] * 6
-    assert "Fix:\n  applied from outside: the seeds" in text.search_text(found)
+    assert "Fix:\n  applied from outside: the seeds" in text.search_text(diff)
 
 
 def test_where_nothing_differs_there_is_nothing_to_try(tmp_path: Path) -> None:
-    found = Scripted(tmp_path, program(lambda run, environment: 0), runs=2, fix=True).search()
-    assert (found.fix, found.code, found.as_json()["fix"]) == (None, 0, None)
+    diff = Scripted(tmp_path, program(lambda run, environment: 0), runs=2, fix=True).search()
+    assert (diff.fix, diff.code, diff.as_json()["fix"]) == (None, 0, None)
 
 
 def test_names_of_no_solution_are_refused() -> None:
@@ -189,14 +189,14 @@ def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tm
 @pytest.mark.tensorflow
 def test_the_whole_command(tf_python: Callable[[str], Path]) -> None:
     options = ("--trace-only", "--max-runs", "2", "--fix")
-    found, _ = searched(5, tf_python("tf2.0"), *options, "--", str(PROGRAMS / "unseeded.py"))
-    assert (found["result"], found["fix"]["result"]) == ("diverged", "repeats")
-    assert found["fix"]["with"]["identical"] == 2
-    assert found["fix"]["ratio"] > 0
+    output, _ = searched(5, tf_python("tf2.0"), *options, "--", str(PROGRAMS / "unseeded.py"))
+    assert (output["result"], output["fix"]["result"]) == ("diverged", "repeats")
+    assert output["fix"]["with"]["identical"] == 2
+    assert output["fix"]["ratio"] > 0
 
 
 @weekly.on_day(1)
 @pytest.mark.tensorflow
 def test_the_cause_is_no_line_of_this_project_in_a_copy_of_it(tf_python: Callable[[str], Path]) -> None:
-    found, _ = searched(5, tf_python("tf2.0"), "--max-runs", "2", "--fix", "--", str(PROGRAMS / "unseeded.py"))
-    assert [(one["kind"], one["fix"]["result"]) for one in found["causes"]] == [("random", "holds")]
+    output, _ = searched(5, tf_python("tf2.0"), "--max-runs", "2", "--fix", "--", str(PROGRAMS / "unseeded.py"))
+    assert [(cause["kind"], cause["fix"]["result"]) for cause in output["causes"]] == [("random", "holds")]

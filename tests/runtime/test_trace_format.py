@@ -30,7 +30,7 @@ def test_what_was_written_is_read(path: Path) -> None:
 
 
 def test_cut_at_any_byte_it_is_a_prefix(path: Path) -> None:
-    whole, data = load(str(path)), path.read_bytes()
+    complete, data = load(str(path)), path.read_bytes()
     readable = 0
     for size in range(0, len(data), 5):
         path.write_bytes(data[:size])
@@ -41,24 +41,24 @@ def test_cut_at_any_byte_it_is_a_prefix(path: Path) -> None:
             continue
         readable += 1
         assert trace.end is None
-        assert trace.records.tobytes() == whole.records[: len(trace.records)].tobytes()
+        assert trace.records.tobytes() == complete.records[: len(trace.records)].tobytes()
     assert readable > 100
 
 
 def test_one_changed_byte_is_noticed(path: Path) -> None:
-    whole, data = load(str(path)), path.read_bytes()
-    for at in range(16, len(data), 29):
-        path.write_bytes(data[:at] + bytes([data[at] ^ 64]) + data[at + 1 :])
+    complete, data = load(str(path)), path.read_bytes()
+    for position in range(16, len(data), 29):
+        path.write_bytes(data[:position] + bytes([data[position] ^ 64]) + data[position + 1 :])
         try:
             trace = load(str(path))
         except trace_format.TraceFormatError:
             continue
         assert trace.damage is not None
-        assert trace.records.tobytes() == whole.records[: len(trace.records)].tobytes()
+        assert trace.records.tobytes() == complete.records[: len(trace.records)].tobytes()
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "message"),
     [
         (b"", "not a trace"),
         (b"PK\x03\x04" * 9, "not a trace"),
@@ -68,9 +68,9 @@ def test_one_changed_byte_is_noticed(path: Path) -> None:
         (trace_format.MAGIC + struct.pack("<II", trace_format.SCHEMA, 0), "before its header"),
     ],
 )
-def test_foreign_and_newer_files_are_refused_with_advice(tmp_path: Path, data: bytes, says: str) -> None:
+def test_foreign_and_newer_files_are_refused_with_advice(tmp_path: Path, data: bytes, message: str) -> None:
     (tmp_path / "x.tfdt").write_bytes(data)
-    with pytest.raises(trace_format.TraceFormatError, match=says) as raised:
+    with pytest.raises(trace_format.TraceFormatError, match=message) as raised:
         load(str(tmp_path / "x.tfdt"))
     assert raised.value.advice
 
@@ -87,28 +87,28 @@ def test_no_file_is_written_over(path: Path) -> None:
         Writer(str(path), {})
 
 
-@pytest.mark.parametrize("of", [digest.digest_array, digest.weighted_sum])
-def test_every_mutation_changes_the_digest(of) -> None:
+@pytest.mark.parametrize("digest_of", [digest.digest_array, digest.weighted_sum])
+def test_every_mutation_changes_the_digest(digest_of) -> None:
     random = numpy.random.default_rng(0)
     for kind in ("f2", "f4", "f8", "i1", "i4", "u8", "c8", "?"):
         array = (random.normal(size=24) * 9).astype(kind) if kind != "?" else random.integers(0, 2, 24).astype(kind)
-        seen = {array.tobytes(): of(array)}
+        by_bytes = {array.tobytes(): digest_of(array)}
         for _ in range(150):
             copy = array.copy()
             one, two = random.integers(24, size=2)
-            what = random.integers(4)
-            if what == 0 and kind != "?":
+            mutation = random.integers(4)
+            if mutation == 0 and kind != "?":
                 copy.view(numpy.uint8)[random.integers(copy.nbytes)] ^= 1 << random.integers(8)
-            elif what == 1:
+            elif mutation == 1:
                 copy[[one, two]] = copy[[two, one]]
-            elif what == 2:
+            elif mutation == 2:
                 copy = numpy.roll(copy, one)
             else:
                 copy = copy[: one + 1]
-            seen[copy.tobytes()] = of(copy)
-        assert len(set(seen.values())) == len(seen)
+            by_bytes[copy.tobytes()] = digest_of(copy)
+        assert len(set(by_bytes.values())) == len(by_bytes)
 
 
 def test_strings_are_not_run_together() -> None:
     values = [["ab", "c"], ["a", "bc"], ["abc"], ["abc", ""]]
-    assert len({digest.digest_array(numpy.array(one, object)) for one in values}) == 4
+    assert len({digest.digest_array(numpy.array(strings, object)) for strings in values}) == 4

@@ -29,6 +29,6 @@ def test_each_gradient_knows_its_forward_op(forks: Callable[[str], Forks], tmp_p
     runs = [TraceTable(str(tmp_path / "A" / "trace-0.tfdt")) for _ in "AB"]
     forwards = ForwardOps(AlignedPair(*runs))
     for op in ("BiasAddGrad", "UnsortedSegmentSum"):
-        found = [one for one in map(runs[0].definition, runs[0].ids()) if one["op"] == op]
-        lines = {(forwards.find(one, 0) or one)["line"] for one in found}
+        definitions = [definition for definition in map(runs[0].definition, runs[0].ids()) if definition["op"] == op]
+        lines = {(forwards.find(definition, 0) or definition)["line"] for definition in definitions}
         assert lines == {line_of(op)}, op

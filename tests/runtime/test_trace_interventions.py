@@ -70,17 +70,17 @@ def command(*arguments: str) -> list[str]:
 
 
 def environ() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
-    return {**kept, "PYTHONPATH": str(ROOT / "runtime")}
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    return {**inherited, "PYTHONPATH": str(ROOT / "runtime")}
 
 
 def write_program(folder: Path, **files: str) -> Path:
     """A folder of a program; main.py and modules beside it."""
-    made = folder / "program"
-    made.mkdir()
+    program_folder = folder / "program"
+    program_folder.mkdir()
     for name, text in files.items():
-        (made / f"{name}.py").write_text(text.lstrip("\n"))
-    return made
+        (program_folder / f"{name}.py").write_text(text.lstrip("\n"))
+    return program_folder
 
 
 @dataclass
@@ -91,13 +91,13 @@ class Runner:
     copy: ProgramCopy
 
     def printed(self, number: int = 2, **pins: Any) -> set[str]:
-        found = set()
+        outputs = set()
         for turn in range(number):
             self.copy.restore()
             run = self.runs.run(turn, pins.get("pins"), pins.get("vary"))
             assert run.failed is None, run.failed and run.failed.cause
-            found.add(run.ends[PRINTED])
-        return found
+            outputs.add(run.ends[PRINTED])
+        return outputs
 
 
 @pytest.fixture
@@ -123,10 +123,10 @@ def test_a_pin_takes_its_kind_away_and_no_other(kind: str, runner: Any) -> None:
     program = runner(PROGRAMS[kind])
     assert len(program.printed(3)) > 1, "the control agrees: nothing was shown"
     assert len(program.printed(pins={kind: None})) == 1
-    others = {name: None for name in PROGRAMS if name != kind and (kind, name) != ("mtime", "completion")}
+    other_kinds = {name: None for name in PROGRAMS if name != kind and (kind, name) != ("mtime", "completion")}
     if (kind, "random") in (("completion", "random"), ("mtime", "random")):
-        del others["random"]  # what their threads sleep is random
-    assert len(program.printed(3, pins=others)) > 1
+        del other_kinds["random"]  # what their threads sleep is random
+    assert len(program.printed(3, pins=other_kinds)) > 1
 
 
 SPAWNING = """
@@ -207,9 +207,9 @@ if __name__ == "__main__":
 
 
 def test_a_task_of_a_fork_is_seeded_by_its_arguments(tmp_path: Path) -> None:
-    code, found = located(write_program(tmp_path, main=IN_TASKS), "--fix", "--max-runs", "3")
-    assert (code, places(found)) == (5, [("random", "main.py", 6)])
-    (changed,) = [line for line in found["causes"][0]["fix"]["diff"] if line.startswith("+ ")]
+    code, output = located(write_program(tmp_path, main=IN_TASKS), "--fix", "--max-runs", "3")
+    assert (code, places_of(output)) == (5, [("random", "main.py", 6)])
+    (changed,) = [line for line in output["causes"][0]["fix"]["diff"] if line.startswith("+ ")]
     assert changed == "+    __import__('random').seed(__import__('zlib').crc32(repr((number,)).encode()))"
 
 
@@ -253,9 +253,9 @@ def test_what_a_worker_noted_is_known_though_its_pool_ended_it(start: str, runne
 
 
 def test_what_goes_on_from_the_run_before_writes_elsewhere(runner: Any) -> None:
-    said = runner("import json, os\nprint(json.loads(os.environ['TFDET_INTERPOSE'])['out'])").printed(2)
-    assert len(said) == 2
-    assert len({len(one) for one in said}) == 1  # the environment's size moves addresses
+    lines = runner("import json, os\nprint(json.loads(os.environ['TFDET_INTERPOSE'])['out'])").printed(2)
+    assert len(lines) == 2
+    assert len({len(line) for line in lines}) == 1  # the environment's size moves addresses
 
 
 OLD_PYTHONS = ("3.7", "3.8", "3.9", "3.10", "3.12", "3.13")
@@ -299,21 +299,21 @@ def test_workers_of_each_python_are_interposed(version: str, tmp_path: Path) -> 
         pytest.skip(f"no CPython {version} on this machine")
     program = write_program(tmp_path, main=WORKERS, child="import os\nprint(os.getpid())")
     words = [python, "-c", INTERPOSED, str(ROOT / "runtime")]
-    said = [subprocess.run(words, cwd=program, capture_output=True, text=True, timeout=120) for _ in range(2)]
-    assert said[0].returncode == 0, said[0].stderr
-    assert said[0].stdout == said[1].stdout
-    assert "False" not in said[0].stdout
-    assert "interposed" not in said[0].stderr
+    completed = [subprocess.run(words, cwd=program, capture_output=True, text=True, timeout=120) for _ in range(2)]
+    assert completed[0].returncode == 0, completed[0].stderr
+    assert completed[0].stdout == completed[1].stdout
+    assert "False" not in completed[0].stdout
+    assert "interposed" not in completed[0].stderr
 
 
 def test_a_pin_at_a_line_holds_there_alone(runner: Any) -> None:
     program = runner(
         "import numpy\nprint(numpy.random.default_rng().random())\nprint(numpy.random.default_rng().random())"
     )
-    first, second = ([one.splitlines() for one in program.printed(2, pins={"random": [f"main.py:{line}"]})]
+    first, second = ([printed.splitlines() for printed in program.printed(2, pins={"random": [f"main.py:{line}"]})]
                      for line in (2, 3))  # fmt: skip
-    assert len({one[0] for one in first}) == 1 and len({one[1] for one in first}) == 2
-    assert len({one[0] for one in second}) == 2 and len({one[1] for one in second}) == 1
+    assert len({lines[0] for lines in first}) == 1 and len({lines[1] for lines in first}) == 2
+    assert len({lines[0] for lines in second}) == 2 and len({lines[1] for lines in second}) == 1
 
 
 def test_a_set_is_sorted_at_its_line_in_an_imported_module(runner: Any) -> None:
@@ -377,7 +377,7 @@ if __name__ == "__main__":
     assert any(row.what == "getpid" and row.position != "0" for row in ledger)
 
 
-def _ends(stat: Path, seconds: float = 30) -> bool:
+def _has_ended(stat: Path, seconds: float = 30) -> bool:
     """A process that was killed takes a moment; one that nobody waits for stays as a zombie."""
     for _ in range(int(seconds / 0.1)):
         try:
@@ -404,7 +404,7 @@ if __name__ == "__main__":
     run = program.runs.run(0)
     assert run.failed is not None
     for number in (tmp_path / "number").read_text().split():
-        assert _ends(Path(f"/proc/{number}/stat")), "it still runs"
+        assert _has_ended(Path(f"/proc/{number}/stat")), "it still runs"
 
 
 def test_what_a_process_of_the_run_before_prints_is_no_part_of_this_one(runner: Any, tmp_path: Path) -> None:
@@ -473,10 +473,10 @@ CALLS = {
 
 
 def test_each_call_of_a_kind_is_pinned(runner: Any) -> None:
-    calls = [call for some in CALLS.values() for call in some]
+    calls = [call for calls_of_kind in CALLS.values() for call in calls_of_kind]
     program = runner("import pathlib, threading\n" + "\n".join(f"print({call})" for call in calls))
     unpinned = list(zip(*[printed.splitlines() for printed in program.printed(3)], strict=True))
-    assert [len(set(one)) > 1 for one in unpinned] == [True] * len(calls)
+    assert [len(set(values)) > 1 for values in unpinned] == [True] * len(calls)
     assert len(program.printed(2, pins=dict.fromkeys(CALLS))) == 1
 
 
@@ -492,14 +492,16 @@ TIMES = [
 def test_each_way_to_ask_for_the_time_of_a_file_is_pinned(key: str, runner: Any) -> None:
     writes = "for name in sorted('abcdefgh', key=lambda _: os.urandom(4)):\n"
     writes += "    open('part' + name, 'w').close()\n    time.sleep(0.02)\n"
-    asks = f"print([one.name for one in sorted(os.scandir('.'), key={key}) if one.is_file() and 'part' in one.path])"
-    program = runner("import os, time\n" + writes + asks)
+    expression = (
+        f"print([one.name for one in sorted(os.scandir('.'), key={key}) if one.is_file() and 'part' in one.path])"
+    )
+    program = runner("import os, time\n" + writes + expression)
     assert len(program.printed(3)) > 1
     assert len(program.printed(3, pins={"mtime": ["main.py:5"], "listing": None})) == 1
 
 
 def test_an_entry_of_a_folder_stays_one(runner: Any) -> None:
-    asks = [
+    expression = [
         "isinstance(one, os.DirEntry)",
         "os.fspath(one)",
         "one.inode() > 0",
@@ -507,7 +509,7 @@ def test_an_entry_of_a_folder_stays_one(runner: Any) -> None:
         "one.is_symlink()",
         "one",
     ]
-    text = f"import os\nwith os.scandir('.') as entries:\n    print([({', '.join(asks)}) for one in entries])"
+    text = f"import os\nwith os.scandir('.') as entries:\n    print([({', '.join(expression)}) for one in entries])"
     [printed] = runner(text).printed(1)
     assert "(True, './main.py', True, False, False, <DirEntry 'main.py'>)" in printed
 
@@ -533,9 +535,9 @@ def located_words(folder: Path, *words: str) -> tuple[int, dict[str, Any]]:
     return ran.returncode, json.loads(ran.stdout)
 
 
-def places(found: dict[str, Any]) -> list[tuple[str, str, int]]:
+def places_of(output: dict[str, Any]) -> list[tuple[str, str, int]]:
     return sorted(
-        (cause["kind"], place["file"], place["line"]) for cause in found["causes"] for place in cause["places"]
+        (cause["kind"], place["file"], place["line"]) for cause in output["causes"] for place in cause["places"]
     )
 
 
@@ -550,20 +552,20 @@ def names(folder):
 
 def test_the_cause_is_proved_and_its_fix_holds(tmp_path: Path) -> None:
     program = write_program(tmp_path, main="import split\nprint(split.names('.'))", split=SPLIT)
-    code, found = located(program, "--fix")
-    assert (code, places(found)) == (5, [("hash-seed", "split.py", 5)])
-    cause = found["causes"][0]
+    code, output = located(program, "--fix")
+    assert (code, places_of(output)) == (5, [("hash-seed", "split.py", 5)])
+    cause = output["causes"][0]
     assert cause["proof"]["equal"] == cause["proof"]["runs"] >= 3
     assert cause["proof"]["pinned_calls"] > 0
-    assert (cause["fix"]["result"], found["interventions"]["verdict"]) == ("holds", "proven")
+    assert (cause["fix"]["result"], output["interventions"]["verdict"]) == ("holds", "proven")
     assert any(line.startswith("+") and "sorted(" in line for line in cause["fix"]["diff"])
     assert (program / "split.py").read_text() == SPLIT.lstrip("\n"), "the user's file was changed"
 
 
 def test_two_causes_are_both_found(tmp_path: Path) -> None:
     text = "import numpy\nnames = list({'n%d' % i for i in range(40)})\nprint(names, numpy.random.RandomState().rand())"
-    code, found = located(write_program(tmp_path, main=text))
-    assert (code, places(found)) == (1, [("hash-seed", "main.py", 2), ("random", "main.py", 3)])
+    code, output = located(write_program(tmp_path, main=text))
+    assert (code, places_of(output)) == (1, [("hash-seed", "main.py", 2), ("random", "main.py", 3)])
 
 
 def test_a_cache_of_the_first_run(tmp_path: Path) -> None:
@@ -577,9 +579,9 @@ else:
 print(value)
 """
     program = write_program(tmp_path, main=text)
-    code, found = located(program, "--fix")
-    assert (code, places(found)) == (5, [("files", "main.py", 3)])
-    cause = found["causes"][0]
+    code, output = located(program, "--fix")
+    assert (code, places_of(output)) == (5, [("files", "main.py", 3)])
+    cause = output["causes"][0]
     assert cause["first_run_only"]
     assert cause["places"][0]["path"] == str(program / "cache")
     assert os.listdir(program) == ["main.py"], "the search left something behind"
@@ -593,9 +595,9 @@ name = "out-%s-%d" % (uuid.uuid4(), os.getpid())
 print(sorted({"a%d" % i for i in range(40)}))
 sys.stdout.flush()
 """
-    code, found = located(write_program(tmp_path, main=text))
-    assert (code, found["causes"], found["interventions"]["verdict"]) == (0, [], "same")
-    assert found["interventions"]["compared"] == "printed text"
+    code, output = located(write_program(tmp_path, main=text))
+    assert (code, output["causes"], output["interventions"]["verdict"]) == (0, [], "same")
+    assert output["interventions"]["compared"] == "printed text"
 
 
 def test_a_difference_may_be_rare_where_a_line_gets_what_differs(tmp_path: Path) -> None:
@@ -607,8 +609,8 @@ open(path, "a").write("x")
 tempfile.TemporaryFile().close()
 print(hash("a") and count // 6)
 """
-    _, found = located(write_program(tmp_path, main=text))
-    assert (found["interventions"]["runs"], found["interventions"]["distinct"]) == (7, 2)
+    _, output = located(write_program(tmp_path, main=text))
+    assert (output["interventions"]["runs"], output["interventions"]["distinct"]) == (7, 2)
 
 
 def test_what_is_not_varied_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -625,15 +627,15 @@ except KeyError:
     pass
 """
     monkeypatch.setenv("JOB_ID", "7")
-    code, found = located(write_program(tmp_path, main=text))
-    assert (code, found["interventions"]["verdict"]) == (0, "same")
-    assert found["interventions"]["noted"] == [
+    code, output = located(write_program(tmp_path, main=text))
+    assert (code, output["interventions"]["verdict"]) == (0, "same")
+    assert output["interventions"]["noted"] == [
         "DATA_DIR at main.py:2",
         "LANG at main.py:2",
         "NOT_SET at main.py:7",
         "all variables at main.py:4",
     ]
-    assert "machine" in found["interventions"]["varied"]
+    assert "machine" in output["interventions"]["varied"]
 
 
 def test_what_no_pin_takes_away_is_said(tmp_path: Path) -> None:
@@ -645,10 +647,10 @@ except OSError:
     pass
 print(open("/proc/sys/kernel/random/uuid").read(), subprocess.check_output(["date", "+%N"]))
 """
-    code, found = located(write_program(tmp_path, main=text))
-    assert (code, found["causes"], found["interventions"]["verdict"]) == (1, [], "not proved")
-    assert found["interventions"]["tried"]
-    assert found["interventions"]["noted"] == [
+    code, output = located(write_program(tmp_path, main=text))
+    assert (code, output["causes"], output["interventions"]["verdict"]) == (1, [], "not proved")
+    assert output["interventions"]["tried"]
+    assert output["interventions"]["noted"] == [
         "connect at main.py:3",
         "read /proc/sys/kernel/random/uuid at main.py:6",
         "run date +%N at main.py:6",
@@ -692,24 +694,24 @@ count = int(open({str(cache)!r}).read()) if os.path.exists({str(cache)!r}) else 
 open({str(cache)!r}, "w").write(str(count + 1))
 print(count)
 """
-    code, found = located(write_program(tmp_path, main=text))
-    assert (code, places(found)) == (1, [("files", "main.py", 2)])
-    assert found["causes"][0]["places"][0]["path"] == str(cache)
+    code, output = located(write_program(tmp_path, main=text))
+    assert (code, places_of(output)) == (1, [("files", "main.py", 2)])
+    assert output["causes"][0]["places"][0]["path"] == str(cache)
     assert (cache.read_text() if cache.exists() else None) == before, "the search changed the user's file"
 
 
 def test_a_folder_whose_files_are_counted(tmp_path: Path) -> None:
     text = "import os\nos.makedirs('out', exist_ok=True)\nn = len(os.listdir('out'))\nopen('out/%d' % n, 'w').close()"
-    code, found = located(write_program(tmp_path, main=text))
-    assert (code, places(found)) == (1, [("files", "main.py", 3)])
+    code, output = located(write_program(tmp_path, main=text))
+    assert (code, places_of(output)) == (1, [("files", "main.py", 3)])
 
 
 def test_a_global_generator_is_seeded_where_it_is_drawn_from(tmp_path: Path) -> None:
     main = "import subprocess, sys\nprint(subprocess.check_output([sys.executable, 'draw.py']))"
     program = write_program(tmp_path, main=main, draw="import random\nprint(random.random())")
-    code, found = located(program, "--fix")
-    assert (code, places(found)) == (5, [("random", "draw.py", 2)])
-    assert found["causes"][0]["fix"]["diff"][0] == "--- draw.py"
+    code, output = located(program, "--fix")
+    assert (code, places_of(output)) == (5, [("random", "draw.py", 2)])
+    assert output["causes"][0]["fix"]["diff"][0] == "--- draw.py"
 
 
 RACE = """
@@ -762,9 +764,9 @@ SHARE = "import multiprocessing\nprint(100 // multiprocessing.cpu_count())"
     ],
 )
 def test_what_is_varied_is_latent(text: str, kind: str, line: int, tmp_path: Path) -> None:
-    code, found = located(write_program(tmp_path, main=text), "--max-runs", "3")
-    if kind != "completion" or found["interventions"]["verdict"] == "same":  # threads may well differ by themselves
-        assert [(one["kind"], one["places"]) for one in found["interventions"]["latent"]] == [
+    code, output = located(write_program(tmp_path, main=text), "--max-runs", "3")
+    if kind != "completion" or output["interventions"]["verdict"] == "same":  # threads may well differ by themselves
+        assert [(entry["kind"], entry["places"]) for entry in output["interventions"]["latent"]] == [
             (kind, [f"main.py:{line}"])
         ]
     assert code in (0, 1)
@@ -779,7 +781,7 @@ def test_runs_that_agree_by_the_hash_seed_alone(tmp_path: Path, monkeypatch: pyt
         capture_output=True,
         text=True,
     )
-    assert [one["kind"] for one in json.loads(ran.stdout)["interventions"]["latent"]] == ["hash-seed"]
+    assert [entry["kind"] for entry in json.loads(ran.stdout)["interventions"]["latent"]] == ["hash-seed"]
 
 
 @pytest.mark.parametrize(("order", "latent"), [("", [("listing", ["main.py:2"])]), ("sorted", [])])
@@ -790,10 +792,10 @@ def test_what_another_machine_may_list_otherwise_is_latent(
     (program / "data").mkdir()
     for number in range(20):
         (program / "data" / f"part{number}").touch()
-    code, found = located(program, "--max-runs", "3")
-    assert (code, found["causes"]) == (0, [])
-    assert [(one["kind"], one["places"]) for one in found["interventions"]["latent"]] == latent
-    assert "listing" in found["interventions"]["varied"]
+    code, output = located(program, "--max-runs", "3")
+    assert (code, output["causes"]) == (0, [])
+    assert [(entry["kind"], entry["places"]) for entry in output["interventions"]["latent"]] == latent
+    assert "listing" in output["interventions"]["varied"]
 
 
 def test_a_program_that_fails_is_told_by_its_own_words(tmp_path: Path) -> None:
@@ -825,7 +827,7 @@ def test_a_copy_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert sorted(map(copy.name_of, copy.changed())) == ["data/kept", "new/file"]
     copy.restore()
     assert copy.changed() == {}
-    assert sorted(one.name for one in work.iterdir()) == ["data", "link", "main.py"]
+    assert sorted(path.name for path in work.iterdir()) == ["data", "link", "main.py"]
     assert (work / "link").read_text() == "as it was"
     assert (program / "data" / "kept").read_text() == "as it was"
 
@@ -854,10 +856,10 @@ def test_a_home_folder_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @settings(max_examples=200, deadline=None)
 @given(st.sets(st.integers(0, 11), min_size=1, max_size=3))
 def test_ddmin_finds_the_parts_that_are_needed(needed: set[int]) -> None:
-    asked: list[list[int]] = []
+    tried: list[list[int]] = []
 
     def test(part: list[int]) -> bool:
-        asked.append(part)
+        tried.append(part)
         return needed <= set(part)
 
     assert set(ddmin(list(range(12)), test)) == needed
@@ -964,10 +966,10 @@ def test_a_set_of_that_name_keeps_the_order_in_which_it_is_filled() -> None:
     after = before.replace("set()", "{}").replace(".add(", ".setdefault(")
     assert source_fixes.sets_as_dicts(before, {"all"}) == after
     assert source_fixes.sets_as_dicts(before, {"others"}) == before
-    made = "def nodes(self):\n    return {one for one in self.all}\n"
-    assert "dict.fromkeys(one for one in self.all)" in source_fixes.sets_as_dicts(made, {"nodes"})
-    twice = "def nodes():\n    nodes = set(set(names))\n    return nodes\n"
-    assert "nodes = dict.fromkeys(set(names))\n" in source_fixes.sets_as_dicts(twice, {"nodes"})
+    set_of_attribute = "def nodes(self):\n    return {one for one in self.all}\n"
+    assert "dict.fromkeys(one for one in self.all)" in source_fixes.sets_as_dicts(set_of_attribute, {"nodes"})
+    nested_sets = "def nodes():\n    nodes = set(set(names))\n    return nodes\n"
+    assert "nodes = dict.fromkeys(set(names))\n" in source_fixes.sets_as_dicts(nested_sets, {"nodes"})
 
 
 def test_counted_time_ends_a_loop() -> None:
@@ -978,7 +980,7 @@ def test_counted_time_ends_a_loop() -> None:
     assert names["turns"] == 999
 
 
-@pytest.mark.parametrize("kind", [one.name for one in kinds.ALL if one.pinned])
+@pytest.mark.parametrize("kind", [kind.name for kind in kinds.ALL if kind.pinned])
 def test_every_kind_has_advice_and_a_documented_limit(kind: str) -> None:
     assert source_fixes.words(kind)
     module = sys.modules[kinds.BY_NAME[kind].__module__]
@@ -1033,11 +1035,11 @@ def test_a_search_that_is_stopped_says_what_is_known(tmp_path: Path) -> None:
     while "pinned" not in search.stderr.readline():
         assert search.poll() is None
     os.killpg(search.pid, signal.SIGINT)
-    said = search.stderr.read()
+    stderr = search.stderr.read()
     assert search.wait(timeout=60) == 130
-    assert "so far: printed text: 3 runs without pins, 3 different ends" in said
-    assert "Traceback" not in said
-    assert [one.name for one in tmp_path.iterdir()] == ["program"], "a copy was left behind"
+    assert "so far: printed text: 3 runs without pins, 3 different ends" in stderr
+    assert "Traceback" not in stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["program"], "a copy was left behind"
 
 
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
@@ -1135,25 +1137,25 @@ def allreduce_async(numbers):  # as Horovod does, it asks the environment what t
 @pytest.fixture
 def horovod(tmp_path: Path) -> Any:
     def program(ranks: int) -> Path:
-        made = write_program(tmp_path, main=FUSING, launch="import runpy, sys\nrunpy.run_path(sys.argv[1])")
-        (made / "horovod" / "torch").mkdir(parents=True)
-        (made / "horovod" / "torch" / "mpi_ops.py").write_text(MPI_OPS.format(ranks=ranks))
-        return made
+        program_folder = write_program(tmp_path, main=FUSING, launch="import runpy, sys\nrunpy.run_path(sys.argv[1])")
+        (program_folder / "horovod" / "torch").mkdir(parents=True)
+        (program_folder / "horovod" / "torch" / "mpi_ops.py").write_text(MPI_OPS.format(ranks=ranks))
+        return program_folder
 
     return program
 
 
 def test_tensor_fusion_is_proved_and_switched_off(horovod: Any) -> None:
-    code, found = located_words(horovod(3), "--fix", "--max-runs", "3", "--", "-m", "launch", "main.py")
-    (cause,) = found["causes"]
+    code, output = located_words(horovod(3), "--fix", "--max-runs", "3", "--", "-m", "launch", "main.py")
+    (cause,) = output["causes"]
     assert (code, cause["kind"], cause["fix"]["result"]) == (5, "tensor-fusion", "holds")
-    assert [(one["file"], one["line"]) for one in cause["places"]] == [("main.py", 5)]
+    assert [(place["file"], place["line"]) for place in cause["places"]] == [("main.py", 5)]
     assert '+os.environ["HOROVOD_FUSION_THRESHOLD"] = "0"  # before hvd.init()' in cause["fix"]["diff"]
 
 
 def test_two_ranks_sum_alike_in_any_order(horovod: Any) -> None:
-    code, found = located(horovod(2), "--max-runs", "3")
-    assert (code, found["causes"], found["interventions"]["verdict"]) == (1, [], "not proved")
+    code, output = located(horovod(2), "--max-runs", "3")
+    assert (code, output["causes"], output["interventions"]["verdict"]) == (1, [], "not proved")
 
 
 STARTS = """
@@ -1174,15 +1176,15 @@ with open("rank" + os.environ["RANK"], "w") as target:
 
 def test_a_rank_is_told_by_its_number_and_not_by_its_start(tmp_path: Path) -> None:
     program = write_program(tmp_path, launch=STARTS, main=ONE_RANK)
-    code, found = located_words(program, "--fix", "--max-runs", "3", "--", "-m", "launch", "main.py")
-    (cause,) = found["causes"]
+    code, output = located_words(program, "--fix", "--max-runs", "3", "--", "-m", "launch", "main.py")
+    (cause,) = output["causes"]
     assert (code, cause["kind"], cause["fix"]["result"]) == (5, "random", "holds")
-    assert [(one["file"], one["line"]) for one in cause["places"]] == [("main.py", 2)]
+    assert [(place["file"], place["line"]) for place in cause["places"]] == [("main.py", 2)]
     assert cause["details"] == ["in rank 2 only, of 3 ranks"]
 
 
 @pytest.mark.parametrize(
-    ("told", "position"),
+    ("launcher_variables", "position"),
     [
         ({}, "0"),
         ({"TFDET_POSITION": "0.2"}, "0.2"),
@@ -1191,11 +1193,11 @@ def test_a_rank_is_told_by_its_number_and_not_by_its_start(tmp_path: Path) -> No
     ],
 )
 def test_a_rank_is_its_launchers_child_and_not_a_childs(
-    told: dict[str, str], position: str, monkeypatch: pytest.MonkeyPatch
+    launcher_variables: dict[str, str], position: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("TF_CONFIG", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID", "RANK"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in told.items():
+    for name, value in launcher_variables.items():
         monkeypatch.setenv(name, value)
     assert variables.position() == position
 

@@ -72,11 +72,11 @@ def program(differs: Callable[[int, dict[str, str]], object], kind: str = "op") 
 
 def test_a_clean_program_is_run_as_often_as_asked_and_once_untraced(tmp_path: Path) -> None:
     search = Scripted(tmp_path, program(lambda run, environment: 0), runs=4)
-    found = search.search()
-    asked = ["none"] + ["weights"] * 4 + ["none"] * 2
-    assert (found.code, found.runs, [level for level, _ in search.asked]) == (0, 4, asked)
-    assert found.verdict() == "No difference in 4 runs."
-    assert found.findings == ["final weights: bit-identical to those of an untraced run"]
+    diff = search.search()
+    levels = ["none"] + ["weights"] * 4 + ["none"] * 2
+    assert (diff.code, diff.runs, [level for level, _ in search.asked]) == (0, 4, levels)
+    assert diff.verdict() == "No difference in 4 runs."
+    assert diff.findings == ["final weights: bit-identical to those of an untraced run"]
 
 
 def test_instrumenting_that_changes_the_program_is_said(tmp_path: Path) -> None:
@@ -88,21 +88,21 @@ def test_the_ladder_ends_at_the_op(tmp_path: Path) -> None:
     search = Scripted(tmp_path, program(lambda run, environment: run, kind="feed"), runs=5)
     os.environ["PYTHONHASHSEED"] = "0"  # then it is no candidate
     try:
-        found = search.search()
+        diff = search.search()
     finally:
         del os.environ["PYTHONHASHSEED"]
     ladder = [("weights", None)] * 2 + [("layers", [0, 3])] * 2 + [("ops", [2, 3])] * 2
     values = [("ops", [2, 4])] * 2
     assert search.asked == [("none", None), *ladder, ("none", None), *values]
-    assert (found.code, [one["op_name"] for one in found.culprits]) == (1, ["culprit"])
-    assert found.verdict() == "PyFunc at step 2: Python feed (train.py:12)."
+    assert (diff.code, [culprit["op_name"] for culprit in diff.culprits]) == (1, ["culprit"])
+    assert diff.verdict() == "PyFunc at step 2: Python feed (train.py:12)."
 
 
 def test_a_rare_difference_is_waited_for(tmp_path: Path) -> None:
     """The runs 5, 10 and 15 differ from all others: each level has its own."""
     search = Scripted(tmp_path, program(lambda run, environment: run in (5, 10, 15) and run, kind="random"), runs=6)
-    found = search.search()
-    assert found.code == 1
+    diff = search.search()
+    assert diff.code == 1
     assert [level for level, _ in search.asked].count("weights") == 4
 
 
@@ -110,29 +110,29 @@ def test_the_seed_of_hashes_is_tried(tmp_path: Path) -> None:
     def by_hash(run: int, environment: dict[str, str]) -> object:
         return environment.get("PYTHONHASHSEED", run)
 
-    found = Scripted(tmp_path, program(by_hash, kind="feed")).search()
-    assert "with PYTHONHASHSEED=0 the runs are the same" in found.findings[-2]
-    assert (found.culprits[0]["source"], found.culprits[0]["solution"]) == ("python-set-order", "PYHASH")
+    diff = Scripted(tmp_path, program(by_hash, kind="feed")).search()
+    assert "with PYTHONHASHSEED=0 the runs are the same" in diff.findings[-2]
+    assert (diff.culprits[0]["source"], diff.culprits[0]["solution"]) == ("python-set-order", "PYHASH")
 
 
 def test_noise_is_not_taken_for_the_order_of_a_set(tmp_path: Path) -> None:
-    found = Scripted(tmp_path, program(lambda run, environment: run, kind="feed")).search()
-    assert "still differ" in found.findings[-2]
-    assert found.culprits[0]["source"] is None
+    diff = Scripted(tmp_path, program(lambda run, environment: run, kind="feed")).search()
+    assert "still differ" in diff.findings[-2]
+    assert diff.culprits[0]["source"] is None
 
 
 @pytest.mark.parametrize("empty", [("weights",), ("layers",), ("weights", "layers")])
 def test_a_level_at_which_there_is_nothing_is_passed_by(tmp_path: Path, empty: tuple[str, ...]) -> None:
     """A program without variables, or without layers."""
-    whole = program(lambda run, environment: run, kind="random")
+    complete = program(lambda run, environment: run, kind="random")
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         if level in empty:
             raise NothingRecordedError("no TensorFlow op was seen", "is it a TensorFlow program?")
-        whole(hand, level, run, environment)
+        complete(hand, level, run, environment)
 
     search = Scripted(tmp_path, script)
-    assert [one["op_name"] for one in search.search().culprits] == ["culprit"]
+    assert [culprit["op_name"] for culprit in search.search().culprits] == ["culprit"]
 
 
 def test_where_recording_begins_too_late_all_steps_are_recorded(tmp_path: Path) -> None:
@@ -151,9 +151,9 @@ def test_where_recording_begins_too_late_all_steps_are_recorded(tmp_path: Path) 
                 hand.write(write, step)
 
     search = Scripted(tmp_path, script)
-    found = search.search()
+    diff = search.search()
     assert [steps for level, steps in search.asked if level == "ops"][:4] == [[2, 3]] * 2 + [[0, 3]] * 2
-    assert (found.culprits[0]["op_name"], found.culprits[0]["step"]) == ("noise", 1)
+    assert (diff.culprits[0]["op_name"], diff.culprits[0]["step"]) == ("noise", 1)
 
 
 def test_a_race_that_the_probes_hide_is_said(tmp_path: Path) -> None:
@@ -165,14 +165,14 @@ def test_a_race_that_the_probes_hide_is_said(tmp_path: Path) -> None:
             hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), 1)
 
     search = Scripted(tmp_path, script, runs=3)
-    found = search.search()
-    assert (found.code, found.masked_by_tracing, found.result) == (1, True, "diverged")
-    assert found.verdict() == (
+    diff = search.search()
+    assert (diff.code, diff.masked_by_tracing, diff.result) == (1, True, "diverged")
+    assert diff.verdict() == (
         "Your program differs, the probes hide it. What may run in any order: RandomUniform (train.py:7)."
     )
-    assert [(one["class"], one["why"]) for one in found.culprits] == [("unordered access", "in any order")]
-    asked = ["none", *["weights"] * 3, "none", *["ops"] * 3, *["unordered"] * 3, *["none", "ops"] * 5]
-    assert [level for level, _ in search.asked] == asked
+    assert [(culprit["class"], culprit["why"]) for culprit in diff.culprits] == [("unordered access", "in any order")]
+    levels = ["none", *["weights"] * 3, "none", *["ops"] * 3, *["unordered"] * 3, *["none", "ops"] * 5]
+    assert [level for level, _ in search.asked] == levels
 
 
 def test_a_race_that_shows_where_few_ops_are_recorded_is_named(tmp_path: Path) -> None:
@@ -186,11 +186,11 @@ def test_a_race_that_shows_where_few_ops_are_recorded_is_named(tmp_path: Path) -
                 hand.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), value
             )
 
-    found = Scripted(tmp_path, script, runs=3).search()
-    assert (found.code, found.masked_by_tracing) == (1, False)
-    assert [(one["class"], one["why"]) for one in found.culprits] == [("unordered access", "in any order")]
-    assert found.verdict() == "RandomUniform at step 0: unordered access (train.py:7)."
-    assert any("with probes at every op none" in line for line in found.findings)
+    diff = Scripted(tmp_path, script, runs=3).search()
+    assert (diff.code, diff.masked_by_tracing) == (1, False)
+    assert [(culprit["class"], culprit["why"]) for culprit in diff.culprits] == [("unordered access", "in any order")]
+    assert diff.verdict() == "RandomUniform at step 0: unordered access (train.py:7)."
+    assert any("with probes at every op none" in line for line in diff.findings)
 
 
 def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path
             kind = level.rstrip("s")
             hand.record(hand.op(kind, kind, kind=kind), 0 if fine else run)
 
-    found = Scripted(tmp_path, script, runs=3).search()
-    assert (found.masked_by_tracing, found.culprits) == (True, [])
-    assert found.verdict().startswith(
+    diff = Scripted(tmp_path, script, runs=3).search()
+    assert (diff.masked_by_tracing, diff.culprits) == (True, [])
+    assert diff.verdict().startswith(
         "Your program differs, the probes hide it; the recorded graphs leave no order open"
     )
 
@@ -221,9 +221,9 @@ def test_final_weights_that_no_record_tells_of_are_waited_for(tmp_path: Path) ->
             hand.record(hand.op("draw", "RandomUniform", kind="random"), run > 7)
 
     search = Scripted(tmp_path, script, runs=4)
-    found = search.search()
+    diff = search.search()
     assert [level for level, _ in search.asked].count("ops") == 3 + 4  # those that keep values agree
-    assert (found.masked_by_tracing, [one["op_type"] for one in found.culprits]) == (False, ["RandomUniform"])
+    assert (diff.masked_by_tracing, [culprit["op_type"] for culprit in diff.culprits]) == (False, ["RandomUniform"])
 
 
 def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_path: Path) -> None:
@@ -238,10 +238,10 @@ def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_
             hand.record(key, run if step >= (7 if level == "ops" else 3) else 0, step)
 
     search = Scripted(tmp_path, script, runs=3)
-    found = search.search()
+    diff = search.search()
     assert [steps for level, steps in search.asked if level == "ops"][:8] == [[3, 4]] * 3 + [[0, 4]] * 3 + [None] * 2
-    assert not found.masked_by_tracing
-    assert [(one["op_name"], one["step"]) for one in found.culprits] == [("race", 7)]
+    assert not diff.masked_by_tracing
+    assert [(culprit["op_name"], culprit["step"]) for culprit in diff.culprits] == [("race", 7)]
 
 
 def test_a_program_without_weights_is_searched_at_its_ops(tmp_path: Path) -> None:
@@ -253,8 +253,8 @@ def test_a_program_without_weights_is_searched_at_its_ops(tmp_path: Path) -> Non
             hand.record(hand.op("draw", "RandomUniform", kind="random"), run)
 
     search = Scripted(tmp_path, script, runs=3)
-    found = search.search()
-    assert (found.code, [one["op_type"] for one in found.culprits]) == (1, ["RandomUniform"])
+    diff = search.search()
+    assert (diff.code, [culprit["op_type"] for culprit in diff.culprits]) == (1, ["RandomUniform"])
     assert [level for level, _ in search.asked] == ["none", "weights", "weights", "ops", "ops", "none", "ops", "ops"]
 
 
@@ -269,9 +269,9 @@ def test_another_source_does_not_mask_the_order_of_a_set(tmp_path: Path) -> None
             hand.record(hand.op("words", "Placeholder", kind="feed"), environment.get("PYTHONHASHSEED", run))
             hand.record(hand.op("noise", "PyFunc", kind="feed"), run)
 
-    found = Scripted(tmp_path, script).search()
-    assert (found.culprits[0]["op_name"], found.culprits[0]["source"]) == ("words", "python-set-order")
-    assert any("something else still differs" in line for line in found.findings)
+    diff = Scripted(tmp_path, script).search()
+    assert (diff.culprits[0]["op_name"], diff.culprits[0]["source"]) == ("words", "python-set-order")
+    assert any("something else still differs" in line for line in diff.findings)
 
 
 def test_progress_tells_the_time_left() -> None:
@@ -286,8 +286,8 @@ def test_progress_tells_the_time_left() -> None:
     assert out.getvalue() == "[1/4] run\n[2/4] run, about 60 s left\n"
 
 
-def environ(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT / "runtime"), "TF_CPP_MIN_LOG_LEVEL": "3", **more}
+def environ(**changes: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / "runtime"), "TF_CPP_MIN_LOG_LEVEL": "3", **changes}
 
 
 def started(python: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -298,9 +298,9 @@ def started(python: Path, *arguments: str) -> subprocess.Popen[str]:
 def searched(code: int, python: Path, *arguments: str) -> tuple[dict[str, Any], str]:
     """(what `locate --json` says, its progress), once it has ended with this exit code."""
     search = started(python, "--json", *arguments)
-    said, progress = search.communicate()
+    stdout, progress = search.communicate()
     assert search.returncode == code, progress
-    return json.loads(said), progress
+    return json.loads(stdout), progress
 
 
 @weekly.on_day(3)
@@ -308,13 +308,13 @@ def searched(code: int, python: Path, *arguments: str) -> tuple[dict[str, Any], 
 def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]) -> None:
     """In TensorFlow 2.0, where enable_op_determinism does not exist yet."""
     options = ("--trace-only", "--max-runs", "12")
-    found, progress = searched(1, tf_python("tf2.0"), *options, "--", str(PROGRAMS / "crop_race.py"))
-    culprit = found["culprits"][0]
+    output, progress = searched(1, tf_python("tf2.0"), *options, "--", str(PROGRAMS / "crop_race.py"))
+    culprit = output["culprits"][0]
     assert (culprit["op_type"], culprit["forward_op"]) == ("CropAndResizeGradImage", "CropAndResize")
     assert "tf.image.crop_and_resize" in dict(culprit["snippet"])[culprit["line"]]
     assert (culprit["source"], culprit["solution"]) == ("crop-and-resize-backprop", "ED")
-    assert found["replay"]["times"] == 30
-    assert found["replay"]["distinct"] > 1
+    assert output["replay"]["times"] == 30
+    assert output["replay"]["distinct"] > 1
     assert re.search(r"\[2/\d+\] run 2, digests of weights, about \d+ (s|min) left", progress)
 
 
@@ -354,9 +354,9 @@ def test_a_run_ends_after_so_many_steps(
 @pytest.mark.tensorflow
 def test_a_clean_program_in_real_runs(tf_python: Callable[[str], Path]) -> None:
     search = started(tf_python("tf1.14"), "--trace-only", "--max-runs", "2", "--", str(PROGRAMS / "clean_session.py"))
-    said, progress = search.communicate()
+    stdout, progress = search.communicate()
     assert search.returncode == 0, progress
-    assert said == ("Verdict: No difference in 2 runs.\n  final weights: bit-identical to those of an untraced run\n")
+    assert stdout == ("Verdict: No difference in 2 runs.\n  final weights: bit-identical to those of an untraced run\n")
 
 
 @pytest.mark.tensorflow
@@ -364,8 +364,8 @@ def test_a_program_that_fails(tf_python: Callable[[str], Path], tmp_path: Path) 
     failing = tmp_path / "train.py"
     failing.write_text("import tensorflow as tf\nraise SystemExit('no data')\n")
     search = started(tf_python("tf2.21"), "--", str(failing))
-    said, complaint = search.communicate()
-    assert (search.returncode, said) == (3, "")
+    stdout, complaint = search.communicate()
+    assert (search.returncode, stdout) == (3, "")
     assert "the program ended with exit code 1 in run 1" in complaint
     assert "| no data" in complaint
     assert complaint.rstrip().splitlines()[-1].startswith("  make it run without the tool first")

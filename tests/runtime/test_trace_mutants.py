@@ -62,12 +62,12 @@ def _program(hand: Hand, run: int) -> None:
 
 
 def _blocks(data: bytes) -> list[tuple[bytes, bytes]]:
-    found, place = [], FILE_PREFIX.size
-    while place < len(data):
-        tag, size, _ = struct.unpack_from("<4sII", data, place)
-        found.append((tag, data[place + 12 : place + 12 + size]))
-        place += 12 + size
-    return found
+    parsed, offset = [], FILE_PREFIX.size
+    while offset < len(data):
+        tag, size, _ = struct.unpack_from("<4sII", data, offset)
+        parsed.append((tag, data[offset + 12 : offset + 12 + size]))
+        offset += 12 + size
+    return parsed
 
 
 def _joined(prefix: bytes, blocks: list[tuple[bytes, bytes]]) -> bytes:
@@ -83,34 +83,34 @@ def _other(value: Any, chance: random.Random) -> Any:
     """The same with one part of it replaced, left out or put in."""
     if isinstance(value, dict) and value and chance.random() < 0.8:
         key = chance.choice(sorted(value))
-        left = {name: one for name, one in value.items() if name != key}
-        return left if chance.random() < 0.1 else {**left, key: _other(value[key], chance)}
+        remaining = {name: item for name, item in value.items() if name != key}
+        return remaining if chance.random() < 0.1 else {**remaining, key: _other(value[key], chance)}
     if isinstance(value, list) and value and chance.random() < 0.8:
-        at = chance.randrange(len(value))
-        return [*value[:at], _other(value[at], chance), *value[at + 1 :]]
+        index = chance.randrange(len(value))
+        return [*value[:index], _other(value[index], chance), *value[index + 1 :]]
     return chance.choice(ODD)
 
 
 def _mutant(data: bytes, chance: random.Random) -> bytes:
     if chance.random() < 0.3:  # any bytes
-        place = chance.randrange(len(data))
-        return chance.choice([data[:place], data[:place] + bytes([chance.randrange(256)]) + data[place + 1 :],
-                              data[:place] + data[place // 2 :]])  # fmt: skip
+        position = chance.randrange(len(data))
+        return chance.choice([data[:position], data[:position] + bytes([chance.randrange(256)]) + data[position + 1 :],
+                              data[:position] + data[position // 2 :]])  # fmt: skip
     blocks = _blocks(data)
-    at = chance.randrange(len(blocks))
-    tag, payload = blocks[at]
+    index = chance.randrange(len(blocks))
+    tag, payload = blocks[index]
     if tag == b"VALS" and chance.random() < 0.7:
         (size,) = struct.unpack_from("<I", payload)
         text = json.dumps(_other(json.loads(payload[4 : 4 + size]), chance)).encode()
         payload = struct.pack("<I", len(text)) + text + payload[4 + size :]
     elif tag in (b"RECS", b"VALS"):
-        place = chance.randrange(len(payload))
-        payload = payload[:place] + bytes([chance.randrange(256)]) + payload[place + 1 :]
+        position = chance.randrange(len(payload))
+        payload = payload[:position] + bytes([chance.randrange(256)]) + payload[position + 1 :]
     else:
         text = zlib.decompress(payload) if tag == b"DEFS" else payload
         text = json.dumps(_other(json.loads(text), chance)).encode()
         payload = zlib.compress(text) if tag == b"DEFS" else text
-    blocks[at] = (tag, payload)
+    blocks[index] = (tag, payload)
     if chance.random() < 0.2:
         chance.shuffle(blocks)
     return _joined(data[: FILE_PREFIX.size], blocks)
@@ -119,26 +119,26 @@ def _mutant(data: bytes, chance: random.Random) -> bytes:
 def test_no_mutant_is_a_traceback(
     make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = [make(_program, run) for run in range(2)]
-    assert diff.main([str(path) for path in whole], out=io.StringIO()) == 1
+    intact = [make(_program, run) for run in range(2)]
+    assert diff.main([str(path) for path in intact], out=io.StringIO()) == 1
     for number in range(COUNT):
         chance = random.Random(number)
         mutant = tmp_path / "mutant.tfdt"
-        mutant.write_bytes(_mutant(whole[number % 2].read_bytes(), chance))
-        pair = [str(mutant), str(whole[chance.randrange(2)])]
+        mutant.write_bytes(_mutant(intact[number % 2].read_bytes(), chance))
+        pair = [str(mutant), str(intact[chance.randrange(2)])]
         chance.shuffle(pair)
-        said, shape = io.StringIO(), ["--json"] if number % 2 else []
-        code = diff.main([*pair, *shape], out=said)
+        output, shape = io.StringIO(), ["--json"] if number % 2 else []
+        code = diff.main([*pair, *shape], out=output)
         assert code in (0, 1, 2), number
         if code != 2 and shape:
-            json.loads(said.getvalue())
-        told = capsys.readouterr().err
-        assert "\u202e" not in told + said.getvalue()
+            json.loads(output.getvalue())
+        stderr = capsys.readouterr().err
+        assert "\u202e" not in stderr + output.getvalue()
         if number % 4 == 0:
-            _shown(pair, code)
+            _describe(pair, code)
 
 
-def _shown(pair: list[str], code: int) -> None:
+def _describe(pair: list[str], code: int) -> None:
     """The host compares and draws it, or refuses it as well."""
     try:
         page = locate_page.html(locate.compare(pair))

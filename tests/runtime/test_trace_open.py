@@ -24,16 +24,16 @@ def test_turns_of_a_loop_overlap_as_they_do_untraced(
     forks: Callable[[str], Forks], tmp_path: Path, key: str, name: str
 ) -> None:
     program = PROGRAMS / f"{name}.py"
-    first, *others = [traced(tmp_path / str(run), program, options=("--level", "unordered")) for run in range(RUNS)]
+    first, *other_runs = [traced(tmp_path / str(run), program, options=("--level", "unordered")) for run in range(RUNS)]
     assert run(forks(key), first) == 0
-    for number, job in enumerate(others, 1):
+    for number, job in enumerate(other_runs, 1):
         assert run(forks(key), job) == 0
-        found = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / str(number))])
-        if found.culprits:
+        diff = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / str(number))])
+        if diff.culprits:
             break
     lines = program.read_text("utf-8").splitlines()
     line = next(number for number, text in enumerate(lines, 1) if text.endswith("# <- culprit"))
-    assert [(one["op_type"], one["class"], one["line"]) for one in found.culprits] == [
+    assert [(culprit["op_type"], culprit["class"], culprit["line"]) for culprit in diff.culprits] == [
         ("RandomStandardNormal", "unordered access", line)]  # fmt: skip
 
 
@@ -60,6 +60,6 @@ def test_turns_that_overtake_each_other_with_values_of_their_own_are_no_differen
     folders = [tmp_path / str(run) for run in range(3)]
     for folder in folders:
         assert run(forks(key), traced(folder, program, options=("--level", "unordered"))) == 0
-    found = trace_diff.compare([str(folder) for folder in folders])
-    assert (found.result, found.culprits, found.compared) == ("same", [], found.compared)
-    assert found.compared >= 16
+    diff = trace_diff.compare([str(folder) for folder in folders])
+    assert (diff.result, diff.culprits, diff.compared) == ("same", [], diff.compared)
+    assert diff.compared >= 16

@@ -40,9 +40,9 @@ def test_the_first_cause_of_all_processes_is_named(tmp_path: Path) -> None:
         child._writer.time(104.0)
         child.record(child.eager("data.py:3#0", "RandomUniform", kind="random"), run, 3)
         child.end()
-    found = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
-    assert [(one["op_type"], one["rank"]) for one in found.culprits] == [("RandomUniform", "0.Process-1")]
-    assert any(note.startswith("process 0: differs as well") for note in found.notes)
+    diff = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+    assert [(culprit["op_type"], culprit["rank"]) for culprit in diff.culprits] == [("RandomUniform", "0.Process-1")]
+    assert any(note.startswith("process 0: differs as well") for note in diff.notes)
 
 
 @pytest.mark.parametrize("op", ["CollectiveReduceV2", "c10d.allreduce_.default"])
@@ -57,8 +57,8 @@ def test_what_comes_from_another_process_is_no_cause(tmp_path: Path, op: str) ->
         draws._writer.time(102.0)
         draws.record(draws.op("noise", "PyFunc", kind="feed"), run)
         draws.end()
-    found = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
-    assert [(one["op_type"], one["rank"]) for one in found.culprits] == [("PyFunc", "worker1")]
+    diff = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+    assert [(culprit["op_type"], culprit["rank"]) for culprit in diff.culprits] == [("PyFunc", "worker1")]
 
 
 @pytest.mark.parametrize(("results", "code"), [([[1, 2], [3]], "same"), ([[1, 3], [4]], "diverged")])
@@ -71,8 +71,8 @@ def test_work_that_is_shared_out_otherwise_is_the_same(tmp_path: Path, results: 
             for value in share:
                 hand.record(key, value)
             hand.killed()  # as a pool ends its workers
-    found = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
-    assert found.result == code
+    diff = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+    assert diff.result == code
 
 
 @pytest.mark.parametrize(("steps", "result"), [((2, 2), "same"), ((2, 3), "same"), ((2, 4), "structure")])
@@ -94,8 +94,8 @@ def test_a_child_that_only_one_run_has_is_a_difference(tmp_path: Path) -> None:
             hand = process(tmp_path / str(run), name, None if name == "0" else "0")
             hand.record(hand.op("a"), 1)
             hand.end()
-    found = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
-    assert (found.result, found.notes) == ("structure", ["in one run only: process 0.Process-1"])
+    diff = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+    assert (diff.result, diff.notes) == ("structure", ["in one run only: process 0.Process-1"])
 
 
 def test_a_worker_that_only_one_run_has_is_refused(tmp_path: Path) -> None:
@@ -114,10 +114,10 @@ def test_what_is_captured_is_of_one_process(tmp_path: Path) -> None:
     from tfdeterminism.trace.capture.identity import ProcessIdentity
     from tfdeterminism.trace.capture.recording import Recording
 
-    wanted = input_capture.parse(json.dumps({"node": "a", "rank": "0.fork-1"}))
-    mine = Recording(str(tmp_path), capture=wanted, identity=ProcessIdentity("0", "0", "0", "fork-1"))
-    other = Recording(str(tmp_path), capture=wanted, identity=ProcessIdentity("0", "0", "0", "fork-2"))
-    assert (mine.captures_inputs(), other.captures_inputs()) == (True, False)
+    capture = input_capture.parse(json.dumps({"node": "a", "rank": "0.fork-1"}))
+    recording = Recording(str(tmp_path), capture=capture, identity=ProcessIdentity("0", "0", "0", "fork-1"))
+    other = Recording(str(tmp_path), capture=capture, identity=ProcessIdentity("0", "0", "0", "fork-2"))
+    assert (recording.captures_inputs(), other.captures_inputs()) == (True, False)
 
 
 # In real TensorFlows
@@ -128,15 +128,15 @@ class Runs:
 
     def __init__(self, forks: Forks, folder: Path, program: str, *arguments: str, **options: Any) -> None:
         self.folders = [folder / name for name in "AB"]
-        self.ran = forks.run([traced(one, PROGRAMS / program, *arguments, **options) for one in self.folders])
+        self.ran = forks.run([traced(folder, PROGRAMS / program, *arguments, **options) for folder in self.folders])
 
     def diff(self) -> trace_diff.TraceDiff:
-        assert [one.returncode for one in self.ran] == [0, 0], self.ran[0].stderr[-3000:]
-        return trace_diff.compare([str(one) for one in self.folders])
+        assert [completed.returncode for completed in self.ran] == [0, 0], self.ran[0].stderr[-3000:]
+        return trace_diff.compare([str(folder) for folder in self.folders])
 
     def names(self) -> list[str]:
         """Of the processes that have a trace, but for the first, which did nothing."""
-        names = sorted(one.name[len("trace-") : -len(".tfdt")] for one in self.folders[0].iterdir())
+        names = sorted(path.name[len("trace-") : -len(".tfdt")] for path in self.folders[0].iterdir())
         return [name for name in names if name != "0"]
 
 
@@ -161,19 +161,19 @@ def test_a_child_that_differs_is_named(
     forks: Callable[[str], Forks], tmp_path: Path, key: str, method: str, fresh: bool, name: str
 ) -> None:
     runs = Runs(forks(key), tmp_path, "pool.py", method, "noise", fresh=fresh)
-    found = runs.diff()
-    (culprit,) = found.culprits
+    diff = runs.diff()
+    (culprit,) = diff.culprits
     assert (culprit["class"], culprit["rank"], culprit["line"]) == ("Python feed", name, line_of("pool.py", "fed"))
     assert runs.names() == [name[:-1] + "1", name]
-    ends = [load(str(runs.folders[0] / f"trace-{one}.tfdt")).end for one in runs.names()]
-    assert all(end is not None and end["weights"] and end["clean"] for end in ends)
+    end_blocks = [load(str(runs.folders[0] / f"trace-{path}.tfdt")).end for path in runs.names()]
+    assert all(end is not None and end["weights"] and end["clean"] for end in end_blocks)
 
 
 @pytest.mark.tensorflow
 def test_advice_is_applied_in_what_a_program_starts(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     """Where nothing of its parent is inherited."""
     runs = Runs(forks("tf2.0"), tmp_path / "without", "pool.py", "subprocess", "global")
-    assert [one["rank"] for one in runs.diff().culprits] == ["0.pool-2"]
+    assert [culprit["rank"] for culprit in runs.diff().culprits] == ["0.pool-2"]
     runs = Runs(
         forks("tf2.0"), tmp_path / "with", "pool.py", "subprocess", "global", options=["--apply-solutions", "SEED"]
     )
@@ -186,9 +186,9 @@ def test_advice_is_applied_in_what_a_program_starts(forks: Callable[[str], Forks
 def test_a_worker_that_differs_is_named(forks: Callable[[str], Forks], tmp_path: Path, key: str) -> None:
     """MultiWorkerMirroredStrategy: the parent that starts the workers uses TensorFlow for nothing."""
     runs = Runs(forks(key), tmp_path, "workers.py", "noise", fresh=True, alone=True)
-    found = runs.diff()
+    diff = runs.diff()
     assert runs.names() == ["worker0", "worker1"]
-    (culprit,) = found.culprits
+    (culprit,) = diff.culprits
     assert (culprit["op_type"], culprit["rank"], culprit["line"]) == (
         "PyFunc" if key != "tf2.0" else culprit["op_type"], "worker1", line_of("workers.py", "noisy"))  # fmt: skip
 
@@ -196,14 +196,14 @@ def test_a_worker_that_differs_is_named(forks: Callable[[str], Forks], tmp_path:
 @pytest.mark.tensorflow
 def test_a_child_that_dies_by_a_signal_is_read_up_to_there(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     killed = Runs(forks("tf2.0"), tmp_path, "pool.py", "os.fork", "kill")
-    found = killed.diff()
-    assert (found.result, found.culprits) == ("same", [])
-    assert any("0.fork-2" in note and "ended from outside" in note for note in found.notes)
-    whole = Runs(forks("tf2.0"), tmp_path / "whole", "pool.py", "os.fork", "none")
-    found = trace_diff.compare([str(killed.folders[0]), str(whole.folders[0])])
-    assert (found.result, found.culprits) == ("structure", [])
-    assert found.end_mismatch is not None
-    assert "0.fork-2" in found.end_mismatch
+    diff = killed.diff()
+    assert (diff.result, diff.culprits) == ("same", [])
+    assert any("0.fork-2" in note and "ended from outside" in note for note in diff.notes)
+    complete = Runs(forks("tf2.0"), tmp_path / "whole", "pool.py", "os.fork", "none")
+    diff = trace_diff.compare([str(killed.folders[0]), str(complete.folders[0])])
+    assert (diff.result, diff.culprits) == ("structure", [])
+    assert diff.end_mismatch is not None
+    assert "0.fork-2" in diff.end_mismatch
 
 
 @pytest.mark.tensorflow
@@ -212,9 +212,9 @@ def test_children_without_tensorflow_leave_nothing_and_load_nothing(
     forks: Callable[[str], Forks], tmp_path: Path, key: str
 ) -> None:
     """A fork that computes nothing, and a Python that has a sitecustomize of its own."""
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "sitecustomize.py").write_text("import sys\nsys.own = 'the user has one'\n")
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("import sys\nsys.own = 'the user has one'\n")
     program = tmp_path / "train.py"
     program.write_text(
         "import os, subprocess, sys\nimport tensorflow as tf\n"
@@ -224,12 +224,12 @@ def test_children_without_tensorflow_leave_nothing_and_load_nothing(
         'tell = \'import sys; print(sys.own, [m for m in ("tfdeterminism", "numpy", "tensorflow") if m in sys.modules],'
         ' [p for p in sys.path if "hook" in p], sitecustomize_of())\'\n'
         "tell = 'import sitecustomize\\ndef sitecustomize_of(): return sitecustomize.__file__\\n' + tell\n"
-        f"print(subprocess.check_output([sys.executable, '-c', tell], env=dict(os.environ, PYTHONPATH={str(own)!r}))"
+        f"print(subprocess.check_output([sys.executable, '-c', tell], env=dict(os.environ, PYTHONPATH={str(folder)!r}))"
         ".decode().strip())\n"
     )
     (ran,) = forks(key).run([traced(tmp_path / "A", program)])
     assert ran.returncode == 0, ran.stderr[-3000:]
-    assert ran.stdout == f"the user has one [] [] {own / 'sitecustomize.py'}\n"
+    assert ran.stdout == f"the user has one [] [] {folder / 'sitecustomize.py'}\n"
     assert os.listdir(tmp_path / "A") == ["trace-0.tfdt"]
 
 
@@ -242,7 +242,7 @@ def test_the_search_finds_the_child(forks: Callable[[str], Forks], tmp_path: Pat
     job = Job([*TRACE, "locate", *options, "--", *program], fresh=True, alone=True)
     (ran,) = forks("tf2.0").run([job])
     assert ran.returncode == 1, ran.stderr[-3000:]
-    found = json.loads(ran.stdout)
-    assert [(one["class"], one["rank"]) for one in found["culprits"]] == [("Python feed", "0.fork-2")]
-    assert found["verdict"].endswith(f"in process 0.fork-2 ({PROGRAMS / 'pool.py'}:{line_of('pool.py', 'fed')}).")
-    assert any("final weights differ from run to run" in line for line in found["findings"])
+    output = json.loads(ran.stdout)
+    assert [(culprit["class"], culprit["rank"]) for culprit in output["culprits"]] == [("Python feed", "0.fork-2")]
+    assert output["verdict"].endswith(f"in process 0.fork-2 ({PROGRAMS / 'pool.py'}:{line_of('pool.py', 'fed')}).")
+    assert any("final weights differ from run to run" in line for line in output["findings"])

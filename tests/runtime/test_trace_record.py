@@ -45,17 +45,17 @@ class Environment:
 
     def _jobs(self) -> dict[str, Job]:
         """Every run that needs no other's trace. The fresh ones import TensorFlow under trace, as a user's does."""
-        found = {name: Job([str(PROGRAMS / f"{name}.py")]) for name in ("session", "digests")}
-        found["everything"] = Job([str(PROGRAMS / "everything.py"), str(self.folder / "everything")])
+        jobs = {name: Job([str(PROGRAMS / f"{name}.py")]) for name in ("session", "digests")}
+        jobs["everything"] = Job([str(PROGRAMS / "everything.py"), str(self.folder / "everything")])
         for name in ("session-0", "session-1"):
-            found[name] = traced(self.folder / name, PROGRAMS / "session.py", fresh=name == "session-0")
+            jobs[name] = traced(self.folder / name, PROGRAMS / "session.py", fresh=name == "session-0")
         for level in ("none", "layers", "ops"):
             out, options = self.folder / f"train-{level}", ("--level", level)
-            found[out.name] = traced(out, PROGRAMS / "train.py", options=options, fresh=level == "ops")
+            jobs[out.name] = traced(out, PROGRAMS / "train.py", options=options, fresh=level == "ops")
         for how in ENDINGS:
             out = self.folder / f"end-{how}"
-            found[out.name] = traced(out, PROGRAMS / "endings.py", how, fresh=how in WITHOUT_TENSORFLOW)
-        return found
+            jobs[out.name] = traced(out, PROGRAMS / "endings.py", how, fresh=how in WITHOUT_TENSORFLOW)
+        return jobs
 
     def run(self, job: Job) -> subprocess.CompletedProcess[str]:
         return self.forks.run([job])[0]
@@ -84,26 +84,27 @@ def line_of(program: str, marker: str) -> int:
     return next(number for number, line in enumerate(lines, 1) if f"# line: {marker}" in line)
 
 
-def recorded(trace: Trace, **wanted: object) -> list[dict]:
+def recorded(trace: Trace, **fields: object) -> list[dict]:
     """Definitions with these values that have records."""
-    seen = set(trace.records["key"].tolist())
+    keys = set(trace.records["key"].tolist())
     return [
-        one
-        for one in trace.definitions
-        if one["id"] in seen and all(one[name] == value for name, value in wanted.items())
+        definition
+        for definition in trace.definitions
+        if definition["id"] in keys and all(definition[name] == value for name, value in fields.items())
     ]
 
 
-def count(trace: Trace, **wanted: object) -> int:
-    ids = [one["id"] for one in recorded(trace, **wanted)]
+def count(trace: Trace, **fields: object) -> int:
+    ids = [definition["id"] for definition in recorded(trace, **fields)]
     return int(numpy.isin(trace.records["key"], ids).sum())
 
 
 def by_key(trace: Trace) -> dict:
     """{(key, occurrence): (digest, shape)}"""
-    names = [key_of(one) for one in trace.definitions]
+    names = [key_of(definition) for definition in trace.definitions]
     return {
-        (names[one["key"]], int(one["occurrence"])): (int(one["digest"]), int(one["shape"])) for one in trace.records
+        (names[record["key"]], int(record["occurrence"])): (int(record["digest"]), int(record["shape"]))
+        for record in trace.records
     }
 
 
@@ -115,13 +116,13 @@ def test_what_a_loop_a_map_and_a_branch_compute_is_recorded(everything: Callable
     assert count(trace, op="Exp", line=line_of("everything.py", "map_fn")) == 6  # two rows
     assert count(trace, op="Tanh", line=line_of("everything.py", "cond")) == 3
     assert count(trace, op="Sqrt") == 0  # the branch that is not taken
-    assert {one["file"] for one in recorded(trace, op="MatMul")} == {str(PROGRAMS / "everything.py")}
+    assert {definition["file"] for definition in recorded(trace, op="MatMul")} == {str(PROGRAMS / "everything.py")}
 
 
 def test_a_gradient_names_its_forward_op_and_that_ops_line(everything: Callable) -> None:
     trace = everything("control_flow")
-    gradients = [one for one in recorded(trace, op="MatMul") if one["forward"]]
-    assert [one["forward"] for one in gradients] == ["MatMul"]
+    gradients = [definition for definition in recorded(trace, op="MatMul") if definition["forward"]]
+    assert [definition["forward"] for definition in gradients] == ["MatMul"]
     assert gradients[0]["line"] == line_of("everything.py", "gradient")
     assert gradients[0]["forward_stack"][0][1] == line_of("everything.py", "matmul")
     eager = recorded(everything("eager_gradient"), op="Cos")
@@ -130,8 +131,8 @@ def test_a_gradient_names_its_forward_op_and_that_ops_line(everything: Callable)
 
 def test_a_read_and_a_write_name_the_variable(everything: Callable) -> None:
     trace = everything("control_flow")
-    assert [one["variable"] for one in recorded(trace, kind="read", function="train")][:1] == ["w"]
-    assert {one["variable"] for one in recorded(trace, kind="write")} == {"w"}
+    assert [definition["variable"] for definition in recorded(trace, kind="read", function="train")][:1] == ["w"]
+    assert {definition["variable"] for definition in recorded(trace, kind="write")} == {"w"}
     assert trace.end["variables"].keys() == {"w"}
 
 
@@ -143,15 +144,15 @@ def test_steps_are_counted(everything: Callable) -> None:
 
 def test_inputs_lead_from_every_op_to_its_sources(everything: Callable) -> None:
     trace = everything("control_flow")
-    definitions = {one["id"]: one for one in trace.definitions}
-    waiting, found = [recorded(trace, op="Tanh")[0]["id"]], set()
+    definitions = {item["id"]: item for item in trace.definitions}
+    waiting, sources = [recorded(trace, op="Tanh")[0]["id"]], set()
     while waiting:  # through the branch's argument, the loop, and into the function
-        one = definitions[waiting.pop()]
-        if one["id"] not in found:
-            found.add(one["id"])
-            waiting += one["inputs"]
+        definition = definitions[waiting.pop()]
+        if definition["id"] not in sources:
+            sources.add(definition["id"])
+            waiting += definition["inputs"]
     assert {"While", "MatMul", "ReadVariableOp"} <= {
-        definitions[number]["op"].replace("Stateless", "") for number in found
+        definitions[number]["op"].replace("Stateless", "") for number in sources
     }
 
 
@@ -159,8 +160,8 @@ def test_each_signature_is_a_trace_of_its_own(everything: Callable) -> None:
     trace = everything("retrace")
     doubles = recorded(trace, op="Mul", function="double")
     assert len(doubles) == 2
-    assert len({one["trace"] for one in doubles}) == 2
-    assert sorted(count(trace, id=one["id"]) for one in doubles) == [1, 2]
+    assert len({definition["trace"] for definition in doubles}) == 2
+    assert sorted(count(trace, id=definition["id"]) for definition in doubles) == [1, 2]
 
 
 def test_every_type_is_digested(everything: Callable) -> None:
@@ -180,12 +181,12 @@ def test_every_type_is_digested(everything: Callable) -> None:
     }
     for function in ("", "same"):
         packed = [
-            one
-            for one in recorded(trace, function=function)
-            if one["op"] in ("Pack", "ZerosLike") or one["op"] == "Const"
+            definition
+            for definition in recorded(trace, function=function)
+            if definition["op"] in ("Pack", "ZerosLike") or definition["op"] == "Const"
         ]
-        assert {one["dtype"] for one in packed} >= kinds if function else True
-    assert {one["dtype"] for one in recorded(trace, op="Pack", function="")} >= kinds
+        assert {definition["dtype"] for definition in packed} >= kinds if function else True
+    assert {definition["dtype"] for definition in recorded(trace, op="Pack", function="")} >= kinds
 
 
 def test_values_from_python_and_pipelines_are_of_their_kind(everything: Callable, tensorflow: Environment) -> None:
@@ -193,7 +194,7 @@ def test_values_from_python_and_pipelines_are_of_their_kind(everything: Callable
     assert recorded(trace, kind="feed", op="Python")
     assert recorded(trace, kind="input")
     assert recorded(trace, op="Neg")
-    assert not [one for one in trace.definitions if one["function"].startswith("Dataset")]
+    assert not [definition for definition in trace.definitions if definition["function"].startswith("Dataset")]
 
 
 def test_calls_of_one_function_do_not_mix(everything: Callable) -> None:
@@ -207,8 +208,8 @@ def test_calls_of_one_function_do_not_mix(everything: Callable) -> None:
 
 def test_two_runs_of_a_session_align_and_agree(tensorflow: Environment) -> None:
     plain, *runs = (tensorflow.ran[name] for name in ("session", "session-0", "session-1"))
-    assert [one.returncode for one in runs] == [0, 0], runs[0].stderr[-3000:]
-    assert [one.stdout for one in runs] == [plain.stdout] * 2  # the seed of the last op included
+    assert [completed.returncode for completed in runs] == [0, 0], runs[0].stderr[-3000:]
+    assert [completed.stdout for completed in runs] == [plain.stdout] * 2  # the seed of the last op included
     first, second = (tensorflow.trace(f"session-{number}") for number in range(2))
     assert by_key(first) == by_key(second)
     assert count(first, op="Sin", line=line_of("session.py", "inner")) == 8  # iterations 0 and 2 of four steps
@@ -220,8 +221,8 @@ def test_two_runs_of_a_session_align_and_agree(tensorflow: Environment) -> None:
 
 def test_training_is_bit_identical_and_runs_align(tensorflow: Environment) -> None:
     runs = {level: tensorflow.ran[f"train-{level}"] for level in ("none", "layers", "ops")}
-    assert {one.returncode for one in runs.values()} == {0}, runs["ops"].stderr[-3000:]
-    assert len({one.stdout for one in runs.values()}) == 1
+    assert {completed.returncode for completed in runs.values()} == {0}, runs["ops"].stderr[-3000:]
+    assert len({completed.stdout for completed in runs.values()}) == 1
     traces = {level: tensorflow.trace(f"train-{level}") for level in runs}
     assert len({trace.end["weights"] for trace in traces.values()}) == 1
     assert traces["none"].end["weights"] is not None
@@ -236,10 +237,10 @@ def test_training_is_bit_identical_and_runs_align(tensorflow: Environment) -> No
 
 @pytest.mark.parametrize("how", ENDINGS)
 def test_however_a_program_ends_its_status_is_kept_and_its_trace_is_readable(tensorflow: Environment, how: str) -> None:
-    status, says = ENDINGS[how]
+    status, message = ENDINGS[how]
     done = tensorflow.ran["end-" + how]
     assert done.returncode == status, done.stderr[-3000:]
-    assert says in done.stderr
+    assert message in done.stderr
     trace = tensorflow.trace("end-" + how)
     if how in WITHOUT_TENSORFLOW:
         assert len(trace.records) == 0
@@ -255,32 +256,32 @@ def test_however_a_program_ends_its_status_is_kept_and_its_trace_is_readable(ten
 
 
 def test_an_ops_inputs_are_kept_and_replayed(tensorflow: Environment) -> None:
-    found = recorded(tensorflow.trace("session-0"), op="MatMul", forward=None)[0]
-    wanted = json.dumps({name: found[name] for name in ("function", "trace", "node")} | {"occurrence": 1})
+    definition = recorded(tensorflow.trace("session-0"), op="MatMul", forward=None)[0]
+    capture_request = json.dumps({name: definition[name] for name in ("function", "trace", "node")} | {"occurrence": 1})
     done = tensorflow.run(
-        traced(tensorflow.folder / "capture", PROGRAMS / "session.py", options=("--capture-inputs", wanted))
+        traced(tensorflow.folder / "capture", PROGRAMS / "session.py", options=("--capture-inputs", capture_request))
     )
     assert done.returncode == 0, done.stderr[-3000:]
     captured = tensorflow.trace("capture").captures
-    assert [one["occurrence"] for one in captured] == [1]
-    kept = str(tensorflow.folder / "capture" / captured[0]["file"])
-    replayed = tensorflow.run(Job([*TRACE, "replay", "--repeats", "3", kept]))
+    assert [entry["occurrence"] for entry in captured] == [1]
+    capture_file = str(tensorflow.folder / "capture" / captured[0]["file"])
+    replayed = tensorflow.run(Job([*TRACE, "replay", "--repeats", "3", capture_file]))
     assert replayed.returncode == 0, replayed.stderr[-3000:]
     answer = json.loads(replayed.stdout)
     assert (answer["op"], answer["times"], answer["distinct"]) == ("MatMul", 3, [1])
-    replayed = tensorflow.run(Job([*TRACE, "replay", kept_on("/device:GPU:0", kept)]))
+    replayed = tensorflow.run(Job([*TRACE, "replay", kept_on("/device:GPU:0", capture_file)]))
     assert (replayed.returncode, replayed.stdout) == (2, "")
     assert "it ran on a GPU, which is not here" in replayed.stderr
 
 
-def kept_on(device: str, kept: str) -> str:
+def kept_on(device: str, capture_file: str) -> str:
     """The same inputs, as if the op had run elsewhere."""
-    with numpy.load(kept) as arrays:
+    with numpy.load(capture_file) as arrays:
         parts = dict(arrays)
     meta = {**json.loads(parts["meta"].tobytes()), "device": device}
     parts["meta"] = numpy.frombuffer(json.dumps(meta).encode(), numpy.uint8)
-    numpy.savez(kept, **parts)
-    return kept
+    numpy.savez(capture_file, **parts)
+    return capture_file
 
 
 def test_a_programs_traceback_shows_nothing_of_ours(tensorflow: Environment) -> None:
@@ -296,7 +297,7 @@ def test_a_programs_traceback_shows_nothing_of_ours(tensorflow: Environment) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["--out", "X", "--", "no-such.py"], "name the program after --"),
         (["--out", "X", "--capture-inputs", "{", "--", "train.py"], "give JSON"),
@@ -308,21 +309,23 @@ def test_a_programs_traceback_shows_nothing_of_ours(tensorflow: Environment) -> 
         (["--out", "X", "--", "-m", "sys"], "no module sys to run"),
     ],
 )
-def test_wrong_usage_is_one_line(tensorflow: Environment, arguments: list[str], says: str) -> None:
-    placed = [str(tensorflow.folder / one) if one in ("X", "session-0") else one for one in arguments]
-    placed = [str(PROGRAMS / one) if one == "train.py" else one for one in placed]
+def test_wrong_usage_is_one_line(tensorflow: Environment, arguments: list[str], message: str) -> None:
+    placed = [
+        str(tensorflow.folder / argument) if argument in ("X", "session-0") else argument for argument in arguments
+    ]
+    placed = [str(PROGRAMS / argument) if argument == "train.py" else argument for argument in placed]
     done = tensorflow.run(Job([*TRACE, "run", *placed], fresh=True))
     assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
 def test_a_program_is_called_as_python_calls_it(tensorflow: Environment) -> None:
     program = tensorflow.folder / "called.py"
     program.write_text("import sys\nprint(__file__, __name__, sys.argv, sys.path[0])\n")
-    where = {"folder": str(tensorflow.folder), "fresh": True}
-    plain = tensorflow.run(Job(["called.py", "a", "--", "--out"], **where))
-    ran = tensorflow.run(traced("called", "called.py", "a", "--", "--out", **where))
+    job_options = {"folder": str(tensorflow.folder), "fresh": True}
+    plain = tensorflow.run(Job(["called.py", "a", "--", "--out"], **job_options))
+    ran = tensorflow.run(traced("called", "called.py", "a", "--", "--out", **job_options))
     assert (ran.returncode, ran.stdout) == (6, plain.stdout)
 
 
@@ -331,19 +334,19 @@ def test_a_module_is_called_as_python_calls_it(tensorflow: Environment) -> None:
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "told.py").write_text("WORD = 'relative'\n")
-    tells = "import sys\nfrom .told import WORD\nprint(__file__, __name__, __package__, sys.argv, sys.path[0], WORD)\n"
+    source = "import sys\nfrom .told import WORD\nprint(__file__, __name__, __package__, sys.argv, sys.path[0], WORD)\n"
     for name in ("train", "__main__"):
-        (package / f"{name}.py").write_text(tells)
-    where = {"folder": str(tensorflow.folder), "fresh": True}
+        (package / f"{name}.py").write_text(source)
+    job_options = {"folder": str(tensorflow.folder), "fresh": True}
     for name in ("package.train", "package"):
-        plain = tensorflow.run(Job(["-m", name, "a"], **where))
-        ran = tensorflow.run(traced(f"called-{name}", "-m", name, "a", **where))
+        plain = tensorflow.run(Job(["-m", name, "a"], **job_options))
+        ran = tensorflow.run(traced(f"called-{name}", "-m", name, "a", **job_options))
         assert plain.stdout and (ran.returncode, ran.stdout) == (6, plain.stdout), ran.stderr
 
 
 def test_no_mutation_is_missed_by_a_digest_in_tensorflow(tensorflow: Environment) -> None:
     done = tensorflow.ran["digests"]
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout)
-    assert (found["missed"], found["wrong"]) == (0, 0)
-    assert found["tried"] > 300
+    output = json.loads(done.stdout)
+    assert (output["missed"], output["wrong"]) == (0, 0)
+    assert output["tried"] > 300

@@ -19,7 +19,7 @@ from tfdeterminism.trace.report import text
 from tfdeterminism.trace.schema import format as trace_format
 
 
-def _one(hand: Hand, run: int) -> None:
+def _one_step(hand: Hand, run: int) -> None:
     hand.record(hand.op("MatMul"), 1)
 
 
@@ -30,7 +30,7 @@ def _two_steps(hand: Hand, run: int) -> None:
 
 
 def test_values_that_were_digested_otherwise_are_not_compared(make: Callable[..., Path]) -> None:
-    runs = [str(make(_one, 0, probe="SHA-1")), str(make(_one, 1))]
+    runs = [str(make(_one_step, 0, probe="SHA-1")), str(make(_one_step, 1))]
     with pytest.raises(trace_format.TraceFormatError, match="traces of different digests: SHA-1 and by hand"):
         trace_diff.compare(runs)
 
@@ -38,10 +38,10 @@ def test_values_that_were_digested_otherwise_are_not_compared(make: Callable[...
 def test_a_killed_run_is_not_the_same(make: Callable[..., Path]) -> None:
     """What it did not reach is no culprit: it is said how far each went, and that all of both agrees."""
     for runs in ((0, 1), (1, 0)):
-        found = trace_diff.compare([str(make(_two_steps, run, end=not run)) for run in runs])
-        assert (found.result, found.culprits, found.compared) == ("structure", [], 1)
-        assert "to step 0, where it was killed" in (found.end_mismatch or "")
-        assert "all agree" in text.diff_text(found)
+        result = trace_diff.compare([str(make(_two_steps, run, end=not run)) for run in runs])
+        assert (result.result, result.culprits, result.compared) == ("structure", [], 1)
+        assert "to step 0, where it was killed" in (result.end_mismatch or "")
+        assert "all agree" in text.diff_text(result)
 
 
 def test_what_a_killed_run_did_otherwise_before_is_named(make: Callable[..., Path]) -> None:
@@ -50,8 +50,12 @@ def test_what_a_killed_run_did_otherwise_before_is_named(make: Callable[..., Pat
         for step in range(2 if run else 4):
             hand.record(key, run if step else 0, step)
 
-    found = trace_diff.compare([str(make(build, 0)), str(make(build, 1, end=False))])
-    assert (found.result, [one["op_type"] for one in found.culprits], found.first_step) == ("diverged", ["MatMul"], 1)
+    result = trace_diff.compare([str(make(build, 0)), str(make(build, 1, end=False))])
+    assert (result.result, [culprit["op_type"] for culprit in result.culprits], result.first_step) == (
+        "diverged",
+        ["MatMul"],
+        1,
+    )
 
 
 def test_a_run_of_more_steps_invents_no_culprit(make: Callable[..., Path]) -> None:
@@ -67,9 +71,9 @@ def test_a_run_of_more_steps_invents_no_culprit(make: Callable[..., Path]) -> No
         hand.record(read, steps, steps)
 
     for runs in ((0, 1), (1, 0)):
-        found = trace_diff.compare([str(make(build, run)) for run in runs])
-        assert (found.result, found.culprits) == ("structure", [])
-        assert all(words in (found.end_mismatch or "") for words in ("step 15,", "step 1,000,"))
+        result = trace_diff.compare([str(make(build, run)) for run in runs])
+        assert (result.result, result.culprits) == ("structure", [])
+        assert all(words in (result.end_mismatch or "") for words in ("step 15,", "step 1,000,"))
 
 
 def test_a_run_whose_recording_failed_is_not_the_same(tmp_path: Path) -> None:
@@ -78,9 +82,9 @@ def test_a_run_whose_recording_failed_is_not_the_same(tmp_path: Path) -> None:
         hand = Hand(tmp_path / f"{run}.tfdt")
         _two_steps(hand, run)
         paths.append(str(hand.end(error="no space left" if run else None)))
-    found = trace_diff.compare(paths)
-    assert (found.result, found.culprits) == ("structure", [])
-    assert "no space left" in (found.end_mismatch or "")
+    result = trace_diff.compare(paths)
+    assert (result.result, result.culprits) == ("structure", [])
+    assert "no space left" in (result.end_mismatch or "")
 
 
 def test_final_weights_that_differ_are_never_the_same(tmp_path: Path) -> None:
@@ -91,9 +95,9 @@ def test_final_weights_that_differ_are_never_the_same(tmp_path: Path) -> None:
             if level == "ops":
                 hand.record(hand.op("MatMul"), 1)
             paths.append(str(hand.end(weights=f"{run:016x}")))
-        found = trace_diff.compare(paths)
-        assert (found.result, found.culprits) == ("diverged", [])
-        assert "final weights" in text.diff_text(found)
+        result = trace_diff.compare(paths)
+        assert (result.result, result.culprits) == ("diverged", [])
+        assert "final weights" in text.diff_text(result)
 
 
 def test_a_run_that_ended_early_differs_in_structure(make: Callable[..., Path]) -> None:
@@ -101,12 +105,12 @@ def test_a_run_that_ended_early_differs_in_structure(make: Callable[..., Path]) 
 
 
 def test_a_cut_file_is_read_up_to_the_cut(make: Callable[..., Path]) -> None:
-    whole = make(_two_steps, 0)
-    cut = whole.with_name("cut.tfdt")
-    cut.write_bytes(whole.read_bytes()[:-105])
-    found = trace_diff.compare([str(whole), str(cut)])
-    assert (found.result, found.culprits) == ("structure", [])
-    assert any("cut off" in note for note in found.notes)
+    complete = make(_two_steps, 0)
+    cut = complete.with_name("cut.tfdt")
+    cut.write_bytes(complete.read_bytes()[:-105])
+    result = trace_diff.compare([str(complete), str(cut)])
+    assert (result.result, result.culprits) == ("structure", [])
+    assert any("cut off" in note for note in result.notes)
 
 
 def test_several_runs(make: Callable[..., Path]) -> None:
@@ -117,9 +121,9 @@ def test_several_runs(make: Callable[..., Path]) -> None:
         for step in range(3):
             hand.record(key, (step, run if step == run else 0), step)
 
-    found = trace_diff.compare([str(make(build, run)) for run in (0, 2, 1)])
-    assert found.first_step == 1
-    assert "2 of 2 comparisons differ" in found.notes
+    result = trace_diff.compare([str(make(build, run)) for run in (0, 2, 1)])
+    assert result.first_step == 1
+    assert "2 of 2 comparisons differ" in result.notes
 
 
 def test_a_program_that_was_changed_between_its_runs_is_told(make: Callable[..., Path]) -> None:
@@ -130,9 +134,9 @@ def test_a_program_that_was_changed_between_its_runs_is_told(make: Callable[...,
         hand.source({9: "x = 2" if run else "def f(x):", 10: "def f(x):" if run else "    y = x @ w", 12: ""})
 
     alike, other = (str(make(build, run)) for run in (0, 1))
-    found = trace_diff.compare([alike, other])
-    assert found.result == "structure"
-    assert found.notes == ["train.py is not the same in both runs (line 9): they ran two programs"]
+    result = trace_diff.compare([alike, other])
+    assert result.result == "structure"
+    assert result.notes == ["train.py is not the same in both runs (line 9): they ran two programs"]
     assert trace_diff.compare([alike, alike]).notes == []
 
 
@@ -145,12 +149,12 @@ HEADERS = {
 }
 
 
-@pytest.mark.parametrize("what", HEADERS)
+@pytest.mark.parametrize("message", HEADERS)
 def test_traces_that_cannot_be_compared(
-    make: Callable[..., Path], capsys: pytest.CaptureFixture[str], what: str
+    make: Callable[..., Path], capsys: pytest.CaptureFixture[str], message: str
 ) -> None:
-    code = diff.main([str(make(_one, 0)), str(make(_one, 1, **HEADERS[what]))])
-    _is_refused(code, capsys, what)
+    code = diff.main([str(make(_one_step, 0)), str(make(_one_step, 1, **HEADERS[message]))])
+    _is_refused(code, capsys, message)
 
 
 FILES = {
@@ -160,25 +164,25 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("what", FILES)
+@pytest.mark.parametrize("message", FILES)
 def test_files_that_are_no_traces(
-    make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
+    make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], message: str
 ) -> None:
     bad = tmp_path / "bad.tfdt"
-    bad.write_bytes(FILES[what])
-    _is_refused(diff.main([str(make(_one, 0)), str(bad)]), capsys, what)
+    bad.write_bytes(FILES[message])
+    _is_refused(diff.main([str(make(_one_step, 0)), str(bad)]), capsys, message)
 
 
 def test_other_bad_input(make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    good, empty = str(make(_one, 0)), tmp_path / "empty"
+    good, empty = str(make(_one_step, 0)), tmp_path / "empty"
     empty.mkdir()
     _is_refused(diff.main([good, str(tmp_path / "absent")]), capsys, "cannot be read")
     _is_refused(diff.main([good, str(empty)]), capsys, "holds no trace")
     _is_refused(diff.main([good, str(make(lambda hand, run: None, 0))]), capsys, "has no records")
     _is_refused(diff.main([good]), capsys, "one trace cannot be compared")
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as raised:
         diff.main([good, good, "--nonsense"])
-    _is_refused(int(str(ended.value.code)), capsys, "unrecognized arguments")
+    _is_refused(int(str(raised.value.code)), capsys, "unrecognized arguments")
 
 
 def test_records_that_are_counted_wrongly(make: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,7 +192,7 @@ def test_records_that_are_counted_wrongly(make: Callable[..., Path], capsys: pyt
         hand._seen[key] = 7 if run else 0
         hand.record(key, 2)
 
-    good = str(make(_one, 0))
+    good = str(make(_one_step, 0))
     _is_refused(diff.main([good, str(make(build, 0))]), capsys, "counts its records wrongly")
     _is_refused(diff.main([good, str(make(build, 1))]), capsys, "counts its records wrongly")
 
@@ -266,7 +270,7 @@ def test_no_file_of_this_machine_is_quoted(make: Callable[..., Path], tmp_path: 
 def test_a_complaint_about_a_file_steers_no_terminal(
     make: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runs = [str(make(_one, 0)), str(make(_one, 1, version="2.\u202e0\x1b[2J"))]
+    runs = [str(make(_one_step, 0)), str(make(_one_step, 1, version="2.\u202e0\x1b[2J"))]
     _is_refused(diff.main(runs), capsys, "2.?0?[2J")
 
 
@@ -274,9 +278,9 @@ def test_a_large_step_and_a_name_that_steers_a_terminal(compare: Callable[..., T
     def build(hand: Hand, run: int) -> None:
         hand.record(hand.op("bad\x1b[2Jname\r\n"), run, 4_000_000_000)
 
-    found = compare(build)
-    assert found.first_step == 4_000_000_000
-    assert not set(text.diff_text(found)) & set("\x1b\r")
+    result = compare(build)
+    assert result.first_step == 4_000_000_000
+    assert not set(text.diff_text(result)) & set("\x1b\r")
 
 
 def test_runs_of_other_numbers_of_processes(
@@ -285,15 +289,15 @@ def test_runs_of_other_numbers_of_processes(
     for name, ranks in (("one", "0"), ("two", "01")):
         (tmp_path / name).mkdir()
         for rank in ranks:
-            make(_one, 0).rename(tmp_path / name / f"trace-{rank}.tfdt")
+            make(_one_step, 0).rename(tmp_path / name / f"trace-{rank}.tfdt")
     code = diff.main([str(tmp_path / "one"), str(tmp_path / "two")])
     _is_refused(code, capsys, "do not have the same processes: 1")
 
 
 def _is_refused(code: int, capsys: pytest.CaptureFixture[str], cause: str) -> None:
     """Exit code 2, one line of cause, one of advice, nothing on standard output."""
-    said = capsys.readouterr()
-    assert (code, said.out) == (2, "")
-    first, advice = said.err.splitlines()
+    captured = capsys.readouterr()
+    assert (code, captured.out) == (2, "")
+    first, advice = captured.err.splitlines()
     assert cause in first
     assert advice.startswith("  ")

@@ -31,8 +31,8 @@ def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:
             Path(environment["VGPU_REPORT"]).write_text(json.dumps(launch) + "\n")
         return {"digests": [["serial" if environment["VGPU_SCHEDULE"] == "serial" else "other"] * 2]}
 
-    told, lines = schedules.replay_summary(replay, str(tmp_path))
-    assert told == {"times": 3, "distinct": 2}
+    summary, lines = schedules.replay_summary(replay, str(tmp_path))
+    assert summary == {"times": 3, "distinct": 2}
     (line,) = lines
     assert line.startswith("kernel UnsortedSegmentCustomKernel: 16,384 atomics at PTX line 4865 on 32 addresses")
     assert line.endswith("rounding (a sum of floats)")
@@ -64,23 +64,23 @@ def test_a_difference_that_never_reaches_the_weights_is_found(tmp_path: Path) ->
         search.search()
         return search
 
-    found = searched("schedules", schedules=Schedules("VGPU_SCHEDULE", ["serial", "reverse", "random:1"])).result
-    assert (found.code, [one["op_type"] for one in found.culprits]) == (1, ["CropAndResizeGradImage"])
-    assert found.findings[0].startswith("weights and losses agree")
-    assert found.findings[-1] == "final weights: bit-identical to those of an untraced run"
+    result = searched("schedules", schedules=Schedules("VGPU_SCHEDULE", ["serial", "reverse", "random:1"])).result
+    assert (result.code, [culprit["op_type"] for culprit in result.culprits]) == (1, ["CropAndResizeGradImage"])
+    assert result.findings[0].startswith("weights and losses agree")
+    assert result.findings[-1] == "final weights: bit-identical to those of an untraced run"
     without = searched("without")
     assert (without.result.code, "ops" in dict(without.asked)) == (0, False)
 
 
-@pytest.mark.parametrize(("launches", "seen"), [(None, False), ("", False), ('{"kernel": "k"}\n', True)])
+@pytest.mark.parametrize(("launches", "is_reported"), [(None, False), ("", False), ('{"kernel": "k"}\n', True)])
 def test_a_program_that_runs_nothing_on_the_virtual_gpu_says_nothing_of_it(
-    tmp_path: Path, launches: str | None, seen: bool
+    tmp_path: Path, launches: str | None, is_reported: bool
 ) -> None:
     """Its first run tells; the others need not."""
-    asked: list[dict[str, str]] = []
+    environments: list[dict[str, str]] = []
 
     def record(number: int, options: Any, environment: dict[str, str]) -> None:
-        asked.append(environment)
+        environments.append(environment)
         if "VGPU_REPORT" in environment and launches is not None:
             Path(environment["VGPU_REPORT"]).write_text(launches)
         if number > 1:
@@ -94,8 +94,8 @@ def test_a_program_that_runs_nothing_on_the_virtual_gpu_says_nothing_of_it(
                     launcher=launcher, progress=Progress(8, out=io.StringIO()))  # fmt: skip
     with pytest.raises(ProgramFailedError) as error:
         search.search()
-    assert isinstance(error.value, DeviceUnusedError) is not seen
-    assert ["VGPU_REPORT" in one for one in asked] == [True, False][: 1 + seen]
+    assert isinstance(error.value, DeviceUnusedError) is not is_reported
+    assert ["VGPU_REPORT" in variables for variables in environments] == [True, False][: 1 + is_reported]
 
 
 def test_calls_that_a_cpu_computed_are_named(tmp_path: Path) -> None:

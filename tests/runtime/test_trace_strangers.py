@@ -14,10 +14,10 @@ from traces import Hand
 pytestmark = pytest.mark.tensorflow
 
 
-def _kept(folder: Path, op: str, attrs: list[object], *inputs: str) -> Path:
+def _capture_file(folder: Path, op: str, attrs: list[object], *inputs: str) -> Path:
     """A file of inputs by hand, and a trace that names it."""
-    arrays = {f"input_{n}": numpy.frombuffer(one.encode(), numpy.uint8) for n, one in enumerate(inputs)}
-    arrays.update({f"lengths_{n}": numpy.array([len(one)]) for n, one in enumerate(inputs)})
+    arrays = {f"input_{n}": numpy.frombuffer(text.encode(), numpy.uint8) for n, text in enumerate(inputs)}
+    arrays.update({f"lengths_{n}": numpy.array([len(text)]) for n, text in enumerate(inputs)})
     meta = {"framework": "tensorflow", "op": op, "outputs": 0, "eager_attrs": attrs, "dtypes": ["string"] * len(inputs),
             "shapes": [[]] * len(inputs), "device": ""}  # fmt: skip
     arrays["meta"] = numpy.frombuffer(json.dumps(meta).encode(), numpy.uint8)
@@ -34,9 +34,9 @@ def test_a_strangers_file_runs_nothing_that_does_more_than_compute(
     forks: Callable[[str], Forks], tmp_path: Path, key: str, named: bool
 ) -> None:
     target = tmp_path / "written"
-    kept = _kept(tmp_path, "WriteFile", [], str(target), "content")
+    capture = _capture_file(tmp_path, "WriteFile", [], str(target), "content")
     if not named:
         (tmp_path / "trace-0.tfdt").unlink()
-    (ran,) = forks(key).run([Job([*TRACE, "replay", str(kept)])])
+    (ran,) = forks(key).run([Job([*TRACE, "replay", str(capture)])])
     assert (ran.returncode, ran.stdout, target.exists()) == (2, "", False)
     assert ("more than compute" if named else "holds no trace") in ran.stderr

@@ -22,14 +22,14 @@ from tfdeterminism.trace.capture.eager_keys import EagerKeys
 def recorder() -> Iterator[Any]:
     """Of a recording that watches the pools."""
     lock = threading.RLock()
-    made = SimpleNamespace(
+    fake = SimpleNamespace(
         active=True, eager=EagerKeys(lock, Definitions(lock, backends.Backend())), steps=SimpleNamespace(number=0)
     )
-    watched = pool_tasks.PoolTasks(SimpleNamespace(recorder=made))
+    watched = pool_tasks.PoolTasks(SimpleNamespace(recorder=fake))
     modules = {"concurrent.futures.thread": concurrent.futures.thread, "multiprocessing.pool": multiprocessing.pool}
     for name, watch in watched.import_hooks().items():
         watch(modules[name])
-    yield made
+    yield fake
     watched.close()
 
 
@@ -40,9 +40,9 @@ def name_and(value: int, label: str = "", function: int = 0) -> tuple[str, int]:
 
 def test_of_an_executor(recorder: Any) -> None:
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        asked = [pool.submit(name_and, 2 - number, label="x", function=1) for number in range(3)]
-        found = [one.result() for one in asked]
-        assert found == [(f"task {number} of ThreadPoolExecutor", 4 - number) for number in range(3)]
+        futures = [pool.submit(name_and, 2 - number, label="x", function=1) for number in range(3)]
+        results = [future.result() for future in futures]
+        assert results == [(f"task {number} of ThreadPoolExecutor", 4 - number) for number in range(3)]
         assert [name for name, _ in pool.map(name_and, range(2))] == [f"task {n} of ThreadPoolExecutor" for n in (3, 4)]
         recorder.eager.on_step_end()
         assert pool.submit(name_and, 0).result()[0] == "task 0 of ThreadPoolExecutor"
@@ -51,13 +51,19 @@ def test_of_an_executor(recorder: Any) -> None:
 
 def test_of_a_pool_of_threads(recorder: Any) -> None:
     with multiprocessing.pool.ThreadPool(3) as pool:
-        every = [pool.map(name_and, [2, 1]), list(pool.imap(name_and, iter([2, 1]), 2)),
+        calls = [pool.map(name_and, [2, 1]), list(pool.imap(name_and, iter([2, 1]), 2)),
                  sorted(pool.imap_unordered(name_and, [2, 1])), pool.starmap(name_and, [(2, "x", 1), (1, "x")]),
                  [pool.apply(name_and, (2,), {"label": "x"}), pool.apply_async(name_and, [1]).get()]]  # fmt: skip
-    for call, found in enumerate(every[:4]):
-        assert [name for name, _ in found] == [f"task {call}.{number} of ThreadPool" for number in range(2)]
-    assert [[value for _, value in found] for found in every] == [[2, 1], [2, 1], [2, 1], [4, 2], [3, 1]]
-    assert [name for name, _ in every[4]] == ["task 4 of ThreadPool", "task 5 of ThreadPool"]
+    for call, results in enumerate(calls[:4]):
+        assert [name for name, _ in results] == [f"task {call}.{number} of ThreadPool" for number in range(2)]
+    assert [[value for _, value in call_results] for call_results in calls] == [
+        [2, 1],
+        [2, 1],
+        [2, 1],
+        [4, 2],
+        [3, 1],
+    ]
+    assert [name for name, _ in calls[4]] == ["task 4 of ThreadPool", "task 5 of ThreadPool"]
 
 
 def test_a_task_of_a_task_and_what_it_counts(recorder: Any) -> None:
@@ -66,9 +72,9 @@ def test_a_task_of_a_task_and_what_it_counts(recorder: Any) -> None:
         return [*inner, recorder.eager.next_occurrence("op"), recorder.eager.next_occurrence("op")]
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        for number, found in enumerate(pool.map(outer, range(2))):
+        for number, results in enumerate(pool.map(outer, range(2))):
             inside = [f"task {n} of ThreadPoolExecutor in task {number} of ThreadPoolExecutor" for n in range(2)]
-            assert found == [*inside, 0, 1]
+            assert results == [*inside, 0, 1]
     assert recorder.eager.next_occurrence("op") == 0
 
 

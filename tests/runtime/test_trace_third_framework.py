@@ -31,19 +31,21 @@ def located(folder: Path, program: str) -> dict[str, Any]:
 
 
 def test_its_cause_is_located(tmp_path: Path) -> None:
-    found = located(tmp_path, "import toyframe\n\nx = toyframe.Tensor([1, 2, 3])\nx = toyframe.scale(x)\n"
-                    "x = toyframe.racy_sum(x)\ntoyframe.scale(x)\n")  # fmt: skip
-    (cause,) = found["culprits"]
+    output = located(tmp_path, "import toyframe\n\nx = toyframe.Tensor([1, 2, 3])\nx = toyframe.scale(x)\n"
+                     "x = toyframe.racy_sum(x)\ntoyframe.scale(x)\n")  # fmt: skip
+    (cause,) = output["culprits"]
     assert (cause["op_type"], cause["class"], cause["line"]) == ("RacySum", "unexplained", 5)
     assert cause["file"].endswith("train.py")
     assert cause["lines"] == ["toyframe.sum(x)  # instead of racy_sum"]
-    assert (found["traces"][0]["framework"], found["traces"][0]["version"]) == ("Toyframe", "1.0")
+    assert (output["traces"][0]["framework"], output["traces"][0]["version"]) == ("Toyframe", "1.0")
 
 
 def test_what_it_writes_of_an_op_explains_a_difference(tmp_path: Path) -> None:
     """An attribute: no rule knows its ops by name."""
-    found = located(tmp_path, "import toyframe\n\nx = toyframe.empty(toyframe.Tensor([1, 2, 3]))\ntoyframe.scale(x)\n")
-    assert [(one["op_type"], one["class"]) for one in found["culprits"]] == [("Empty", "uninitialized memory")]
+    output = located(tmp_path, "import toyframe\n\nx = toyframe.empty(toyframe.Tensor([1, 2, 3]))\ntoyframe.scale(x)\n")
+    assert [(culprit["op_type"], culprit["class"]) for culprit in output["culprits"]] == [
+        ("Empty", "uninitialized memory")
+    ]
 
 
 def test_without_its_entry_nothing_is_recorded(tmp_path: Path) -> None:

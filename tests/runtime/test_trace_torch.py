@@ -31,44 +31,48 @@ def torch_forks(torch_python: Path, forks: Callable[[str], Forks]) -> Forks:
 
 
 def test_each_program_says_what_is_true_of_it() -> None:
-    every = programs(ENVIRONMENT)
-    assert len({one.form for one in every}) >= 8
-    for one in every:
-        assert one.name.startswith("clean_") == (not one.expected), one.name
-        assert len(one.lines) == len(one.expected), one.name
+    all_programs = programs(ENVIRONMENT)
+    assert len({race_program.form for race_program in all_programs}) >= 8
+    for candidate in all_programs:
+        assert candidate.name.startswith("clean_") == (not candidate.expected), candidate.name
+        assert len(candidate.lines) == len(candidate.expected), candidate.name
 
 
 @pytest.mark.tensorflow
 def test_each_is_right_of_two_runs(torch_forks: Forks, tmp_path: Path) -> None:
-    every = [one for one in programs(ENVIRONMENT) if not one.fresh]
-    runs = {one.name: [tmp_path / f"{one.name}-{run}" for run in range(2)] for one in every}
-    done = torch_forks.run([traced(out, one.path) for one in every for out in runs[one.name]])
-    assert not [said.stderr for said in done if said.returncode]
-    wrong = {one.name: one.faults(compared(*runs[one.name])) for one in every}
-    assert not {name: found for name, found in wrong.items() if found}
+    all_programs = [candidate for candidate in programs(ENVIRONMENT) if not candidate.fresh]
+    runs = {candidate.name: [tmp_path / f"{candidate.name}-{run}" for run in range(2)] for candidate in all_programs}
+    done = torch_forks.run([traced(out, candidate.path) for candidate in all_programs for out in runs[candidate.name]])
+    assert not [completed.stderr for completed in done if completed.returncode]
+    wrong = {candidate.name: candidate.faults(compared(*runs[candidate.name])) for candidate in all_programs}
+    assert not {name: messages for name, messages in wrong.items() if messages}
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("race", [one for one in programs(ENVIRONMENT) if one.fresh], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "race",
+    [race_program for race_program in programs(ENVIRONMENT) if race_program.fresh],
+    ids=lambda race_program: race_program.name,
+)
 def test_a_race_is_right_of_two_runs_that_differ(race: Program, torch_forks: Forks, tmp_path: Path) -> None:
     outs = [tmp_path / str(run) for run in range(RACE)]
     for number, out in enumerate(outs):
         (done,) = torch_forks.run([traced(out, race.path, fresh=True, alone=True)])
         assert done.returncode == 0, done.stderr
-        if number and (found := compared(outs[0], out))["result"] != "same":
+        if number and (diff := compared(outs[0], out))["result"] != "same":
             break
-    assert race.faults(found) == []
+    assert race.faults(diff) == []
 
 
 def compared(first: Path, second: Path) -> dict[str, object]:
-    found = trace_diff.compare([str(first), str(second)])
-    return {"result": found.result, "culprits": found.culprits, "verdict": found.culprits or found.result}
+    diff = trace_diff.compare([str(first), str(second)])
+    return {"result": diff.result, "culprits": diff.culprits, "verdict": diff.culprits or diff.result}
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("name", SEARCHED)
 def test_some_are_searched_whole(name: str, torch_forks: Forks, tmp_path: Path) -> None:
-    (program,) = [one for one in programs(ENVIRONMENT) if one.name == name]
+    (program,) = [candidate for candidate in programs(ENVIRONMENT) if candidate.name == name]
     assert faults(program, torch_forks, tmp_path) == []
 
 
@@ -95,9 +99,9 @@ def test_a_trace_names_its_program_where_pytorch_was_imported_before_it(torch_fo
 def test_probes_change_nothing(torch_forks: Forks, tmp_path: Path) -> None:
     program = program_of("clean_training")
     levels = ("none", "weights", "layers", "ops")
-    done = torch_forks.run([traced(tmp_path / one, program.path, options=["--level", one]) for one in levels])
-    assert {said.stdout for said in done} == {done[0].stdout}
-    assert len({load(str(tmp_path / one / "trace-0.tfdt")).end["weights"] for one in levels}) == 1
+    done = torch_forks.run([traced(tmp_path / level, program.path, options=["--level", level]) for level in levels])
+    assert {completed.stdout for completed in done} == {done[0].stdout}
+    assert len({load(str(tmp_path / level / "trace-0.tfdt")).end["weights"] for level in levels}) == 1
 
 
 HOLDING = """
@@ -189,9 +193,9 @@ def test_a_version_whose_modules_compile_nothing_is_traced(torch_python: Path) -
 
 @pytest.mark.tensorflow
 def test_replay_runs_no_op_that_does_more_than_compute(torch_python: Path) -> None:
-    asked = ["aten.index_put.default", "aten.from_file.default", "c10d.broadcast_.default", "aten.nothing.default",
-             "prims.add.default", "aten.set_.source_Storage"]  # fmt: skip
-    words = f"from tfdeterminism.trace.capture.torch.replay import is_pure; print([is_pure(x) for x in {asked}])"
+    ops = ["aten.index_put.default", "aten.from_file.default", "c10d.broadcast_.default", "aten.nothing.default",
+           "prims.add.default", "aten.set_.source_Storage"]  # fmt: skip
+    words = f"from tfdeterminism.trace.capture.torch.replay import is_pure; print([is_pure(x) for x in {ops}])"
     done = subprocess.run([torch_python, "-c", words], env=environ(), capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str([True, False, False, False, False, False])
 
@@ -205,22 +209,22 @@ def kept_file(torch_forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> P
     node = {"node": f"aten.mm.default@{program}:3#0"}
     (done,) = torch_forks.run([traced(folder / "A", program, options=["--capture-inputs", json.dumps(node)])])
     assert done.returncode == 0, done.stderr
-    (kept,) = (folder / "A").glob("capture-*.npz")
-    return kept
+    (path,) = (folder / "A").glob("capture-*.npz")
+    return path
 
 
-def replayed_on(device: str, kept: Path, python: Path) -> subprocess.CompletedProcess[str]:
+def replayed_on(device: str, capture: Path, python: Path) -> subprocess.CompletedProcess[str]:
     """Its replay, told that all inputs were on this device."""
-    with numpy.load(kept) as arrays:
+    with numpy.load(capture) as arrays:
         parts = dict(arrays)
     meta = json.loads(parts["meta"].tobytes())
     assert meta["devices"] == ["cpu", "cpu"]
-    said = json.dumps({**meta, "devices": [device] * 2}).encode()
-    changed = kept.parent.parent / device.partition(":")[0]
-    shutil.copytree(kept.parent, changed)
-    numpy.savez(changed / kept.name, **{**parts, "meta": numpy.frombuffer(said, numpy.uint8)})
-    return subprocess.run([python, "-m", "tfdeterminism.trace", "replay", str(changed / kept.name), "--repeats", "2"],
-                          env=environ(), capture_output=True, text=True, check=False)  # fmt: skip
+    meta_bytes = json.dumps({**meta, "devices": [device] * 2}).encode()
+    changed = capture.parent.parent / device.partition(":")[0]
+    shutil.copytree(capture.parent, changed)
+    numpy.savez(changed / capture.name, **{**parts, "meta": numpy.frombuffer(meta_bytes, numpy.uint8)})
+    command = [python, "-m", "tfdeterminism.trace", "replay", str(changed / capture.name), "--repeats", "2"]
+    return subprocess.run(command, env=environ(), capture_output=True, text=True, check=False)
 
 
 @pytest.mark.tensorflow
@@ -253,16 +257,20 @@ def test_which_part_of_a_memory_is_read_is_told_though_it_was_cut_before(torch_f
     program = tmp_path / "program.py"
     program.write_text(PART)
     options = ["--steps", "1:3"]
-    done = torch_forks.run([traced(tmp_path / at, program, at, options=options) for at in ("8", "16")])
-    assert [said.returncode for said in done] == [0, 0], done[0].stderr
-    told = [products(load(str(tmp_path / at / "trace-0.tfdt"))) for at in ("8", "16")]
-    assert told[0] and told[1] and told[0] != told[1]
+    done = torch_forks.run([traced(tmp_path / limit, program, limit, options=options) for limit in ("8", "16")])
+    assert [completed.returncode for completed in done] == [0, 0], done[0].stderr
+    products_by_run = [products(load(str(tmp_path / limit / "trace-0.tfdt"))) for limit in ("8", "16")]
+    assert products_by_run[0] and products_by_run[1] and products_by_run[0] != products_by_run[1]
 
 
 def products(trace: Trace) -> set[int]:
     """Digests of what Python tells the product of matrices."""
     line = PART.splitlines().index("    torch.autograd.grad((part @ weights).sum(), weights)") + 1
-    keys = [one["id"] for one in trace.definitions if (one["op"], one["line"]) == ("Python", line)]
+    keys = [
+        definition["id"]
+        for definition in trace.definitions
+        if (definition["op"], definition["line"]) == ("Python", line)
+    ]
     return set(trace.records["digest"][numpy.isin(trace.records["key"], keys)].tolist())
 
 
@@ -272,12 +280,12 @@ def test_advice_is_applied_without_a_change_of_the_program(torch_forks: Forks, t
     options = ["--level", "none", "--apply-solutions", "SEED,UDA"]
     outs = [tmp_path / run for run in "AB"]
     done = torch_forks.run([traced(out, program, options=options, fresh=True) for out in outs])
-    assert [said.returncode for said in done] == [0, 0], done[0].stderr
+    assert [completed.returncode for completed in done] == [0, 0], done[0].stderr
     assert len({load(str(out / "trace-0.tfdt")).end["weights"] for out in outs}) == 1
 
 
 def program_of(name: str) -> Program:
-    return next(one for one in programs(ENVIRONMENT) if one.name == name)
+    return next(candidate for candidate in programs(ENVIRONMENT) if candidate.name == name)
 
 
 INHERITED = """
@@ -324,7 +332,7 @@ def test_without_an_optimizer_a_gradient_that_differs_is_seen(torch_forks: Forks
     outs = [tmp_path / run for run in "AB"]
     options = ["--level", "none"]
     done = torch_forks.run([traced(out, tmp_path / "program.py", options=options, fresh=True) for out in outs])
-    assert [said.returncode for said in done] == [0, 0], done[0].stderr
+    assert [completed.returncode for completed in done] == [0, 0], done[0].stderr
     assert len({load(str(out / "trace-0.tfdt")).end["weights"] for out in outs}) == 2
 
 
@@ -347,15 +355,15 @@ torch.save(weight.detach(), kept)
 @pytest.mark.tensorflow
 def test_what_torch_saves_outside_the_folder_is_restored(torch_python: Path, tmp_path: Path) -> None:
     """PyTorch writes it from C++.  The user's file is as before."""
-    folder, kept = tmp_path / "program", tmp_path / "kept.pt"
+    folder, outside_file = tmp_path / "program", tmp_path / "kept.pt"
     folder.mkdir()
     (folder / "main.py").write_text(KEPT)
-    variables = {**environ(), "KEPT": str(kept)}
+    variables = {**environ(), "KEPT": str(outside_file)}
     subprocess.run([torch_python, folder / "main.py"], env=variables, check=True)
-    before = kept.read_bytes()
+    before = outside_file.read_bytes()
     done = subprocess.run([torch_python, *TRACE, "locate", "--json", "--", "main.py"], cwd=folder, env=variables,
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 1, done.stderr
     (cause,) = json.loads(done.stdout)["causes"]
     assert (cause["kind"], {place["line"] for place in cause["places"]} <= {6, 7}) == ("files", True)
-    assert kept.read_bytes() == before
+    assert outside_file.read_bytes() == before

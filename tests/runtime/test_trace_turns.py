@@ -32,10 +32,10 @@ def loops(hand: Hand, turns: Sequence[int], decides: Sequence[object] = (), **fi
 
 @pytest.mark.parametrize("turns", [([2, 3, 2], [3, 2, 2]), ([1, 4, 2], [2, 1, 4]), ([3, 1], [2, 3])])
 def test_other_turns_are_structure(compare: Callable[..., TraceDiff], turns: tuple[list[int], ...]) -> None:
-    found = compare(lambda hand, run: loops(hand, turns[run]))
-    assert [(one["op_type"], one["class"], one["line"], one["step"]) for one in found.culprits] == [
+    diff = compare(lambda hand, run: loops(hand, turns[run]))
+    assert [(culprit["op_type"], culprit["class"], culprit["line"], culprit["step"]) for culprit in diff.culprits] == [
         ("Tanh", "structure", 5, 0)]  # fmt: skip
-    assert (found.result, found.first_step) == ("structure", 0)
+    assert (diff.result, diff.first_step) == ("structure", 0)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_turns_that_both_have_alike_are_the_same(compare: Callable[..., TraceDif
 
 def test_the_value_that_decides_how_often_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
     turns = [3, 2, 4], [3, 4, 2]
-    found = compare(lambda hand, run: loops(hand, turns[run], decides=turns[run]))
-    (culprit,) = found.culprits
+    diff = compare(lambda hand, run: loops(hand, turns[run], decides=turns[run]))
+    (culprit,) = diff.culprits
     assert (culprit["op_type"], culprit["class"], culprit["step"]) == ("RandomUniform", "seed or state", 1)
 
 
@@ -86,8 +86,8 @@ def test_threads_make_steps_chance(compare: Callable[..., TraceDiff]) -> None:
         last = hand.eager("train.py:9#0", "Sum", line=9)
         hand.record(last, 1, 2)
 
-    found = compare(build)
-    assert [(one["op_type"], one["class"]) for one in found.culprits] == [("PyFunc", "Python feed")]
+    diff = compare(build)
+    assert [(culprit["op_type"], culprit["class"]) for culprit in diff.culprits] == [("PyFunc", "Python feed")]
 
 
 def test_what_feeds_a_queue_has_no_step(compare: Callable[..., TraceDiff]) -> None:
@@ -110,12 +110,14 @@ def test_any_turns(turns: list[list[int]], tmp_path_factory: pytest.TempPathFact
         hand = Hand(tmp_path_factory.mktemp("t") / "x.tfdt")
         loops(hand, turns[run])
         paths.append(str(hand.end(steps=4)))
-    found = trace_diff.compare(paths)
+    diff = trace_diff.compare(paths)
     unlike = [step for step in range(4) if turns[0][step] != turns[1][step]]
-    assert found.result == ("structure" if unlike else "same")
-    assert [(one["op_type"], one["step"]) for one in found.culprits] == [("Tanh", step) for step in unlike[:1]]
-    assert found.first_step == (unlike[0] if unlike else None)
-    assert found.missing == sum(abs(one - other) for one, other in zip(*turns, strict=True))
+    assert diff.result == ("structure" if unlike else "same")
+    assert [(culprit["op_type"], culprit["step"]) for culprit in diff.culprits] == [
+        ("Tanh", step) for step in unlike[:1]
+    ]
+    assert diff.first_step == (unlike[0] if unlike else None)
+    assert diff.missing == sum(abs(one - other) for one, other in zip(*turns, strict=True))
 
 
 def test_a_stranger_s_steps_need_not_rise(make: Callable[..., Path]) -> None:
@@ -147,14 +149,16 @@ def two_in_one_step(hand: Hand, turns: Sequence[int], noise: object = None) -> N
 def test_other_turns_within_a_step_are_structure(
     compare: Callable[..., TraceDiff], turns: tuple[list[int], ...]
 ) -> None:
-    found = compare(lambda hand, run: two_in_one_step(hand, turns[run]))
-    assert [(one["op_type"], one["class"], one["line"]) for one in found.culprits] == [("Tanh", "structure", 5)]
-    assert found.culprits[0]["why"].endswith("has it") or "goes on without" in found.culprits[0]["why"]
+    diff = compare(lambda hand, run: two_in_one_step(hand, turns[run]))
+    assert [(culprit["op_type"], culprit["class"], culprit["line"]) for culprit in diff.culprits] == [
+        ("Tanh", "structure", 5)
+    ]
+    assert diff.culprits[0]["why"].endswith("has it") or "goes on without" in diff.culprits[0]["why"]
 
 
 def test_noise_before_other_turns_is_their_cause(compare: Callable[..., TraceDiff]) -> None:
-    found = compare(lambda hand, run: two_in_one_step(hand, ([2, 4], [4, 4])[run], noise=run))
-    assert [one["op_type"] for one in found.culprits] == ["RandomUniform"]
+    diff = compare(lambda hand, run: two_in_one_step(hand, ([2, 4], [4, 4])[run], noise=run))
+    assert [culprit["op_type"] for culprit in diff.culprits] == ["RandomUniform"]
 
 
 @pytest.mark.parametrize("matters", [False, True])
@@ -164,13 +168,13 @@ def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., T
     def build(hand: Hand, run: int) -> None:
         ops = [hand.eager(f"train.py:{line}#0", op, line=line) for line, op in ((3, "Square"), (4, "Tanh"), (5, "Exp"))]
         drawn = hand.eager("train.py:9#0", "RandomUniform", kind="random", line=9)
-        for at in ([0, 1, 2], [2, 0, 1])[run]:
-            hand.record(ops[at], (at, run if matters and at else 0))
+        for position in ([0, 1, 2], [2, 0, 1])[run]:
+            hand.record(ops[position], (position, run if matters and position else 0))
         hand.record(drawn, run)
 
-    found = compare(build)
+    diff = compare(build)
     expected = [("Exp", "structure")] if matters else [("RandomUniform", "seed or state")]
-    assert [(one["op_type"], one["class"]) for one in found.culprits] == expected
+    assert [(culprit["op_type"], culprit["class"]) for culprit in diff.culprits] == expected
 
 
 def test_a_number_that_python_is_told_decides(compare: Callable[..., TraceDiff]) -> None:
@@ -178,13 +182,13 @@ def test_a_number_that_python_is_told_decides(compare: Callable[..., TraceDiff])
 
     def build(hand: Hand, run: int) -> None:
         noise = hand.eager("train.py:2#0", "rand", kind="random", line=2, dtype="float32")
-        told = [hand.eager(f"train.py:3#{n}", "is_nonzero", (noise,), line=3) for n in range(3)]
-        turned = [hand.eager(f"train.py:4#{n}", "Tanh", tuple(told), line=4, dtype="float32") for n in range(2)]
+        host_reads = [hand.eager(f"train.py:3#{n}", "is_nonzero", (noise,), line=3) for n in range(3)]
+        turned = [hand.eager(f"train.py:4#{n}", "Tanh", tuple(host_reads), line=4, dtype="float32") for n in range(2)]
         for step, often in enumerate(([1, 1], [1, 2])[run]):
             hand.record(noise, (run, step), step)
             for turn in range(often):
-                hand.record(told[turn], True, step)
+                hand.record(host_reads[turn], True, step)
                 hand.record(turned[turn], turn, step)
-            hand.record(told[often], False, step)
+            hand.record(host_reads[often], False, step)
 
-    assert [one["op_type"] for one in compare(build).culprits] == ["rand"]
+    assert [culprit["op_type"] for culprit in compare(build).culprits] == ["rand"]

@@ -45,9 +45,9 @@ def test_ulps_are_steps_to_the_next_float(dtype: Any) -> None:
         other = start.copy()
         for _ in range(count):
             other[3] = numpy.nextafter(other[3], dtype(1))
-        said = value_difference.measure_difference(value(start), value(other))
-        assert (said["ulps"], said["differing"], said["compared"]) == (count, 1, 6)
-        assert said["absolute"] == abs(float(other[3]))
+        measured = value_difference.measure_difference(value(start), value(other))
+        assert (measured["ulps"], measured["differing"], measured["compared"]) == (count, 1, 6)
+        assert measured["absolute"] == abs(float(other[3]))
     below = numpy.nextafter(numpy.nextafter(dtype(0), dtype(-1)), dtype(-1))
     above = numpy.nextafter(dtype(0), dtype(1))
     assert value_difference.measure_difference(value([below]), value([above]))["ulps"] == 3
@@ -57,14 +57,16 @@ def test_ulps_are_steps_to_the_next_float(dtype: Any) -> None:
 
 
 def test_ulps_of_bfloat16() -> None:
-    one = bfloat16([1.0, -3.0])
-    said = value_difference.measure_difference(value(one, "bfloat16"), value(one + numpy.uint16([2, 1]), "bfloat16"))
-    assert (said["ulps"], said["absolute"], said["differing"]) == (2, 2**-6, 2)
-    assert said["values_at_index"] == [1.0, 1.0 + 2**-6] or said["values_at_index"] == [-3.0, -3.0 - 2**-6]
+    array = bfloat16([1.0, -3.0])
+    measured = value_difference.measure_difference(
+        value(array, "bfloat16"), value(array + numpy.uint16([2, 1]), "bfloat16")
+    )
+    assert (measured["ulps"], measured["absolute"], measured["differing"]) == (2, 2**-6, 2)
+    assert measured["values_at_index"] == [1.0, 1.0 + 2**-6] or measured["values_at_index"] == [-3.0, -3.0 - 2**-6]
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "absolute"),
+    ("first_value", "right", "absolute"),
     [
         (numpy.int64([-(2**63)]), numpy.int64([2**63 - 1]), 2**64 - 1),
         (numpy.uint64([1]), numpy.uint64([2**64 - 1]), 2**64 - 2),
@@ -73,21 +75,26 @@ def test_ulps_of_bfloat16() -> None:
         (numpy.bool_([True, False]), numpy.bool_([True, True]), None),
     ],
 )
-def test_what_is_no_float_has_no_ulps(left: Any, right: Any, absolute: object) -> None:
-    said = value_difference.measure_difference(value(left), value(right))
-    assert (said["absolute"], said["ulps"], said["differing"]) == (absolute, None, 1)
-    json.dumps(said, allow_nan=False)
+def test_what_is_no_float_has_no_ulps(first_value: Any, right: Any, absolute: object) -> None:
+    measured = value_difference.measure_difference(value(first_value), value(right))
+    assert (measured["absolute"], measured["ulps"], measured["differing"]) == (absolute, None, 1)
+    json.dumps(measured, allow_nan=False)
 
 
 def test_what_is_not_finite_is_counted_and_not_measured() -> None:
-    left = numpy.float32([1, numpy.nan, 3, numpy.inf, 5])
+    first_value = numpy.float32([1, numpy.nan, 3, numpy.inf, 5])
     right = numpy.float32([1.5, 2, 3, -numpy.inf, numpy.nan])
-    said = value_difference.measure_difference(value(left), value(right))
-    assert (said["differing"], said["absolute"], said["index"], said["values_at_index"]) == (4, 0.5, [0], [1.0, 1.5])
-    assert said["nonfinite"] == [{"nan": 1, "inf": 1, "first": 1}, {"nan": 1, "inf": 1, "first": 3}]
-    alone = value_difference.measure_difference(value(numpy.float32([numpy.nan])), value(numpy.float32([7])))
-    assert (alone["absolute"], alone["ulps"], alone["values_at_index"]) == (None, None, ["nan", 7.0])
-    json.dumps([said, alone], allow_nan=False)
+    measured = value_difference.measure_difference(value(first_value), value(right))
+    assert (measured["differing"], measured["absolute"], measured["index"], measured["values_at_index"]) == (
+        4,
+        0.5,
+        [0],
+        [1.0, 1.5],
+    )
+    assert measured["nonfinite"] == [{"nan": 1, "inf": 1, "first": 1}, {"nan": 1, "inf": 1, "first": 3}]
+    single_nan = value_difference.measure_difference(value(numpy.float32([numpy.nan])), value(numpy.float32([7])))
+    assert (single_nan["absolute"], single_nan["ulps"], single_nan["values_at_index"]) == (None, None, ["nan", 7.0])
+    json.dumps([measured, single_nan], allow_nan=False)
 
 
 def test_odd_values() -> None:
@@ -128,12 +135,12 @@ def test_forged_values_are_damage(changes: dict[str, Any], tmp_path: Path) -> No
     """Whatever a head says that no recorder writes ends the trace there; nothing is raised, nothing takes long."""
     head = {"kind": "op", "name": "x", "key": 0, "order": 0, "role": "path", "step": 0, "occurrence": 0,
             "dtype": "float32", "shape": [2, 2], "stride": 1, "nan": 0, "inf": 0, "first": None}  # fmt: skip
-    kept = numpy.zeros(4, numpy.float32)
-    assert tensor_values.unpack(tensor_values.pack(head, kept)) is not None
-    assert tensor_values.unpack(tensor_values.pack({**head, **changes}, kept)) is None
+    array = numpy.zeros(4, numpy.float32)
+    assert tensor_values.unpack(tensor_values.pack(head, array)) is not None
+    assert tensor_values.unpack(tensor_values.pack({**head, **changes}, array)) is None
     hand = Hand(tmp_path / "forged.tfdt")
     hand.op("x")
-    hand._writer.value(tensor_values.pack({**head, **changes}, kept))
+    hand._writer.value(tensor_values.pack({**head, **changes}, array))
     reader = Reader(str(hand.end()))
     assert [kind for kind, _ in reader] == ["definitions"]
     assert "damaged" in str(reader.damage)
@@ -161,8 +168,8 @@ def test_the_way_to_the_loss_leads_through_the_next_step(compare: Compare) -> No
                 hand.record(key, run * bad, step)
             hand.write(write, step)
 
-    found = compare(build)
-    assert [(one["op"], one["role"]) for one in found.path_to_loss] == [
+    diff = compare(build)
+    assert [(tensor["op"], tensor["role"]) for tensor in diff.path_to_loss] == [
         ("MeanGrad", "culprit"), ("ReadVariableOp", "path"), ("Mean", "loss")]  # fmt: skip
 
 
@@ -176,7 +183,7 @@ def test_the_way_leads_out_of_a_function(compare: Compare) -> None:
         for key in (noise, call, loss):
             hand.record(key, run)
 
-    assert [one["op"] for one in compare(build).path_to_loss] == ["RandomUniform", "Mean"]
+    assert [tensor["op"] for tensor in compare(build).path_to_loss] == ["RandomUniform", "Mean"]
 
 
 def grown(hand: Hand, run: int) -> None:
@@ -188,41 +195,41 @@ def grown(hand: Hand, run: int) -> None:
         hand.value(numpy.float32([1, 1 + bad]), step, key=noise, name="noise", role="culprit")
         hand.value(numpy.float32(1 + bad / 8), step)
         for name in ("kernel", "bias"):
-            apart = 10 ** (step - 9) * run * bool(step) * (name == "kernel")
-            hand.value(numpy.float64([1 + apart, numpy.nan if bad == 3 else 0]), step, kind="weight", name=name)
+            difference = 10 ** (step - 9) * run * bool(step) * (name == "kernel")
+            hand.value(numpy.float64([1 + difference, numpy.nan if bad == 3 else 0]), step, kind="weight", name=name)
 
 
 def test_how_the_difference_grows(compare: Compare) -> None:
-    found = compare(grown).values
-    assert found is not None
-    (noise,) = found["tensors"]
+    diff = compare(grown).values
+    assert diff is not None
+    (noise,) = diff["tensors"]
     assert (noise["step"], noise["absolute"], noise["differing"], noise["role"]) == (1, 1.0, 1, "culprit")
-    assert [(one["step"], one["absolute"]) for one in found["growth"]["loss"]] == [(n, n / 8) for n in range(4)]
-    weights = found["growth"]["weights"]
-    assert [f"{one['absolute']:.0e}" for one in weights] == ["0e+00", "1e-08", "1e-07", "1e-06"]
+    assert [(point["step"], point["absolute"]) for point in diff["growth"]["loss"]] == [(n, n / 8) for n in range(4)]
+    weights = diff["growth"]["weights"]
+    assert [f"{point['absolute']:.0e}" for point in weights] == ["0e+00", "1e-08", "1e-07", "1e-06"]
     assert (weights[3]["name"], weights[3]["compared"]) == ("kernel", 4)
-    assert found["nonfinite"][0] is None
-    first = found["nonfinite"][1]
+    assert diff["nonfinite"][0] is None
+    first = diff["nonfinite"][1]
     assert (first["what"], first["name"], first["step"], first["index"]) == ("NaN", "kernel", 3, 1)
-    json.dumps(found, allow_nan=False)
+    json.dumps(diff, allow_nan=False)
 
 
 def test_values_in_words(compare: Compare) -> None:
-    said = text.diff_text(compare(grown))
+    lines = text.diff_text(compare(grown))
     for line in (
         "By how much:",
         "culprit  RandomUniform at step 1: 1 of 2 elements differ, by at most 1 (8,388,608 ulps, relative 0.5)",
         "loss     by step: step 0 0, step 1 0.125, step 2 0.25, step 3 0.375; at most 0.375",
         "run B: the first NaN is in kernel at step 3, index 1: 1 NaN and 0 infinite of 2",
     ):
-        assert line in said
+        assert line in lines
 
 
 def test_runs_without_values_say_nothing_of_them(compare: Compare) -> None:
-    found = compare(lambda hand, run: hand.record(hand.op("noise", "RandomUniform", kind="random"), run))
-    assert found.values is None
-    assert value_text.report_lines(found.values) == []
-    assert found.as_json()["path"][0]["role"] == "culprit"
+    diff = compare(lambda hand, run: hand.record(hand.op("noise", "RandomUniform", kind="random"), run))
+    assert diff.values is None
+    assert value_text.report_lines(diff.values) == []
+    assert diff.as_json()["path"][0]["role"] == "culprit"
 
 
 # program, how many ops of the way at least; where in it the culprit is
@@ -241,25 +248,25 @@ def test_values_of_real_runs(forks: Callable[[str], Forks], environment: str, tm
     """What the culprit gives, all that it spoils, the loss and the weights of each step."""
     for program, op, length in SEEN[environment]:
         folders = [tmp_path / program / name for name in "ABCD"]
-        wanted = tmp_path / f"{program}.json"
+        request_file = tmp_path / f"{program}.json"
         for number in range(0, 4, 2):
-            options = ["--record-values", str(wanted)] if number else []
+            options = ["--record-values", str(request_file)] if number else []
             jobs = [traced(out, HERE / "programs" / program, options=options) for out in folders[number : number + 2]]
             for ran in forks(environment).run(jobs):
                 assert ran.returncode == 0, ran.stderr
-            found = trace_diff.compare([str(out) for out in folders[number : number + 2]])
-            wanted.write_text(json.dumps(found.as_json()), "utf-8")
-        assert found.values is not None
-        tensors = found.values["tensors"]
+            diff = trace_diff.compare([str(out) for out in folders[number : number + 2]])
+            request_file.write_text(json.dumps(diff.as_json()), "utf-8")
+        assert diff.values is not None
+        tensors = diff.values["tensors"]
         assert (tensors[0]["op"], tensors[0]["role"]) == (op, "culprit"), program
-        assert len(tensors) >= length, (program, [one["op"] for one in tensors])
-        assert all(one["differing"] and not one["shapes"] for one in tensors), (program, tensors)
-        floats = [one for one in tensors if one["dtype"].startswith(("float", "bfloat"))]
-        assert floats and all(one["absolute"] > 0 and one["ulps"] > 0 for one in floats), program
-        if "loss" in [one["role"] for one in tensors]:
+        assert len(tensors) >= length, (program, [tensor["op"] for tensor in tensors])
+        assert all(tensor["differing"] and not tensor["shapes"] for tensor in tensors), (program, tensors)
+        floats = [tensor for tensor in tensors if tensor["dtype"].startswith(("float", "bfloat"))]
+        assert floats and all(tensor["absolute"] > 0 and tensor["ulps"] > 0 for tensor in floats), program
+        if "loss" in [tensor["role"] for tensor in tensors]:
             # Of some step: a race's last bits may round away in the mean of another.
-            assert any(one["absolute"] > 0 for one in found.values["growth"]["loss"]), program
-            assert found.values["growth"]["weights"][-1]["ulps"] > 0, program
+            assert any(point["absolute"] > 0 for point in diff.values["growth"]["loss"]), program
+            assert diff.values["growth"]["weights"][-1]["ulps"] > 0, program
 
 
 @pytest.mark.tensorflow
@@ -267,15 +274,16 @@ def test_values_of_real_runs(forks: Callable[[str], Forks], environment: str, tm
 def test_values_change_nothing(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
     """A clean program that keeps every tensor it is asked for ends with the weights of an untraced one."""
     program = HERE / "programs" / ("clean_session.py" if environment == "tf1.14" else "clean_cnn.py")
-    plain, kept = tmp_path / "plain", tmp_path / "kept"
+    plain, with_values = tmp_path / "plain", tmp_path / "kept"
     (ran,) = forks(environment).run([traced(plain, program, options=["--level", "none"])])
     assert ran.returncode == 0, ran.stderr
-    (ran,) = forks(environment).run([traced(kept, program, options=["--record-values", "[]"])])
+    (ran,) = forks(environment).run([traced(with_values, program, options=["--record-values", "[]"])])
     assert ran.returncode == 0, ran.stderr
-    ends = [
-        next(one for kind, one in Reader(str(folder / "trace-0.tfdt")) if kind == "end") for folder in (plain, kept)
+    end_blocks = [
+        next(block for kind, block in Reader(str(folder / "trace-0.tfdt")) if kind == "end")
+        for folder in (plain, with_values)
     ]
-    assert ends[0]["weights"] == ends[1]["weights"] is not None
-    found = [one.head for kind, one in Reader(str(kept / "trace-0.tfdt")) if kind == "value"]
-    assert {one["kind"] for one in found} == {"loss", "weight"}
-    assert max(one["step"] for one in found if one["kind"] == "weight") == ends[1]["steps"] - 1
+    assert end_blocks[0]["weights"] == end_blocks[1]["weights"] is not None
+    heads = [block.head for kind, block in Reader(str(with_values / "trace-0.tfdt")) if kind == "value"]
+    assert {tensor["kind"] for tensor in heads} == {"loss", "weight"}
+    assert max(head["step"] for head in heads if head["kind"] == "weight") == end_blocks[1]["steps"] - 1

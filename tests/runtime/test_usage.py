@@ -33,7 +33,7 @@ def test_the_probe_helps_without_a_package(checkout: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         ([TRACE], 2, "usage:"),
         ([TRACE, "walk"], 2, "usage:"),
@@ -50,15 +50,17 @@ def test_the_probe_helps_without_a_package(checkout: Project) -> None:
         (["tfdet_probe", "--device", "tpu"], 2, "invalid choice"),
     ],
 )
-def test_wrong_usage_is_told_without_a_package(checkout: Project, arguments: list[str], code: int, said: str) -> None:
+def test_wrong_usage_is_told_without_a_package(
+    checkout: Project, arguments: list[str], code: int, message: str
+) -> None:
     done = bare(checkout, *arguments)
-    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
+    assert (done.returncode, message in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
 
 
 @pytest.mark.parametrize("kind", [int, *(getattr(numpy, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 64))])
 def test_a_seed_is_an_int_of_any_kind(kind: type) -> None:
-    found = check_seed(kind(3))
-    assert (found, type(found)) == (3, int)
+    seed = check_seed(kind(3))
+    assert (seed, type(seed)) == (3, int)
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,13 @@ FAILURE = re.findall(r"^```\n(training under .*?)^```", PAGE, re.M | re.S)[0].sp
 
 
 def block(words: str) -> str:
-    (found,) = re.findall(rf"^```{re.escape(words)}\n(.*?)^```", PAGE, re.M | re.S)
-    return str(found)
+    (text,) = re.findall(rf"^```{re.escape(words)}\n(.*?)^```", PAGE, re.M | re.S)
+    return str(text)
 
 
 def workflow() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(block("yaml file=.github/workflows/determinism.yml"))
-    return found
+    content: dict[str, Any] = yaml.safe_load(block("yaml file=.github/workflows/determinism.yml"))
+    return content
 
 
 def steps() -> list[str]:
@@ -92,6 +92,6 @@ def test_the_workflow_fails_and_passes_with_the_fix(repository: Path, tmp_path_f
 
 def fix(model: Path) -> None:
     """As the page says: the lines at the beginning of `train`, and the import above."""
-    text, begin = model.read_text("utf-8"), '    """The weights after a few steps."""\n'
-    assert text.count(begin) == 1
-    model.write_text("import os\n" + text.replace(begin, begin + block("python fix")), "utf-8")
+    text, docstring = model.read_text("utf-8"), '    """The weights after a few steps."""\n'
+    assert text.count(docstring) == 1
+    model.write_text("import os\n" + text.replace(docstring, docstring + block("python fix")), "utf-8")

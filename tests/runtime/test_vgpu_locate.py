@@ -33,9 +33,11 @@ def test_the_op_of_a_pytorch_program_is_named(tmp_path: Path) -> None:
     command = ["locate", "torch2.14", *options, "--", str(program)]
     done = subprocess.run([sys.executable, "-m", "tfdet", *command], capture_output=True, text=True, timeout=1200)
     assert done.returncode == 1, done.stderr
-    found = json.loads(done.stdout)
+    output = json.loads(done.stdout)
     line = next(n for n, text in enumerate(PROGRAM.splitlines(), 1) if text.endswith("# <- culprit"))
-    culprits = [(one["op_type"], one["line"], one["class"], one["device"]) for one in found["culprits"]]
+    culprits = [
+        (culprit["op_type"], culprit["line"], culprit["class"], culprit["device"]) for culprit in output["culprits"]
+    ]
     assert culprits == [("aten.index_add.default", line, "kernel race", "cuda:0")]
-    assert found["replay"] == {"times": 5, "distinct": 5}
-    assert any("scatter_add_kernel" in said and "machine code (sm_80)" in said for said in found["findings"])
+    assert output["replay"] == {"times": 5, "distinct": 5}
+    assert any("scatter_add_kernel" in finding and "machine code (sm_80)" in finding for finding in output["findings"])

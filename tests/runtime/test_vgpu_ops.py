@@ -47,21 +47,23 @@ def test_an_op_differs_by_itself_and_not_under_its_solution(tmp_path: Path) -> N
     often = ["--repeats", "5", "--processes", "1"]
     first = run(tmp_path / "first.jsonl", *SUM, *often)
     assert {record["device"]["model"] for record in first} == {"vgpu-sm70"}
-    assert {place for record in first for place in record["ran_on"]} == {"GPU:0"}
-    shown = {(record["solution"], record["observation"]) for record in first}
-    assert shown == {("none", "differs"), ("ED", "equal")}
+    assert {device for record in first for device in record["ran_on"]} == {"GPU:0"}
+    observations = {(record["solution"], record["observation"]) for record in first}
+    assert observations == {("none", "differs"), ("ED", "equal")}
     assert {tuple(record["device"]["details"]["code"]) for record in first} == {("ptx",)}
     schedules = [record["device"]["details"]["schedules"] for record in first if record["solution"] == "none"]
-    assert all(set(seen) <= {"reverse", "random:2", "adversary:3", "random:4", "adversary:5"} for seen in schedules)
-    again = run(tmp_path / "again.jsonl", *SUM, *often)
-    assert [record["digests"] for record in again] == [record["digests"] for record in first]
+    assert all(
+        set(schedules) <= {"reverse", "random:2", "adversary:3", "random:4", "adversary:5"} for schedules in schedules
+    )
+    repeated = run(tmp_path / "again.jsonl", *SUM, *often)
+    assert [record["digests"] for record in repeated] == [record["digests"] for record in first]
 
 
 def test_pytorch_runs_its_machine_code_and_a_record_says_so(tmp_path: Path) -> None:
     chosen = ["--source", "torch-index-add", "--case", "large-index-add-eager", "--repeats", "2", "--processes", "1"]
     records = run(tmp_path / "records.jsonl", *chosen, "--solution", "none", "--solution", "UDA", key="torch2.14")
-    shown = {(record["solution"], record["observation"]) for record in records}
-    assert shown == {("none", "differs"), ("UDA", "equal")}
+    observations = {(record["solution"], record["observation"]) for record in records}
+    assert observations == {("none", "differs"), ("UDA", "equal")}
     assert {tuple(record["device"]["details"]["code"]) for record in records} == {("sass",)}
 
 
@@ -197,16 +199,16 @@ def test_ops_are_proved_or_have_a_reason(tmp_path: Path) -> None:
         reasons = {why["reason"] for kernel in proof["kernels"] for why in kernel["reasons"]}
         assert reasons
         assert reasons <= {"rounding", "race"}
-    again = run(tmp_path / "records.jsonl", *chosen, "--case", "*-eager")
-    assert again == records, "what was proved is not proved again"
+    repeated = run(tmp_path / "records.jsonl", *chosen, "--case", "*-eager")
+    assert repeated == records, "what was proved is not proved again"
 
 
 def test_a_replaced_product_has_its_kernels_within_a_function(tmp_path: Path) -> None:
     """TensorFlow's optimizer makes BroadcastTo of zeros plus a number; of 64-bit integers old GPU builds have none."""
     chosen = ["--source", "unsorted-segment-prod", "--solution", "ED", "--repeats", "3", "--processes", "1"]
     records = run(tmp_path / "records.jsonl", *chosen)
-    shown = {(record["solution"], record["observation"]) for record in records}
-    assert shown == {("none", "differs"), ("ED", "equal")}
+    observations = {(record["solution"], record["observation"]) for record in records}
+    assert observations == {("none", "differs"), ("ED", "equal")}
 
 
 def test_what_a_closed_library_would_compute_is_unsupported_by_its_name(

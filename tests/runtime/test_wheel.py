@@ -82,8 +82,8 @@ def test_what_is_in_the_wheel(checkout: Project, wheel: Path) -> None:
         licence = next(name for name in names if name.endswith("LICENSE"))
         assert content.read(licence) == (checkout.root / "LICENSE").read_bytes()
     package = checkout.runtime / "tfdeterminism"
-    wanted = {p.relative_to(checkout.runtime).as_posix() for p in package.rglob("*") if p.suffix in (".py", ".json")}
-    assert {name for name in names if ".dist-info/" not in name} == wanted
+    expected = {p.relative_to(checkout.runtime).as_posix() for p in package.rglob("*") if p.suffix in (".py", ".json")}
+    assert {name for name in names if ".dist-info/" not in name} == expected
     assert (metadata["Name"], metadata["Version"]) == ("tfdeterminism", version)
     assert metadata["Metadata-Version"] == "2.1"
     assert metadata["Requires-Python"] == ">=3.5"
@@ -139,30 +139,34 @@ def test_what_documents_say_of_installing_it_is_true(
     checkout: Project, wheel: Path, tmp_path: Path, document: str, folder: str
 ) -> None:
     """Typed as it stands, into a fresh environment that reaches no package index."""
-    here = tmp_path / "checkout"
-    (here / "dist").mkdir(parents=True)
-    shutil.copytree(checkout.root / "scripts", here / "scripts")  # they look for the checkout beside them
+    copy_folder = tmp_path / "checkout"
+    (copy_folder / "dist").mkdir(parents=True)
+    shutil.copytree(checkout.root / "scripts", copy_folder / "scripts")  # they look for the checkout beside them
     for entry in checkout.root.iterdir():
         if entry.name not in ("dist", "scripts"):
-            (here / entry.name).symlink_to(entry)
-    text = recipe_text(load_status(checkout), "tf2.21") if document == "recipe" else (here / document).read_text()
+            (copy_folder / entry.name).symlink_to(entry)
+    text = (
+        recipe_text(load_status(checkout), "tf2.21") if document == "recipe" else (copy_folder / document).read_text()
+    )
     commands = re.findall(r"^(?:\$ |#   |)((?:scripts/build-wheel|pip install \S+\.whl\b).*)$", text, re.M)
     assert commands
     if not commands[0].startswith("scripts/build-wheel"):  # whoever reads the wheel's own text has the wheel
-        (here / "dist" / wheel.name).symlink_to(wheel)
+        (copy_folder / "dist" / wheel.name).symlink_to(wheel)
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     environ = {"PATH": f"{venv}/bin:/usr/bin:/bin", "HOME": str(tmp_path), "PIP_NO_INDEX": "1"}
     environ["PIP_CONFIG_FILE"] = os.devnull
     for command in commands:
-        done = subprocess.run(["bash", "-c", command], cwd=here / folder, env=environ, capture_output=True, text=True)
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=copy_folder / folder, env=environ, capture_output=True, text=True
+        )
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     ask = "import importlib.metadata as m, tfdeterminism; print(m.version('tfdeterminism'), tfdeterminism.__file__)"
     done = subprocess.run(
         [venv / "bin" / "python", "-c", ask], cwd=tmp_path, env=environ, capture_output=True, text=True
     )
-    version, where = done.stdout.split()
-    assert version == wheel.name.split("-")[1] and where.startswith(str(venv))
+    version, path = done.stdout.split()
+    assert version == wheel.name.split("-")[1] and path.startswith(str(venv))
 
 
 def test_nobody_is_told_to_install_the_predecessor(checkout: Project) -> None:
@@ -170,12 +174,12 @@ def test_nobody_is_told_to_install_the_predecessor(checkout: Project) -> None:
     texts = [*checkout.root.glob("*.md"), *checkout.root.glob("docs/**/*.md"), *checkout.runtime.rglob("*.md")]
     texts += [*checkout.runtime.rglob("*.py"), *(checkout.root / "src").rglob("*.py")]
     texts += [*(checkout.root / "src").rglob("*.j2"), *checkout.runtime.rglob("*.toml")]
-    found = [
+    commands = [
         path
         for path in texts
         if re.search(r"install tensorflow.determinism|name = .tensorflow.determ", path.read_text())
     ]
-    assert found == []
+    assert commands == []
 
 
 @pytest.mark.parametrize("version", ["3.7", "3.13"])
@@ -217,6 +221,6 @@ def test_it_installs_and_trains(wheel: Path, python_of: Callable[[str], Path], k
     environ |= {"PYTHONPATH": str(target), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONHASHSEED": "0"}
     done = subprocess.run([python, TRAINING], env=environ, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    where, first, second = done.stdout.splitlines()[-3:]
-    assert where == os.path.join(target, "tfdeterminism")
+    path, first, second = done.stdout.splitlines()[-3:]
+    assert path == os.path.join(target, "tfdeterminism")
     assert len(first) == 64 and first == second, done.stdout + done.stderr

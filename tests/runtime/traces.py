@@ -38,38 +38,38 @@ class Hand:
         backend = backends.find("torch" if "." in op else "tensorflow")
         fields["attrs"] = {**backend.attributes(op), **fields.get("attrs", {})}
         fields.setdefault("traits", sorted(backend.traits(op)))
-        made = trace_format.definition(self._next, op, node, inputs=list(inputs), **fields)
-        self._writer.define([made])
+        definition = trace_format.definition(self._next, op, node, inputs=list(inputs), **fields)
+        self._writer.define([definition])
         self._next += 1
-        return made["id"]
+        return definition["id"]
 
-    def eager(self, place: str, op: str = "MatMul", inputs: tuple[int, ...] = (), **fields: Any) -> int:
+    def eager(self, line: str, op: str = "MatMul", inputs: tuple[int, ...] = (), **fields: Any) -> int:
         """place: FILE:LINE#N."""
-        return self.op(f"{op}@{place}", op, inputs, function="", **fields)
+        return self.op(f"{op}@{line}", op, inputs, function="", **fields)
 
     def record(self, key: int, value: object, step: int = 0) -> None:
-        one = numpy.zeros(1, trace_format.RECORD_DTYPE)
-        one["digest"], one["key"], one["step"] = zlib.crc32(repr(value).encode()), key, step
-        one["occurrence"] = self._seen[key]
+        row = numpy.zeros(1, trace_format.RECORD_DTYPE)
+        row["digest"], row["key"], row["step"] = zlib.crc32(repr(value).encode()), key, step
+        row["occurrence"] = self._seen[key]
         self._seen[key] += 1
-        self._writer.events(one)
+        self._writer.events(row)
 
     def write(self, key: int, step: int = 0) -> None:
         """A record that a variable was written: it has no digest."""
-        one = numpy.zeros(1, trace_format.RECORD_DTYPE)
-        one["key"], one["step"], one["occurrence"] = key, step, self._seen[key]
+        row = numpy.zeros(1, trace_format.RECORD_DTYPE)
+        row["key"], row["step"], row["occurrence"] = key, step, self._seen[key]
         self._seen[key] += 1
-        self._writer.events(one)
+        self._writer.events(row)
 
     def value(self, array: Any, step: int = 0, **head: Any) -> None:
         """A value: of an op where `key` is given, else of the loss, or what `kind` and `name` say."""
         dtype = head.pop("dtype", array.dtype.name)
         flat = tensor_values.to_stored(array, dtype)
         nan, inf, first = tensor_values.count_nonfinite(flat, dtype)
-        made = {"kind": "op" if "key" in head else "loss", "name": "loss", "key": None, "order": 0, "role": "path",
-                "step": step, "occurrence": 0, "dtype": dtype, "shape": list(array.shape), "stride": 1,
-                "nan": nan, "inf": inf, "first": first, **head}  # fmt: skip
-        self._writer.value(tensor_values.pack(made, flat[:: made["stride"]]))
+        definition = {"kind": "op" if "key" in head else "loss", "name": "loss", "key": None, "order": 0,
+                      "role": "path", "step": step, "occurrence": 0, "dtype": dtype, "shape": list(array.shape),
+                      "stride": 1, "nan": nan, "inf": inf, "first": first, **head}  # fmt: skip
+        self._writer.value(tensor_values.pack(definition, flat[:: definition["stride"]]))
 
     def source(self, lines: dict[int, str], file: str = "train.py") -> None:
         """Lines of the program that the trace carries."""

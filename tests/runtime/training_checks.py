@@ -21,10 +21,10 @@ def train():
     images, words = random.rand(16, 8, 8, 2).astype("float32"), random.randint(0, 5, (16, 6))
     targets = random.rand(16, 3).astype("float32")
     picture, text = layers.Input((8, 8, 2)), layers.Input((6,))
-    seen = layers.UpSampling2D(2)(layers.Conv2D(4, 3, activation="relu")(picture))
-    said = layers.Embedding(5, 4)(text)
-    both = layers.Concatenate()([layers.Flatten()(seen), layers.Flatten()(said)])
-    model = tf.keras.Model([picture, text], layers.Dense(3)(layers.Dropout(0.5)(both)))
+    image_branch = layers.UpSampling2D(2)(layers.Conv2D(4, 3, activation="relu")(picture))
+    text_branch = layers.Embedding(5, 4)(text)
+    joined = layers.Concatenate()([layers.Flatten()(image_branch), layers.Flatten()(text_branch)])
+    model = tf.keras.Model([picture, text], layers.Dense(3)(layers.Dropout(0.5)(joined)))
     model.compile(tf.keras.optimizers.SGD(0.1), "mse")
     model.fit([images, words], targets, epochs=2, batch_size=8, verbose=0)
     return model.get_weights()
@@ -44,8 +44,8 @@ def in_child():
             traceback.print_exc()
             os._exit(1)
     os.close(writer)
-    with os.fdopen(reader, "rb") as found:
-        digest = found.read().decode("ascii")
+    with os.fdopen(reader, "rb") as pipe:
+        digest = pipe.read().decode("ascii")
     os.waitpid(pid, 0)
     return digest
 

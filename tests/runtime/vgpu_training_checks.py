@@ -27,34 +27,34 @@ LAYERS = {
 SHAPES = {"dense": (32, 20), "convolutions": (8, 12, 12, 3)}
 
 
-def trained(kind, place, begin):
+def trained(kind, device, initial_weights):
     """The loss and the variables after three steps from `begin`, or from what the layers begin with."""
     random = np.random.RandomState(0)
     x, y = random.randn(*SHAPES[kind]).astype(np.float32), random.randint(0, 5, SHAPES[kind][0])
-    with tf.device(place):
+    with tf.device(device):
         model = keras.Sequential(LAYERS[kind](keras.initializers.GlorotUniform(seed=7)))
         model(tf.constant(x[:1]))
-        for variable, value in zip(model.variables, begin or []):
+        for variable, value in zip(model.variables, initial_weights or []):
             variable.assign(value)
         first = [variable.numpy() for variable in model.variables]
         for _ in range(3):
             with tf.GradientTape() as tape:
-                made = model(tf.constant(x), training=True)
-                loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(tf.constant(y), made))
-            assert place in loss.device, loss.device
+                output = model(tf.constant(x), training=True)
+                loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(tf.constant(y), output))
+            assert device in loss.device, loss.device
             for variable, slope in zip(model.trainable_variables, tape.gradient(loss, model.trainable_variables)):
                 variable.assign_sub(0.1 * slope)
         return first, [loss.numpy()] + [variable.numpy() for variable in model.variables]
 
 
 def main():
-    found = {}
+    pipe = {}
     for kind in sys.argv[1:]:
-        first, here = trained(kind, "GPU:0", None)
-        _, there = trained(kind, "CPU:0", first)
-        found[kind] = max(float(np.abs(a - b).max()) for a, b in zip(here, there))
-        assert not np.array_equal(first[0], here[1])
-    print(json.dumps(found))
+        first, on_gpu = trained(kind, "GPU:0", None)
+        _, on_cpu = trained(kind, "CPU:0", first)
+        pipe[kind] = max(float(np.abs(a - b).max()) for a, b in zip(on_gpu, on_cpu))
+        assert not np.array_equal(first[0], on_gpu[1])
+    print(json.dumps(pipe))
 
 
 main()

@@ -16,8 +16,8 @@ def build(project: Path, folder: Path, release: bool = True) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
     environ = {**os.environ, "TFDET_RELEASE": "1" if release else ""}
     subprocess.run(command, cwd=project, check=True, capture_output=True, env=environ)
-    (found,) = folder.iterdir()
-    return found
+    (wheel,) = folder.iterdir()
+    return wheel
 
 
 def contents(wheel: Path) -> tuple[set[str], email.message.Message]:

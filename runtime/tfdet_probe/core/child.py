@@ -47,9 +47,9 @@ def describe_error(framework, error):
     """An exception as a record states it: {kind, type, message, where}; where: file:line, or None."""
     lines = framework.error_text(error).strip().splitlines() or [""]
     frames = traceback.extract_tb(error.__traceback__)
-    where = frames[-1] if frames else None
+    last_frame = frames[-1] if frames else None
     return {"kind": classify(framework, error), "type": recorded_type(error), "message": printable(lines[0])[:400],
-            "where": "{}:{}".format(os.path.basename(where[0]), where[1]) if where else None}
+            "where": "{}:{}".format(os.path.basename(last_frame[0]), last_frame[1]) if last_frame else None}
 
 
 def _device_refusal(device, error):

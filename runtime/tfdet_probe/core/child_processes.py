@@ -76,14 +76,14 @@ def wait(pid):
 def children():
     # type: () -> set[int]
     """The ids of this process's children."""
-    found = set()
+    pids = set()
     for path in glob.glob("/proc/self/task/*/children"):
         try:
             with open(path) as source:
-                found.update(int(word) for word in source.read().split())
+                pids.update(int(word) for word in source.read().split())
         except (IOError, OSError):  # the thread has just ended
             pass
-    return found
+    return pids
 
 
 def end_orphans(known):

@@ -146,15 +146,15 @@ def in_child(main, directory, number, limits, framework):
         child_processes.end_orphans(known)
     try:
         with open(os.path.join(directory, "report-{}.json".format(number))) as report:
-            found = json.load(report)
+            content = json.load(report)
     except (IOError, ValueError):
-        found = {}
+        content = {}
         fault = fault or child_processes.no_report()
-    if fault and not found.get("whole"):
+    if fault and not content.get("whole"):
         fault.setdefault("where", None)
         fault["output"] = _tail(output)
         return {"error": fault}
-    return found
+    return content
 
 
 def _child(main, output, parent):

@@ -50,14 +50,14 @@ def _with_helpers(case, by_name, unnamed):
 
 def _statements(text):
     """The logical lines of each statement of the module."""
-    found, decorated = [], False
+    statements, decorated = [], False
     for depth, tokens in _lines(text):
         first = tokens[0][1]
         if depth == 0 and not decorated and first not in _CONTINUATION_KEYWORDS:
-            found.append([])
-        found[-1].append((depth, tokens))
+            statements.append([])
+        statements[-1].append((depth, tokens))
         decorated = depth == 0 and first == "@"
-    return found
+    return statements
 
 
 def _lines(text):

@@ -34,11 +34,11 @@ class CaseItem(pytest.Item):
 
     def runtest(self):
         try:
-            found = self.suite.measure(self.case, self.solution)
+            result = self.suite.measure(self.case, self.solution)
         except JournalWriteError as error:
             self.suite.write_error = str(error)
             pytest.exit(str(error), returncode=3)
-        self.suite.check_claim(found, self.cell)
+        self.suite.check_claim(result, self.cell)
 
     def repr_failure(self, excinfo, style=None):
         if isinstance(excinfo.value, (ClaimContradictedError, CaseFailedError)):
@@ -119,13 +119,13 @@ class Suite(object):
             with open(os.path.join(directory, "report-0.json"), "w") as out:
                 out.write(dump(report))
         try:
-            found = fork_server.in_child(main, directory, 0, fork_server.Limits(300.0, 1 << 20), self.target.framework)
+            answer = fork_server.in_child(main, directory, 0, fork_server.Limits(300.0, 1 << 20), self.target.framework)
         finally:
             shutil.rmtree(directory, ignore_errors=True)
-        if "error" in found:
+        if "error" in answer:
             raise CaseFailedError("{} did not start here: {message} {output}".format(
-                self.target.framework.title, **found["error"]))
-        return found
+                self.target.framework.title, **answer["error"]))
+        return answer
 
     def _key(self, case, solution):
         return {"environment": self.plan.environment, "device": self.provenance["device"], "source": case.source,
@@ -150,32 +150,32 @@ class Suite(object):
         }
         if state_before is not None:
             provenance_fields["gpu_state"] = {"before": state_before, "after": self.target.device.state()}
-        found = record.build_record(self._key(case, solution), reports, provenance_fields, self.target.device.details)
-        self.journal.add(found)
-        self._on_record(found, self)
-        return found
+        result = record.build_record(self._key(case, solution), reports, provenance_fields, self.target.device.details)
+        self.journal.add(result)
+        self._on_record(result, self)
+        return result
 
-    def check_claim(self, found, cell):
+    def check_claim(self, result, cell):
         """Compare a record with what the plan's cell expects.
 
         Raises:
             ClaimContradictedError: documents claim another result.
             CaseFailedError: the case crashed or timed out unexpectedly.
         """
-        name = "{source} [{case}] under {solution}".format(**found)
-        expect = None if found["case"] in cell.get("except_cases", ()) else cell.get("expect")
-        if found["observation"] in ("crashed", "timed-out"):
+        name = "{source} [{case}] under {solution}".format(**result)
+        expect = None if result["case"] in cell.get("except_cases", ()) else cell.get("expect")
+        if result["observation"] in ("crashed", "timed-out"):
             if cell.get("may_fail"):
                 return
             self.failed.append(name)
-            raise CaseFailedError("{}: {observation}: {error[type]}: {error[message]}".format(name, **found))
-        if expect == "deterministic" and found["observation"] in ("differs", "raises"):
+            raise CaseFailedError("{}: {observation}: {error[type]}: {error[message]}".format(name, **result))
+        if expect == "deterministic" and result["observation"] in ("differs", "raises"):
             self.contradicted.append(name)
             raise ClaimContradictedError("{}: claimed deterministic, but {observation} ({differed} of {runs})".format(
-                name, **found))
-        if expect == "raises" and found["observation"] in ("differs", "equal"):
+                name, **result))
+        if expect == "raises" and result["observation"] in ("differs", "equal"):
             self.contradicted.append(name)
-            raise ClaimContradictedError("{}: claimed to raise, but {observation}".format(name, **found))
+            raise ClaimContradictedError("{}: claimed to raise, but {observation}".format(name, **result))
 
     def pytest_pycollect_makeitem(self, collector, name, obj):
         if not isinstance(obj, CaseFunction):
@@ -211,10 +211,10 @@ class Suite(object):
         self.collected = len(cases)
         deselected = [item for item in items if not isinstance(item, (CaseItem, InvalidCaseItem))]
         for item in cases:
-            found = self._finished(item)
-            if found:
+            result = self._finished(item)
+            if result:
                 deselected.append(item)
-                self._recheck_claim(found, item.cell)
+                self._recheck_claim(result, item.cell)
         items[:] = sorted((item for item in items if item not in deselected), key=_rank)
         pending = [item for item in items if isinstance(item, CaseItem)]
         self.total = len(pending)
@@ -229,26 +229,26 @@ class Suite(object):
         self.cases_not_begun += 1
         return True
 
-    def _recheck_claim(self, found, cell):
+    def _recheck_claim(self, result, cell):
         try:
-            self.check_claim(found, cell)
+            self.check_claim(result, cell)
         except ClaimContradictedError:
             pass  # check_claim() counts it; the run that measured it has reported it
 
     def _reject_duplicates(self, items):
         """Reject two cases with one key: the journal could not distinguish them, so the second would never run."""
-        seen = {}
+        items_by_key = {}
         for item in items:
             key = (item.case.source, item.case.key, item.solution)
-            if key in seen:
+            if key in items_by_key:
                 raise pytest.UsageError("{} and {}: two cases of {} have the key {}".format(
-                    seen[key].fspath, item.fspath, item.case.source, item.case.key))
-            seen[key] = item
+                    items_by_key[key].fspath, item.fspath, item.case.source, item.case.key))
+            items_by_key[key] = item
 
     def _finished(self, item):
         expected = dict(self._expected_record(item.case, item.solution), **self.provenance)
-        found = next(self._same_method(self.journal.find_all(expected)), None)
-        return found or (self._other_machine_record(item) if self.options.resume_from_any_machine else None)
+        result = next(self._same_method(self.journal.find_all(expected)), None)
+        return result or (self._other_machine_record(item) if self.options.resume_from_any_machine else None)
 
     def _expected_record(self, case, solution):
         return dict(self._key(case, solution), framework=self.provenance["framework"], repeats=self.options.repeats,
@@ -260,18 +260,18 @@ class Suite(object):
 
         What gave no result has no proof in any case.
         """
-        chosen = (one for one in records if self.target.device.is_chosen(one["device"].get("details") or {}))
+        chosen = (match for match in records if self.target.device.is_chosen(match["device"].get("details") or {}))
         return (record for record in chosen if record["error"] or bool(record.get("proof")) == self.options.proves)
 
     def _other_machine_record(self, item):
         """The record of a machine that ran this case under all solutions: a control is valid on its machine only."""
         solutions = [cell["solution"] for cell in self._cells[item.case.source]]
-        found = {}
+        by_machine = {}
         for key in solutions:
             records = self._same_method(self.journal.find_all(self._expected_record(item.case, key)))
-            found[key] = {record["machine"]: record for record in records}
-        complete = set.intersection(*map(set, found.values()))
-        return found[item.solution][min(complete)] if complete else None
+            by_machine[key] = {record["machine"]: record for record in records}
+        complete = set.intersection(*map(set, by_machine.values()))
+        return by_machine[item.solution][min(complete)] if complete else None
 
 
 def _rank(item):

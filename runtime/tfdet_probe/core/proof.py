@@ -27,9 +27,9 @@ def describe(report, observed, differed=False):
         proved, and `host` is empty; whoever reads it decides by that.  Kernels that are not proved come first, and what
         does not fit ends the proof.
     """
-    kernels = sorted(report.kernels.values(), key=lambda one: one.is_proved)
-    host = [{"operation": what, "reason": reason, "times": times}
-            for (what, reason), times in sorted(report.host.items())]
+    kernels = sorted(report.kernels.values(), key=lambda kernel: kernel.is_proved)
+    host = [{"operation": operation, "reason": reason, "times": times}
+            for (operation, reason), times in sorted(report.host.items())]
     if not kernels:
         host.append({"operation": "report", "reason": NO_KERNEL, "times": 1})
     if report.is_proved and differed:
@@ -37,12 +37,13 @@ def describe(report, observed, differed=False):
     if len(kernels) > MAX_KERNELS or len(host) >= MAX_HOST:
         host = host[:MAX_HOST - 1] + [{"operation": "record", "reason": LEFT_OUT, "times": 1}]
     return {"axes": list(AXES), "holds_for": HOLDS_FOR, "observed": observed[:MAX_SCHEDULES], "host": host,
-            "kernels": [_kernel(one) for one in kernels[:MAX_KERNELS]]}
+            "kernels": [_kernel(kernel) for kernel in kernels[:MAX_KERNELS]]}
 
 
-def _kernel(one):
+def _kernel(kernel):
     # type: (KernelLaunches) -> dict[str, object]
-    reasons = sorted(one.reasons.items(), key=lambda item: (-item[1], item[0]))
-    return {"name": one.kernel[:MAX_NAME], "launches": one.launches, "proved": one.proved, "rules": sorted(one.rules),
+    reasons = sorted(kernel.reasons.items(), key=lambda item: (-item[1], item[0]))
+    return {"name": kernel.kernel[:MAX_NAME], "launches": kernel.launches, "proved": kernel.proved,
+            "rules": sorted(kernel.rules),
             "reasons": [{"reason": reason, "lines": list(lines[:MAX_LINES]), "launches": launches}
                         for (reason, lines), launches in reasons[:MAX_REASONS]]}

@@ -18,8 +18,8 @@ def main(directory, launcher):
     """Ask for a fork that becomes this rank, and stay until the connection ends."""
     connection = socket.socket(socket.AF_UNIX)
     connection.connect("/proc/self/fd/{}/{}".format(os.open(directory, os.O_RDONLY), SOCKET))
-    told = {"rank": launchers.load(launcher).rank(), "environ": dict(os.environ)}
-    connection.sendall(json.dumps(told).encode("ascii") + b"\n")
+    hello = {"rank": launchers.load(launcher).rank(), "environ": dict(os.environ)}
+    connection.sendall(json.dumps(hello).encode("ascii") + b"\n")
     connection.recv(1)
 
 

@@ -122,19 +122,19 @@ class _Ranks(object):
                 return
             connection.setblocking(True)
             with connection.makefile() as text:
-                told = json.loads(text.readline())
+                hello = json.loads(text.readline())
             self._connections.append(connection)
             parent, pid = os.getpid(), os.fork()
             if not pid:
-                self._become(told["rank"], told["environ"], parent)
-            self._pids[told["rank"]] = pid
+                self._become(hello["rank"], hello["environ"], parent)
+            self._pids[hello["rank"]] = pid
 
     def _become(self, rank, environ, parent):
         """Run the case as a rank; then wait to be ended, because a rank that leaves early may cut off the others."""
         try:
             parent_death.set_parent_death_signal(parent)
-            for one in [self._listener] + self._connections:
-                one.close()
+            for connection in [self._listener] + self._connections:
+                connection.close()
             os.environ.clear()
             os.environ.update(environ)
             folder = self._folder(rank)
@@ -153,13 +153,13 @@ class _Ranks(object):
 
     def reports(self):
         """{rank: (time, report)} of those that have one."""
-        found = {}
+        reports = {}
         for rank in self._pids:
             path = os.path.join(self._folder(rank), "report-{}.json".format(self._job.process_index))
             if os.path.exists(path):
                 with open(path) as source:
-                    found[rank] = os.path.getmtime(path), json.load(source)
-        return found
+                    reports[rank] = os.path.getmtime(path), json.load(source)
+        return reports
 
     def death(self):
         """The fault of a rank that died or grew too large; None if none did."""
@@ -182,13 +182,13 @@ class _Ranks(object):
         for pid in self._pids.values():
             os.kill(pid, signal.SIGKILL)
             child_processes.wait(pid)
-        for one in [self._listener] + self._connections:
-            one.close()
+        for connection in [self._listener] + self._connections:
+            connection.close()
 
 
 def _first_error(reports):
     """The error of the rank that failed first; None if none has."""
-    failed = [(at, rank) for rank, (at, report) in reports.items() if "error" in report]
+    failed = [(seconds, rank) for rank, (seconds, report) in reports.items() if "error" in report]
     rank = min(failed)[1] if failed else None
     return None if rank is None else _of_rank(reports[rank][1]["error"], rank)
 
@@ -221,12 +221,12 @@ def _joined(reports, launch, launcher):
 
 def _count_outputs(reports):
     """{number of an output: in how many runs it differed, in any rank}, for those that did."""
-    seen = {}  # type: dict[int, set[int]]
+    outputs_by_rank = {}  # type: dict[int, set[int]]
     for report in reports:
         for run, outputs in zip(report["differed"], report["outputs"]):
             for output in outputs:
-                seen.setdefault(output, set()).add(run)
-    return {str(output): len(seen[output]) for output in seen}
+                outputs_by_rank.setdefault(output, set()).add(run)
+    return {str(output): len(outputs_by_rank[output]) for output in outputs_by_rank}
 
 
 def _digest(digests):

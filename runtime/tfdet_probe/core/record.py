@@ -27,9 +27,9 @@ def build_record(key, reports, provenance, details=lambda schedules, codes, fall
     record.update(provenance)
     record.update(_statistics(reports))
     codes, calls = (sorted(set(_listed(reports, name))) for name in ("codes", "fallback_calls"))
-    more = details(_listed(reports, "schedules"), codes, calls)
-    if more:
-        record["device"] = dict(key["device"], details=more)
+    device_details = details(_listed(reports, "schedules"), codes, calls)
+    if device_details:
+        record["device"] = dict(key["device"], details=device_details)
     record["checksum"] = checksum(record)
     return record
 
@@ -44,7 +44,7 @@ def _statistics(reports):
     digests = [d for r in done for d in r["digests"]]
     differed = [(i, n) for i, r in enumerate(done) for n in r["differed"]]
     reference = done[0]["reference"] if done else None
-    others = sorted(set(digests) - {reference})
+    other_digests = sorted(set(digests) - {reference})
     # The first repeat of a process includes building and tuning; under contention all repeats take longer.
     uncontended = [r for r in done if not r.get("contention")]
     seconds = sorted(s for r in uncontended for s in (r["seconds"][1:] or r["seconds"]))
@@ -53,11 +53,11 @@ def _statistics(reports):
         "observation": observation,
         "runs": len(digests),
         "differed": len(differed),
-        "distinct": len(others) + 1 if done else 0,
+        "distinct": len(other_digests) + 1 if done else 0,
         "first_differing": {"relaunch": differed[0][0], "repeat": differed[0][1]} if differed else None,  # by process
         "max_ulp": _largest([r["ulp"] for r in done]) if differed else 0,
         "max_absolute": _largest([r["absolute"] for r in done]) if differed else 0.0,
-        "digests": ([reference] + others[:MAX_DIGESTS - 1]) if done else [],
+        "digests": ([reference] + other_digests[:MAX_DIGESTS - 1]) if done else [],
         "median_seconds": round(seconds[len(seconds) // 2], 7) if seconds else None,
         "ran_on": done[0].get("devices", []) if done else [],
         "error": error,

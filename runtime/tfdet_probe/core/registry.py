@@ -58,8 +58,8 @@ class CaseFunction(object):
     def fault(self):
         # type: () -> str | None
         """Why it cannot run, or None.  Not raised by @case: the rest of its module would be lost."""
-        found = self._fault_of_definition() or self._fault_of_values()
-        return found and "{}: {}".format(self.source, found)
+        message = self._fault_of_definition() or self._fault_of_values()
+        return message and "{}: {}".format(self.source, message)
 
     def _fault_of_definition(self):
         if isinstance(self.function, CaseFunction):

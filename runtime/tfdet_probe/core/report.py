@@ -26,14 +26,14 @@ class Progress(object):
     def __call__(self, record, suite):
         self._done += 1
         prefix = "[{}/{}]{}  ".format(self._done, suite.total, self._left(suite.total))
-        where = "{} {} {}".format(record["source"], record["case"], record["solution"])
+        case_name = "{} {} {}".format(record["source"], record["case"], record["solution"])
         if self._is_terminal:
             brief = "{} {}".format(record["source"], record["solution"])
-            line = _truncate_middle(prefix, [where, brief, record["solution"]], ": " + observation_text(record),
+            line = _truncate_middle(prefix, [case_name, brief, record["solution"]], ": " + observation_text(record),
                                     _width(self._stream) - 1)
             self._stream.write("\r\x1b[K" + line)
         elif self._is_worth_a_line(record, suite.total):
-            self._stream.write("{}{}: {}\n".format(prefix, where, observation_text(record)))
+            self._stream.write("{}{}: {}\n".format(prefix, case_name, observation_text(record)))
         self._stream.flush()
 
     def _is_worth_a_line(self, record, total):
@@ -41,7 +41,7 @@ class Progress(object):
             return True
         return self._done in (1, total) or self._done % max(1, total // _LINES) == 0
 
-    def _left(self, total):
+    def _remaining_time(self, total):
         """The time left by the pace since the first record, as text; empty for the first few records."""
         if self._start is None:
             self._start = time.time()
@@ -77,12 +77,12 @@ def observation_text(record):
     return text.format(**record)
 
 
-def result(records, whole):
+def result(records, full_table):
     # type: (list[dict], bool) -> str
     """The table; of many sources those in which something differed or did not end.  whole: all of them."""
     sources = {r["source"] for r in records}
     telling = {r["source"] for r in records if r["observation"] in _TELLING}
-    if whole or len(sources) <= MAX_TABLE_ROWS or sources == telling:
+    if full_table or len(sources) <= MAX_TABLE_ROWS or sources == telling:
         return table(records)
     rest = "{} more sources in which nothing differed: --table prints them".format(len(sources - telling))
     return "\n".join([table([r for r in records if r["source"] in telling]), rest] if telling else [rest])
@@ -103,9 +103,9 @@ def table(records):
 def _cell(records):
     parts = []
     for observation in ("differs", "equal", "raises", "unsupported", "crashed", "timed-out"):
-        some = [r for r in records if r["observation"] == observation]
-        if some:
-            total = {"runs": sum(r["runs"] for r in some), "differed": sum(r["differed"] for r in some)}
+        matching = [r for r in records if r["observation"] == observation]
+        if matching:
+            total = {"runs": sum(r["runs"] for r in matching), "differed": sum(r["differed"] for r in matching)}
             parts.append(observation_text(dict(total, observation=observation)))
     return ", ".join(parts)
 

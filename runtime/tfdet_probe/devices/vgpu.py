@@ -38,7 +38,7 @@ class Vgpu(Device):
                           "host with a C++ compiler.")
 
     def choose(self, choices):
-        unknown = [one for one in choices.schedules if not is_schedule(one)]
+        unknown = [schedule for schedule in choices.schedules if not is_schedule(schedule)]
         if unknown:
             raise ValueError("schedule {!r} not found: {}".format(unknown[0], SCHEDULES))
         self._choices = choices
@@ -89,12 +89,13 @@ class Vgpu(Device):
 
     def details(self, schedules, codes=(), fallback_calls=()):
         with open(os.path.join(_folder(), "sources")) as digest:
-            found = {"sources": digest.read().strip(), "reference": _REFERENCE, "schedules": schedules[:_MAX_SCHEDULES]}
+            content = {"sources": digest.read().strip(), "reference": _REFERENCE,
+                       "schedules": schedules[:_MAX_SCHEDULES]}
         if self._choices.cpu_fallbacks:  # of no kind's details: such a record is never evidence
-            found["cpu_fallbacks"] = list(fallback_calls)[:_MAX_CALLS]
+            content["cpu_fallbacks"] = list(fallback_calls)[:_MAX_CALLS]
         if self._choices.code:
-            found[CHOSEN_CODE] = self._choices.code
-        return dict(found, code=codes) if codes else found
+            content[CHOSEN_CODE] = self._choices.code
+        return dict(content, code=codes) if codes else content
 
     def is_chosen(self, details):
         return details.get(CHOSEN_CODE) == self._choices.code

@@ -14,4 +14,4 @@ def load(name):
     for launcher in ALL:
         if launcher.name == name:
             return launcher
-    raise ValueError("no launcher {!r}; there are: {}".format(name, ", ".join(one.name for one in ALL)))
+    raise ValueError("no launcher {!r}; there are: {}".format(name, ", ".join(known.name for known in ALL)))

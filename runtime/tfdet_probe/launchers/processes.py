@@ -36,9 +36,9 @@ def _free_ports(number):
     """So many ports on which nothing listens now."""
     sockets = [socket.socket() for _ in range(number)]
     try:
-        for one in sockets:
-            one.bind(("localhost", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for listener in sockets:
+            listener.bind(("localhost", 0))
+        return [bound.getsockname()[1] for bound in sockets]
     finally:
-        for one in sockets:
-            one.close()
+        for listener in sockets:
+            listener.close()

@@ -42,11 +42,11 @@ def run(checkout: Project, tmp_path: Path) -> Run:
 @pytest.fixture
 def published(tmp_path: Path) -> Path:
     """fast_kernels 1.0 and 2.0, for CPython 3.8 alone; 2.0 has one more kernel."""
-    one = make.library(tmp_path / "one.so", make.one_kernel()).read_bytes()
+    library = make.library(tmp_path / "one.so", make.one_kernel()).read_bytes()
     two = make.library(tmp_path / "two.so", make.one_kernel(make.STRANGER)).read_bytes()
     tag = "cp38-cp38-manylinux_2_24_x86_64"
-    old = make.wheel(tmp_path / "index", {"fast/one.so": one}, "1.0", "fast_kernels", tag)
-    make.wheel(tmp_path / "index", {"fast/one.so": one, "fast/two.so": two}, "2.0", "fast_kernels", tag)
+    old = make.wheel(tmp_path / "index", {"fast/one.so": library}, "1.0", "fast_kernels", tag)
+    make.wheel(tmp_path / "index", {"fast/one.so": library, "fast/two.so": two}, "2.0", "fast_kernels", tag)
     return old
 
 
@@ -55,19 +55,19 @@ def test_a_version_of_a_package_is_brought_once_and_nothing_is_installed(
 ) -> None:
     done = run("fast-kernels==1.0", "--json")
     assert done.returncode == ExitCode.OK, done.stderr
-    found = json.loads(done.stdout)
-    assert (found["target"], found["environment"], found["faults"]) == ("fast-kernels==1.0", None, [])
-    assert found["wheel"]["file"] == published.name
-    assert [kernel["name"] for kernel in found["kernels"]] == [make.CROP]
-    again = run("fast-kernels==1.0", "--json", PIP_FIND_LINKS=str(tmp_path / "nothing"))
-    assert again.stdout == done.stdout, again.stderr
+    output = json.loads(done.stdout)
+    assert (output["target"], output["environment"], output["faults"]) == ("fast-kernels==1.0", None, [])
+    assert output["wheel"]["file"] == published.name
+    assert [kernel["name"] for kernel in output["kernels"]] == [make.CROP]
+    second_run = run("fast-kernels==1.0", "--json", PIP_FIND_LINKS=str(tmp_path / "nothing"))
+    assert second_run.stdout == done.stdout, second_run.stderr
     assert not list((tmp_path / "cache" / "tfdet" / "wheels").glob(".part-*"))
     assert not list(tmp_path.rglob("site-packages"))
     assert f"fast-kernels==1.0: {published.name}" in run("fast-kernels==1.0").stdout
 
 
 @pytest.mark.parametrize(
-    ("asked", "code", "said"),
+    ("request", "code", "message"),
     [
         ("fast-kernels==3.0", ExitCode.RUN_FAILED, "Available: 2.0, 1.0."),
         ("fast-kernel==1.0", ExitCode.RUN_FAILED, "Is the name right?"),
@@ -76,10 +76,12 @@ def test_a_version_of_a_package_is_brought_once_and_nothing_is_installed(
         ("fast-kernels=1.0", ExitCode.USAGE, "or package==version is called"),
     ],
 )
-def test_a_version_that_cannot_be_had_is_told(run: Run, published: Path, asked: str, code: ExitCode, said: str) -> None:
-    done = run(asked)
+def test_a_version_that_cannot_be_had_is_told(
+    run: Run, published: Path, request: str, code: ExitCode, message: str
+) -> None:
+    done = run(request)
     assert done.returncode == code, done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -134,12 +136,12 @@ def test_a_cache_folder_of_triton(run: Run, tmp_path: Path) -> None:
         (folder / f"{name}.ttir").write_text("module {}\n")
     done = run("cache-of-triton", "--json")
     assert judged(done) == {("TOTAL_BY_ATOMICS/total_by_atomics.cubin", "sm_90", "total_by_atomics"): "yes"}
-    found = json.loads(done.stdout)
-    assert found["architectures"] == {"sass": ["sm_90"], "ptx": []}  # the PTX beside them is what they are made of
-    assert [*found["kernel_counts"].values()] == [{"sm_90": 1}, {"sm_90": 1}]
-    shown = run("cache-of-triton").stdout
-    assert "total_by_atomics" in shown
-    assert "twice" not in shown
+    output = json.loads(done.stdout)
+    assert output["architectures"] == {"sass": ["sm_90"], "ptx": []}  # the PTX beside them is what they are made of
+    assert [*output["kernel_counts"].values()] == [{"sm_90": 1}, {"sm_90": 1}]
+    text = run("cache-of-triton").stdout
+    assert "total_by_atomics" in text
+    assert "twice" not in text
 
 
 def test_gpu_code_that_is_a_file_by_itself(run: Run, tmp_path: Path) -> None:
@@ -168,14 +170,14 @@ def test_cubins_in_a_wheel(run: Run, tmp_path: Path) -> None:
 def test_what_changed_since_another_version_in_one_command(run: Run, published: Path) -> None:
     done = run("fast-kernels==2.0", "--baseline", "fast-kernels==1.0", "--json")
     assert done.returncode == ExitCode.OK, done.stderr
-    found = json.loads(done.stdout)
-    assert len(found["kernels"]) == 2
-    assert found["difference"]["added"] == {"tensorflow::NobodyKnowsIt": 1}
+    output = json.loads(done.stdout)
+    assert len(output["kernels"]) == 2
+    assert output["difference"]["added"] == {"tensorflow::NobodyKnowsIt": 1}
     assert json.loads(run("--compare", published, "fast-kernels==2.0", "--json").stdout)["removed"] == {}
-    shown = run("fast-kernels==1.0", "--baseline", "fast-kernels==2.0").stdout
-    assert "fast-kernels==2.0 → fast-kernels==1.0" in shown
-    assert "order-dependent kernels that went\n  tensorflow::NobodyKnowsIt (1)" in shown
-    assert "architecture" in shown  # the audit itself, too
+    text = run("fast-kernels==1.0", "--baseline", "fast-kernels==2.0").stdout
+    assert "fast-kernels==2.0 → fast-kernels==1.0" in text
+    assert "order-dependent kernels that went\n  tensorflow::NobodyKnowsIt (1)" in text
+    assert "architecture" in text  # the audit itself, too
     stored = run("fast-kernels==1.0", "--baseline", "torch2.8")
     assert "torch2.8 → fast-kernels==1.0" in stored.stdout, stored.stderr
 

@@ -47,9 +47,9 @@ def test_the_files_of_the_original_list(tables: AuditTables) -> None:
 def test_candidates_are_found_in_every_build_and_claimed_by_no_message(
     tables: AuditTables, audits: dict[str, AuditIndex], sources: Mapping[str, Source]
 ) -> None:
-    title, where, _, _ = tables.candidates()[0]
+    title, kernels, _, _ = tables.candidates()[0]
     assert title.startswith("`BlockLSTMGrad`")
-    assert where == "shipped, reach not established: TF 1.13; TF 1.14 to 2.21"
+    assert kernels == "shipped, reach not established: TF 1.13; TF 1.14 to 2.21"
     assert not any("LSTM" in text for audited in audits.values() for text in audited.stored.messages)
 
 
@@ -118,7 +118,7 @@ def test_nothing_is_audited_without_a_checked_note_and_a_registration(
     tables: AuditTables, sources: Mapping[str, Source]
 ) -> None:
     """The one rule, over every cell that says that there is no solution."""
-    some = 0
+    matches = 0
     for cell in tables.status.cells:
         if cell.audited and cell.claimed_outcome == "no-solution":
             audit, stored_audit = sources[cell.key.source].audit, tables.status.audits[cell.key.environment].stored
@@ -127,8 +127,8 @@ def test_nothing_is_audited_without_a_checked_note_and_a_registration(
             assert len(notes) == 1 and any(
                 "GPU" in " ".join(stored_audit.registrations.get(op, {})) for op in notes[0].ops
             )
-            some += 1
-    assert some > 400
+            matches += 1
+    assert matches > 400
     finding = tables.status.finding("tf1.13.1", "crop-and-resize-backprop")
     assert finding is not None and finding.is_unchecked and "reach not established" in finding.text
 
@@ -149,14 +149,14 @@ def test_nothing_is_audited_without_a_checked_note_and_a_registration(
 )
 def test_reach_follows_from_notes_and_registrations(change: dict[str, object], how: str) -> None:
     notes = [{"stock": ">=2.4", "ops": {"Op": ["float32"]}, "note": "n", "cite": ["c"]}]
-    made = {"kernels": ["K<"], "reachable_notes": notes} | {
+    content = {"kernels": ["K<"], "reachable_notes": notes} | {
         k: v for k, v in change.items() if k in ("reachable_notes", "unreachable_notes")
     }
     wheel = stored.StoredWheel(file=f"tensorflow-{change.get('version', '2.4')}.0-cp38-cp38.whl", sha256="0")
     build = stored.StoredAudit.model_construct(
         wheel=wheel, registrations=change.get("registrations", {"Op": {"CPU GPU": "float32"}})
     )
-    assert AuditIndex(build, (), {}, frozenset()).reach(SourceAudit.model_validate(made)).how == how
+    assert AuditIndex(build, (), {}, frozenset()).reach(SourceAudit.model_validate(content)).how == how
 
 
 def test_two_notes_may_not_speak_of_one_version() -> None:
@@ -166,7 +166,7 @@ def test_two_notes_may_not_speak_of_one_version() -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "ptx", "said"),
+    ("machine", "ptx", "message"),
     [
         ("unresolved", "no", "no"),
         ("unresolved", "unresolved", "unresolved"),
@@ -177,43 +177,43 @@ def test_two_notes_may_not_speak_of_one_version() -> None:
     ],
 )
 def test_ptx_settles_what_machine_code_leaves_open_and_nothing_else(
-    machine: Verdict, ptx: Verdict | None, said: str
+    machine: Verdict, ptx: Verdict | None, message: str
 ) -> None:
     read = [("sm_70", machine), ("compute_70", ptx)]
-    found = [stored.StoredFinding(archs=a, order_dependent=v, reason="r", atomics={"cas": 1}) for a, v in read if v]
-    assert stored.StoredKernel(name="k", findings=found).verdict == said
+    findings = [stored.StoredFinding(archs=a, order_dependent=v, reason="r", atomics={"cas": 1}) for a, v in read if v]
+    assert stored.StoredKernel(name="k", findings=findings).verdict == message
 
 
 def test_ops_of_sources(checkout: Project, sources: Mapping[str, Source]) -> None:
-    found = order_dependent_ops(checkout.audits, "tf2.0")
-    assert found == order_dependent_ops(checkout.audits, "tf2.0", sources)
-    assert found["CropAndResizeGradImage"] == "crop-and-resize-backprop"
-    assert found["BlockLSTMGrad"] == "block-lstm-grad"
-    assert found["UnsortedSegmentSum"] == "unsorted-segment-sum"
-    assert not {"Svd", "TileGrad", "Bincount"} & set(found)  # shipped, but not reached
-    assert not {"GatherV2", "StatefulUniform", "Sum", "AvgPool", "HistogramFixedWidth", "MaxPoolGrad"} & set(found)
-    assert "ResamplerGrad" not in found  # of contrib, which 2.0 has not
-    assert "DenseBincount" not in found  # came later
+    ops = order_dependent_ops(checkout.audits, "tf2.0")
+    assert ops == order_dependent_ops(checkout.audits, "tf2.0", sources)
+    assert ops["CropAndResizeGradImage"] == "crop-and-resize-backprop"
+    assert ops["BlockLSTMGrad"] == "block-lstm-grad"
+    assert ops["UnsortedSegmentSum"] == "unsorted-segment-sum"
+    assert not {"Svd", "TileGrad", "Bincount"} & set(ops)  # shipped, but not reached
+    assert not {"GatherV2", "StatefulUniform", "Sum", "AvgPool", "HistogramFixedWidth", "MaxPoolGrad"} & set(ops)
+    assert "ResamplerGrad" not in ops  # of contrib, which 2.0 has not
+    assert "DenseBincount" not in ops  # came later
     with pytest.raises(DataError):
         order_dependent_ops(checkout.audits, "tf9", sources)
 
 
 def test_what_changed_from_2_4_to_2_8(audits: dict[str, AuditIndex], sources: Mapping[str, Source]) -> None:
-    found = diff_builds(audits["tf2.4"], audits["tf2.8"], sources)
-    assert "tensorflow::SegmentReduceVectorKernel" in found.deterministic_added
-    assert "TF_USE_DETERMINISTIC_SEGMENT_REDUCTIONS" in found.variables[0]
-    assert found.variables[1] == []
-    assert any("CropAndResize" in text for text in found.messages[0])
+    changes = diff_builds(audits["tf2.4"], audits["tf2.8"], sources)
+    assert "tensorflow::SegmentReduceVectorKernel" in changes.deterministic_added
+    assert "TF_USE_DETERMINISTIC_SEGMENT_REDUCTIONS" in changes.variables[0]
+    assert changes.variables[1] == []
+    assert any("CropAndResize" in text for text in changes.messages[0])
     back = diff_builds(audits["tf2.8"], audits["tf2.4"], sources)
-    assert (back.added, back.removed, back.deterministic_added) == (found.removed, found.added, {})
+    assert (back.added, back.removed, back.deterministic_added) == (changes.removed, changes.added, {})
 
 
 def test_a_deterministic_kernel_came_beside_the_old_one(
     audits: dict[str, AuditIndex], sources: Mapping[str, Source]
 ) -> None:
-    found = diff_builds(audits["tf2.3"], audits["tf2.4"], sources)
+    changes = diff_builds(audits["tf2.3"], audits["tf2.4"], sources)
     name = "tensorflow::(anonymous namespace)::ResizeBilinearDeterministicGradKernel"
-    assert found.deterministic_added[name] == ["resize-bilinear-backprop"]
+    assert changes.deterministic_added[name] == ["resize-bilinear-backprop"]
     audit = sources["resize-bilinear-backprop"].audit
     assert audit is not None
     finding = audits["tf2.4"].finding(audit)

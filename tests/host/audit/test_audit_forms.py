@@ -18,16 +18,19 @@ def test_a_name_without_return_type_arguments_and_versions() -> None:
 
 
 def test_which_gpus_run_a_build() -> None:
-    runs = {one.compute: (one.run_mode, one.arch) for one in capabilities(["sm_35", "sm_70", "sm_80"], ["compute_80"])}
+    runs = {
+        capability.compute: (capability.run_mode, capability.arch)
+        for capability in capabilities(["sm_35", "sm_70", "sm_80"], ["compute_80"])
+    }
     assert runs[3, 5] == ("native", "sm_35")
     assert runs[3, 7] == ("native", "sm_35")
     assert runs[6, 0] == ("no", "")  # older than the PTX, and of another generation than all machine code
     assert runs[7, 5] == ("native", "sm_70")
     assert runs[8, 9] == ("native", "sm_80")
     assert runs[9, 0] == ("jit", "compute_80")
-    newer = {one.compute: one.run_mode for one in capabilities(["sm_86"], ["compute_86"])}
+    newer = {capability.compute: capability.run_mode for capability in capabilities(["sm_86"], ["compute_86"])}
     assert (newer[8, 0], newer[8, 6], newer[8, 9], newer[9, 0]) == ("no", "native", "native", "jit")
-    only = {one.compute: one.run_mode for one in capabilities(["sm_90a"], [])}
+    only = {capability.compute: capability.run_mode for capability in capabilities(["sm_90a"], [])}
     assert only[9, 0] == "native"
     assert only[10, 0] == "no"
 

@@ -77,9 +77,11 @@ def test_no_damage_makes_the_scanner_fail(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CHILD, str(Path(__file__).parents[1]), str(tmp_path), str(MUTATIONS), str(MEMORY)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS)
     assert done.returncode == 0, done.stderr[-3000:]
-    seen = json.loads(done.stdout)
+    report = json.loads(done.stdout)
     # Mutations that hit nothing, or everything, would prove nothing.
-    assert seen["faults"] > MUTATIONS // 10 and seen["kernels"] > MUTATIONS // 10 and seen["messages"] > 10, seen
+    assert report["faults"] > MUTATIONS // 10 and report["kernels"] > MUTATIONS // 10 and report["messages"] > 10, (
+        report
+    )
 
 
 FIELDS = r"""
@@ -181,6 +183,6 @@ def test_every_value_of_every_header_field_is_read_or_reported(tmp_path: Path) -
     command = [sys.executable, "-c", FIELDS, str(Path(__file__).parents[1]), str(tmp_path), str(MEMORY)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS)
     assert done.returncode == 0, done.stderr[-3000:]
-    seen = json.loads(done.stdout)
-    assert seen["kinds"] == ["container", "element", "file", "section", "symbol"]
-    assert seen["fields"] > 100 and seen["values"] > 3000 and seen["faults"] > 500, seen
+    report = json.loads(done.stdout)
+    assert report["kinds"] == ["container", "element", "file", "section", "symbol"]
+    assert report["fields"] > 100 and report["values"] > 3000 and report["faults"] > 500, report

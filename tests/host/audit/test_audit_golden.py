@@ -15,26 +15,26 @@ from tfdet.store.audits import SCANNER
 GOLDEN = DATA / "golden"
 
 
-def said(fatbin: Path, folder: Path) -> dict[str, dict[str, list[object]]]:
+def stored_form(fatbin: Path, folder: Path) -> dict[str, dict[str, list[object]]]:
     path = folder / "library.so"
     path.write_bytes(library(fatbin.read_bytes()))
-    found: dict[str, dict[str, list[object]]] = {}
+    result: dict[str, dict[str, list[object]]] = {}
     audit = scan_library(path, "library.so")
     assert audit.faults == ()
     for kernel in audit.kernels:
-        found.setdefault(kernel.arch, {})[kernel.name] = [kernel.order_dependent, kernel.reason, kernel.atomics]
-    return found
+        result.setdefault(kernel.arch, {})[kernel.name] = [kernel.order_dependent, kernel.reason, kernel.atomics]
+    return result
 
 
 @pytest.mark.parametrize("name", ["tf1.14", "tf2.21"])
 def test_what_is_said_of_real_kernels_changes_with_the_scanners_version_only(name: str, tmp_path: Path) -> None:
-    found = {"scanner": SCANNER, "kernels": said(GOLDEN / f"{name}.fatbin", tmp_path)}
+    audited = {"scanner": SCANNER, "kernels": stored_form(GOLDEN / f"{name}.fatbin", tmp_path)}
     path = GOLDEN / f"{name}.json"
     if os.environ.get("TFDET_WRITE_GOLDEN"):
-        path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", "utf-8")
-    assert found == json.loads(path.read_text("utf-8")), (
+        path.write_text(json.dumps(audited, indent=1, sort_keys=True) + "\n", "utf-8")
+    assert audited == json.loads(path.read_text("utf-8")), (
         "the scanner says something else than its version did: raise SCANNER in src/tfdet/store/audits.py, write these "
         "files anew (TFDET_WRITE_GOLDEN=1), and make the audits again: tfdet audit ENV --write"
     )
-    answers = {answer for kernels in found["kernels"].values() for answer, *_ in kernels.values()}
+    answers = {answer for kernels in audited["kernels"].values() for answer, *_ in kernels.values()}
     assert {"yes", "no"} <= answers

@@ -19,26 +19,26 @@ LOADED = {"h": "b16", "r": "b32", "f": "f32", "l": "b64", "d": "f64"}
 
 def forms(arch: int) -> list[tuple[str, str]]:
     """(operation, type) of all scalar atomics."""
-    found = [(op, t) for op in ("and", "or", "xor", "exch", "cas") for t in ("b32", "b64")] + [("cas", "b16")]
-    found += [("add", t) for t in ("u32", "s32", "u64", "f32", "f64")] + [("inc", "u32"), ("dec", "u32")]
-    found += [("add.noftz", t) for t in ("f16", "f16x2")]
-    found += [(op, t) for op in ("min", "max") for t in ("u32", "s32", "u64", "s64")]
-    return found + ([("add.noftz", "bf16"), ("add.noftz", "bf16x2")] if arch >= 90 else [])
+    pairs = [(op, t) for op in ("and", "or", "xor", "exch", "cas") for t in ("b32", "b64")] + [("cas", "b16")]
+    pairs += [("add", t) for t in ("u32", "s32", "u64", "f32", "f64")] + [("inc", "u32"), ("dec", "u32")]
+    pairs += [("add.noftz", t) for t in ("f16", "f16x2")]
+    pairs += [(op, t) for op in ("min", "max") for t in ("u32", "s32", "u64", "s64")]
+    return pairs + ([("add.noftz", "bf16"), ("add.noftz", "bf16x2")] if arch >= 90 else [])
 
 
 def scalar_kernels(arch: int) -> list[str]:
     """One kernel for each form, memory space, and use of the old value."""
     kernels = []
     for space, address in ((".global", "%a0"), (".shared", "smem"), ("", "%a0")):
-        for op, of in forms(arch):
-            letter = REGISTERS[of]
-            one, two, three = (f"%{letter}{n}" for n in (1, 2, 3))
-            load = f"ld.global.{LOADED[letter]} {one}, [%a1]; ld.global.{LOADED[letter]} {two}, [%a1+8];"
+        for op, dtype in forms(arch):
+            letter = REGISTERS[dtype]
+            first, two, three = (f"%{letter}{n}" for n in (1, 2, 3))
+            load = f"ld.global.{LOADED[letter]} {first}, [%a1]; ld.global.{LOADED[letter]} {two}, [%a1+8];"
             swap = f", {two}" if op == "cas" else ""
-            body = f"{load} atom{space}.{op}.{of} {three}, [{address}], {one}{swap};"
+            body = f"{load} atom{space}.{op}.{dtype} {three}, [{address}], {first}{swap};"
             kernels.append(f"{body} st.global.{LOADED[letter]} [%a1], {three};")
             if op not in ("exch", "cas"):
-                kernels.append(f"{load} red{space}.{op}.{of} [{address}], {one};")
+                kernels.append(f"{load} red{space}.{op}.{dtype} [{address}], {first};")
     return kernels
 
 
@@ -52,15 +52,15 @@ def special_kernels(arch: int) -> list[str]:
         kernels.append("mbarrier.arrive.shared.b64 %l1, [smem]; st.global.b64 [%a1], %l1;")
     if arch >= 90:
         for op in ("add.noftz", "min.noftz", "max.noftz"):
-            for of, letter in (("f16", "h"), ("bf16", "h"), ("f16x2", "r"), ("bf16x2", "r")):
+            for dtype, letter in (("f16", "h"), ("bf16", "h"), ("f16x2", "r"), ("bf16x2", "r")):
                 load = " ".join(f"ld.global.{LOADED[letter]} %{letter}{n}, [%a1+{4 * n}];" for n in (1, 2))
-                kernels.append(f"{load} red.global.v2.{of}.{op} [%a0], {{%{letter}1, %{letter}2}};")
+                kernels.append(f"{load} red.global.v2.{dtype}.{op} [%a0], {{%{letter}1, %{letter}2}};")
         floats = " ".join(f"ld.global.f32 %f{n}, [%a1+{4 * n}];" for n in (1, 2, 3, 4))
         four = "{%f1, %f2, %f3, %f4}"
         kernels.append(f"{floats} atom.global.v4.f32.add {four}, [%a0], {four}; st.global.f32 [%a1], %f2;")
         bulk = "mov.u32 %r1, smem; cp.reduce.async.bulk.global.shared::cta.bulk_group"
-        kernels += [f"{bulk}.add.{of} [%a0], [%r1], 16;" for of in ("u32", "s32", "u64", "f32", "f64")]
-        kernels += [f"{bulk}.add.noftz.{of} [%a0], [%r1], 16;" for of in ("f16", "bf16")]
+        kernels += [f"{bulk}.add.{type_name} [%a0], [%r1], 16;" for type_name in ("u32", "s32", "u64", "f32", "f64")]
+        kernels += [f"{bulk}.add.noftz.{type_name} [%a0], [%r1], 16;" for type_name in ("f16", "bf16")]
         kernels += [f"{bulk}.{form} [%a0], [%r1], 16;" for form in ("min.f16", "max.s64", "inc.u32", "xor.b64")]
         kernels.append("mov.u32 %r1, smem; red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes"
                        ".add.u32 [%r1], %r2, [smem];")  # fmt: skip
@@ -88,14 +88,14 @@ def test_a_reduction_whose_type_is_not_in_the_code_is_never_called_integer(tmp_p
     content = audit_oracle.assemble(TENSOR, 90, tmp_path / "tensor.cubin")
     path = tmp_path / "lib.so"
     path.write_bytes(library(fatbin(element(ELF, 90, content), element(PTX, 90, TENSOR.encode()))))
-    found = scan.scan_library(path, "lib.so")
-    assert {(kernel.arch, kernel.order_dependent) for kernel in found.kernels} == {
+    result = scan.scan_library(path, "lib.so")
+    assert {(kernel.arch, kernel.order_dependent) for kernel in result.kernels} == {
         ("sm_90", "unresolved"),
         ("compute_90", "unresolved"),
     }
 
 
-def ours(content: bytes, arch: int) -> dict[tuple[str, int], str]:
+def kinds_of_scanner(content: bytes, arch: int) -> dict[tuple[str, int], str]:
     parsed = read_cubin(memoryview(content))
     return {
         (parsed.name(atomic.function), atomic.number * sass.INSTRUCTION): sass.kind(atomic.low, atomic.high, arch)
@@ -103,18 +103,22 @@ def ours(content: bytes, arch: int) -> dict[tuple[str, int], str]:
     }
 
 
-def theirs(cubin: Path) -> dict[tuple[str, int], str]:
-    found = audit_oracle.disassemble(cubin)
-    return {(name, at): audit_oracle.kind(text) for name, at, text in found if audit_oracle.ATOMIC.match(text)}
+def kinds_of_nvdisasm(cubin: Path) -> dict[tuple[str, int], str]:
+    instructions = audit_oracle.disassemble(cubin)
+    return {
+        (name, offset): audit_oracle.kind(text)
+        for name, offset, text in instructions
+        if audit_oracle.ATOMIC.match(text)
+    }
 
 
 @pytest.mark.parametrize("arch", ALL_ARCHS)
 def test_every_form_of_atomic_is_found_where_nvdisasm_shows_it_and_none_is_invented(arch: int, tmp_path: Path) -> None:
     target = tmp_path / "all.cubin"
     content = audit_oracle.assemble(program(arch), arch, target)
-    expected = theirs(target)
+    expected = kinds_of_nvdisasm(target)
     assert len(expected) > 150
-    assert ours(content, arch) == expected
+    assert kinds_of_scanner(content, arch) == expected
 
 
 def test_the_forms_are_worth_comparing(tmp_path: Path) -> None:
@@ -123,11 +127,15 @@ def test_the_forms_are_worth_comparing(tmp_path: Path) -> None:
     audit_oracle.assemble(program(90), 90, target)
     floats = {f"float_add_{width}" for width in ("f16", "bf16", "f32", "f64")} | {"float_minmax"}
     integers = {"int_add", "int_minmax", "incdec", "bitop", "exch", "cas"}
-    assert set(theirs(target).values()) == floats | integers | {f"{kind}_shared" for kind in integers}
+    assert set(kinds_of_nvdisasm(target).values()) == floats | integers | {f"{kind}_shared" for kind in integers}
 
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_committed_cubins_are_what_ptxas_makes_of_their_source(arch: int, tmp_path: Path) -> None:
     text = (DATA / "loops.ptx").read_text().replace(".target sm_70", f".target sm_{arch}").replace("6.3", "8.4", 1)
     content = audit_oracle.assemble(text, arch, tmp_path / "loops.cubin")
-    assert ours(content, arch) == ours(cubin(arch), arch) == theirs(tmp_path / "loops.cubin")
+    assert (
+        kinds_of_scanner(content, arch)
+        == kinds_of_scanner(cubin(arch), arch)
+        == kinds_of_nvdisasm(tmp_path / "loops.cubin")
+    )

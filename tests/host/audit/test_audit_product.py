@@ -45,20 +45,20 @@ def test_a_wheel_as_json(run: Run, two: dict[str, bytes], tmp_path: Path) -> Non
     path = make.wheel(tmp_path, two)
     done = run(path, "--json")
     assert done.returncode == ExitCode.OK, done.stderr
-    found = json.loads(done.stdout)
-    assert found["libraries"] == ["tensorflow/libhost.so.2", "tensorflow/python/_gpu.so"]
-    assert found["architectures"] == {"sass": ["sm_70", "sm_80"], "ptx": []}
-    assert found["environment_variables"] == [VARIABLE]
-    assert found["messages"] == [REFUSAL]
-    assert found["wheel"] == {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-    first, second = found["kernels"]
+    output = json.loads(done.stdout)
+    assert output["libraries"] == ["tensorflow/libhost.so.2", "tensorflow/python/_gpu.so"]
+    assert output["architectures"] == {"sass": ["sm_70", "sm_80"], "ptx": []}
+    assert output["environment_variables"] == [VARIABLE]
+    assert output["messages"] == [REFUSAL]
+    assert output["wheel"] == {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    first, second = output["kernels"]
     assert (first["arch"], second["arch"]) == ("sm_70", "sm_80")
     assert first["name"] == make.CROP
     assert "CropAndResizeBackpropImageKernel<float>" in first["demangled"]
     assert first["atomics"] == {"float_add_f32": 1}
     assert first["order_dependent"] == "yes"
     assert set(first) == {"library", "arch", "name", "demangled", "atomics", "order_dependent", "reason"}
-    runs = {gpu["compute_capability"]: gpu["runs"] for gpu in found["capability"]}
+    runs = {gpu["compute_capability"]: gpu["runs"] for gpu in output["capability"]}
     assert (runs["7.5"], runs["8.6"], runs["9.0"], runs["6.1"]) == ("native", "native", "no", "no")
 
 
@@ -72,24 +72,24 @@ def test_a_wheel_for_people(run: Run, two: dict[str, bytes], tmp_path: Path) -> 
 
 
 def test_libraries_are_one_target_and_folders_others(run: Run, tmp_path: Path) -> None:
-    one = make.library(tmp_path / "one.so", make.one_kernel())
+    library = make.library(tmp_path / "one.so", make.one_kernel())
     two = make.library(tmp_path / "two.so", make.one_kernel(make.FILL, make.INT_ADD))
     folder = tmp_path / "installed"
     make.library(folder / "deep" / "lib.so.2", make.one_kernel(make.STRANGER))
     (folder / "again.so").symlink_to(folder / "deep" / "lib.so.2")
-    loose = json.loads(run(one, two, "--json").stdout)
+    loose = json.loads(run(library, two, "--json").stdout)
     assert [kernel["order_dependent"] for kernel in loose["kernels"]] == ["yes", "no"]
-    both = json.loads(run(one, folder, two, "--json").stdout)
-    assert [len(found["libraries"]) for found in both] == [1, 2]
-    shown = run(folder).stdout
-    assert "kernels that no source claims" in shown
-    assert "tensorflow::NobodyKnowsIt" in shown
+    reports = json.loads(run(library, folder, two, "--json").stdout)
+    assert [len(report["libraries"]) for report in reports] == [1, 2]
+    text = run(folder).stdout
+    assert "kernels that no source claims" in text
+    assert "tensorflow::NobodyKnowsIt" in text
 
 
 def test_one_architecture(run: Run, tmp_path: Path) -> None:
     path = make.library(tmp_path / "one.so", make.one_kernel(archs=(70, 80)))
-    found = json.loads(run(path, "--arch", "sm_80", "--json").stdout)
-    assert {kernel["arch"] for kernel in found["kernels"]} == {"sm_80"}
+    output = json.loads(run(path, "--arch", "sm_80", "--json").stdout)
+    assert {kernel["arch"] for kernel in output["kernels"]} == {"sm_80"}
     missing = run(path, "--arch", "sm_90")
     assert missing.returncode == ExitCode.USAGE
     assert "It contains sm_70 sm_80" in missing.stderr
@@ -97,7 +97,7 @@ def test_one_architecture(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["tf2.88"], "Did you mean tf2.8"),
         (["./onne.so"], "Did you mean one.so"),
@@ -108,11 +108,11 @@ def test_one_architecture(run: Run, tmp_path: Path) -> None:
         (["ngc19.06-py3"], "is an image, not a wheel"),
     ],
 )
-def test_wrong_usage(run: Run, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_wrong_usage(run: Run, tmp_path: Path, arguments: list[str], message: str) -> None:
     make.library(tmp_path / "one.so", make.one_kernel())
     done = run(*arguments)
     assert done.returncode == ExitCode.USAGE, done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -126,12 +126,12 @@ def bad_libraries(tmp_path: Path) -> dict[str, bytes]:
     def built(gpu: bytes | None, machine: int = make.X86_64) -> bytes:
         return make.library(tmp_path / "x.so", gpu, machine=machine).read_bytes()
 
-    whole = built(make.one_kernel())
+    library_bytes = built(make.one_kernel())
     cubin = make.cubin({make.FILL: [make.INT_ADD]})
     return {
         "no elf": b"#!/bin/sh\n" * 50,
         "empty": b"",
-        "truncated": whole[: len(whole) // 2],
+        "truncated": library_bytes[: len(library_bytes) // 2],
         "no gpu code": built(None),
         "another machine": built(make.one_kernel(), make.AARCH64),
         "damaged fatbin": built(b"\xee" * 16 + make.one_kernel()[16:]),
@@ -153,14 +153,14 @@ def test_a_bad_library_is_told_and_the_others_are_audited(run: Run, tmp_path: Pa
 
 
 def test_a_truncated_wheel_is_told_and_the_others_are_audited(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
-    whole = make.wheel(tmp_path, two)
+    wheel = make.wheel(tmp_path, two)
     cut = tmp_path / "cut.whl"
-    cut.write_bytes(whole.read_bytes()[:-200])
-    done = run(cut, whole, "--json")
+    cut.write_bytes(wheel.read_bytes()[:-200])
+    done = run(cut, wheel, "--json")
     assert done.returncode == ExitCode.USAGE
     assert f"{cut}: no zip archive, or cut short at offset {cut.stat().st_size}" in done.stderr
-    (found,) = json.loads(done.stdout)  # two were asked for
-    assert len(found["kernels"]) == 2
+    (output,) = json.loads(done.stdout)  # two were asked for
+    assert len(output["kernels"]) == 2
 
 
 def test_a_damaged_member_is_told_and_the_others_are_audited(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
@@ -168,8 +168,8 @@ def test_a_damaged_member_is_told_and_the_others_are_audited(run: Run, two: dict
     with zipfile.ZipFile(path) as archive:
         member = archive.getinfo("tensorflow/third.so")
     content = bytearray(path.read_bytes())
-    at = member.header_offset + 30 + len(member.filename) + member.compress_size // 2
-    content[at] ^= 0xFF
+    position = member.header_offset + 30 + len(member.filename) + member.compress_size // 2
+    content[position] ^= 0xFF
     path.write_bytes(content)
     done = run(path, "--json")
     assert done.returncode == ExitCode.USAGE
@@ -224,8 +224,8 @@ def test_an_environment_is_brought_once_and_kept(run: Run, built: Project, tmp_p
     done = run("tf9.9", "--json", project=built, **offline(tmp_path, "index"))
     assert done.returncode == ExitCode.OK, done.stderr
     assert json.loads(done.stdout)["environment"] == "tf9.9"
-    again = run("tf9.9", "--json", project=built, **offline(tmp_path, "nothing"))
-    assert again.stdout == done.stdout, again.stderr
+    second = run("tf9.9", "--json", project=built, **offline(tmp_path, "nothing"))
+    assert second.stdout == done.stdout, second.stderr
     assert not list(cache.glob(".part-*"))
 
 
@@ -242,8 +242,8 @@ def test_the_package_that_holds_the_code_may_be_another(
     done = run("tf9.9", "--json", project=built, **offline(tmp_path, "other"))
     assert done.returncode == ExitCode.OK, done.stderr
     assert json.loads(done.stdout)["wheel"]["file"] == path.name
-    again = run("tf9.9", "--json", project=built, **offline(tmp_path, "nothing"))
-    assert again.stdout == done.stdout, again.stderr
+    second = run("tf9.9", "--json", project=built, **offline(tmp_path, "nothing"))
+    assert second.stdout == done.stdout, second.stderr
 
 
 def test_what_the_index_lacks_or_falsifies_is_told(run: Run, built: Project, tmp_path: Path) -> None:
@@ -268,11 +268,11 @@ def test_without_a_network_it_says_what_to_do(run: Run, built: Project) -> None:
 def test_a_cached_wheel_that_was_changed_is_brought_again(run: Run, built: Project, tmp_path: Path) -> None:
     run("tf9.9", project=built, **offline(tmp_path, "index"))
     (cached,) = (tmp_path / "cache" / "tfdet" / "wheels").glob("*.whl")
-    whole = cached.read_bytes()
-    cached.write_bytes(whole[:-1] + b"x")
+    original = cached.read_bytes()
+    cached.write_bytes(original[:-1] + b"x")
     done = run("tf9.9", "--json", project=built, **offline(tmp_path, "index"))
     assert done.returncode == ExitCode.OK, done.stderr
-    assert cached.read_bytes() == whole
+    assert cached.read_bytes() == original
 
 
 def test_written_audits_back_the_cells_until_the_scanner_changes(run: Run, built: Project, tmp_path: Path) -> None:
@@ -296,8 +296,8 @@ def test_written_audits_back_the_cells_until_the_scanner_changes(run: Run, built
     assert cells["TEOD"]["backing"] == "audited"  # its message is there
     # Atomics are there too, but nobody knows whether this build registers the op for GPUs.
     assert cells["NS1"]["backing"] == "documented" and "none" not in cells
-    found = cells["NS1"]["audit"]
-    assert (found["finding"], found["reach"], found["kernels"]) == ("order-dependent", "not established", 1)
+    audit = cells["NS1"]["audit"]
+    assert (audit["finding"], audit["reach"], audit["kernels"]) == ("order-dependent", "not established", 1)
     stale = True
     path.write_text(path.read_text().replace('"scanner": "', '"scanner": "0'))
     cells = {cell["solution"]: cell for cell in crop()}
@@ -309,9 +309,9 @@ def test_written_audits_back_the_cells_until_the_scanner_changes(run: Run, built
 def test_a_real_tensorflow_tells_its_kernels(
     tf_python: Callable[[str], Path], checkout: Project, tmp_path: Path
 ) -> None:
-    found = registrations._query_tensorflow(tf_python("tf2.21"), tmp_path, checkout.runtime)
-    assert "float32" in found["CropAndResizeGradImage"]["CPU"]
-    assert len(found) > 1000
+    registrations_of_ops = registrations._query_tensorflow(tf_python("tf2.21"), tmp_path, checkout.runtime)
+    assert "float32" in registrations_of_ops["CropAndResizeGradImage"]["CPU"]
+    assert len(registrations_of_ops) > 1000
 
 
 def test_a_tensorflow_that_does_not_import_is_told(checkout: Project, tmp_path: Path) -> None:

@@ -53,20 +53,22 @@ ARCHITECTURES = {
 
 @pytest.mark.parametrize("name", READ_IN)
 def test_variables_are_read_where_another_program_found_them(audits: dict[str, AuditIndex], name: str) -> None:
-    found = [v for v in LOOKED_AT if name in audits[f"tf{v}"].stored.environment_variables]
-    assert found == READ_IN[name].split()
+    versions = [v for v in LOOKED_AT if name in audits[f"tf{v}"].stored.environment_variables]
+    assert versions == READ_IN[name].split()
 
 
 @pytest.mark.parametrize("text", REFUSES_IN)
 def test_messages_are_there_where_another_program_found_them(audits: dict[str, AuditIndex], text: str) -> None:
-    found = [v for v in LOOKED_AT if any(text in message for message in audits[f"tf{v}"].stored.messages)]
-    assert found == REFUSES_IN[text].split()
+    versions = [v for v in LOOKED_AT if any(text in message for message in audits[f"tf{v}"].stored.messages)]
+    assert versions == REFUSES_IN[text].split()
 
 
 @pytest.mark.parametrize("key", ARCHITECTURES)
 def test_architectures_are_those_that_another_program_found(audits: dict[str, AuditIndex], key: str) -> None:
-    held = audits[key].stored.architectures
-    assert tuple(" ".join(a.split("_")[1] for a in held[kind]) for kind in ("sass", "ptx")) == ARCHITECTURES[key]
+    architectures = audits[key].stored.architectures
+    assert (
+        tuple(" ".join(a.split("_")[1] for a in architectures[kind]) for kind in ("sass", "ptx")) == ARCHITECTURES[key]
+    )
 
 
 @pytest.mark.parametrize("key", ["tf1.14", "tf2.0"])
@@ -74,9 +76,9 @@ def test_machine_code_and_ptx_of_one_architecture_do_not_contradict(audits: dict
     """Two readers of one build: what one of them resolves, the other does not resolve otherwise."""
     agree = 0
     for row in audits[key].rows:
-        said = [f.order_dependent for f in row.kernel.findings if {"sm_70", "compute_70"} & set(f.archs.split())]
-        assert not {"yes", "no"} <= set(said), row.signature
-        agree += any({"sm_70", "compute_70"} <= set(f.archs.split()) for f in row.kernel.findings) or said == [
+        verdicts = [f.order_dependent for f in row.kernel.findings if {"sm_70", "compute_70"} & set(f.archs.split())]
+        assert not {"yes", "no"} <= set(verdicts), row.signature
+        agree += any({"sm_70", "compute_70"} <= set(f.archs.split()) for f in row.kernel.findings) or verdicts == [
             "yes",
             "yes",
         ]
@@ -91,7 +93,7 @@ def test_divisions_are_read_from_machine_code_as_from_ptx(audits: dict[str, Audi
     for key in [key for key in audits if key.startswith("tf")]:
         rows = [row for row in audits[key].rows if re.match(DIVIDES, row.signature)]
         assert len(rows) >= 8, key
-        assert {found.order_dependent for row in rows for found in row.kernel.findings} == {"yes"}, key
+        assert {finding.order_dependent for row in rows for finding in row.kernel.findings} == {"yes"}, key
 
 
 @pytest.mark.parametrize(

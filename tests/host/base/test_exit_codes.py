@@ -41,11 +41,11 @@ def test_the_trace_has_the_same_numbers() -> None:
 
 @pytest.mark.parametrize("folder", ["tfdet_probe", "tfdeterminism", "unbundle"])
 def test_the_runtime_ends_with_no_other_number(checkout: Project, folder: str) -> None:
-    found = {
-        int(next(filter(None, one.groups())))
+    numbers = {
+        int(next(filter(None, match.groups())))
         for path in (checkout.runtime / folder).rglob("*.py")
         for line in path.read_text("utf-8").splitlines()
-        for one in GIVEN.finditer(line)
+        for match in GIVEN.finditer(line)
     }
-    assert folder == "tfdeterminism" or found, "the pattern finds none"
-    assert found <= set(ExitCode)
+    assert folder == "tfdeterminism" or numbers, "the pattern finds none"
+    assert numbers <= set(ExitCode)

@@ -64,15 +64,15 @@ def test_a_kill_at_any_step_leaves_a_site(tmp_path: Path, how: list[str]) -> Non
     assert done.returncode == 0, done.stderr
     steps = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(steps) > 8 and [killed for killed, *_ in steps] == [True] * (len(steps) - 1) + [False]
-    whole = (["old", "site.json"], ["new", "site.json"], ["new", "old", "site.json"] if how else [])
-    for _, there, first, again in steps:
-        assert there in whole and first in ("old", "new")
-        assert again == ["site", "site/pages", "site/pages/new", "site/site.json"], "nothing of the dead is left"
+    complete_states = (["old", "site.json"], ["new", "site.json"], ["new", "old", "site.json"] if how else [])
+    for _, entries, first, after_retry in steps:
+        assert entries in complete_states and first in ("old", "new")
+        assert after_retry == ["site", "site/pages", "site/pages/new", "site/site.json"], "nothing of the dead is left"
 
 
 def test_what_another_process_makes_is_left_alone(tmp_path: Path) -> None:
     with folder_swap.replace_folder(tmp_path / "site") as part:
-        mine, other = part, tmp_path / ".site.4711.old"
+        own, other = part, tmp_path / ".site.4711.old"
         other.mkdir()
         child = subprocess.run(
             [sys.executable, "-c", "import sys; from pathlib import Path; from tfdet.base import folder_swap\n"
@@ -80,5 +80,5 @@ def test_what_another_process_makes_is_left_alone(tmp_path: Path) -> None:
             timeout=60,
         )  # fmt: skip
         assert child.returncode == 0
-        assert (mine.is_dir(), other.exists()) == (True, False)
+        assert (own.is_dir(), other.exists()) == (True, False)
     assert os.listdir(tmp_path) == ["site"]

@@ -36,7 +36,9 @@ def test_a_file_of_the_matrix(tmp_path: Path, name: str, content: bytes) -> None
         READERS[name](Project(tmp_path))
     except DataError as error:
         line = r":\d+: " if path.suffix == ".toml" else ":"
-        assert all(re.match(re.escape(str(path)) + line, told) for told in error.cause.split("\n")), error.cause
+        assert all(re.match(re.escape(str(path)) + line, line_text) for line_text in error.cause.split("\n")), (
+            error.cause
+        )
         assert "pydantic.dev" not in error.cause
     else:
         assert content in (b"", b"\n") or path.suffix == ".toml"

@@ -22,9 +22,9 @@ NAMES = [b"a\xff", b"\xed\xa0\x80", "é\U0001f600".encode(), b"\\udcff", b"\\\xf
 @pytest.mark.parametrize("name", [os.fsdecode(name) for name in NAMES])
 @pytest.mark.parametrize("ascii_only", [True, False])
 def test_json_of_any_name_is_text_that_says_it(name: str, ascii_only: bool) -> None:
-    whole = name.encode("utf-8", "backslashreplace").decode()
+    encodable = name.encode("utf-8", "backslashreplace").decode()
     for text in (dump_json({name: [name]}, ascii_only=ascii_only), untrusted.to_json({name: [name]})):
-        assert json.loads(text) == {whole: [whole]}
+        assert json.loads(text) == {encodable: [encodable]}
         assert text.isascii() or not ascii_only
         text.encode()
 
@@ -35,9 +35,9 @@ def test_an_audit_names_any_library(tmp_path: Path, checkout: Project) -> None:
     for name in (b"\xfe.so", b"a.so"):
         Path(folder, os.fsdecode(name)).write_bytes(b"no library")
     (target,), failed = targets.resolve(checkout, load_matrix(checkout.matrix), [str(folder)])
-    found = audit(target, None, [])
-    assert not failed and len(found.faults) == 2
-    json.dumps(found.as_json(), ensure_ascii=False).encode()
+    result = audit(target, None, [])
+    assert not failed and len(result.faults) == 2
+    json.dumps(result.as_json(), ensure_ascii=False).encode()
 
 
 @pytest.mark.parametrize("how", ["closed", "circle"])

@@ -13,7 +13,7 @@ from tfdet.matrix.load import load_matrix
 
 
 @pytest.mark.parametrize(
-    ("asked", "meant"),
+    ("request", "expected"),
     [
         ("tf2.O", ["tf2.0"]),
         ("tf2.o", ["tf2.0"]),
@@ -27,10 +27,10 @@ from tfdet.matrix.load import load_matrix
         ("", []),
     ],
 )
-def test_what_was_meant(checkout: Project, asked: str, meant: list[str]) -> None:
+def test_what_was_meant(checkout: Project, request: str, expected: list[str]) -> None:
     matrix = load_matrix(checkout.matrix)
-    found = nearest(asked, [*matrix.environments, *matrix.sources])
-    assert found[:1] == meant[:1] and (asked[:1] != "t" or found == meant)
+    names = nearest(request, [*matrix.environments, *matrix.sources])
+    assert names[:1] == expected[:1] and (request[:1] != "t" or names == expected)
 
 
 def test_the_nearest_versions_come_first(checkout: Project) -> None:
@@ -49,5 +49,5 @@ def test_without_a_near_one_some_are_named() -> None:
 def test_distance_is_a_distance(one: str, other: str) -> None:
     assert distance(one, other) == distance(other, one) <= max(len(one), len(other))
     assert (distance(one, other) == 0) == (one == other)
-    found = nearest(one, [one, other])
-    assert len(found) <= MAX_RESULTS and (not one or one in found)
+    names = nearest(one, [one, other])
+    assert len(names) <= MAX_RESULTS and (not one or one in names)

@@ -33,10 +33,10 @@ def is_clean(text: str) -> bool:
 def test_every_hidden_character_is_shown_and_no_other_changed() -> None:
     for number in range(sys.maxunicode + 1):
         character = chr(number)
-        shown = escape_hidden(character)
-        if shown != character:
-            assert shown.isascii() and int(shown[2:], 16) == number
-        assert is_clean(shown), hex(number)
+        escaped = escape_hidden(character)
+        if escaped != character:
+            assert escaped.isascii() and int(escaped[2:], 16) == number
+        assert is_clean(escaped), hex(number)
     for text in ("plain", "two\nlines\tand a tab", "Grüße, 日本語, ✓ ≈ × – …", "e\u0301", "a\xa0b"):
         assert escape_hidden(text) == text
 
@@ -54,8 +54,8 @@ def test_the_console_writes_nothing_hidden(capsys: pytest.CaptureFixture[str]) -
     console.out().print(table)
     console.out().print(Text(NASTY))
     console.print_note(NASTY)
-    said = "".join(capsys.readouterr())
-    assert said.count("\\u202e") == 3 and is_clean(said)
+    printed = "".join(capsys.readouterr())
+    assert printed.count("\\u202e") == 3 and is_clean(printed)
 
 
 def test_a_table_has_room_for_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:

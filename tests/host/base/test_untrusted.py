@@ -75,13 +75,13 @@ def test_sizes_are_bounded(tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    for content, said in ((b"{\n\xff", ":2: not JSON: byte 0xff"), (b"{\n1}", ":2: not JSON: Expecting"),
-                          (b'{"a": 1, "a": 2}', "'a' occurs twice"), (b"[" * 100_000, "nested too deeply"),
-                          (b"9" * 5000, "digits")):  # fmt: skip
+    for content, message in ((b"{\n\xff", ":2: not JSON: byte 0xff"), (b"{\n1}", ":2: not JSON: Expecting"),
+                             (b'{"a": 1, "a": 2}', "'a' occurs twice"), (b"[" * 100_000, "nested too deeply"),
+                             (b"9" * 5000, "digits")):  # fmt: skip
         path.write_bytes(content)
         with pytest.raises(DataError) as caught:
             read_json(path)
-        assert str(path) in caught.value.cause and said in caught.value.cause
+        assert str(path) in caught.value.cause and message in caught.value.cause
 
 
 @pytest.mark.parametrize("pair", ["[]", ('{"a":', "}")])
@@ -111,9 +111,9 @@ def test_depth_is_bounded_whatever_the_width(pair: tuple[str, str]) -> None:
     ],
 )
 def test_an_errno_has_its_exit_code_and_advice(number: int, code: ExitCode, advice: str) -> None:
-    told = from_os_error(OSError(number, os.strerror(number), "here"))
-    assert told.code == code and told.cause.startswith("here: ")
-    assert advice in told.advice and (number in (errno.ENOSPC, errno.EDQUOT) or "space" not in told.advice)
+    error = from_os_error(OSError(number, os.strerror(number), "here"))
+    assert error.code == code and error.cause.startswith("here: ")
+    assert advice in error.advice and (number in (errno.ENOSPC, errno.EDQUOT) or "space" not in error.advice)
 
 
 def test_a_file_is_written_whole_or_the_reason_is_told(tmp_path: Path) -> None:

@@ -119,27 +119,27 @@ def trace(folder: Path) -> bytes:
 @given(data=st.data())
 def test_a_trace(folder: Path, trace: bytes, data: st.DataObject) -> None:
     """Its sums are right: only what it says is a stranger's. What is read can be compared and shown."""
-    found = blocks(trace)
-    number = data.draw(st.integers(0, len(found) - 1))
-    tag, payload = found[number]
+    trace_blocks = blocks(trace)
+    number = data.draw(st.integers(0, len(trace_blocks) - 1))
+    tag, payload = trace_blocks[number]
     if tag == b"DEFS":
         payload = zlib.compress(data.draw(documents(json.loads(zlib.decompress(payload)))))
     elif tag == b"RECS":
         payload = data.draw(damaged(payload))
     else:
         payload = data.draw(documents(json.loads(payload)))
-    found[number] = tag, payload
+    trace_blocks[number] = tag, payload
     path, other = folder / "changed.tfdt", folder / "other.tfdt"
-    path.write_bytes(trace[:16] + b"".join(block(*one) for one in found))
+    path.write_bytes(trace[:16] + b"".join(block(*parts) for parts in trace_blocks))
     other.write_bytes(trace)
     try:
         load(str(path))
-        said = locate.compare([str(path), str(other)])
+        message = locate.compare([str(path), str(other)])
     except (trace_format.TraceFormatError, DataError) as error:
         assert str(path) in str(error) or "different" in str(error)
         return
-    terminal_views.cause_report(said)
-    locate_page.html(said).encode()
+    terminal_views.cause_report(message)
+    locate_page.html(message).encode()
     out = io.StringIO()
     diff.main(["--json", str(path), str(other)], out)
     json.dumps(json.loads(out.getvalue()), ensure_ascii=False).encode()  # no half of a surrogate pair
@@ -151,8 +151,8 @@ def test_a_trace(folder: Path, trace: bytes, data: st.DataObject) -> None:
 def test_kept_inputs(folder: Path, data: st.DataObject) -> None:
     meta = {"op": "MatMul", "dtypes": ["float32"], "shapes": [[2]], "outputs": 1}
     path, content = folder / "capture-0.npz", io.BytesIO()
-    said = numpy.frombuffer(data.draw(documents(meta)), numpy.uint8)
-    numpy.savez(content, meta=said, input_0=numpy.zeros(8, numpy.uint8))
+    header = numpy.frombuffer(data.draw(documents(meta)), numpy.uint8)
+    numpy.savez(content, meta=header, input_0=numpy.zeros(8, numpy.uint8))
     path.write_bytes(data.draw(st.one_of(st.just(content.getvalue()), damaged(content.getvalue()))))
     try:
         replay.replay(str(path), 2)
@@ -171,8 +171,8 @@ def test_what_trace_is_asked_for(text: bytes) -> None:
 @fuzzed
 @given(content=documents(NOTEBOOK), program=damaged(PROGRAM))
 def test_a_program(folder: Path, content: bytes, program: bytes) -> None:
-    for name, said in (("a.ipynb", content), ("a.py", program)):
-        (folder / name).write_bytes(said)
+    for name, text in (("a.ipynb", content), ("a.py", program)):
+        (folder / name).write_bytes(text)
         try:
             programs.parse_programs([folder / name])
         except DataError as error:
@@ -244,8 +244,8 @@ def test_a_key(folder: Path, data: st.DataObject) -> None:
 @given(text=documents({"result": "same", "first_step": None, "culprits": [], "traces": [{"argv": ["a"]}]}))
 def test_what_the_debug_tool_prints(text: bytes) -> None:
     try:
-        found = locate.parse_result(text)
+        result = locate.parse_result(text)
     except DataError:
         return
-    terminal_views.cause_report(found)
-    locate_page.html(found).encode()
+    terminal_views.cause_report(result)
+    locate_page.html(result).encode()

@@ -27,9 +27,9 @@ def test_what_is_compiled_where_it_runs_is_in_no_bundle(checkout: Project, tmp_p
 
 
 def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
-    one, two = make(tmp_path / "one"), make(tmp_path / "two")
-    assert [p.name for p in sorted(one.iterdir())] == [p.name for p in sorted(two.iterdir())]
-    for path in one.iterdir():
+    first, two = make(tmp_path / "one"), make(tmp_path / "two")
+    assert [p.name for p in sorted(first.iterdir())] == [p.name for p in sorted(two.iterdir())]
+    for path in first.iterdir():
         assert path.read_bytes() == (two / path.name).read_bytes(), path.name
 
 
@@ -50,8 +50,8 @@ def test_what_was_packed_is_unpacked(tmp_path: Path) -> None:
         assert path.read_bytes() == entry.source
         assert os.access(path, os.X_OK) == entry.executable
     assert (into / FILES[0].path).stat().st_blocks * 512 < 200_000, "zeros take no disk"
-    again = unbundle(bundle, "unpack")
-    assert (again.returncode, again.stdout, "MiB" in again.stderr) == (0, done.stdout, False)
+    second = unbundle(bundle, "unpack")
+    assert (second.returncode, second.stdout, "MiB" in second.stderr) == (0, done.stdout, False)
 
 
 @pytest.mark.parametrize("minor", ["3.6", "3.7", "3.13"])
@@ -69,9 +69,9 @@ def test_blanked_spans_are_zeros(tmp_path: Path) -> None:
     source = tmp_path / "library.so"
     source.write_bytes(random_bytes(1000))
     entry = Entry("library.so", source, spans=((100, 200), (900, 1000)))
-    wanted = random_bytes(1000)[:100] + bytes(100) + random_bytes(1000)[200:900] + bytes(100)
-    assert bytes(entry.read(0, 1000)) == wanted
-    assert bytes(entry.read(150, 800)) == wanted[150:950]
+    expected = random_bytes(1000)[:100] + bytes(100) + random_bytes(1000)[200:900] + bytes(100)
+    assert bytes(entry.read(0, 1000)) == expected
+    assert bytes(entry.read(150, 800)) == expected[150:950]
 
 
 def test_a_finished_member_is_not_compressed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,8 +89,8 @@ def test_members_are_cut_and_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
         Entry("c", random_bytes(500)),
         Entry("d", random_bytes(200)),
     ]
-    found = [[(p.entry, p.start, p.size) for p in member.pieces] for member in pack.members(entries)]
-    assert found == [[(1, 0, 1000)], [(1, 1000, 1000)], [(1, 2000, 500)], [(0, 0, 400), (2, 0, 500)], [(3, 0, 200)]]
+    pieces = [[(p.entry, p.start, p.size) for p in member.pieces] for member in pack.members(entries)]
+    assert pieces == [[(1, 0, 1000)], [(1, 1000, 1000)], [(1, 2000, 500)], [(0, 0, 400), (2, 0, 500)], [(3, 0, 200)]]
 
 
 def test_another_schema(tmp_path: Path) -> None:
@@ -102,21 +102,21 @@ def test_another_schema(tmp_path: Path) -> None:
 def test_what_a_killed_run_left_is_gone_after_the_next(tmp_path: Path) -> None:
     bundle = make(tmp_path)
     checksum = json.loads((bundle / "manifest.json").read_text())["checksum"]
-    left = bundle / f"unpacked-{checksum[:12]}.unpacking-abc"
-    left.mkdir()
-    (left / "half").write_text("half")
+    leftover = bundle / f"unpacked-{checksum[:12]}.unpacking-abc"
+    leftover.mkdir()
+    (leftover / "half").write_text("half")
     assert unbundle(bundle, "unpack").returncode == 0
     assert [path.name for path in bundle.iterdir() if path.is_dir()] == [f"unpacked-{checksum[:12]}"]
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     bundle = make(tmp_path)
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    (mine / "work").write_text("work")
-    done = unbundle(bundle, "unpack", "--target", str(mine))
+    own_folder = tmp_path / "mine"
+    own_folder.mkdir()
+    (own_folder / "work").write_text("work")
+    done = unbundle(bundle, "unpack", "--target", str(own_folder))
     assert done.returncode == 2
-    assert [path.name for path in mine.iterdir()] == ["work"]
+    assert [path.name for path in own_folder.iterdir()] == ["work"]
 
 
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 5, 10)])

@@ -74,20 +74,20 @@ def paths(entries: list[Entry]) -> set[str]:
 
 
 def test_what_stays_behind_is_said(site: Path) -> None:
-    found = site_contents(site, TrimOptions())
-    assert paths(found.entries) == {*KEPT, PLUGIN.replace(".so", ".py")}
-    assert set(found.left_out) == set(SITE.values())
-    assert (found.stubbed, found.from_host, found.trimmed) == (["_pywrap_profiler_plugin"], [], [])
+    contents = site_contents(site, TrimOptions())
+    assert paths(contents.entries) == {*KEPT, PLUGIN.replace(".so", ".py")}
+    assert set(contents.left_out) == set(SITE.values())
+    assert (contents.stubbed, contents.from_host, contents.trimmed) == (["_pywrap_profiler_plugin"], [], [])
 
 
 def test_stubs_and_the_hosts_own(site: Path) -> None:
-    found = site_contents(site, TrimOptions(None, ("cusolver", "cusparse", "cudnn-adv"), ("cublas",)))
-    assert found.from_host == ["libcublas.so.12", "libcublasLt.so.12"]
-    assert set(found.stubbed) == {
+    contents = site_contents(site, TrimOptions(None, ("cusolver", "cusparse", "cudnn-adv"), ("cublas",)))
+    assert contents.from_host == ["libcublas.so.12", "libcublasLt.so.12"]
+    assert set(contents.stubbed) == {
         "_pywrap_profiler_plugin", "libcusolver.so.11", "libcusparse.so.12", "cudnn-adv"
     }  # fmt: skip
-    assert "nvJitLink" in found.left_out, "only the two libraries that are stubs need it"
-    by_path = {entry.path: entry for entry in found.entries}
+    assert "nvJitLink" in contents.left_out, "only the two libraries that are stubs need it"
+    by_path = {entry.path: entry for entry in contents.entries}
     assert by_path["site/nvidia/cusolver/lib/libcusolver.so.11"].source == stub.shared_library("libcusolver.so.11")
 
 
@@ -107,7 +107,7 @@ def test_names_that_cannot_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["tf2.99"], "no environment is called 'tf2.99'"),
         (["ngc19.06-py3"], "is an image, not built from packages"),
@@ -119,7 +119,7 @@ def test_names_that_cannot_be() -> None:
     ],
 )
 def test_wrong_usage_is_told_before_anything_is_brought(
-    checkout: Project, tmp_path: Path, arguments: list[str], said: str
+    checkout: Project, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tfdet", "bundle", *arguments, "--out", str(tmp_path / "out")],
@@ -127,7 +127,7 @@ def test_wrong_usage_is_told_before_anything_is_brought(
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -172,7 +172,7 @@ def test_what_a_host_has_itself_is_named_and_stays(checkout: Project) -> None:
     order = build.BundleSpec("torch2.11", trim=TrimOptions(host_packages=True))
     named = build._locked_host_packages(checkout, environment, order)
     assert named[0] == "torch==2.11.0"
-    assert any(one.startswith("numpy==") for one in named)
+    assert any(requirement.startswith("numpy==") for requirement in named)
     carried = restrict_to(checkout.lock("torch2.11", "gpu").read_text("utf-8"), build._suite_requirements(environment))
     assert not set(re.findall(r"^([\w.-]+==[\w.]+)", carried, re.M)) & set(named)
     assert "expecttest==" in carried

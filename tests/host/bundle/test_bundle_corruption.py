@@ -31,7 +31,7 @@ def append(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "said"),
+    ("harm", "message"),
     [
         (Path.unlink, "part-02 is missing"),
         (flip, "part-02 has changed"),
@@ -39,13 +39,13 @@ def append(path: Path) -> None:
         (append, "part-02 has 2049 bytes, not 2048: extended?"),
     ],
 )
-def test_a_harmed_part_is_named_and_nothing_stays(tmp_path: Path, harm: Callable[[Path], None], said: str) -> None:
+def test_a_harmed_part_is_named_and_nothing_stays(tmp_path: Path, harm: Callable[[Path], None], message: str) -> None:
     bundle = make(tmp_path)
     harm(bundle / "tf2.21-gpu.part-02")
     for command in ("unpack", "doctor"):
         done = unbundle(bundle, command)
         assert done.returncode == 2
-        assert said in done.stderr + done.stdout
+        assert message in done.stderr + done.stdout
         assert "Copy this part here again." in done.stderr + done.stdout
         assert "part-01" not in done.stderr + done.stdout
     assert assert_nothing_left(bundle)
@@ -53,9 +53,9 @@ def test_a_harmed_part_is_named_and_nothing_stays(tmp_path: Path, harm: Callable
 
 def test_swapped_parts_are_named_both(tmp_path: Path) -> None:
     bundle = make(tmp_path)
-    one, two = bundle / "tf2.21-gpu.part-01", bundle / "tf2.21-gpu.part-02"
-    one.rename(bundle / "x")
-    two.rename(one)
+    first, two = bundle / "tf2.21-gpu.part-01", bundle / "tf2.21-gpu.part-02"
+    first.rename(bundle / "x")
+    two.rename(first)
     (bundle / "x").rename(two)
     done = unbundle(bundle, "unpack")
     assert done.returncode == 2
@@ -108,30 +108,30 @@ ODD = [None, True, -1, 0, 1, 2**31, 2**40, 2**63, 10**400, 0.5, float("inf"), fl
        ["\x1b[2J"], ["../x"], [1, 2], [-1, 0, 1], [0, 2**40, 1], [0, 0, 2**40], {}, {"name": "x"}]  # fmt: skip
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path of everything in a manifest."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         yield (*path, key)
-        yield from places(inner, (*path, key))
+        yield from paths_of(inner, (*path, key))
 
 
 def mutants(content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each field missing, there twice where it is one of a list, and with each odd value in its place."""
-    gone, twice = object(), object()
-    for path in places(content):
-        for odd in (gone, twice, *ODD):
+    removed, duplicated = object(), object()
+    for path in paths_of(content):
+        for odd in (removed, duplicated, *ODD):
             mutant = copy.deepcopy(content)
             holder = mutant
             for key in path[:-1]:
                 holder = holder[key]  # type: ignore[assignment]
-            if odd is gone:
+            if odd is removed:
                 del holder[path[-1]]
-            elif odd is not twice:
+            elif odd is not duplicated:
                 holder[path[-1]] = odd
             elif isinstance(holder, list):
                 holder.append(copy.deepcopy(holder[path[-1]]))
-            yield f"{path} {'gone' if odd is gone else 'twice' if odd is twice else repr(odd)[:60]}", mutant
+            yield f"{path} {'gone' if odd is removed else 'twice' if odd is duplicated else repr(odd)[:60]}", mutant
 
 
 def out_of_time(number: int, frame: object) -> None:
@@ -146,7 +146,7 @@ def test_no_manifest_with_a_right_checksum_is_a_traceback(
     monkeypatch.setattr(gpu_host.sys, "stderr", io.StringIO())
     monkeypatch.setattr(gpu_host, "command_output", lambda command: "")
     signal.signal(signal.SIGALRM, out_of_time)
-    faults, taken = [], 0
+    faults, accepted = [], 0
     for number, (name, mutant) in enumerate(mutants(json.loads((bundle / "manifest.json").read_text()))):
         into = tmp_path / f"into{number}"
         signal.alarm(10)
@@ -155,7 +155,7 @@ def test_no_manifest_with_a_right_checksum_is_a_traceback(
             opened = gpu_host.Bundle(str(bundle))
             list(gpu_host.checks(opened, "gpu"))
             gpu_host.unpack(opened, str(into))
-            taken += 1
+            accepted += 1
             for file in mutant["files"]:
                 assert hashlib.sha256((into / file["path"]).read_bytes()).hexdigest() == file["sha256"]
         except gpu_host.BundleError as stop:
@@ -167,7 +167,7 @@ def test_no_manifest_with_a_right_checksum_is_a_traceback(
             signal.alarm(0)
         assert into.exists() or not list(tmp_path.glob("into*.unpacking-*")), name
     assert not faults, "\n".join(faults)
-    assert taken, "none was harmless: nothing was tried"
+    assert accepted, "none was harmless: nothing was tried"
 
 
 @pytest.mark.parametrize(
@@ -216,15 +216,15 @@ def sparse(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tf2.21-gpu.part-02", "manifest.json"])
-@pytest.mark.parametrize("put", [zeros, link, os.mkfifo, Path.mkdir, sparse])
-def test_what_is_no_plain_file_is_not_read(tmp_path: Path, name: str, put: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("create", [zeros, link, os.mkfifo, Path.mkdir, sparse])
+def test_what_is_no_plain_file_is_not_read(tmp_path: Path, name: str, create: Callable[[Path], None]) -> None:
     bundle = make(tmp_path)
     (bundle / name).unlink()
-    put(bundle / name)
+    create(bundle / name)
     for command in ("doctor", "unpack"):
         done = unbundle(bundle, command, timeout=20)
-        said = done.stdout + done.stderr
-        assert (done.returncode, name in said, "Traceback" in said) == (2, True, False), said
+        output = done.stdout + done.stderr
+        assert (done.returncode, name in output, "Traceback" in output) == (2, True, False), output
 
 
 def test_more_than_is_declared_is_not_written(gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

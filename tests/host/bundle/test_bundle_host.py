@@ -42,10 +42,10 @@ def test_a_host_that_lacks_something(
 ) -> None:
     owner, _, attribute = name.rpartition(".")
     monkeypatch.setattr(getattr(gpu_host, owner) if owner else gpu_host, attribute, value)
-    found = fault(gpu_host, make(tmp_path))
-    assert found[0] == code
-    assert cause in found[1]
-    assert found[2]
+    error = fault(gpu_host, make(tmp_path))
+    assert error[0] == code
+    assert cause in error[1]
+    assert error[2]
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_a_driver_or_a_gpu_that_does_not_fit(
     gpus: list[tuple[str, tuple[int, int], int]],
     cause: str,
 ) -> None:
-    found = [gpu_host.Gpu(*gpu) for gpu in gpus]
-    monkeypatch.setattr(gpu_host, "query_gpus", lambda: gpu_host.Nvidia(driver, found))
-    told = fault(gpu_host, make(tmp_path))
-    assert (told[0], cause in told[1]) == (4, True), told
+    detected = [gpu_host.Gpu(*gpu) for gpu in gpus]
+    monkeypatch.setattr(gpu_host, "query_gpus", lambda: gpu_host.Nvidia(driver, detected))
+    error = fault(gpu_host, make(tmp_path))
+    assert (error[0], cause in error[1]) == (4, True), error
 
 
 SMI = """#!/bin/sh
@@ -143,8 +143,8 @@ def test_a_disk_that_fills_up_leaves_nothing_half_unpacked(
 
 def test_the_hosts_own_libraries(gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The very name wins; another major version is linked under the name that TensorFlow asks for, and told."""
-    wanted = ["libcublas.so.12", "libcudnn.so.9", "libcudnn_adv.so.9"]
-    bundle = gpu_host.Bundle(str(make(tmp_path, host_libraries=wanted)))
+    required = ["libcublas.so.12", "libcudnn.so.9", "libcudnn_adv.so.9"]
+    bundle = gpu_host.Bundle(str(make(tmp_path, host_libraries=required)))
     folder = tmp_path / "cuda"
     folder.mkdir()
     monkeypatch.setattr(gpu_host, "library_folders", lambda bundle: [str(folder)])
@@ -154,8 +154,8 @@ def test_the_hosts_own_libraries(gpu_host: Any, tmp_path: Path, monkeypatch: pyt
     (folder / "libcublas.so.13").symlink_to("libcublas.so.13.1.0")
     (folder / "libcudnn.so.9").touch()
     assert gpu_host.check_host_libraries(bundle).state == "ok"
-    with gpu_host.host_links(bundle, "gpu") as (folders, said):
-        assert said == ["libcublas.so.12: libcublas.so.13.1.0", "libcudnn.so.9: libcudnn.so.9"]
+    with gpu_host.host_links(bundle, "gpu") as (folders, messages):
+        assert messages == ["libcublas.so.12: libcublas.so.13.1.0", "libcudnn.so.9: libcudnn.so.9"]
         assert Path(folders[0], "libcublas.so.12").resolve() == (folder / "libcublas.so.13.1.0").resolve()
         assert folders[1:] == [str(folder)]
     assert not Path(folders[0]).exists()
@@ -163,16 +163,16 @@ def test_the_hosts_own_libraries(gpu_host: Any, tmp_path: Path, monkeypatch: pyt
 
 def test_the_hosts_own_packages(gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The framework has to be the one that the environment means; what else is not as locked, records tell."""
-    wanted = ["torch==2.11.0", "numpy==2.5.5", "sympy==1.14.0"]
-    bundle = gpu_host.Bundle(str(make(tmp_path, host_packages=wanted)))
-    found = {"torch": "2.10.0+cu130", "numpy": "2.5.2"}
-    monkeypatch.setattr(gpu_host, "host_packages", lambda bundle: found)
+    required = ["torch==2.11.0", "numpy==2.5.5", "sympy==1.14.0"]
+    bundle = gpu_host.Bundle(str(make(tmp_path, host_packages=required)))
+    installed = {"torch": "2.10.0+cu130", "numpy": "2.5.2"}
+    monkeypatch.setattr(gpu_host, "host_packages", lambda bundle: installed)
     check = gpu_host.check_host_packages(bundle)
     assert (check.code, check.detail) == (3, "torch 2.10.0+cu130 here, the environment has 2.11.0")
-    found["torch"] = "2.11.0+cu130"
+    installed["torch"] = "2.11.0+cu130"
     assert gpu_host.check_host_packages(bundle).state == "ok"
-    assert gpu_host.packages_summary(found) == ["numpy 2.5.2", "torch 2.11.0+cu130"]
-    found.clear()
+    assert gpu_host.packages_summary(installed) == ["numpy 2.5.2", "torch 2.11.0+cu130"]
+    installed.clear()
     assert gpu_host.check_host_packages(bundle).detail == "torch is not here, the environment has 2.11.0"
 
 
@@ -199,6 +199,6 @@ def test_who_shares_a_gpu_leaves_the_busy_streams_out(script: Any) -> None:
     """The probe's own parser takes what it is given."""
     from tfdet_probe.__main__ import _parse
 
-    for more, contention in (([], None), (["--no-contention"], False)):
-        options = script.parse(["run", "--device", "gpu", *more])
+    for extra_options, contention in (([], None), (["--no-contention"], False)):
+        options = script.parse(["run", "--device", "gpu", *extra_options])
         assert _parse(script.probe_arguments(options, 0.0)).contention is contention

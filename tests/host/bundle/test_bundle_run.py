@@ -85,8 +85,8 @@ def test_the_guide(copy: Project, tf_python: Callable[[str], Path], tmp_path: Pa
     home, host = tmp_path / "home", tmp_path / "host"
     home.mkdir()
     host.mkdir()
-    for place, arguments in steps():
-        if place == "home":
+    for machine, arguments in steps():
+        if machine == "home":
             if (host / "records.jsonl").exists():
                 shutil.copy(host / "records.jsonl", home)
             at_home(copy, arguments, home)
@@ -103,8 +103,10 @@ def test_the_guide(copy: Project, tf_python: Callable[[str], Path], tmp_path: Pa
     assert all(r.stack.bundle == carried for r in records)
     assert any(text.startswith("symbol and debug tables") for text in carried.trimmed)
     assert "headers and static libraries" in carried.left_out
-    whole = untrimmed(copy, python, tmp_path / "untrimmed.jsonl")
-    assert {(r.case, r.solution): r.digests for r in records} == {(r.case, r.solution): r.digests for r in whole}
+    untrimmed_records = untrimmed(copy, python, tmp_path / "untrimmed.jsonl")
+    assert {(r.case, r.solution): r.digests for r in records} == {
+        (r.case, r.solution): r.digests for r in untrimmed_records
+    }
     assert list(read_records(copy.evidence / "cpu" / "tf1.14.jsonl")) == sorted(records, key=lambda r: r.key)
     assert_faults_are_told(host)
 

@@ -23,13 +23,17 @@ def runtime(tmp_path: Path) -> Path:
 
 def test_every_module_is_in_it_after_those_that_it_needs() -> None:
     text = script.build(RUNTIME)
-    found = [line.split()[2].rstrip(":") for line in text.splitlines() if line.startswith("# --- ")]
+    module_names = [line.split()[2].rstrip(":") for line in text.splitlines() if line.startswith("# --- ")]
     assert {f"unbundle.{path.stem}" for path in (RUNTIME / "unbundle").glob("[a-z]*.py")} == {
-        name for name in found if name.startswith("unbundle.")
+        name for name in module_names if name.startswith("unbundle.")
     }
-    assert "tfdet_common.versions" in found
-    assert found[-1] == "unbundle.main"
-    assert found.index("unbundle.errors") < found.index("unbundle.bundle") < found.index("unbundle.unpack")
+    assert "tfdet_common.versions" in module_names
+    assert module_names[-1] == "unbundle.main"
+    assert (
+        module_names.index("unbundle.errors")
+        < module_names.index("unbundle.bundle")
+        < module_names.index("unbundle.unpack")
+    )
 
 
 def test_the_same_modules_give_the_same_bytes(runtime: Path) -> None:

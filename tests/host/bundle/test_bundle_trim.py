@@ -17,19 +17,21 @@ PTX, SASS = 1, 2
 def payloads(path: Path, capability: tuple[int, int]) -> dict[str, bool]:
     """{marker: is it still there}: payloads are runs of one letter."""
     trimmed = bytes(read_blanked(path, 0, path.stat().st_size, find_blanked_spans(path, capability).spans))
-    whole = path.read_bytes()
-    return {letter: letter.encode() * 64 in trimmed for letter in "abcde" if letter.encode() * 64 in whole}
+    content = path.read_bytes()
+    return {letter: letter.encode() * 64 in trimmed for letter in "abcde" if letter.encode() * 64 in content}
 
 
 def write(tmp_path: Path, *fatbins: list[tuple[int, int, str]]) -> Path:
     path = tmp_path / "library.so"
-    made = [fatbin(*(element(kind, arch, letter.encode() * 64) for kind, arch, letter in each)) for each in fatbins]
-    path.write_bytes(library(b"".join(made)))
+    members = [
+        fatbin(*(element(kind, arch, letter.encode() * 64) for kind, arch, letter in elements)) for elements in fatbins
+    ]
+    path.write_bytes(library(b"".join(members)))
     return path
 
 
 @pytest.mark.parametrize(
-    ("capability", "kept"),
+    ("capability", "expected"),
     [
         ((9, 0), "c"),  # its own machine code, no PTX beside it
         ((7, 0), "a"),
@@ -39,10 +41,10 @@ def write(tmp_path: Path, *fatbins: list[tuple[int, int, str]]) -> Path:
         ((6, 0), ""),
     ],
 )
-def test_the_drivers_choice_is_kept(tmp_path: Path, capability: tuple[int, int], kept: str) -> None:
+def test_the_drivers_choice_is_kept(tmp_path: Path, capability: tuple[int, int], expected: str) -> None:
     path = write(tmp_path, [(SASS, 70, "a"), (SASS, 80, "b"), (SASS, 90, "c"), (PTX, 90, "d"), (PTX, 70, "e")])
-    found = payloads(path, capability)
-    assert "".join(letter for letter, there in found.items() if there) == kept
+    remaining = payloads(path, capability)
+    assert "".join(letter for letter, is_kept in remaining.items() if is_kept) == expected
 
 
 def test_each_fatbin_is_judged_by_itself(tmp_path: Path) -> None:
@@ -52,13 +54,13 @@ def test_each_fatbin_is_judged_by_itself(tmp_path: Path) -> None:
 
 def test_nothing_moves_and_nothing_else_changes(tmp_path: Path) -> None:
     path = write(tmp_path, [(SASS, 70, "a"), (SASS, 90, "b")])
-    found = find_blanked_spans(path, (9, 0))
-    before, after = path.read_bytes(), bytes(read_blanked(path, 0, path.stat().st_size, found.spans))
+    spans = find_blanked_spans(path, (9, 0))
+    before, after = path.read_bytes(), bytes(read_blanked(path, 0, path.stat().st_size, spans.spans))
     assert len(before) == len(after)
-    different = [at for at in range(len(before)) if before[at] != after[at]]
-    (span,) = found.spans
+    different = [offset for offset in range(len(before)) if before[offset] != after[offset]]
+    (span,) = spans.spans
     assert (different[0], different[-1] + 1) == span
-    assert found.code == span[1] - span[0] == 64
+    assert spans.code == span[1] - span[0] == 64
 
 
 def test_the_audit_finds_what_is_kept_and_only_that(tmp_path: Path) -> None:

@@ -75,11 +75,13 @@ def parameters() -> Iterator[tuple[str, str, str]]:
     """(command, parameter, its annotation) of all of them, as they were told to typer."""
 
     def below(group: typer.Typer, name: str) -> Iterator[tuple[str, str, str]]:
-        for one in group.registered_commands:
-            assert one.callback is not None
-            key = f"{name} {one.name or one.callback.__name__}".strip()
-            for parameter, told in get_type_hints(one.callback, vars(sys.modules[one.callback.__module__])).items():
-                yield key, parameter, str(told)
+        for command in group.registered_commands:
+            assert command.callback is not None
+            key = f"{name} {command.name or command.callback.__name__}".strip()
+            for parameter, annotation in get_type_hints(
+                command.callback, vars(sys.modules[command.callback.__module__])
+            ).items():
+                yield key, parameter, str(annotation)
         for inner in group.registered_groups:
             assert inner.typer_instance is not None
             yield from below(inner.typer_instance, f"{name} {inner.name}".strip())
@@ -89,13 +91,21 @@ def parameters() -> Iterator[tuple[str, str, str]]:
 
 def test_every_parameter_that_may_be_a_path_is_called() -> None:
     """A new one has to be added to CALLS, or to the words that are none."""
-    asked = {(name, one) for name, one, told in parameters() if "Path" in told or "str" in told.replace("Literal", "")}
-    missing = {(name, one) for name, one in asked if (name, one) not in CALLS and one not in WORDS}
+    path_parameters = {
+        (name, parameter)
+        for name, parameter, annotation in parameters()
+        if "Path" in annotation or "str" in annotation.replace("Literal", "")
+    }
+    missing = {
+        (name, parameter)
+        for name, parameter in path_parameters
+        if (name, parameter) not in CALLS and parameter not in WORDS
+    }
     assert missing == NOT_PATHS
-    assert set(CALLS) - asked == {("locate", "traces")}  # which says what its words are
+    assert set(CALLS) - path_parameters == {("locate", "traces")}  # which says what its words are
 
 
-def made(folder: Path) -> tuple[Project, dict[str, str]]:
+def prepare(folder: Path) -> tuple[Project, dict[str, str]]:
     """A project with few records, and sound files: what is bad in a call is the one path."""
     project = small_project(folder / "project")
     for path in (project.matrix / "evidence").glob("*/*.jsonl"):
@@ -118,44 +128,44 @@ def cases(sound: dict[str, str]) -> Iterator[tuple[str, list[str], str, dict[str
         arguments = [sound.get(word, word) for word in words]
         environ = {name: "PATH"} if (command, name) in VARIABLES else {}
         kinds = [kind for kind in KINDS if not kind.startswith("envelopes") or command in BESIDE]
-        some = SLOW.get((command, name), kinds[number % step :: step]) if step > 1 else kinds
-        for kind in some:
+        chosen_kinds = SLOW.get((command, name), kinds[number % step :: step]) if step > 1 else kinds
+        for kind in chosen_kinds:
             yield f"{command} {name}", arguments, kind, {**key, **environ}
 
 
-def faults(kind: str, said: dict[str, Any]) -> Iterator[str]:
-    text = said["out"] + said["err"]
-    if said["code"] is None:
+def faults(kind: str, result: dict[str, Any]) -> Iterator[str]:
+    text = result["out"] + result["err"]
+    if result["code"] is None:
         yield "hangs"
-    elif said["code"] not in CODES:
-        yield f"ends with {said['code']}"
+    elif result["code"] not in CODES:
+        yield f"ends with {result['code']}"
     if "Traceback" in text or "defect" in text:
         yield "traceback"
-    if said["code"] and NAME not in text and kind != "full disk":
+    if result["code"] and NAME not in text and kind != "full disk":
         yield "does not name the path"
-    if kind != "full disk" and "space" in said["err"].replace("namespace", ""):
+    if kind != "full disk" and "space" in result["err"].replace("namespace", ""):
         yield "speaks of space"
-    rests = [name for name in said["left"] if any(word in name for word in (".part", ".old", "thing.lock"))]
-    if rests and said["code"]:
+    rests = [name for name in result["left"] if any(word in name for word in (".part", ".old", "thing.lock"))]
+    if rests and result["code"]:
         yield f"leaves {rests}"
-    if said["out"].startswith(("{", "[")):
-        json.dumps(json.loads(said["out"]), ensure_ascii=False).encode("utf-8")  # no half of a surrogate pair
+    if result["out"].startswith(("{", "[")):
+        json.dumps(json.loads(result["out"]), ensure_ascii=False).encode("utf-8")  # no half of a surrogate pair
 
 
 @pytest.mark.no_cover
 def test_no_path_is_too_bad_to_be_told_of(tmp_path: Path) -> None:
-    project, sound = made(tmp_path)
+    project, sound = prepare(tmp_path)
     environ = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_CACHE_HOME": str(tmp_path / "cache"),
                "XDG_DATA_HOME": str(tmp_path / "data"), "TFDET_GOOD_RECORDS": sound["RECORDS"]}  # fmt: skip
     key = {**environ, "TFDET_KEY": str(tmp_path / "key.pem")}
     subprocess.run([PYTHON, "-m", "tfdet", "key", "new"], env=key, check=True, capture_output=True)
-    asked = list(cases({**sound, "KEY": key["TFDET_KEY"]}))
+    tried = list(cases({**sound, "KEY": key["TFDET_KEY"]}))
     (tmp_path / "things").mkdir()
     command = [PYTHON, str(Path(__file__).parents[1] / "bad_paths.py"), str(project.root), str(tmp_path / "things")]
-    done = subprocess.run(command, input=json.dumps(asked), env=environ, capture_output=True, text=True)
+    done = subprocess.run(command, input=json.dumps(tried), env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     wrong = []
-    for (what, _, kind, _), said in zip(asked, json.loads(done.stdout), strict=True):
-        if "skipped" not in said:
-            wrong += [f"{what}, {kind}: {fault}: {said['err'][-600:]}" for fault in faults(kind, said)]
-    assert not wrong, f"{len(wrong)} of {len(asked)}\n" + "\n".join(wrong)
+    for (parameter, _, kind, _), result in zip(tried, json.loads(done.stdout), strict=True):
+        if "skipped" not in result:
+            wrong += [f"{parameter}, {kind}: {fault}: {result['err'][-600:]}" for fault in faults(kind, result)]
+    assert not wrong, f"{len(wrong)} of {len(tried)}\n" + "\n".join(wrong)

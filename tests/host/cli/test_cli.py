@@ -111,12 +111,12 @@ def store(project: Project, *lines: bytes) -> None:
 
 def test_no_control_characters_and_no_endless_lines(capsys: pytest.CaptureFixture[str]) -> None:
     nasty = "a\x1b[31mb\x07\r\x9b2J[/red]:smile:\nnext " + "x" * 600
-    for tell in (console.print_note, lambda text: console.print_error(TfdetError(text, text))):
-        tell(nasty)
-        said = capsys.readouterr().err
-        assert not [c for c in said if c != "\n" and (c < " " or "\x7f" <= c <= "\x9f")]
-        assert "a[31mb2J[/red]:smile:\nnext" in said
-        assert max(map(len, said.splitlines())) < 520
+    for print_message in (console.print_note, lambda text: console.print_error(TfdetError(text, text))):
+        print_message(nasty)
+        printed = capsys.readouterr().err
+        assert not [c for c in printed if c != "\n" and (c < " " or "\x7f" <= c <= "\x9f")]
+        assert "a[31mb2J[/red]:smile:\nnext" in printed
+        assert max(map(len, printed.splitlines())) < 520
 
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", "86401", "0"])
@@ -129,14 +129,14 @@ def test_a_timeout_is_a_number_of_seconds(checkout: Project, seconds: str) -> No
 def test_a_failed_environment_does_not_keep_the_next_from_running(
     checkout: Project, line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    both = [parse(line(environment=key)) for key in ("tf2.0", "tf2.21")]
+    requests = [parse(line(environment=key)) for key in ("tf2.0", "tf2.21")]
 
     def run_environment(project: Project, matrix: object, key: str, *rest: Any) -> RunResult:
         if key == "tf1.15":
             raise RunFailedError("no CPython 3.7 on this machine")
         if key == "tf1.14":
             raise PermissionError(13, "Permission denied", "/there")
-        return RunResult(ExitCode.CONTRADICTED, both, None)
+        return RunResult(ExitCode.CONTRADICTED, requests, None)
 
     monkeypatch.setattr("tfdet.engines.run.run_environment", run_environment)
     monkeypatch.setenv("TFDET_ROOT", str(checkout.root))
@@ -152,11 +152,11 @@ def test_a_failed_environment_does_not_keep_the_next_from_running(
 def test_status_of_one_file_alone(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> None:
     code = min(current_hashes(copy)["bias-add-backprop"])
     store(copy, line("differs", case_hash=code))
-    mine = tmp_path / "mine.jsonl"
-    mine.write_bytes(line(case_hash=code, machine="1" * 12))
+    own_records = tmp_path / "mine.jsonl"
+    own_records.write_bytes(line(case_hash=code, machine="1" * 12))
 
     def verdict(*arguments: str | Path) -> str:
-        cells = json.loads(tfdet(copy, "status", "--json", "--records", mine, *arguments).stdout)["cells"]
+        cells = json.loads(tfdet(copy, "status", "--json", "--records", own_records, *arguments).stdout)["cells"]
         (cell,) = [c for c in cells if (c["environment"], c["device"]) == ("tf2.0", "cpu")
                    and c["source"] == "bias-add-backprop" and c["solution"] == "none"]  # fmt: skip
         return str(cell["verdict"])
@@ -171,8 +171,8 @@ def test_show_says_which_code_ran(copy: Project, line: Callable[..., bytes]) -> 
     path = copy.root / "records.jsonl"
     path.write_bytes(line(device=device, ran_on=["GPU:0"], case_hash=min(current_hashes(copy)["bias-add-backprop"])))
     assert tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
-    shown = tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout.splitlines()
-    assert any(" GPU:0 ptx sass " in " ".join(row.split()) for row in shown)
+    lines = tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout.splitlines()
+    assert any(" GPU:0 ptx sass " in " ".join(row.split()) for row in lines)
 
 
 @pytest.mark.parametrize(
@@ -227,8 +227,8 @@ def test_quickstart_always_ends_with_what_is_next(
         shutil.copy(checkout.root / "scripts" / name, tmp_path / "scripts")
     script = tmp_path / "scripts" / "quickstart"
     done = subprocess.run([script, *option], capture_output=True, text=True, timeout=300)
-    asked = [line.split() for line in done.stdout.splitlines()]
-    assert [f"{words[1]} {words[5]}" for words in asked if words[:1] == ["run"]] == ran
+    columns = [line.split() for line in done.stdout.splitlines()]
+    assert [f"{words[1]} {words[5]}" for words in columns if words[:1] == ["run"]] == ran
     assert "Next:" in done.stdout
     assert done.returncode == 4
 
@@ -280,7 +280,7 @@ def test_what_runs_on_the_cpu_alone_runs_there_by_default(checkout: Project, mon
 
     monkeypatch.setattr("tfdet.engines.run.run_environment", run_environment)
     monkeypatch.setenv("TFDET_ROOT", str(checkout.root))
-    both = [
+    requests = [
         "run",
         "--json",
         "tf2.0-horovod",
@@ -290,6 +290,6 @@ def test_what_runs_on_the_cpu_alone_runs_there_by_default(checkout: Project, mon
         "--source",
         "torch-index-add",
     ]
-    for words in (both, [*both, "--device", "gpu"]):
+    for words in (requests, [*requests, "--device", "gpu"]):
         assert CliRunner().invoke(app, words).exit_code == ExitCode.OK
     assert devices == [("tf2.0-horovod", "cpu"), ("torch2.14", "gpu"), ("tf2.0-horovod", "gpu"), ("torch2.14", "gpu")]

@@ -27,26 +27,26 @@ TFDET = ["-c", "import importlib, sys; sys.argv[0] = 'tfdet'; entry = sys.argv.p
          "getattr(importlib.import_module(entry[0]), entry[1])()"]  # fmt: skip
 
 
-def interrupted(tmp_path: Path, at: str, *words: str) -> subprocess.CompletedProcess[str]:
+def interrupted(tmp_path: Path, stage: str, *words: str) -> subprocess.CompletedProcess[str]:
     (tmp_path / "sitecustomize.py").write_text(CUSTOM)
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "INTERRUPT_AT": at}
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "INTERRUPT_AT": stage}
     return subprocess.run([sys.executable, *words], env=environ, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.parametrize(
-    ("how", "at"),
+    ("how", "stage"),
     [("installed", "tfdet.cli.main"), ("module", "typer"), ("installed", "tfdet.matrix.load"), ("installed", "none")],
 )
-def test_tfdet(checkout: Project, tmp_path: Path, how: str, at: str) -> None:
+def test_tfdet(checkout: Project, tmp_path: Path, how: str, stage: str) -> None:
     entry = tomllib.loads((checkout.root / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]["tfdet"]
     start = [*TFDET, entry] if how == "installed" else ["-m", "tfdet"]
-    done = interrupted(tmp_path, at, *start, "envs", "--json")
-    assert (done.returncode, done.stderr) == (ExitCode.OK if at == "none" else ExitCode.INTERRUPTED, "")
-    assert ("interrupted at" in done.stdout) == (at != "none")
+    done = interrupted(tmp_path, stage, *start, "envs", "--json")
+    assert (done.returncode, done.stderr) == (ExitCode.OK if stage == "none" else ExitCode.INTERRUPTED, "")
+    assert ("interrupted at" in done.stdout) == (stage != "none")
 
 
 @pytest.mark.parametrize(
-    ("at", "words"),
+    ("stage", "words"),
     [
         ("argparse", ["tfdeterminism.trace", "diff", "A", "B"]),
         ("numpy", ["tfdeterminism.trace", "locate", "A"]),
@@ -56,8 +56,8 @@ def test_tfdet(checkout: Project, tmp_path: Path, how: str, at: str) -> None:
         ("tfdet_common.journal", ["tfdet_probe", "--device", "cpu"]),
     ],
 )
-def test_what_runs_in_environments(tmp_path: Path, at: str, words: list[str]) -> None:
-    done = interrupted(tmp_path, at, "-m", *words)
+def test_what_runs_in_environments(tmp_path: Path, stage: str, words: list[str]) -> None:
+    done = interrupted(tmp_path, stage, "-m", *words)
     assert "interrupted at" in done.stdout
     assert (done.returncode, done.stderr) == (130, "")
 

@@ -22,11 +22,11 @@ from tfdet_common.defaults import MAX_TABLE_ROWS
 
 def _commands() -> list[list[str]]:
     """The words of every command, groups included."""
-    found, waiting = [], [([], typer.main.get_command(app))]
+    commands, waiting = [], [([], typer.main.get_command(app))]
     for words, command in waiting:
-        found.append(words)
+        commands.append(words)
         waiting += [([*words, name], below) for name, below in getattr(command, "commands", {}).items()]
-    return found
+    return commands
 
 
 LOOKUPS = [

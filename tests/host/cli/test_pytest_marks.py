@@ -49,8 +49,8 @@ def written(folder: Path, text: str) -> Path:
     return folder
 
 
-def summary(said: str) -> str:
-    return re.sub(r" in [\d.]+s.*", "", said.strip().splitlines()[-1]).strip("= ")
+def summary(stdout: str) -> str:
+    return re.sub(r" in [\d.]+s.*", "", stdout.strip().splitlines()[-1]).strip("= ")
 
 
 MARKS = [
@@ -65,29 +65,29 @@ MARKS = [
 
 
 def test_marks_are_heeded_above_and_below(tmp_path: Path) -> None:
-    text, wanted = "", {"test_other": "PASSED"}
-    for number, (mark, body, told) in enumerate(MARKS):
-        for where, form in (("above", ABOVE), ("below", BELOW)):
-            name = f"{where}_{number}"
+    text, expected = "", {"test_other": "PASSED"}
+    for number, (mark, body, outcome) in enumerate(MARKS):
+        for position, form in (("above", ABOVE), ("below", BELOW)):
+            name = f"{position}_{number}"
             text += form.format(mark=mark, body=body).replace("mine", name) + "\n\n"
-            wanted[f"test_{name}"] = told
+            expected[f"test_{name}"] = outcome
     done = run_session(written(tmp_path, text), *ARGUMENTS, "-v")
-    assert outcomes(done.stdout) == wanted, done.stdout + done.stderr
+    assert outcomes(done.stdout) == expected, done.stdout + done.stderr
     for name in ("above_6", "below_6"):
         assert f"test_{name}: give the values to @case" in done.stdout
 
 
-def outcomes(said: str) -> dict[str, str]:
+def outcomes(stdout: str) -> dict[str, str]:
     """Of `pytest -v`, by the function's name."""
-    return dict(re.findall(r"^test_mine\.py::(?:\w+::)?(\w+)(?:\[none\])? ([A-Z]+)", said, re.MULTILINE))
+    return dict(re.findall(r"^test_mine\.py::(?:\w+::)?(\w+)(?:\[none\])? ([A-Z]+)", stdout, re.MULTILINE))
 
 
 def test_what_is_skipped_or_not_chosen_is_not_run(tmp_path: Path) -> None:
     """Nor is another kind of test run a second time, beside the cases."""
     skipped = BELOW.format(mark="@pytest.mark.skip", body="steady").replace("mine", "slow")
     chosen = ABOVE.format(mark="@pytest.mark.ours", body="drifting").replace("mine", "chosen")
-    left = ABOVE.format(mark="", body="steady").replace("mine", "left")
-    folder = written(tmp_path, skipped + chosen + left)
+    deselected = ABOVE.format(mark="", body="steady").replace("mine", "left")
+    folder = written(tmp_path, skipped + chosen + deselected)
     assert summary(run_session(folder, *ARGUMENTS, "-m", "ours").stdout) == "1 failed, 3 deselected"
     assert not (folder / "ran").exists()
     assert summary(run_session(folder, *ARGUMENTS, "-k", "other or slow").stdout) == "1 passed, 1 skipped, 2 deselected"
@@ -120,8 +120,8 @@ def test_what_cannot_be_run_is_refused_alone(tmp_path: Path) -> None:
     done = run_session(folder, *ARGUMENTS, "-v")
     bad = {f"test_mine{number}": "FAILED" for number in range(len(texts))}
     assert outcomes(done.stdout) == {**bad, "test_good": "PASSED", "test_other": "PASSED"}, done.stdout
-    for told in REFUSED:
-        assert told in done.stdout
+    for message in REFUSED:
+        assert message in done.stdout
 
 
 def test_a_method_in_a_class_of_unittest_is_told(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_a_module_of_no_framework_is_told(module: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--tfdet-schedules", "3"], "--tfdet-schedule requires --tfdet-device vgpu"),
         (["--tfdet-cpu-fallbacks"], "--tfdet-cpu-fallbacks requires --tfdet-device vgpu"),
@@ -108,9 +108,9 @@ def test_a_module_of_no_framework_is_told(module: Path) -> None:
         (["--tfdet-device", "vgpu", "--tfdet-schedule", "random"], "--tfdet-schedule random: schedule not found"),
     ],
 )
-def test_options_of_the_virtual_gpu_are_checked(module: Path, words: list[str], told: str) -> None:
+def test_options_of_the_virtual_gpu_are_checked(module: Path, words: list[str], message: str) -> None:
     done = run_session(module.parent, "--tfdet", *words)
-    assert done.returncode == 4 and told in done.stderr
+    assert done.returncode == 4 and message in done.stderr
 
 
 def test_an_unknown_solution_is_told_with_advice(module: Path) -> None:
@@ -160,13 +160,15 @@ def test_steady(make):
 
 def on_the_virtual_gpu(folder: Path, environments: str, module: str, *words: str) -> str:
     """What pytest says in a real build for GPUs, where one was made: it is too large to be brought for this alone."""
-    ours = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"  # whose packages it borrows
-    made = (complete.parent for complete in sorted(cache_dir().glob(f"venvs/{environments}-gpu-*/complete")))
-    there = [venv for venv in made if (venv / ours).is_dir()]
-    if not there:
+    own_packages = (
+        f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"  # whose packages it borrows
+    )
+    folders = (complete.parent for complete in sorted(cache_dir().glob(f"venvs/{environments}-gpu-*/complete")))
+    usable = [venv for venv in folders if (venv / own_packages).is_dir()]
+    if not usable:
         pytest.skip(f"no {environments} for GPUs and this Python: tfdet run ENV --device vgpu makes one")
     (folder / "test_sums.py").write_text(module, "utf-8")
-    done = run_in(there[0] / "bin" / "python", folder, "--tfdet", *words)
+    done = run_in(usable[0] / "bin" / "python", folder, "--tfdet", *words)
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     return done.stdout
 
@@ -177,20 +179,20 @@ def on_the_virtual_gpu(folder: Path, environments: str, module: str, *words: str
 )
 def test_the_virtual_gpu_shows_what_a_processor_does_not(tmp_path: Path, environments: str, module: str) -> None:
     device = ["--tfdet-device", "vgpu", "--tfdet-repeats", "3", "--tfdet-processes", "1"]
-    told = on_the_virtual_gpu(tmp_path, environments, module, *device)
-    assert "segments under none: nondeterministic" in told
-    assert "steady under none: not shown to differ, 0 of" in told
+    output = on_the_virtual_gpu(tmp_path, environments, module, *device)
+    assert "segments under none: nondeterministic" in output
+    assert "steady under none: not shown to differ, 0 of" in output
 
 
 @pytest.mark.tensorflow
 def test_what_is_proved_passes(tmp_path: Path) -> None:
-    told = on_the_virtual_gpu(tmp_path, "tf2.1[6-9]", OF_TENSORFLOW, "--prove")
-    assert "steady under none: schedule-independent, 0 of 1 runs differed" in told
+    output = on_the_virtual_gpu(tmp_path, "tf2.1[6-9]", OF_TENSORFLOW, "--prove")
+    assert "steady under none: schedule-independent, 0 of 1 runs differed" in output
 
 
 def test_its_table_names_options_that_there_are_with_their_defaults(module: Path) -> None:
-    told = dict(re.findall(r"^\| `--(tfdet-[a-z]+) ?([^`]*)`", GUIDE, re.M))
+    documented = dict(re.findall(r"^\| `--(tfdet-[a-z]+) ?([^`]*)`", GUIDE, re.M))
     helped = run_session(module.parent, "--help").stdout
-    assert set(told) == set(re.findall(r"--(tfdet-[a-z]+)", helped))
+    assert set(documented) == set(re.findall(r"--(tfdet-[a-z]+)", helped))
     for name in ("device", "repeats", "processes"):
-        assert f"(default: {told[f'tfdet-{name}']})" in helped[helped.index(f"--tfdet-{name}") :][:200]
+        assert f"(default: {documented[f'tfdet-{name}']})" in helped[helped.index(f"--tfdet-{name}") :][:200]

@@ -71,10 +71,10 @@ def two(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def kept(folder: Path) -> dict[str, set[str]]:
+def stored_sources(folder: Path) -> dict[str, set[str]]:
     """{file: sources of its records}."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): {one.source for one in read_records(path)} for path in files}
+    return {path.relative_to(folder).as_posix(): {record.source for record in read_records(path)} for path in files}
 
 
 BOTH = {"tests/a/test_x.jsonl": {"first-a", "second-a"}, "tests/b/test_x.jsonl": {"first-b", "second-b"}}
@@ -84,7 +84,7 @@ BOTH = {"tests/a/test_x.jsonl": {"first-a", "second-a"}, "tests/b/test_x.jsonl":
 def test_each_module_runs_once_and_keeps_its_own_records(two: Path, words: list[str]) -> None:
     done = run_session(two, *ARGUMENTS, "--tfdet-out", "records", *words)
     assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout + done.stderr
-    assert kept(two / "records") == BOTH
+    assert stored_sources(two / "records") == BOTH
     ran = (two / "runs").read_text("utf-8").splitlines()
     assert sorted(ran) == [str(two / "tests" / name / "test_x.py") for name in ("a", "b")]
 
@@ -94,8 +94,8 @@ def test_what_does_not_run_is_tried_once_and_told_everywhere(two: Path) -> None:
         path = two / "tests" / name / "test_x.py"
         path.write_text(path.read_text("utf-8") + "\nif 'TFDET_ENGINE' in os.environ:\n    raise LookupError('no')\n")
     done = run_session(two, *ARGUMENTS, "-n", "2")
-    told = done.stdout.partition("short test summary")[0]  # which says it again where CI is set
-    assert "4 failed" in done.stdout and told.count("E   LookupError: no") == 4, done.stdout
+    report = done.stdout.partition("short test summary")[0]  # which says it again where CI is set
+    assert "4 failed" in done.stdout and report.count("E   LookupError: no") == 4, done.stdout
     assert len((two / "runs").read_text("utf-8").splitlines()) == 2
 
 
@@ -104,10 +104,10 @@ def test_the_folder_is_of_where_pytest_was_called(two: Path) -> None:
     beside = two / "beside"
     beside.mkdir()
     assert run_session(beside, *ARGUMENTS, "--tfdet-out", "records", "../tests/a").returncode == 0
-    assert kept(beside / "records") == {"tests/a/test_x.jsonl": {"first-a", "second-a"}}
+    assert stored_sources(beside / "records") == {"tests/a/test_x.jsonl": {"first-a", "second-a"}}
     out = ["--tfdet-out", "strange", "--rootdir", str(beside)]
     assert run_session(beside, *ARGUMENTS, *out, "../tests/a").returncode == 0
-    assert [*kept(beside / "strange")] == [f"{two.relative_to('/')}/tests/a/test_x.jsonl"]
+    assert [*stored_sources(beside / "strange")] == [f"{two.relative_to('/')}/tests/a/test_x.jsonl"]
 
 
 def test_modules_are_imported_as_pytest_was_told(two: Path) -> None:
@@ -119,7 +119,7 @@ def test_modules_are_imported_as_pytest_was_told(two: Path) -> None:
         path.write_text("from . import layers\n" + path.read_text("utf-8"), "utf-8")
     done = run_session(two, *ARGUMENTS, "--tfdet-out", "records", "--import-mode=importlib")
     assert done.returncode == 0, done.stdout
-    assert kept(two / "records") == BOTH
+    assert stored_sources(two / "records") == BOTH
 
 
 @pytest.mark.parametrize("words", [[], ["-n", "2"]], ids=" ".join)
@@ -142,9 +142,9 @@ def test_records_that_cannot_be_kept_fail_their_module(two: Path) -> None:
 def test_the_last_that_failed_run_alone(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(DRIFTING, "utf-8")
     command = [sys.executable, "-m", "pytest", *ARGUMENTS, "--lf"]
-    for told in ("1 failed, 1 passed", "1 failed in"):
+    for text in ("1 failed, 1 passed", "1 failed in"):
         done = subprocess.run(command, cwd=tmp_path, env=ENVIRON, capture_output=True, text=True)
-        assert told in done.stdout, done.stdout
+        assert text in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
@@ -160,7 +160,7 @@ def test_an_interrupt_leaves_nothing_torn_and_nobody_behind(tmp_path: Path, numb
             assert session.poll() is None
             time.sleep(0.05)
         session.send_signal(number)
-    assert kept(tmp_path / "records") == {}
+    assert stored_sources(tmp_path / "records") == {}
     end = time.monotonic() + 30
     while of_this(tmp_path):
         assert time.monotonic() < end, "the cases still run"
@@ -171,4 +171,4 @@ def test_an_interrupt_leaves_nothing_torn_and_nobody_behind(tmp_path: Path, numb
 def of_this(folder: Path) -> list[str]:
     """The processes whose command line names it."""
     commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    return [str(one) for one in commands if f"{folder}/".encode() in one]
+    return [str(command) for command in commands if f"{folder}/".encode() in command]

@@ -49,8 +49,8 @@ def test_quickstart_names_what_there_is(checkout: Project) -> None:
 
 def test_the_gpu_op_of_pytorchs_quickstart_is_seen_to_differ_and_to_be_mended(checkout: Project) -> None:
     text = (checkout.root / "scripts" / "quickstart-torch").read_text()
-    asked = r"run (\S+) vgpu --source (\S+) --case (\S+) --solution none --solution (\S+)"
-    (environment, source, case, solution) = re.findall(asked, text)[0]
+    command_pattern = r"run (\S+) vgpu --source (\S+) --case (\S+) --solution none --solution (\S+)"
+    (environment, source, case, solution) = re.findall(command_pattern, text)[0]
     stored = (checkout.matrix / "evidence" / "vgpu-sm80" / f"{environment}.jsonl").read_text().splitlines()
     records = [record for record in map(json.loads, stored) if (record["source"], record["case"]) == (source, case)]
     assert {record["solution"]: record["observation"] for record in records} == {"none": "differs", solution: "equal"}

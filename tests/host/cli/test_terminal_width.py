@@ -32,8 +32,8 @@ def test_a_narrow_status_says_what_a_wide_one_says(checkout: Project) -> None:
     (row,) = (line for line in wide if re.match(r"crop-and-resize-backprop +none ", line))
     assert row.split()[-1] == "✗"  # in the newest
     below = narrow[narrow.index(next(line for line in narrow if line.startswith("crop-and-resize-backprop"))) :]
-    said = next(line for line in below if line.startswith("  none"))
-    assert "✗ TF 1.14 to " in said  # where it ends depends on where which device has evidence
+    none_row = next(line for line in below if line.startswith("  none"))
+    assert "✗ TF 1.14 to " in none_row  # where it ends depends on where which device has evidence
     unwrapped = " ".join(line.strip() for line in narrow)
     assert re.search("Ranges cover measured environments only: .*tf1.13.1 tf1.14 tf1.15 ", unwrapped), (
         "wherever lines break"

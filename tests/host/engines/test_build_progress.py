@@ -24,9 +24,9 @@ echo " + tensorflow==2.21.0" >&2
 class Watched:
     """Standard error; `seen` is there as soon as a download was told."""
 
-    def __init__(self, seen: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self.said = ""
-        self._seen = seen
+        self._seen = folder
 
     def write(self, text: str) -> None:
         self.said += text
@@ -38,11 +38,11 @@ class Watched:
 
 
 def test_what_uv_says_is_seen_while_it_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = tmp_path / "seen"
+    log = tmp_path / "seen"
     uv = tmp_path / "uv"
-    uv.write_text(UV.format(seen=seen))
+    uv.write_text(UV.format(seen=log))
     uv.chmod(0o755)
-    watched = Watched(seen)
+    watched = Watched(log)
     monkeypatch.setattr(venv, "find_uv_bin", lambda: str(uv))
     monkeypatch.setattr(venv.sys, "stderr", watched)
     monkeypatch.setattr(venv.shutil, "rmtree", lambda path, ignore_errors: path.mkdir())  # uv would make it
@@ -55,17 +55,17 @@ def test_what_uv_says_is_seen_while_it_works(tmp_path: Path, monkeypatch: pytest
 def test_who_waits_for_another_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = FileLock(f"{tmp_path / 'tf2.0-cpu-12'}.lock")
     other.acquire()
-    told = threading.Event()
+    is_waiting = threading.Event()
 
     class Told(Watched):
         def write(self, text: str) -> None:
             if "waiting for another tfdet that builds tf2.0-cpu-12" in text:
-                told.set()
+                is_waiting.set()
 
     monkeypatch.setattr(venv.sys, "stderr", Told(tmp_path / "seen"))
     with venv.exclusive_lock(tmp_path / "tf2.21-cpu-12"):
         pass  # another environment is no reason to wait
-    assert not told.is_set()
+    assert not is_waiting.is_set()
 
     def wait() -> None:
         with venv.exclusive_lock(tmp_path / "tf2.0-cpu-12"):
@@ -73,23 +73,23 @@ def test_who_waits_for_another_is_told_so(tmp_path: Path, monkeypatch: pytest.Mo
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    assert told.wait(30)
+    assert is_waiting.wait(30)
     other.release()
     waiting.join(30)
     assert not waiting.is_alive()
 
 
 def test_a_pull_says_how_far_it_is_but_not_each_step() -> None:
-    said: list[str] = []
+    messages: list[str] = []
     now = [0.0]
-    log = images._Log(said.append, clock=lambda: now[0])
+    log = images._Log(messages.append, clock=lambda: now[0])
     for second in range(12):
         now[0] = float(second)
         for layer, total in (("a", 100 << 20), ("b", 300 << 20)):
             detail = {"current": second << 20, "total": total}
             log.add({"status": "Downloading", "progress": "[=> ]", "progressDetail": detail, "id": layer})
-    assert said[-1] == "pulled 19 of 400 MiB so far"
-    assert len(said) == 3
+    assert messages[-1] == "pulled 19 of 400 MiB so far"
+    assert len(messages) == 3
     log.add({"status": "Extracting", "progress": "[=> ]", "id": "a"})
     log.add({"status": "Pull complete", "id": "a"})
-    assert said[3:] == ["a Pull complete"]
+    assert messages[3:] == ["a Pull complete"]

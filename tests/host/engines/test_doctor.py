@@ -71,14 +71,14 @@ class Library:
         return 0
 
 
-def put(monkeypatch: pytest.MonkeyPatch, library: Library) -> None:
+def use_library(monkeypatch: pytest.MonkeyPatch, library: Library) -> None:
     """Below nvidia-ml-py."""
     monkeypatch.setattr(pynvml, "nvmlLib", library)
     monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
 
 
 def test_what_the_management_library_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    put(monkeypatch, Library(H200))
+    use_library(monkeypatch, Library(H200))
     assert read_driver_info() == DriverInfo("580.95.05", (H200, H200))
 
 
@@ -87,7 +87,7 @@ def test_what_the_management_library_tells(monkeypatch: pytest.MonkeyPatch) -> N
     [("nvmlInitWithFlags", 9), ("nvmlDeviceGetCount_v2", 999), ("nvmlDeviceGetCudaComputeCapability", None)],
 )
 def test_a_library_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, question: str, status: int | None) -> None:
-    put(monkeypatch, Library(H200, **{question: status}))
+    use_library(monkeypatch, Library(H200, **{question: status}))
     assert read_driver_info() is None
 
 
@@ -155,8 +155,8 @@ MISSING, THERE = doctor.Check("one", "missing", ""), doctor.Check("other", "ok",
     ],
 )
 def test_one_engine_is_enough(docker: list[doctor.Check], venv: list[doctor.Check], missing: int) -> None:
-    found = [check for engine in doctor.relax_engine_checks(docker, venv) for check in engine]
-    assert [check.state for check in found].count("missing") == missing
+    checks = [check for engine in doctor.relax_engine_checks(docker, venv) for check in engine]
+    assert [check.state for check in checks].count("missing") == missing
 
 
 @pytest.mark.parametrize("as_json", [[], ["--json"]])

@@ -46,8 +46,8 @@ def test_what_has_no_wheels_is_compiled_in_the_image(checkout: Project, matrix: 
     assert "COMPILED" not in recipe(checkout, matrix, "base").arguments
 
 
-@pytest.mark.parametrize(("compiled", "apart"), [("horovod", 1), ("horovod cmake", 2), ("", 0)])
-def test_pins_that_are_compiled_come_last(checkout: Project, tmp_path: Path, compiled: str, apart: int) -> None:
+@pytest.mark.parametrize(("compiled", "groups"), [("horovod", 1), ("horovod cmake", 2), ("", 0)])
+def test_pins_that_are_compiled_come_last(checkout: Project, tmp_path: Path, compiled: str, groups: int) -> None:
     lock = checkout.lock("tf2.0-horovod", "gpu").read_text("utf-8")
     (tmp_path / "lock.txt").write_text(lock, "utf-8")
     script = (checkout.docker / "install").read_text("utf-8")
@@ -55,20 +55,20 @@ def test_pins_that_are_compiled_come_last(checkout: Project, tmp_path: Path, com
     function = rest[: rest.index("\n}\n") + 3]
     parts = [
         subprocess.run(
-            ["sh", "-c", f"{function}\nselect_pins {wanted}"],
+            ["sh", "-c", f"{function}\nselect_pins {selected}"],
             env={"folder": str(tmp_path), "COMPILED": compiled, "PATH": os.environ["PATH"]},
             capture_output=True, text=True, check=True,
         ).stdout
-        for wanted in (0, 1)
+        for selected in (0, 1)
     ]  # fmt: skip
     assert sorted("".join(parts).splitlines()) == sorted(lock.splitlines())
-    assert len(parse_pins(parts[1])) == apart
+    assert len(parse_pins(parts[1])) == groups
 
 
 def test_the_same_content_gives_the_same_bytes(checkout: Project, matrix: Matrix) -> None:
-    one, two = (images._context(checkout, recipe(checkout, matrix), {"a": 1}, None) for _ in range(2))
-    assert isinstance(one, io.BytesIO)
-    assert one.getvalue() == two.getvalue()
+    first, two = (images._context(checkout, recipe(checkout, matrix), {"a": 1}, None) for _ in range(2))
+    assert isinstance(first, io.BytesIO)
+    assert first.getvalue() == two.getvalue()
 
 
 def test_the_suites_hash_follows_the_suite(copy: Project) -> None:
@@ -84,7 +84,7 @@ def test_a_known_digest_wins_over_the_tag(matrix: Matrix) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "cause"),
+    ("message", "cause"),
     [
         ("pull access denied for x, repository does not exist or may require 'docker login'", "cannot be pulled"),
         ("Get https://x/v2/: dial tcp: lookup x: no such host", "cannot be pulled"),
@@ -94,9 +94,9 @@ def test_a_known_digest_wins_over_the_tag(matrix: Matrix) -> None:
         ("something else", "something else"),
     ],
 )
-def test_failures_have_a_cause_and_an_advice(checkout: Project, matrix: Matrix, said: str, cause: str) -> None:
+def test_failures_have_a_cause_and_an_advice(checkout: Project, matrix: Matrix, message: str, cause: str) -> None:
     log = images._Log(lambda line: None)
-    log.add({"error": said})
+    log.add({"error": message})
     error = images._explain(log.error, log, "tf2.0", recipe(checkout, matrix))
     assert cause in error.cause
     assert error.advice
@@ -120,13 +120,17 @@ def test_no_daemon_at_that_address(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("minor", range(5, 15))
 def test_pytests_lock_is_whole_for_every_python(checkout: Project, minor: int) -> None:
     lines = (checkout.docker / "locks" / "pytest.txt").read_text().replace("\\\n", " ").splitlines()
-    where = {"python_version": f"3.{minor}", "python_full_version": f"3.{minor}.1", "sys_platform": "linux"}
+    marker_environment = {
+        "python_version": f"3.{minor}",
+        "python_full_version": f"3.{minor}.1",
+        "sys_platform": "linux",
+    }
     chosen = []
     for line in lines:
         if line and not line.startswith("#"):
             requirement = Requirement(line.split("--hash")[0])
             assert "--hash=sha256:" in line
-            if requirement.marker is None or requirement.marker.evaluate(where):
+            if requirement.marker is None or requirement.marker.evaluate(marker_environment):
                 chosen.append(requirement.name)
     assert len(chosen) == len(set(chosen))
     assert {"pytest", "pluggy", "packaging", "iniconfig"} <= set(chosen)

@@ -32,8 +32,8 @@ def test_every_lock_of_the_checkout_is_good(checkout: Project) -> None:
 
 @pytest.mark.parametrize(("build", "extra"), [("gpu", {"nvidia-ml-py"}), ("cpu", set())])
 def test_a_gpu_build_also_has_what_reads_the_gpus_state(checkout: Project, build: Device, extra: set[str]) -> None:
-    own = parse_pins(checkout.lock("tf2.0", build).read_text("utf-8"))
-    assert parse_pins(read_lock(checkout, "tf2.0", build)).keys() - own.keys() == extra
+    pins = parse_pins(checkout.lock("tf2.0", build).read_text("utf-8"))
+    assert parse_pins(read_lock(checkout, "tf2.0", build)).keys() - pins.keys() == extra
 
 
 def test_all_faults_at_once(tmp_path: Path) -> None:

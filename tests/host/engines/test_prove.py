@@ -68,11 +68,11 @@ def test_kernels_that_are_proved_end_with_0() -> None:
 def test_one_that_is_not_is_named_with_its_line() -> None:
     done = prove("--json", *program("histogram", "scatter_add"))
     assert done.returncode == ExitCode.CONTRADICTED, done.stderr
-    found = json.loads(done.stdout)
-    proved, open_ = found["kernels"]
-    assert (found["proved"], proved["kernel"], proved["rules"]) == (False, "histogram", ["commuting"])
+    output = json.loads(done.stdout)
+    proved, open_ = output["kernels"]
+    assert (output["proved"], proved["kernel"], proved["rules"]) == (False, "histogram", ["commuting"])
     assert (open_["kernel"], open_["proved"]) == ("scatter_add", 0)
-    assert [(one["reason"], one["lines"]) for one in open_["reasons"]] == [("rounding", [5])]
+    assert [(reason["reason"], reason["lines"]) for reason in open_["reasons"]] == [("rounding", [5])]
 
 
 @pytest.mark.parametrize(
@@ -105,40 +105,40 @@ def test_a_copy_that_nothing_orders_ends_the_proof(tmp_path: Path) -> None:
         {"before_launch": 1, "operation": "copy", "order": race},
     ]
     report.write_text("".join(json.dumps(line) + os.linesep for line in lines))
-    found = proof.read_report(report)
-    assert not found.is_proved
-    assert proof_views.as_json(found)["host"] == {"copy: race": 1}
+    parsed = proof.read_report(report)
+    assert not parsed.is_proved
+    assert proof_views.as_json(parsed)["host"] == {"copy: race": 1}
 
 
 def test_a_report_that_is_full_proves_nothing(tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
     launch = {"kernel": "k", "order": {"proved": True, "reasons": [], "rules": []}}
     report.write_text(f'{json.dumps(launch)}\n{{"left_out": "all launches from here on"}}\n')
-    found = proof.read_report(report)
-    assert (found.is_proved, dict(found.host)) == (False, {("report", "left_out"): 1})
+    parsed = proof.read_report(report)
+    assert (parsed.is_proved, dict(parsed.host)) == (False, {("report", "left_out"): 1})
 
 
 def test_a_cpu_fallback_ends_the_proof_by_its_name(tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
-    told = {"proved": False, "reasons": [{"reason": "cpu_fallback", "lines": [], "times": 1}], "rules": []}
+    expected = {"proved": False, "reasons": [{"reason": "cpu_fallback", "lines": [], "times": 1}], "rules": []}
     lines: list[object] = [
         {"kernel": "k", "order": {"proved": True, "reasons": [], "rules": []}},
-        {"before_launch": 1, "operation": "host", "order": told},
+        {"before_launch": 1, "operation": "host", "order": expected},
         {"before_launch": 1, "cpu_fallback": "cublasSgemm_v2"},
     ]
     report.write_text("".join(json.dumps(line) + os.linesep for line in lines))
-    found = proof.read_report(report)
-    assert (found.is_proved, dict(found.host)) == (False, {("cublasSgemm_v2", "cpu_fallback"): 1})
+    parsed = proof.read_report(report)
+    assert (parsed.is_proved, dict(parsed.host)) == (False, {("cublasSgemm_v2", "cpu_fallback"): 1})
 
 
 def test_the_example_of_the_explanation_runs_as_it_is_shown(tmp_path: Path) -> None:
     text = EXPLANATION.read_text("utf-8")
     guides.write_files(text, tmp_path)
-    ((command, shown),) = guides.commands(text)
+    ((command, printed),) = guides.commands(text)
     words = [sys.executable, "-m", *(sys.executable if word == "python" else word for word in command)]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == ExitCode.CONTRADICTED, done.stderr
-    assert guides.missing_lines(shown, done.stdout) == []
+    assert guides.missing_lines(printed, done.stdout) == []
 
 
 @pytest.fixture(scope="module")
@@ -177,8 +177,8 @@ def test_a_record_keeps_the_rules_and_the_reasons(real_report: OrderReport) -> N
     ],
 )
 def test_a_proof_that_no_run_can_have_given_is_refused(real_report: OrderReport, change: dict[str, Any]) -> None:
-    found = {**describe(real_report, ["serial"]), "host": [], **change}
-    line = (journal.dump(make_record(device="vgpu-sm70", ran_on=["GPU:0"], proof=found)) + "\n").encode()
+    changed = {**describe(real_report, ["serial"]), "host": [], **change}
+    line = (journal.dump(make_record(device="vgpu-sm70", ran_on=["GPU:0"], proof=changed)) + "\n").encode()
     for read in (parse, read_line):
         with pytest.raises(ValueError, match=r"proof|launch"):
             read(line)
@@ -187,12 +187,12 @@ def test_a_proof_that_no_run_can_have_given_is_refused(real_report: OrderReport,
 def test_runs_that_differ_although_all_is_proved_had_other_values_from_the_host() -> None:
     report = OrderReport()
     report.add({"kernel": "k", "order": {"proved": True, "reasons": [], "rules": []}})
-    found = describe(report, ["serial"], differed=True)
-    assert found["host"] == [{"operation": "runs", "reason": "runs_differ", "times": 1}]
-    for proof_, taken in ((found, True), (describe(report, ["serial"]), False)):
-        line = (journal.dump(make_record("differs", device="vgpu-sm70", proof=proof_)) + "\n").encode()
+    described = describe(report, ["serial"], differed=True)
+    assert described["host"] == [{"operation": "runs", "reason": "runs_differ", "times": 1}]
+    for content, is_accepted in ((described, True), (describe(report, ["serial"]), False)):
+        line = (journal.dump(make_record("differs", device="vgpu-sm70", proof=content)) + "\n").encode()
         for read in (parse, read_line):
-            with nullcontext() if taken else pytest.raises(ValueError, match="all is proved"):
+            with nullcontext() if is_accepted else pytest.raises(ValueError, match="all is proved"):
                 read(line)
 
 
@@ -200,9 +200,9 @@ def test_more_kernels_than_a_record_holds_end_the_proof() -> None:
     report = OrderReport()
     for number in range(MAX_KERNELS + 1):
         report.add({"kernel": f"k{number}", "order": {"proved": True, "reasons": [], "rules": []}})
-    found = parse((journal.dump(make_record(proof=describe(report, ["serial"]))) + "\n").encode()).proof
-    assert found
-    assert (to_summary(found).is_proved, to_summary(found).reasons) == (False, {"left_out"})
+    described = parse((journal.dump(make_record(proof=describe(report, ["serial"]))) + "\n").encode()).proof
+    assert described
+    assert (to_summary(described).is_proved, to_summary(described).reasons) == (False, {"left_out"})
 
 
 @pytest.mark.parametrize("words", [["--prove"], ["--code", "sass"]], ids=" ".join)

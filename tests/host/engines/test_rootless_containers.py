@@ -62,7 +62,7 @@ def test_the_suite_runs_in_an_image(
         engine.run(request)
     image.touch()
     assert engine.run(request) == 0
-    found = list(read_records(request.journal))
-    assert len(found) == 4
-    assert {(r.stack.engine, r.stack.image) for r in found} == {(name, image.name)}
+    records = list(read_records(request.journal))
+    assert len(records) == 4
+    assert {(r.stack.engine, r.stack.image) for r in records} == {(name, image.name)}
     assert (tmp_path / "log").read_text().strip() == words

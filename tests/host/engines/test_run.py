@@ -94,8 +94,8 @@ def test_records_in_a_file_are_signed_unless_the_key_is_not_trusted_for_them(
     key, out = tmp_path / "key.pem", tmp_path / "records.jsonl"
     key.write_bytes(lab.private_pem)
     key.chmod(0o600)
-    few = ["--source", "reduce-sum", "--case", "*eager", *TWO, "--repeats", "2", "--processes", "1"]
-    done = run(copy, "tf2.21", "--device", "cpu", *few, "--out", out, TFDET_KEY=str(key))
+    arguments_of_few = ["--source", "reduce-sum", "--case", "*eager", *TWO, "--repeats", "2", "--processes", "1"]
+    done = run(copy, "tf2.21", "--device", "cpu", *arguments_of_few, "--out", out, TFDET_KEY=str(key))
     assert done.returncode == 0, done.stderr
     assert bundle_path(out).exists() == (trusted_for != "nvidia")
     assert ("kept as unsigned: the key lab is not trusted for cpu" in done.stderr) == (trusted_for == "nvidia")
@@ -152,11 +152,11 @@ def test_an_interrupted_run_keeps_finished_records_and_running_again_goes_on(
     finished = len(list(read_records(journal)))
     assert finished >= 3
     opened.touch()
-    again = run(copy, *arguments[4:])
-    assert again.returncode == 0, again.stderr
-    total = int(again.stderr.split(" records added")[0].rsplit(maxsplit=1)[-1])
+    second_run = run(copy, *arguments[4:])
+    assert second_run.returncode == 0, second_run.stderr
+    total = int(second_run.stderr.split(" records added")[0].rsplit(maxsplit=1)[-1])
     assert total > finished
-    assert f"[1/{total - finished}]" in again.stderr
+    assert f"[1/{total - finished}]" in second_run.stderr
     assert not list(copy.journals.glob("*/records.jsonl"))
 
 
@@ -186,10 +186,15 @@ def test_killed_by_force_it_leaves_nobody_who_writes_and_no_run_counts_twice(
         shutil.rmtree(folder)
     copy.suite("tensorflow").mkdir()
     (copy.suite("tensorflow") / "test_gate.py").write_text(GATES.replace("OPEN", repr(str(opened))))
-    few = ["tf2.21", "--device", "cpu", *FEW, "--solution", "none"]
-    few += ["--out", str(tmp_path / "r.jsonl")] if beside == "out" else []
+    arguments_of_few = ["tf2.21", "--device", "cpu", *FEW, "--solution", "none"]
+    arguments_of_few += ["--out", str(tmp_path / "r.jsonl")] if beside == "out" else []
     process = subprocess.Popen(
-        command(*few), env=environ(copy), cwd=copy.root, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command(*arguments_of_few),
+        env=environ(copy),
+        cwd=copy.root,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert process.stderr is not None
     for line in process.stderr:
@@ -197,10 +202,12 @@ def test_killed_by_force_it_leaves_nobody_who_writes_and_no_run_counts_twice(
             break
     process.kill()
     process.wait()
-    again = subprocess.Popen(command(*few), env=environ(copy), cwd=copy.root, stderr=subprocess.PIPE, text=True)
+    second = subprocess.Popen(
+        command(*arguments_of_few), env=environ(copy), cwd=copy.root, stderr=subprocess.PIPE, text=True
+    )
     assert not alive(process.pid)
     opened.touch()
-    assert again.communicate(timeout=300)[1] and again.returncode == 0
+    assert second.communicate(timeout=300)[1] and second.returncode == 0
     paths = [tmp_path / "r.jsonl"] if beside == "out" else list(copy.evidence.glob("*/*.jsonl"))
     records = [record for path in paths for record in read_records(path)]
     assert len({record.key for record in records}) == len(records) == 4

@@ -41,8 +41,8 @@ def small(tmp_path: Path) -> Path:
 def test_each_environment_that_pip_builds_is_there_on_every_device(checkout: Project) -> None:
     built = [key for key, e in load_matrix(checkout.matrix).environments.items() if e.pip is not None]
     text = tox(ROOT, "config", "-k", "set_env")
-    asked = set(zip(re.findall(r"TFDET_ENV=(\S+)", text), re.findall(r"TFDET_DEVICE=(\S+)", text), strict=True))
-    assert asked == {(key, device) for key in built for device in ("cpu", "gpu", "vgpu")}
+    pairs = set(zip(re.findall(r"TFDET_ENV=(\S+)", text), re.findall(r"TFDET_DEVICE=(\S+)", text), strict=True))
+    assert pairs == {(key, device) for key in built for device in ("cpu", "gpu", "vgpu")}
 
 
 def test_the_names_are_those_that_people_know() -> None:

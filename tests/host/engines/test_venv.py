@@ -11,7 +11,7 @@ from tfdet.engines import venv
 
 
 @pytest.mark.parametrize(
-    ("said", "needs"),
+    ("stderr", "advice"),
     [
         ("error: Failed to fetch: `https://index.invalid/simple/`", "network"),
         ("error: Failed to build `horovod==0.28.1`\n  cause: The build backend returned an error", "compiler"),
@@ -19,12 +19,12 @@ from tfdet.engines import venv
         ("error: No interpreter found for Python 3.7", "CPython"),
     ],
 )
-def test_advice_is_about_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, needs: str) -> None:
+def test_advice_is_about_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stderr: str, advice: str) -> None:
     uv = tmp_path / "uv"
-    uv.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{said}\nEND\nexit 2\n")
+    uv.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{stderr}\nEND\nexit 2\n")
     uv.chmod(0o755)
     monkeypatch.setattr(venv, "find_uv_bin", lambda: str(uv))
     with pytest.raises(RunFailedError) as raised:
         venv.run_uv(["pip", "sync"], "3.7")
     words = ("network", "compiler", "space", "CPython")
-    assert [one for one in words if one in raised.value.advice] == [needs]
+    assert [word for word in words if word in raised.value.advice] == [advice]

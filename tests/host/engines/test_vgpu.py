@@ -49,15 +49,15 @@ def test_a_programs_exit_code_is_handed_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--schedule", "backwards", "--", "true"], "schedule 'backwards' not found"),
         (["--", "no-such-program"], "no-such-program not found on PATH"),
     ],
 )
-def test_wrong_words_are_told(words: list[str], told: str) -> None:
+def test_wrong_words_are_told(words: list[str], message: str) -> None:
     done = tfdet("vgpu", *words)
-    assert (done.returncode, told in done.stderr) == (ExitCode.USAGE, True), done.stderr
+    assert (done.returncode, message in done.stderr) == (ExitCode.USAGE, True), done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_schedules_that_it_does_not_know(library: Path, name: str) -> None:
 def test_the_grammar_of_schedules(checkout: Project) -> None:
     """tests/vgpu/test_schedule.py holds the device's grammar against the same table."""
     table = json.loads((checkout.root / "tests/vgpu/schedules.json").read_text("utf-8"))
-    known = {one: virtual_gpu.is_schedule(one) for kind in table.values() for one in kind}
+    known = {schedule: virtual_gpu.is_schedule(schedule) for kind in table.values() for schedule in kind}
     assert known == {**dict.fromkeys(table["good"], True), **dict.fromkeys(table["bad"], False)}
 
 
@@ -97,8 +97,8 @@ def test_a_schedule_that_does_not_exist_is_refused_before_anything_is_compiled(
 
 def test_what_speaks_of_cards_does_not_hide_it(library: Path) -> None:
     before = {"CUDA_VISIBLE_DEVICES": "", "LD_LIBRARY_PATH": "/cuda", "PATH": "/bin"}
-    found = vgpu.environ(library, "serial", before)
-    assert found == {"LD_LIBRARY_PATH": f"{library}:/cuda", "PATH": f"{library}:/bin", "VGPU_SCHEDULE": "serial"}
+    variables = vgpu.environ(library, "serial", before)
+    assert variables == {"LD_LIBRARY_PATH": f"{library}:/cuda", "PATH": f"{library}:/bin", "VGPU_SCHEDULE": "serial"}
     assert before["CUDA_VISIBLE_DEVICES"] == "", "the caller's own stay"
 
 
@@ -163,11 +163,11 @@ def test_the_doctor_looks_for_the_compiler_and_not_for_a_card(checkout: Project)
 def test_nvidias_libraries_are_left_out_and_nothing_else(
     checkout: Project, tmp_path: Path, key: str, brings: bool
 ) -> None:
-    whole = checkout.lock(key, "gpu").read_text("utf-8")
-    bare = without_nvidia(whole)
-    gone = set(whole.splitlines()) - set(bare.splitlines())
-    assert bool(gone) is brings
-    assert all(line.startswith(("nvidia-", "    --hash")) for line in gone)
+    complete = checkout.lock(key, "gpu").read_text("utf-8")
+    bare = without_nvidia(complete)
+    removed = set(complete.splitlines()) - set(bare.splitlines())
+    assert bool(removed) is brings
+    assert all(line.startswith(("nvidia-", "    --hash")) for line in removed)
     assert "\nnvidia-" not in bare and "\ntensorflow" in bare
     lock = tmp_path / "bare.txt"
     lock.write_text(bare, "utf-8")
@@ -175,13 +175,13 @@ def test_nvidias_libraries_are_left_out_and_nothing_else(
 
 
 @pytest.mark.parametrize(
-    ("key", "kept"), [("torch2.0", "cu11"), ("torch2.8", "cu12"), ("torch2.15", ""), ("tf2.21", None)]
+    ("key", "expected"), [("torch2.0", "cu11"), ("torch2.8", "cu12"), ("torch2.15", ""), ("tf2.21", None)]
 )
-def test_pytorch_keeps_nvidias_run_time_compiler(checkout: Project, key: str, kept: str | None) -> None:
+def test_pytorch_keeps_nvidias_run_time_compiler(checkout: Project, key: str, expected: str | None) -> None:
     framework = framework_of(checkout, load_matrix(checkout.matrix).environment(key))
     bare = without_nvidia(checkout.lock(key, "gpu").read_text("utf-8"), framework.virtual_gpu_packages)
-    left = [line.partition("==")[0] for line in bare.splitlines() if line.startswith("nvidia-")]
-    assert left == ([] if kept is None else [f"nvidia-cuda-nvrtc{'-' if kept else ''}{kept}"])
+    remaining = [line.partition("==")[0] for line in bare.splitlines() if line.startswith("nvidia-")]
+    assert remaining == ([] if expected is None else [f"nvidia-cuda-nvrtc{'-' if expected else ''}{expected}"])
 
 
 def test_each_run_of_a_case_has_its_own_schedule_and_always_the_same(library: Path) -> None:

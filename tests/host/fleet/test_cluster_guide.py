@@ -24,28 +24,30 @@ BLOCK = re.compile(r"^```console at=(?P<place>\w+)\n(?P<text>.*?)^```", re.M | r
 @pytest.mark.tensorflow
 def test_the_guide_is_followed_word_by_word(copy: Project, tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     tf_python("tf2.0")
-    places = {"cluster": tmp_path / "cluster", "home": copy.root}
-    shutil.copytree(copy.root, places["cluster"])
-    for path in [*copy.evidence.glob("*/*.jsonl"), *places["cluster"].glob("matrix/evidence/*/*.jsonl")]:
+    machines = {"cluster": tmp_path / "cluster", "home": copy.root}
+    shutil.copytree(copy.root, machines["cluster"])
+    for path in [*copy.evidence.glob("*/*.jsonl"), *machines["cluster"].glob("matrix/evidence/*/*.jsonl")]:
         path.unlink()
-    for place, text in BLOCK.findall(GUIDE):
-        if place == "home":  # what was sent has come
-            shutil.copy(places["cluster"] / "records.jsonl", copy.root)
+    for machine, text in BLOCK.findall(GUIDE):
+        if machine == "home":  # what was sent has come
+            shutil.copy(machines["cluster"] / "records.jsonl", copy.root)
         script = "set -e\n" + "\n".join(row.removeprefix("$ ") for row in text.splitlines())
         prelude = f'tfdet() {{ "{sys.executable}" -m tfdet "$@"; }}\n'
         done = subprocess.run(
-            ["bash", "-c", prelude + script], cwd=places[place], capture_output=True, text=True, timeout=300,
-            env={**os.environ, "TFDET_ROOT": str(places[place]), "XDG_CONFIG_HOME": str(tmp_path / "config")},
+            ["bash", "-c", prelude + script], cwd=machines[machine], capture_output=True, text=True, timeout=300,
+            env={**os.environ, "TFDET_ROOT": str(machines[machine]), "XDG_CONFIG_HOME": str(tmp_path / "config")},
         )  # fmt: skip
         assert done.returncode == 0, (text, done.stderr)
-    (taken,) = copy.evidence.glob("*/*.jsonl")
-    assert {(r.source, r.solution) for r in read_records(taken)} == {("reduce-sum", "none"), ("reduce-sum", "TDO")}
+    (added_file,) = copy.evidence.glob("*/*.jsonl")
+    assert {(r.source, r.solution) for r in read_records(added_file)} == {("reduce-sum", "none"), ("reduce-sum", "TDO")}
 
 
 def test_its_tables_name_options_that_there_are_with_their_defaults() -> None:
-    told = dict(re.findall(r"^\| `--([a-z-]+) ?([^`]*)`", GUIDE, re.M))
-    assert set(told) == {"gpu", "container-runtime", "sbatch-option", "build-environments", "max-parallel",
-                         "task-minutes", "memory", "poll-interval", "prove"}  # fmt: skip
+    documented = dict(re.findall(r"^\| `--([a-z-]+) ?([^`]*)`", GUIDE, re.M))
+    assert set(documented) == {"gpu", "container-runtime", "sbatch-option", "build-environments", "max-parallel",
+                               "task-minutes", "memory", "poll-interval", "prove"}  # fmt: skip
     defaults = command.run.__defaults__
-    assert defaults is not None and float(told["task-minutes"]) in defaults and int(told["memory"]) in defaults
+    assert (
+        defaults is not None and float(documented["task-minutes"]) in defaults and int(documented["memory"]) in defaults
+    )
     assert f"asks for {tasks.SUITE_OVERHEAD_MEBIBYTES // 1024} GiB more" in GUIDE

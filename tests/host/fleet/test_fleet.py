@@ -40,39 +40,41 @@ def test_a_fleet_plans_every_cell_once_and_controls_with_their_solutions(checkou
     matrix = load_matrix(checkout.matrix)
     planned = plan_tasks(matrix, ["tf2.0", "tf2.21"], [], FleetOptions(device="cpu"), Durations({}, {}, {}), 3600)
     for key in ("tf2.0", "tf2.21"):
-        there = [source for task in planned if task.environment == key for source in task.sources]
-        assert len(there) == len(set(there)) > 20
+        planned_sources = [source for task in planned if task.environment == key for source in task.sources]
+        assert len(planned_sources) == len(set(planned_sources)) > 20
     assert [task.seconds for task in planned] == sorted((task.seconds for task in planned), reverse=True)
 
 
 def test_tasks_are_sized_by_what_was_measured(checkout: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
     file = tmp_path / "records.jsonl"
     file.write_bytes(b"".join(line(case=case, duration_seconds=8.0, repeats=10) for case in ("a", "b")))
-    found = collect_durations([file], load_matrix(checkout.matrix).devices)
-    assert found.expected_seconds("tf2.0", "cpu", "bias-add-backprop", "none", 20) == pytest.approx(2 * 8.0 * 2)
-    assert found.expected_seconds("tf2.21", "cpu", "bias-add-backprop", "TDO", 10) == pytest.approx(16.0), (
+    durations = collect_durations([file], load_matrix(checkout.matrix).devices)
+    assert durations.expected_seconds("tf2.0", "cpu", "bias-add-backprop", "none", 20) == pytest.approx(2 * 8.0 * 2)
+    assert durations.expected_seconds("tf2.21", "cpu", "bias-add-backprop", "TDO", 10) == pytest.approx(16.0), (
         "as elsewhere"
     )
-    assert found.expected_seconds("tf2.21", "cpu", "reduce-sum", "none", 10) == pytest.approx(16.0), "as others there"
-    assert found.expected_seconds("tf2.0", "gpu", "bias-add-backprop", "none", 20) == UNKNOWN_SECONDS
+    assert durations.expected_seconds("tf2.21", "cpu", "reduce-sum", "none", 10) == pytest.approx(16.0), (
+        "as others there"
+    )
+    assert durations.expected_seconds("tf2.0", "gpu", "bias-add-backprop", "none", 20) == UNKNOWN_SECONDS
 
 
 @pytest.fixture
 def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
     """Of two tasks, none of which began."""
-    made = FleetFolder(tmp_path / "fleet")
-    some = [Task(environment="tf2.0", sources=["bias-add-backprop"], seconds=100.0)] * 2
-    made.make(
+    fleet_folder = FleetFolder(tmp_path / "fleet")
+    tasks = [Task(environment="tf2.0", sources=["bias-add-backprop"], seconds=100.0)] * 2
+    fleet_folder.make(
         Fleet(
             schema=1,
             name="tfdet-x",
             root=str(checkout.root),
             cluster="local",
             options=FleetOptions(device="cpu"),
-            tasks=some,
+            tasks=tasks,
         )
     )
-    return made
+    return fleet_folder
 
 
 def attempt(folder: FleetFolder, name: str, lines: bytes = b"", code: int | None = None, node: str = "n1") -> None:
@@ -101,8 +103,13 @@ def test_every_finished_record_of_killed_attempts_is_taken_once(
     attempt(folder, "0-2", first + second, code=130)
     attempt(folder, "0-3", first + second + third, code=0)
     attempt(folder, "1-1", line("crashed", case="d-eager"), code=3)
-    found = [(record.case, record.observation) for record in collect.records(folder)]
-    assert sorted(found) == [("a-eager", "equal"), ("b-eager", "equal"), ("c-eager", "equal"), ("d-eager", "crashed")]
+    collected = [(record.case, record.observation) for record in collect.records(folder)]
+    assert sorted(collected) == [
+        ("a-eager", "equal"),
+        ("b-eager", "equal"),
+        ("c-eager", "equal"),
+        ("d-eager", "crashed"),
+    ]
 
 
 def test_a_line_that_is_no_record_is_named_and_nothing_is_taken(
@@ -118,15 +125,15 @@ def test_what_is_done_waits_or_is_given_up(folder: FleetFolder) -> None:
     assert compute_progress(folder, nobody).ready == [0, 1]
     attempt(folder, "0-1", code=1)  # contradicted: it ran
     attempt(folder, "1-1")
-    seen = compute_progress(folder, JobsInFlight(frozenset(), frozenset({1})))
-    assert (seen.done, seen.ready, seen.complete) == ({0}, [], False)
-    assert seen.seconds_left == pytest.approx(50.0), "the first took half of what was expected"
+    progress = compute_progress(folder, JobsInFlight(frozenset(), frozenset({1})))
+    assert (progress.done, progress.ready, progress.complete) == ({0}, [], False)
+    assert progress.seconds_left == pytest.approx(50.0), "the first took half of what was expected"
     for number in range(MAX_FAILURES):
         assert compute_progress(folder, nobody).ready == [1]
         attempt(folder, f"1-2{number}", code=3, node=f"n{number}")
-    seen = compute_progress(folder, nobody)
-    assert seen.complete and list(seen.given_up) == [1]
-    assert seen.failed_on[1] == ("n0", "n1", "n2")
+    progress = compute_progress(folder, nobody)
+    assert progress.complete and list(progress.given_up) == [1]
+    assert progress.failed_on[1] == ("n0", "n1", "n2")
 
 
 def test_what_is_killed_every_time_is_given_up_some_day(folder: FleetFolder) -> None:
@@ -151,43 +158,43 @@ def test_tasks_and_submitters_are_killed_and_no_record_is_lost_or_doubled(tmp_pa
     project, folder = bare_project(tmp_path / "p", sources=3, cases=4, seconds=0.2), tmp_path / "f"
     plan = ["bare1.0", "--device", "cpu", "--cluster", "local", "--task-minutes", "0.001", "--repeats", "2"]
     submitter = fleet(project, "run", *plan, "--folder", str(folder))
-    journal = _until(lambda: next((p for p in folder.glob("records/0-*.jsonl") if b"\n" in p.read_bytes()), None))
+    journal = _wait_for(lambda: next((p for p in folder.glob("records/0-*.jsonl") if b"\n" in p.read_bytes()), None))
     os.killpg(submitter.pid, signal.SIGKILL)  # and the task with it
     submitter.communicate()
-    kept = journal.read_bytes()
-    told = json.loads(fleet(project, "status", str(folder), "--json").communicate()[0])
-    assert (told["tasks"], told["done"], told["running"]) == (3, 0, 0)
-    _, said = fleet(project, "run", "--resume", "--folder", str(folder)).communicate(timeout=120)
-    assert "3 of 3 tasks done" in said
+    journal_bytes = journal.read_bytes()
+    status = json.loads(fleet(project, "status", str(folder), "--json").communicate()[0])
+    assert (status["tasks"], status["done"], status["running"]) == (3, 0, 0)
+    _, output = fleet(project, "run", "--resume", "--folder", str(folder)).communicate(timeout=120)
+    assert "3 of 3 tasks done" in output
     (file,) = project.evidence.glob("cpu/*.jsonl")
-    found = list(read_records(file))
-    assert Counter(record.key for record in found) == Counter(
+    records = list(read_records(file))
+    assert Counter(record.key for record in records) == Counter(
         {("bare1.0", "cpu", f"bare-{s}", f"bare-{s}-{n}-host", key): 1
          for s in range(3) for n in range(4) for key in ("none", "AGAIN0")}
     )  # fmt: skip
-    whole = kept[: kept.rfind(b"\n") + 1]
-    assert all(line in file.read_bytes().splitlines() for line in whole.splitlines())
-    again = fleet(project, "cancel", str(folder)).communicate(timeout=60)[1]
-    assert "0 records added, 0 replaced, 24 duplicates" in again
+    complete_lines = journal_bytes[: journal_bytes.rfind(b"\n") + 1]
+    assert all(line in file.read_bytes().splitlines() for line in complete_lines.splitlines())
+    second = fleet(project, "cancel", str(folder)).communicate(timeout=60)[1]
+    assert "0 records added, 0 replaced, 24 duplicates" in second
 
 
 def test_ctrl_c_ends_what_runs_on_this_host_without_a_word_of_python(tmp_path: Path) -> None:
     project, folder = bare_project(tmp_path / "p", sources=1, cases=4, seconds=0.5), tmp_path / "f"
     plan = ["bare1.0", "--device", "cpu", "--cluster", "local", "--repeats", "2", "--folder", str(folder)]
     submitter = fleet(project, "run", *plan)
-    _until(lambda: next((p for p in folder.glob("records/0-*.jsonl") if b"\n" in p.read_bytes()), None))
+    _wait_for(lambda: next((p for p in folder.glob("records/0-*.jsonl") if b"\n" in p.read_bytes()), None))
     os.killpg(submitter.pid, signal.SIGINT)  # as a terminal does
-    said = "".join(submitter.communicate(timeout=60))
-    assert submitter.returncode == 130 and "Traceback" not in said, said
-    ended = _until(lambda: next(folder.glob("ended/*.json"), None))
-    assert json.loads(ended.read_text())["code"] == 130
+    output = "".join(submitter.communicate(timeout=60))
+    assert submitter.returncode == 130 and "Traceback" not in output, output
+    end_marker = _wait_for(lambda: next(folder.glob("ended/*.json"), None))
+    assert json.loads(end_marker.read_text())["code"] == 130
 
 
 def test_an_environment_is_made_once_for_all_that_see_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the first of two tasks at once; or here, for machines without a network."""
-    for number, more in enumerate([[], ["--build-environments"]]):
+    for number, options in enumerate([[], ["--build-environments"]]):
         project, folder = bare_project(tmp_path / f"p{number}", sources=2, cases=1), tmp_path / f"f{number}"
         monkeypatch.setenv("UV_CACHE_DIR", os.environ.get("UV_CACHE_DIR", str(cache_dir().parent / "uv")))
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / f"cache{number}"))
@@ -201,17 +208,20 @@ def test_an_environment_is_made_once_for_all_that_see_the_cache(
             "0.001",
             "--max-parallel",
             "2",
-            *more,
+            *options,
         ]
-        _, said = fleet(project, "run", *plan, "--folder", str(folder)).communicate(timeout=120)
-        assert "4 records added" in said, said
+        _, output = fleet(project, "run", *plan, "--folder", str(folder)).communicate(timeout=120)
+        assert "4 records added" in output, output
         logs = "".join(path.read_text() for path in folder.glob("logs/*.err"))
-        assert (logs.count("building the environment"), said.count("building the environment")) == (1 - number, number)
+        assert (logs.count("building the environment"), output.count("building the environment")) == (
+            1 - number,
+            number,
+        )
 
 
-def _until(what: Callable[[], Path | None], seconds: float = 60) -> Path:
+def _wait_for(find: Callable[[], Path | None], seconds: float = 60) -> Path:
     end = time.monotonic() + seconds
-    while (found := what()) is None:
+    while (path := find()) is None:
         assert time.monotonic() < end, "it never came"
         time.sleep(0.02)
-    return found
+    return path

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fleets import bare_project
 from test_fleet import fleet
-from test_fleet_hostile_files import NOBODY, attempt, made
+from test_fleet_hostile_files import NOBODY, attempt, create_folder
 
 from tfdet.base.errors import DataError, ExitCode, UsageError
 from tfdet.base.paths import Project
@@ -22,16 +22,16 @@ from tfdet.fleet.progress import compute_progress
 @pytest.fixture
 def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
     """Of three tasks; the first is done."""
-    found = made(tmp_path / "fleet", checkout, "tf2.0", "tf2.0", "tf2.0")
-    found.record_submission(found.add_submission([0]), ["7"])
-    attempt(found, "0-1", b"", code=0)
-    return found
+    fleet_folder = create_folder(tmp_path / "fleet", checkout, "tf2.0", "tf2.0", "tf2.0")
+    fleet_folder.record_submission(fleet_folder.add_submission([0]), ["7"])
+    attempt(fleet_folder, "0-1", b"", code=0)
+    return fleet_folder
 
 
 @pytest.mark.parametrize("name", ["rounds/0000.json", "rounds/0000.ids", "ended/0-1.json"])
-@pytest.mark.parametrize("left", ["", "{", "[1]", "null", '{"name": "x"}', "\x00" * 20])
-def test_a_damaged_file_is_named(folder: FleetFolder, name: str, left: str) -> None:
-    (folder.path / name).write_text(left)
+@pytest.mark.parametrize("remaining", ["", "{", "[1]", "null", '{"name": "x"}', "\x00" * 20])
+def test_a_damaged_file_is_named(folder: FleetFolder, name: str, remaining: str) -> None:
+    (folder.path / name).write_text(remaining)
     with pytest.raises(DataError, match=name) as caught:
         compute_progress(folder, Local(folder).jobs_in_flight())
     assert "Move the file away" in caught.value.advice
@@ -47,8 +47,10 @@ def test_every_command_ends_with_advice_and_goes_on_once_it_was_followed(tmp_pat
     broken.write_text(broken.read_text()[:20])
     for words in (["status", str(path)], ["cancel", str(path)], ["run", "--resume", "--folder", str(path)]):
         process = fleet(project, *words)
-        said = "".join(process.communicate(timeout=120))
-        assert (process.returncode, broken.name in said, "Traceback" in said) == (ExitCode.USAGE, True, False), said
+        output = "".join(process.communicate(timeout=120))
+        assert (process.returncode, broken.name in output, "Traceback" in output) == (ExitCode.USAGE, True, False), (
+            output
+        )
     broken.unlink()
     process = fleet(project, "run", "--resume", "--folder", str(path))
     assert "1 of 1 tasks done" in process.communicate(timeout=120)[1]
@@ -59,19 +61,19 @@ def test_what_is_somebody_elses_is_left_alone(folder: FleetFolder, line: Callabl
         for name in ("zzz.json", "0-1 (copy).json.json", "x-1.json", ".nfs0001", "0000.json~", "9-1"):
             (folder.path / kind / name).write_text("{")
     (folder.path / "ended" / "1-2-half.json.123.part").write_text("{")
-    seen = compute_progress(folder, NOBODY)
-    assert (seen.done, seen.ready, len(folder.submissions())) == ({0}, [1, 2], 1)
+    progress = compute_progress(folder, NOBODY)
+    assert (progress.done, progress.ready, len(folder.submissions())) == ({0}, [1, 2], 1)
     assert records(folder) == []
 
 
 def test_tasks_that_are_not_in_the_plan_count_for_nothing(folder: FleetFolder, line: Callable[..., bytes]) -> None:
     attempt(folder, "999-1", line(), code=0)
-    seen = compute_progress(folder, NOBODY)
-    assert (seen.done, seen.complete, records(folder)) == ({0}, False, [])
+    progress = compute_progress(folder, NOBODY)
+    assert (progress.done, progress.complete, records(folder)) == ({0}, False, [])
     for number in (1, 2):
         attempt(folder, f"{number}-1", b"", code=0)
-    seen = compute_progress(folder, NOBODY)
-    assert (seen.as_json()["done"], seen.as_json()["tasks"], seen.complete) == (3, 3, True)
+    progress = compute_progress(folder, NOBODY)
+    assert (progress.as_json()["done"], progress.as_json()["tasks"], progress.complete) == (3, 3, True)
 
 
 def test_a_round_that_was_moved_away_gives_its_number_to_none(folder: FleetFolder) -> None:
@@ -82,8 +84,8 @@ def test_a_round_that_was_moved_away_gives_its_number_to_none(folder: FleetFolde
     folder.record_submission(second, ["8"])
     (folder.path / "rounds" / "0002.json").unlink()
     (folder.path / "rounds" / "0003.json").unlink()
-    again = folder.add_submission([1])
-    assert folder.job_ids(again) is None, "it was not sent"
+    third = folder.add_submission([1])
+    assert folder.job_ids(third) is None, "it was not sent"
 
 
 def test_jobs_that_are_no_processes_are_none_of_this_host(folder: FleetFolder) -> None:

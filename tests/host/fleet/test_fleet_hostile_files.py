@@ -24,17 +24,19 @@ from tfdet.store.evidence import EvidenceStore
 NOBODY = JobsInFlight(frozenset(), frozenset())
 
 
-def made(path: Path, checkout: Project, *environments: str) -> FleetFolder:
+def create_folder(path: Path, checkout: Project, *environments: str) -> FleetFolder:
     folder = FleetFolder(path)
-    some = [Task(environment=key, sources=["bias-add-backprop"], seconds=100.0) for key in environments or ["tf2.0"]]
+    one_task_each = [
+        Task(environment=key, sources=["bias-add-backprop"], seconds=100.0) for key in environments or ["tf2.0"]
+    ]
     folder.make(Fleet(schema=1, name=folder.job_name, root=str(checkout.root), cluster="slurm",
-                      options=FleetOptions(device="cpu"), tasks=some))  # fmt: skip
+                      options=FleetOptions(device="cpu"), tasks=one_task_each))  # fmt: skip
     return folder
 
 
 @pytest.fixture
 def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
-    return made(tmp_path / "fleet", checkout)
+    return create_folder(tmp_path / "fleet", checkout)
 
 
 def attempt(folder: FleetFolder, name: str, lines: bytes, code: int | None = None) -> None:
@@ -46,35 +48,35 @@ def attempt(folder: FleetFolder, name: str, lines: bytes, code: int | None = Non
 
 def test_folders_of_one_name_are_two_fleets_whatever_they_are_called(tmp_path: Path, checkout: Project) -> None:
     """Their jobs are found by name: one would end what the other sends."""
-    names = {made(tmp_path / place / "my fl%A|t\n'x", checkout).fleet.name for place in ("here", "there")}
+    names = {create_folder(tmp_path / parent / "my fl%A|t\n'x", checkout).fleet.name for parent in ("here", "there")}
     assert len(names) == 2
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyzA0123456789-.") for name in names), names
 
 
 def test_of_two_who_plan_into_one_folder_at_once_one_is_refused(tmp_path: Path, checkout: Project) -> None:
-    together, ends = threading.Barrier(8), []
+    together, outcomes = threading.Barrier(8), []
 
     def make() -> None:
         together.wait()
         try:
-            made(tmp_path / "fleet", checkout)
-            ends.append("made")
+            create_folder(tmp_path / "fleet", checkout)
+            outcomes.append("made")
         except UsageError:
-            ends.append("refused")
+            outcomes.append("refused")
 
-    some = [threading.Thread(target=make) for _ in range(8)]
-    for one in some:
-        one.start()
-    for one in some:
-        one.join()
-    assert sorted(ends) == ["made"] + 7 * ["refused"]
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["made"] + 7 * ["refused"]
 
 
 def test_nobody_else_may_write_into_a_fleet(tmp_path: Path, checkout: Project) -> None:
     """logs/ holds what tasks are started from; records/ what is signed."""
     before = os.umask(0)
     try:
-        folder = made(tmp_path / "fleet", checkout)
+        folder = create_folder(tmp_path / "fleet", checkout)
     finally:
         os.umask(before)
     assert {stat.S_IMODE(path.stat().st_mode) & 0o022 for path in folder.path.iterdir() if path.is_dir()} == {0}
@@ -122,7 +124,7 @@ def test_records_of_another_task_are_refused(folder: FleetFolder, line: Callable
 def test_a_damaged_journal_holds_up_its_environment_alone(
     tmp_path: Path, copy: Project, line: Callable[..., bytes]
 ) -> None:
-    folder = made(tmp_path / "fleet", copy, "tf1.15", "tf2.0")
+    folder = create_folder(tmp_path / "fleet", copy, "tf1.15", "tf2.0")
     attempt(folder, "0-1", line(environment="tf1.15").replace(b"equal", b"differs"), code=0)
     attempt(folder, "1-1", line(), code=0)
     with pytest.raises(DataError, match=r"0-1.jsonl:1: its checksum"):
@@ -141,14 +143,14 @@ def test_what_never_begins_is_given_up(folder: FleetFolder) -> None:
 
 def test_what_is_pre_empted_is_not_given_up_while_it_gets_on(folder: FleetFolder, line: Callable[..., bytes]) -> None:
     """On machines that others take back every few minutes."""
-    had = b""
+    previous = b""
     for number in range(MAX_KILLS + 5):
-        had += line(case=f"c{number}-eager")
-        attempt(folder, f"0-{number:02}", had, code=130)
+        previous += line(case=f"c{number}-eager")
+        attempt(folder, f"0-{number:02}", previous, code=130)
     assert compute_progress(folder, NOBODY).ready == [0]
     for number in range(MAX_KILLS):
         assert compute_progress(folder, NOBODY).ready == [0]
-        attempt(folder, f"0-9{number:02}", had)
+        attempt(folder, f"0-9{number:02}", previous)
     assert "killed" in compute_progress(folder, NOBODY).given_up[0]
 
 
@@ -181,7 +183,7 @@ class Cancelled(Slurm):
 def test_what_is_sent_while_a_fleet_is_cancelled_is_ended(
     tmp_path: Path, checkout: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = made(tmp_path / "fleet", checkout, "tf2.0", "tf2.0")
+    folder = create_folder(tmp_path / "fleet", checkout, "tf2.0", "tf2.0")
     monkeypatch.setattr("tfdet.fleet.watch.MAX_ARRAY_SIZE", 1)
     cluster = Cancelled(folder)
     assert not watch(folder, cluster, lambda progress: None, 0.01).complete
@@ -210,14 +212,14 @@ def test_a_process_of_this_host_sees_the_gpus_of_its_sender(
     monkeypatch.setattr("tfdet.fleet.clusters._submit", lambda *_, **__: [])
     Local(folder).submit(folder.add_submission([0]), ResourceRequest(10))
     monkeypatch.setenv(tasks.GPUS, "")
-    seen: list[str | None] = []
+    visible: list[str | None] = []
 
     class Engine:
         def run(self, request: object) -> int:
-            seen.append(os.environ.get(tasks.GPUS))
+            visible.append(os.environ.get(tasks.GPUS))
             return 0
 
     monkeypatch.setattr(tasks, "engine_for", lambda *_: Engine())
     monkeypatch.setattr(tasks, "_interrupt_on_signals", lambda: None)
     tasks.run(str(folder.path), 0)
-    assert seen == [senders]
+    assert visible == [senders]

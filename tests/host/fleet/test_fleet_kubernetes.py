@@ -23,8 +23,8 @@ TASKS = [
 
 
 def emitted(device: str = "gpu", queue: str | None = "gpus", **how: Any) -> list[dict[str, Any]]:
-    found = manifests("tfdet", FleetOptions(device=device, **how), TASKS, "r.example/", "records", queue)
-    items: list[dict[str, Any]] = found["items"]
+    documents = manifests("tfdet", FleetOptions(device=device, **how), TASKS, "r.example/", "records", queue)
+    items: list[dict[str, Any]] = documents["items"]
     return items
 
 
@@ -44,7 +44,9 @@ def test_the_schemas_refuse_what_kubernetes_would() -> None:
 
 def test_every_task_is_an_index_of_its_environments_job() -> None:
     maps, jobs = emitted()[::2], emitted()[1::2]
-    assert [(job["spec"]["completions"], len(found["data"])) for job, found in zip(jobs, maps, strict=True)] == [
+    assert [
+        (job["spec"]["completions"], len(config_map["data"])) for job, config_map in zip(jobs, maps, strict=True)
+    ] == [
         (2, 2),
         (1, 1),
     ]
@@ -60,7 +62,7 @@ def test_the_command_gives_the_probe_its_words_and_a_contradiction_is_no_failure
     tasks, job = emitted(solutions=["TDO"])[:2]
     (tmp_path / "1").write_text(tasks["data"]["1"])
     probe = tmp_path / "python"
-    for code, ends in ((0, 0), (1, 0), (3, 1)):
+    for code, exit_code in ((0, 0), (1, 0), (3, 1)):
         probe.write_text(f'#!/bin/sh\nprintf "%s\\n" "$TFDET_MACHINE" "$@"\nexit {code}\n')
         probe.chmod(0o755)
         text = job["spec"]["template"]["spec"]["containers"][0]["command"][2]
@@ -69,7 +71,7 @@ def test_the_command_gives_the_probe_its_words_and_a_contradiction_is_no_failure
             ["sh", "-c", text], env={"PATH": "/usr/bin:/bin", "JOB_COMPLETION_INDEX": "1", "NODE": "n7"},
             capture_output=True, text=True,
         )  # fmt: skip
-        assert done.returncode == ends
+        assert done.returncode == exit_code
     machine, *words = done.stdout.splitlines()
     assert len(machine) == 12 and int(machine, 16)
     assert words[:2] == ["-m", "tfdet_probe"] and words[-4:] == ["--solution", "TDO", "--out", "/out/tf2.0-1.jsonl"]

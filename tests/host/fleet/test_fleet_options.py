@@ -85,6 +85,6 @@ def test_a_proof_is_what_each_task_asks_for(checkout: Project) -> None:
     done = tfdet(checkout, "fleet", "run", *words, "--print-manifests", "kubernetes", "--repeats", "3")
     assert done.returncode == 0, done.stderr
     (tasks,) = (item["data"] for item in json.loads(done.stdout)["items"] if item["kind"] == "ConfigMap")
-    asked = next(iter(tasks.values())).split()
-    assert "--prove" in asked and asked[asked.index("--code") + 1] == "ptx"
-    assert [asked[asked.index(name) + 1] for name in ("--repeats", "--processes")] == ["3", "1"]
+    requested = next(iter(tasks.values())).split()
+    assert "--prove" in requested and requested[requested.index("--code") + 1] == "ptx"
+    assert [requested[requested.index(name) + 1] for name in ("--repeats", "--processes")] == ["3", "1"]

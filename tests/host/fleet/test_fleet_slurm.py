@@ -40,12 +40,12 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
-    made = FleetFolder(tmp_path / "fleet")
+    fleet = FleetFolder(tmp_path / "fleet")
     how = FleetOptions(device="gpu", gpu="h100", memory=4096)
-    some = [Task(environment="tf2.0", sources=["reduce-sum"], seconds=1200.0)] * 3
-    made.make(Fleet(schema=1, name="tfdet-x", root=str(checkout.root), cluster="slurm", options=how, tasks=some,
-                    sbatch_options={"partition": "gpu"}, max_parallel=2))  # fmt: skip
-    return made
+    tasks = [Task(environment="tf2.0", sources=["reduce-sum"], seconds=1200.0)] * 3
+    fleet.make(Fleet(schema=1, name="tfdet-x", root=str(checkout.root), cluster="slurm", options=how, tasks=tasks,
+                     sbatch_options={"partition": "gpu"}, max_parallel=2))  # fmt: skip
+    return fleet
 
 
 def queue(stand_ins: Path, *rows: str) -> None:
@@ -53,12 +53,12 @@ def queue(stand_ins: Path, *rows: str) -> None:
 
 
 def test_a_round_is_an_array_that_asks_for_what_its_tasks_need(stand_ins: Path, folder: FleetFolder) -> None:
-    made = folder.add_submission([0, 2])
-    assert Slurm(folder).submit(made, ResourceRequest(60, ("n1", "n2"))) == ["7_0", "7_1"]
+    submission = folder.add_submission([0, 2])
+    assert Slurm(folder).submit(submission, ResourceRequest(60, ("n1", "n2"))) == ["7_0", "7_1"]
     script = (stand_ins / "scripts").read_text()
-    for asked in ("array=0-1%2", "gres=gpu:h100:1", "mem=6144MB", "time=60", "partition=gpu", "exclude=n1,n2",
-                  "job-name=tfdet-x-0000", "requeue"):  # fmt: skip
-        assert f"#SBATCH --{asked}\n" in script.replace("'", ""), asked
+    for option in ("array=0-1%2", "gres=gpu:h100:1", "mem=6144MB", "time=60", "partition=gpu", "exclude=n1,n2",
+                   "job-name=tfdet-x-0000", "requeue"):  # fmt: skip
+        assert f"#SBATCH --{option}\n" in script.replace("'", ""), option
     assert "srun" not in script
 
 
@@ -125,7 +125,7 @@ def test_no_array_is_larger_than_slurm_allows(
             folder.record_end(f"{task}-1", AttemptEnd(code=0, node="n1", seconds=1.0))
 
     watch(folder, Slurm(folder), done_when_sent, 0.01)
-    assert [len(made.tasks) for made in folder.submissions()[:2]] == [2, 1]
+    assert [len(submission.tasks) for submission in folder.submissions()[:2]] == [2, 1]
     assert MAX_ARRAY_SIZE <= 1000, "an array may have 1001 where nobody raised MaxArraySize"
 
 

@@ -52,9 +52,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_texts_of_calls_are_read_out_of_machine_code(library: Path) -> None:
     """Lengths are given or counted; a text that is not constant counts as unresolved, and nothing is guessed."""
-    found = find_calls(library, FUNCTION.encode())
-    assert found.texts == {"index_reduce_cuda": 2, "_histc_cu": 1, "kthvalue CUDA": 1}
-    assert found.unresolved == 1
+    calls = find_calls(library, FUNCTION.encode())
+    assert calls.texts == {"index_reduce_cuda": 2, "_histc_cu": 1, "kthvalue CUDA": 1}
+    assert calls.unresolved == 1
     assert find_calls(library, b"Context5other").texts == {"nobody_calls": 1}
 
 
@@ -62,35 +62,35 @@ def test_what_does_not_call_it_has_no_texts(library: Path, tmp_path: Path) -> No
     assert not find_calls(library, b"alertSomethingElse").texts
     (tmp_path / "some.so").write_bytes(b"no library" * 20)
     assert not find_calls(tmp_path / "some.so", FUNCTION.encode()).texts
-    whole = library.read_bytes()
-    (tmp_path / "cut.so").write_bytes(whole[: len(whole) // 2])
+    content = library.read_bytes()
+    (tmp_path / "cut.so").write_bytes(content[: len(content) // 2])
     assert not find_calls(tmp_path / "cut.so", FUNCTION.encode()).texts
 
 
 def test_every_build_of_which_lists_are_known_was_read_whole(checkout: Project) -> None:
     for environment in load_ops(checkout.matrix, "torch"):
-        found = alerts.load(checkout.matrix, environment)
-        assert found is not None, f"scripts/extract-determinism-alerts {environment}"
-        assert found.unresolved_calls == 0
-        assert {Path(alert.library).name for alert in found.alerts} == {"libtorch_cpu.so", "libtorch_cuda.so"}
-        assert {"_bincount_cuda", "median CUDA with indices output"} <= found.callers
+        stored = alerts.load(checkout.matrix, environment)
+        assert stored is not None, f"scripts/extract-determinism-alerts {environment}"
+        assert stored.unresolved_calls == 0
+        assert {Path(alert.library).name for alert in stored.alerts} == {"libtorch_cpu.so", "libtorch_cuda.so"}
+        assert {"_bincount_cuda", "median CUDA with indices output"} <= stored.callers
 
 
 def test_what_refused_on_a_card_and_on_processors_is_among_the_names(checkout: Project) -> None:
     """Somebody else's word for it: the messages of errors that were recorded where these builds ran."""
-    said: dict[str, set[str]] = {}
+    names_by_op: dict[str, set[str]] = {}
     for path in sorted(checkout.evidence.glob("*/torch*.jsonl")):
         for line in path.read_text("utf-8").splitlines():
             record = json.loads(line)
             if record["observation"] == "raises":
                 name = re.match(r"(.*?) does not have a deterministic implementation", record["error"]["message"])
                 assert name, record["error"]["message"]
-                said.setdefault(path.stem, set()).add(name[1])
-    assert len(said["torch2.11"]) >= 20
-    for environment, names in said.items():
-        found = alerts.load(checkout.matrix, environment)
-        assert found is not None
-        assert names <= found.callers
+                names_by_op.setdefault(path.stem, set()).add(name[1])
+    assert len(names_by_op["torch2.11"]) >= 20
+    for environment, names in names_by_op.items():
+        stored = alerts.load(checkout.matrix, environment)
+        assert stored is not None
+        assert names <= stored.callers
 
 
 RAISES = DocumentedEntry(api="torch.an_op", says="raises", devices=["gpu"], backward=False, modes=[])
@@ -99,7 +99,7 @@ ON_CUDA = Meaning(callers=["an_op_cuda"], ops=["an-op"], apis=["torch.an_op"], d
 
 
 @pytest.mark.parametrize(
-    ("documented", "refuses", "held", "kinds"),
+    ("documented", "refuses", "ops_in_build", "kinds"),
     [
         ([RAISES], [ON_CUDA], {"torch.an_op"}, []),
         ([], [], set(), []),
@@ -112,16 +112,16 @@ ON_CUDA = Meaning(callers=["an_op_cuda"], ops=["an-op"], apis=["torch.an_op"], d
     ],
 )
 def test_what_does_not_fit(
-    documented: list[DocumentedEntry], refuses: list[Meaning], held: set[str], kinds: list[str]
+    documented: list[DocumentedEntry], refuses: list[Meaning], ops_in_build: set[str], kinds: list[str]
 ) -> None:
-    found = list(disagreements(documented, refuses, frozenset(held)))
-    assert [kind for kind, _ in found] == kinds
-    assert all("an_op" in text for _, text in found)
+    kinds_found = list(disagreements(documented, refuses, frozenset(ops_in_build)))
+    assert [kind for kind, _ in kinds_found] == kinds
+    assert all("an_op" in text for _, text in kinds_found)
 
 
 def test_how_a_row_has_it() -> None:
-    both = Meaning(callers=["put_"], ops=["put"], devices=["cpu", "gpu"])
-    assert refusals_text([ON_CUDA, both]) == "`an_op_cuda` (CUDA, backward); `put_` (CPU, CUDA)"
+    meaning = Meaning(callers=["put_"], ops=["put"], devices=["cpu", "gpu"])
+    assert refusals_text([ON_CUDA, meaning]) == "`an_op_cuda` (CUDA, backward); `put_` (CPU, CUDA)"
 
 
 def test_names_that_nobody_knows_are_named(whole_copy: Project) -> None:
@@ -129,9 +129,9 @@ def test_names_that_nobody_knows_are_named(whole_copy: Project) -> None:
     path.write_text(path.read_text("utf-8").replace('"_bincount_cuda"', '"a_new_kernel"'), "utf-8")
     listed = whole_copy.matrix / "ops" / "torch" / "alerts.toml"
     listed.write_text(listed.read_text("utf-8").replace('ops = ["histc"]', 'ops = ["histic"]'), "utf-8")
-    found = "\n".join(find_faults(whole_copy.matrix))
-    assert "alerts.toml: torch2.14 raises 'a_new_kernel', which no [[alerts]] entry lists" in found
-    assert "alerts.toml: no op histic" in found
+    text = "\n".join(find_faults(whole_copy.matrix))
+    assert "alerts.toml: torch2.14 raises 'a_new_kernel', which no [[alerts]] entry lists" in text
+    assert "alerts.toml: no op histic" in text
 
 
 def test_a_file_is_what_was_read(checkout: Project, tmp_path: Path) -> None:
@@ -152,10 +152,10 @@ def test_only_what_a_build_holds_is_meant() -> None:
     meanings = alerts.Meanings(
         function="f", libraries="l", alerts=[ON_CUDA, ON_CUDA.model_copy(update={"callers": ["x", "y"]})]
     )
-    held = Alerts(
+    ops_in_build = Alerts(
         wheel=alerts.Wheel(file="w.whl", sha256="0" * 64),
         unresolved_calls=0,
         alerts=[Alert(library="l", caller="y", calls=1)],
     )
-    assert [one.callers for one in alerts.meanings_in_build(meanings, held)] == [["y"]]
+    assert [meaning.callers for meaning in alerts.meanings_in_build(meanings, ops_in_build)] == [["y"]]
     assert alerts.meanings_in_build(meanings, None) == []

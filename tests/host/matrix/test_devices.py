@@ -57,27 +57,27 @@ def test_what_a_device_may_back(device: str, word: str | None, backs: str, devic
 
 def cases_of(project: Project) -> tuple[str, list[tuple[str, str]]]:
     """The hash of a source's case, and the names and modes of its cases."""
-    found = current_cases(project).by_hash
-    return next((code, sorted(cases or ())) for (name, code), cases in found.items() if name == SOURCE)
+    by_hash = current_cases(project).by_hash
+    return next((code, sorted(cases or ())) for (name, code), cases in by_hash.items() if name == SOURCE)
 
 
-def records_of(project: Project, line: Callable[..., bytes], *observations: tuple[str, str], **more: Any) -> bytes:
+def records_of(project: Project, line: Callable[..., bytes], *observations: tuple[str, str], **fields: Any) -> bytes:
     """Records of a source that documents claim to be deterministic on GPUs under TDO."""
     code, cases = cases_of(project)
     case, mode = cases[0]
-    told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "none": {}}
+    variables = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "none": {}}
     return b"".join(
         line(observation, **{
             "environment": "tf2.1", "version": "2.1.0", "device": SM70, "ran_on": ["GPU:0"], "stack": STACK,
             "case": case, "mode": mode, "case_hash": code, "solution": solution,
-            "determinism_environment": told[solution], "relaunches": 2, **more})
+            "determinism_environment": variables[solution], "relaunches": 2, **fields})
         for observation, solution in observations
     )  # fmt: skip
 
 
 def cells(project: Project) -> dict[tuple[str, ...], dict[str, Any]]:
-    found = json.loads(tfdet(project, "status", "--json").stdout)["cells"]
-    return {tuple(cell[name] for name in ("environment", "device", "source", "solution")): cell for cell in found}
+    listed = json.loads(tfdet(project, "status", "--json").stdout)["cells"]
+    return {tuple(cell[name] for name in ("environment", "device", "source", "solution")): cell for cell in listed}
 
 
 def row(project: Project) -> str:
@@ -105,8 +105,8 @@ def without_emulation(project: Project) -> Project:
 def test_what_is_emulated_is_marked_so_and_changes_no_other_cell(copy: Project, line: Callable[..., bytes]) -> None:
     project = without_emulation(copy)
     before, advice = cells(project), project.advice_file.read_bytes()
-    told = row(project)
-    assert "<sup>e</sup>" not in told
+    printed_row = row(project)
+    assert "<sup>e</sup>" not in printed_row
     take(project, records_of(project, line, ("differs", "none"), ("equal", "TDO")))
     after = cells(project)
     assert {key: cell for key, cell in after.items() if key in before} == before
@@ -117,12 +117,14 @@ def test_what_is_emulated_is_marked_so_and_changes_no_other_cell(copy: Project, 
         ("vgpu-sm70", "bias-add-backprop", "none"): ("nondeterministic", "emulated", None),
         ("vgpu-sm70", "bias-add-backprop", "TDO"): ("deterministic", "emulated", "deterministic"),
     }
-    shown = row(project)
-    assert "TDO<sup>e</sup> (TF 2.1)" in shown and shown.count("<sup>m</sup>") == told.count("<sup>m</sup>")
+    line_of_cell = row(project)
+    assert "TDO<sup>e</sup> (TF 2.1)" in line_of_cell and line_of_cell.count("<sup>m</sup>") == printed_row.count(
+        "<sup>m</sup>"
+    )
     assert project.advice_file.read_bytes() == advice, "only cards speak to the users of cards"
     assert tfdet(project, "status", "--check").returncode == 0
-    shown = tfdet(project, "show", "tf2.1", "bias-add-backprop").stdout
-    assert "vgpu-sm70" in shown and "emulated" in shown
+    line_of_cell = tfdet(project, "show", "tf2.1", "bias-add-backprop").stdout
+    assert "vgpu-sm70" in line_of_cell and "emulated" in line_of_cell
 
 
 def test_a_claim_that_the_emulation_contradicts_is_named(copy: Project, line: Callable[..., bytes]) -> None:
@@ -134,19 +136,19 @@ def test_a_claim_that_the_emulation_contradicts_is_named(copy: Project, line: Ca
     assert "claimed deterministic" in done.stderr and "emulated nondeterministic" in done.stderr
 
 
-def card_records(project: Project, line: Callable[..., bytes], *seen: tuple[str, str], **more: Any) -> bytes:
+def card_records(project: Project, line: Callable[..., bytes], *observations: tuple[str, str], **fields: Any) -> bytes:
     h200 = {"kind": "nvidia", "model": "nvidia-h200"}
     stack = {**STACK, "gpu": "NVIDIA H200", "driver": "550.54", "compute_capability": "9.0"}
-    return records_of(project, line, *seen, device=h200, stack=stack, machine="abcdef123456", **more)
+    return records_of(project, line, *observations, device=h200, stack=stack, machine="abcdef123456", **fields)
 
 
 @pytest.mark.parametrize(
-    ("emulated", "card", "apart"),
+    ("emulated", "card", "conflicts"),
     [("differs", "equal", False), ("equal", "differs", True)],
     ids=["a card need not take the schedule that differs", "a card differs where no schedule did"],
 )
 def test_without_a_control_only_a_difference_disagrees(
-    copy: Project, line: Callable[..., bytes], emulated: str, card: str, apart: bool
+    copy: Project, line: Callable[..., bytes], emulated: str, card: str, conflicts: bool
 ) -> None:
     project = without_emulation(copy)
     take(project, records_of(project, line, (emulated, "none")))
@@ -154,8 +156,8 @@ def test_without_a_control_only_a_difference_disagrees(
     row(project)
     done = tfdet(project, "status", "--check")
     named = "nvidia-h200 measured nondeterministic, vgpu-sm70 emulated not shown to differ"
-    assert (named in done.stderr) is apart
-    assert (done.returncode == ExitCode.CONTRADICTED) is apart
+    assert (named in done.stderr) is conflicts
+    assert (done.returncode == ExitCode.CONTRADICTED) is conflicts
 
 
 def test_a_card_contradicts_no_emulation_that_ran_other_cases(copy: Project, line: Callable[..., bytes]) -> None:
@@ -178,18 +180,18 @@ def test_a_card_whose_control_differed_contradicts_a_schedule_that_differs(
     assert "nvidia-h200 measured deterministic, vgpu-sm70 emulated nondeterministic" in done.stderr
 
 
-@pytest.mark.parametrize(("card", "apart"), [("equal", False), ("differs", True)])
+@pytest.mark.parametrize(("card", "conflicts"), [("equal", False), ("differs", True)])
 def test_a_card_that_disagrees_with_its_emulation_is_named(
-    copy: Project, line: Callable[..., bytes], card: str, apart: bool
+    copy: Project, line: Callable[..., bytes], card: str, conflicts: bool
 ) -> None:
     project = without_emulation(copy)
     take(project, records_of(project, line, ("differs", "none"), ("equal", "TDO")))
     take(project, card_records(project, line, ("differs", "none"), (card, "TDO")), Signer("lab"))
     row(project)
     done = tfdet(project, "status", "--check")
-    assert (done.returncode == ExitCode.CONTRADICTED) is apart
-    assert ("nvidia-h200 measured nondeterministic, vgpu-sm70 emulated deterministic" in done.stderr) is apart
-    if not apart:
+    assert (done.returncode == ExitCode.CONTRADICTED) is conflicts
+    assert ("nvidia-h200 measured nondeterministic, vgpu-sm70 emulated deterministic" in done.stderr) is conflicts
+    if not conflicts:
         assert "TDO<sup>m</sup> (TF 2.1)" in row(project), "a card outweighs its emulation"
 
 

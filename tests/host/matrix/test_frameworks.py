@@ -40,7 +40,7 @@ cite = ["nowhere"]
 
 
 @pytest.fixture
-def both(copy: Project) -> Project:
+def two_frameworks(copy: Project) -> Project:
     """With an environment of another framework, in a version that TensorFlow has, too."""
     (copy.matrix / "frameworks" / "other.toml").write_text(FRAMEWORK, "utf-8")
     for kind in ("environments", "sources"):
@@ -57,23 +57,23 @@ def cause(project: Project) -> str:
     return caught.value.cause
 
 
-def test_the_claims_of_one_say_nothing_of_the_other(both: Project) -> None:
-    matrix = load_matrix(both.matrix)
+def test_the_claims_of_one_say_nothing_of_the_other(two_frameworks: Project) -> None:
+    matrix = load_matrix(two_frameworks.matrix)
     other = matrix.environment("other2.0")
     assert other.framework == "other"
-    theirs = matrix.for_framework("tensorflow")
-    assert "other2.0" not in theirs.environments
-    assert not [c for source in theirs.sources.values() for c in source.claims if c.covers(other)]
+    of_tensorflow = matrix.for_framework("tensorflow")
+    assert "other2.0" not in of_tensorflow.environments
+    assert not [c for source in of_tensorflow.sources.values() for c in source.claims if c.covers(other)]
     assert {(cell.source, cell.solution) for cell in plan_cells(matrix, "other2.0")} == {("other-sum", "none")}
     assert "other-sum" not in {cell.source for cell in plan_cells(matrix, "tf2.0")}
 
 
-def test_the_cells_and_tables_of_the_first_stay(both: Project, few: Path) -> None:
-    before, after = load_status(Project(few)), load_status(both)
+def test_the_cells_and_tables_of_the_first_stay(two_frameworks: Project, few: Path) -> None:
+    before, after = load_status(Project(few)), load_status(two_frameworks)
     known = [cell.as_json() for cell in after.cells if cell.key.environment != "other2.0"]
     assert known == [cell.as_json() for cell in before.cells]
     assert {cell.key.source for cell in after.cells if cell.key.environment == "other2.0"} == {"other-sum"}
-    for _, old, new in render._texts(both, after):
+    for _, old, new in render._texts(two_frameworks, after):
         assert _FINGERPRINT.sub("", new) == _FINGERPRINT.sub("", old)
 
 
@@ -82,16 +82,16 @@ def test_a_folder_of_no_framework_is_named(copy: Project) -> None:
     assert "tensorflov: no framework is called 'tensorflov'" in cause(copy)
 
 
-def test_a_key_belongs_to_one_framework(both: Project) -> None:
-    sources = both.matrix / "sources"
+def test_a_key_belongs_to_one_framework(two_frameworks: Project) -> None:
+    sources = two_frameworks.matrix / "sources"
     shutil.move(sources / "other" / "other-sum.toml", sources / "other" / "reduce-sum.toml")
-    assert "reduce-sum.toml: another framework has a reduce-sum.toml too" in cause(both)
+    assert "reduce-sum.toml: another framework has a reduce-sum.toml too" in cause(two_frameworks)
 
 
-def test_a_solution_of_another_framework_is_none(both: Project) -> None:
-    path = both.matrix / "sources" / "other" / "other-sum.toml"
+def test_a_solution_of_another_framework_is_none(two_frameworks: Project) -> None:
+    path = two_frameworks.matrix / "sources" / "other" / "other-sum.toml"
     path.write_text(SOURCE.replace('"none"', '"TDO"'), "utf-8")
-    assert f"{path}:12: no solution is called 'TDO'" in cause(both)
+    assert f"{path}:12: no solution is called 'TDO'" in cause(two_frameworks)
 
 
 def test_the_folder_says_the_framework_not_the_file(copy: Project) -> None:
@@ -100,9 +100,9 @@ def test_the_folder_says_the_framework_not_the_file(copy: Project) -> None:
     assert cause(copy) == f"{path}:1: framework: its folder says it, the file does not"
 
 
-def test_a_source_of_no_framework_is_tried_in_each(both: Project) -> None:
-    sources = both.matrix / "sources"
+def test_a_source_of_no_framework_is_tried_in_each(two_frameworks: Project) -> None:
+    sources = two_frameworks.matrix / "sources"
     shutil.move(sources / "other" / "other-sum.toml", sources / "any-sum.toml")
-    matrix = load_matrix(both.matrix)
+    matrix = load_matrix(two_frameworks.matrix)
     for key, solution in (("other2.0", "none"), ("tf2.0", "TDO")):
         assert ("any-sum", solution) in {(cell.source, cell.solution) for cell in plan_cells(matrix, key)}

@@ -98,7 +98,7 @@ def test_an_environment_for_a_package_runs_that_packages_sources_alone(matrix: M
     horovod = [key for key, e in matrix.environments.items() if e.package == "horovod"]
     run = {key: [c.source for c in plan_cells(matrix, key) if c.device == "cpu" and not c.reason] for key in horovod}
     assert run and all(
-        sources and {matrix.source(one).package for one in sources} == {"horovod"} for sources in run.values()
+        sources and {matrix.source(key).package for key in sources} == {"horovod"} for sources in run.values()
     )
 
 
@@ -141,20 +141,22 @@ def test_a_confirmed_row_claims_what_the_seed_says(matrix: Matrix, row: str, col
     source = next(s for s in matrix.sources.values() if s.upstream_row == row)
     for key in column:
         claims = [c for c in source.claims if c.device == "gpu" and c.covers(matrix.environment(key))]
-        said = {(solution, claim.outcome) for claim in claims for solution in claim.solutions}
-        assert said == {(solution, SAID.get(solution, "deterministic")) for solution in keys.split()}, key
+        claimed = {(solution, claim.outcome) for claim in claims for solution in claim.solutions}
+        assert claimed == {(solution, SAID.get(solution, "deterministic")) for solution in keys.split()}, key
         assert all("tensorflow-determinism 0.3.0, README" in claim.cite for claim in claims)
 
 
 def test_the_cases_of_which_a_claim_does_not_speak_have_records(matrix: Matrix) -> None:
-    named = {(key, case) for key, one in matrix.sources.items() for claim in one.claims for case in claim.except_cases}
+    named = {
+        (key, case) for key, source in matrix.sources.items() for claim in source.claims for case in claim.except_cases
+    }
     records = (json.loads(line) for path in MATRIX.glob("evidence/*/*.jsonl") for line in path.open())
-    assert named and named <= {(one["source"], one["case"]) for one in records}
+    assert named and named <= {(record["source"], record["case"]) for record in records}
 
 
 def test_orders_within_a_group_are_unique(matrix: Matrix) -> None:
-    places = Counter((s.group, s.order) for s in matrix.sources.values())
-    assert [place for place, count in places.items() if count > 1] == []
+    counts = Counter((s.group, s.order) for s in matrix.sources.values())
+    assert [position for position, count in counts.items() if count > 1] == []
 
 
 def test_the_wrong_variable_name_stands_only_where_it_is_corrected() -> None:

@@ -51,11 +51,11 @@ def test_a_good_file_loads(tmp_path: Path) -> None:
 
 def test_all_faults_of_a_file_at_once_with_their_lines(tmp_path: Path) -> None:
     text = GOOD.replace("order = 1", 'order = "one"').replace('stock = ">=2.8"', 'stock = "newer"')
-    told = faults(tmp_path, text + "surprise = 1\n")
-    assert "FILE:3: order" in told
-    assert "FILE:16: claims.1.stock" in told
-    assert "surprise" in told
-    assert len(told.splitlines()) == 3
+    message = faults(tmp_path, text + "surprise = 1\n")
+    assert "FILE:3: order" in message
+    assert "FILE:16: claims.1.stock" in message
+    assert "surprise" in message
+    assert len(message.splitlines()) == 3
 
 
 def test_what_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:
@@ -127,10 +127,10 @@ def test_includes_are_known_and_end(copy: Project) -> None:
     changed(solutions / "TDO.toml", 'includes = ["TCD"]', 'includes = ["TDC"]')
     assert "TDO.toml:9: no solution is called 'TDC'" in cause(copy)
     changed(solutions / "TDO.toml", 'includes = ["TDC"]', 'includes = ["TEOD"]')
-    told = cause(copy)
-    assert "TDO.toml:9: TDO includes itself" in told
-    assert "TEOD.toml:5: TEOD includes itself" in told
-    assert "TDO-FE" not in told
+    message = cause(copy)
+    assert "TDO.toml:9: TDO includes itself" in message
+    assert "TEOD.toml:5: TEOD includes itself" in message
+    assert "TDO-FE" not in message
 
 
 def test_a_nest_that_is_too_deep(tmp_path: Path) -> None:
@@ -176,10 +176,10 @@ def test_a_call_has_the_name_that_documentation_gives_it(copy: Project) -> None:
     source = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
     changed(source, '"tf.nn.bias_add"', '"tf.compat.v1.nn.bias_add", "torch.bmm"')
     changed(copy.matrix / "solutions" / "tensorflow" / "TEOD.toml", '[["tf.config', '[["tensorflow.config')
-    told = cause(copy)
-    assert "bias-add-backprop.toml: calls: tf.compat.v1.nn.bias_add: documentation has it as tf.nn.bias_add" in told
-    assert "bias-add-backprop.toml: calls: torch.bmm: it is nothing that" in told
-    assert "TEOD.toml: switch: tensorflow.config.experimental.enable_op_determinism: documentation has" in told
+    message = cause(copy)
+    assert "bias-add-backprop.toml: calls: tf.compat.v1.nn.bias_add: documentation has it as tf.nn.bias_add" in message
+    assert "bias-add-backprop.toml: calls: torch.bmm: it is nothing that" in message
+    assert "TEOD.toml: switch: tensorflow.config.experimental.enable_op_determinism: documentation has" in message
 
 
 def test_a_solution_that_a_call_applies_says_by_which_one(copy: Project) -> None:
@@ -188,6 +188,6 @@ def test_a_solution_that_a_call_applies_says_by_which_one(copy: Project) -> None
 
 
 def test_what_is_wrong_with_the_whole_of_a_file_is_told_of_the_file(tmp_path: Path) -> None:
-    told = faults(tmp_path, GOOD.replace('api = "tf.a"', 'api = "tf.a or another"'))
-    assert told == "FILE:1: file: Value error, " + told.partition("Value error, ")[2]
-    assert "calls has to say by which a program reaches it" in told
+    message = faults(tmp_path, GOOD.replace('api = "tf.a"', 'api = "tf.a or another"'))
+    assert message == "FILE:1: file: Value error, " + message.partition("Value error, ")[2]
+    assert "calls has to say by which a program reaches it" in message

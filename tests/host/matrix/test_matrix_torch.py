@@ -43,9 +43,9 @@ def test_an_op_of_the_samples_is_a_source(torch_python: Path, checkout: Project,
     ops_of = ("torch-put", "torch-eq", "torch-jiterator-unary")
     chosen = [word for op in ops_of for word in ("--source", op)] + ["--solution", "UDA"]
     chosen += ["--case", "samples-?*ward-eager", "--case", "large-*-eager"]
-    found = run(checkout, tmp_path / "records.jsonl", *chosen)
+    records = run(checkout, tmp_path / "records.jsonl", *chosen)
     forward, backward = "samples-forward-eager", "samples-backward-eager"
-    observed = {key: record.observation for key, record in found.items() if key[1] in (forward, backward)}
+    observed = {key: record.observation for key, record in records.items() if key[1] in (forward, backward)}
     assert observed == {
         ("torch-put", forward, "none"): "equal",
         ("torch-put", forward, "UDA"): "raises",
@@ -55,11 +55,15 @@ def test_an_op_of_the_samples_is_a_source(torch_python: Path, checkout: Project,
         ("torch-eq", forward, "UDA"): "equal",
         ("torch-eq", backward, "none"): "unsupported",
         ("torch-eq", backward, "UDA"): "unsupported",
-    } | {("torch-jiterator-unary", way, key): "unsupported" for way in (forward, backward) for key in ("none", "UDA")}
-    assert found.keys() - observed.keys() == {("torch-put", "large-put-eager", key) for key in ("none", "UDA")}
-    record = found["torch-put", forward, "none"]
+    } | {
+        ("torch-jiterator-unary", direction, key): "unsupported"
+        for direction in (forward, backward)
+        for key in ("none", "UDA")
+    }
+    assert records.keys() - observed.keys() == {("torch-put", "large-put-eager", key) for key in ("none", "UDA")}
+    record = records["torch-put", forward, "none"]
     assert (record.framework.name, record.framework.version, tuple(record.ran_on)) == ("torch", "2.13.0", ("CPU:0",))
-    error = found["torch-eq", backward, "none"].error
+    error = records["torch-eq", backward, "none"].error
     assert error is not None and error.message == "it has no gradient for torch.float32"
 
 
@@ -88,10 +92,10 @@ def test_gpus_are_hidden_until_the_fork(torch_python: Path, checkout: Project) -
 def test_a_sum_that_threads_share_is_deterministic_by_the_switch(
     torch_python: Path, checkout: Project, tmp_path: Path
 ) -> None:
-    found = run(checkout, tmp_path / "records.jsonl", "--source", "torch-dunder-getitem", "--solution", "UDA",
-                "--case", "large-*-eager")  # fmt: skip
-    assert found["torch-dunder-getitem", "large-getitem-backward-eager", "UDA"].observation == "equal"
-    assert found["torch-dunder-getitem", "large-getitem-backward-eager", "none"].observation in ("equal", "differs")
+    records = run(checkout, tmp_path / "records.jsonl", "--source", "torch-dunder-getitem", "--solution", "UDA",
+                  "--case", "large-*-eager")  # fmt: skip
+    assert records["torch-dunder-getitem", "large-getitem-backward-eager", "UDA"].observation == "equal"
+    assert records["torch-dunder-getitem", "large-getitem-backward-eager", "none"].observation in ("equal", "differs")
 
 
 COLLECT = """
@@ -138,9 +142,9 @@ def test_the_data_agree_with_the_wheel(torch_python: Path, checkout: Project) ->
 def test_host_and_environment_call_the_cases_alike(checkout: Project) -> None:
     """The host reads the names from data, and never imports a framework."""
     cases = current_cases(checkout).by_hash
-    found = {case for (source, _), keys in cases.items() if source == "torch-t" for case in keys or ()}
+    case_names = {case for (source, _), keys in cases.items() if source == "torch-t" for case in keys or ()}
     dtypes = ("float64", "bfloat16", "float16", "complex64", "int64")
-    small = {(case, mode) for case, mode in found if not case.startswith("large-")}
+    small = {(case, mode) for case, mode in case_names if not case.startswith("large-")}
     assert small == {
         ("samples-forward-eager", "eager"), ("samples-backward-eager", "eager"),
         ("largest-sample-compiled", "compiled"),
@@ -186,10 +190,10 @@ def test_other_inputs_never_pass_for_a_difference(torch_python: Path, whole_copy
     selection = ("--repeats", "3", "--source", "torch-abs", "--solution", "none")
     done = tfdet(whole_copy, "run", KEY, "--device", "cpu", *selection, "--out", str(out))
     assert done.returncode == 3
-    found = {record.case: record for record in read_records(out)}
-    assert {found[case].observation for case in ("changing-eager", "changing-untold-eager")} == {"equal"}
-    error = found["drifting-eager"].error
-    assert found["drifting-eager"].observation == "crashed"
+    by_case = {record.case: record for record in read_records(out)}
+    assert {by_case[case].observation for case in ("changing-eager", "changing-untold-eager")} == {"equal"}
+    error = by_case["drifting-eager"].error
+    assert by_case["drifting-eager"].observation == "crashed"
     assert error is not None and error.message.startswith("its inputs are not those of the first process")
 
 
@@ -206,19 +210,19 @@ def test_an_op_runs_in_other_dtypes_and_compiled(torch_python: Path, checkout: P
     """Those that it takes alone; compiled means whole: what torch.compile cannot take is unsupported, and why."""
     ops_of = ("torch-bitwise-not", "torch-index-put", "torch-jiterator-unary")
     chosen = [word for op in ops_of for word in ("--source", op)] + ["--solution", "none"]
-    found = run(checkout, tmp_path / "records.jsonl", *chosen, "--case", "samples-in-*", "--case", "largest-*")
-    observed = {(source, case): record.observation for (source, case, _), record in found.items()}
+    records = run(checkout, tmp_path / "records.jsonl", *chosen, "--case", "samples-in-*", "--case", "largest-*")
+    observed = {(source, case): record.observation for (source, case, _), record in records.items()}
     dtypes = {case: observation for (source, case), observation in observed.items() if source == "torch-index-put"}
-    taken = next(op.dtypes for op in ops.load_ops(checkout.matrix, "torch")[KEY].ops if op.key == "index-put")
-    assert set(taken) == {"float64", "bfloat16", "float16", "complex64", "int64"}
-    cases = ["largest-sample-compiled", *(f"samples-in-{dtype}-eager" for dtype in taken)]
+    supported = next(op.dtypes for op in ops.load_ops(checkout.matrix, "torch")[KEY].ops if op.key == "index-put")
+    assert set(supported) == {"float64", "bfloat16", "float16", "complex64", "int64"}
+    cases = ["largest-sample-compiled", *(f"samples-in-{dtype}-eager" for dtype in supported)]
     assert dtypes == dict.fromkeys(cases, "equal")
     assert not [case for source, case in observed if source == "torch-bitwise-not" and "float" in case]
-    lame = found["torch-jiterator-unary", "largest-sample-compiled", "none"]
+    lame = records["torch-jiterator-unary", "largest-sample-compiled", "none"]
     assert lame.observation == "unsupported"
     assert lame.error is not None and lame.error.message.startswith("torch.compile cannot take it: ")
-    whole = found["torch-index-put", "largest-sample-compiled", "none"]
-    assert (whole.mode, whole.runs, whole.ran_on) == ("compiled", 4, ["CPU:0"])
+    largest = records["torch-index-put", "largest-sample-compiled", "none"]
+    assert (largest.mode, largest.runs, largest.ran_on) == ("compiled", 4, ["CPU:0"])
 
 
 COMPILER = """
@@ -236,7 +240,7 @@ else:
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
-    ("path", "device", "said"),
+    ("path", "device", "message"),
     [
         ("/usr/bin:/bin", "cpu", "it starts"),
         ("/nowhere", "cpu", "UnsupportedError torch.compile needs a C++ compiler, and there is none"),
@@ -244,11 +248,11 @@ else:
     ],
 )
 def test_where_nothing_can_be_compiled_it_says_why(
-    torch_python: Path, checkout: Project, path: str, device: str, said: str
+    torch_python: Path, checkout: Project, path: str, device: str, message: str
 ) -> None:
-    if said == "it starts" and not shutil.which("g++", path=path):
+    if message == "it starts" and not shutil.which("g++", path=path):
         pytest.skip("no C++ compiler here")
-    assert inside(torch_python, checkout, COMPILER, path, device) == said
+    assert inside(torch_python, checkout, COMPILER, path, device) == message
 
 
 ANEW = """
@@ -321,10 +325,10 @@ def test_what_raises_on_some_samples_is_claimed_to_raise(checkout: Project) -> N
 def test_what_the_sources_refuse_is_claimed_deterministic_in_part(checkout: Project) -> None:
     """The documentation says so of MaxPool3d since 2.13; its code refuses unless indices are returned."""
     source = load_matrix(checkout.matrix).source("torch-nn-functional-max-pool3d")
-    found = {claim.stock: (claim.outcome, claim.partly) for claim in source.claims if claim.device == "gpu"}
+    claims = {claim.stock: (claim.outcome, claim.partly) for claim in source.claims if claim.device == "gpu"}
     newest = {"==2.13", "==2.14", "==2.15"}
-    assert {found[version] for version in newest} == {("deterministic", True)}
-    assert {found[version] for version in found.keys() - newest} == {("raises", True)}
+    assert {claims[version] for version in newest} == {("deterministic", True)}
+    assert {claims[version] for version in claims.keys() - newest} == {("raises", True)}
     calm = load_matrix(checkout.matrix).source("torch-index-copy")
     assert {(claim.outcome, claim.partly) for claim in calm.claims} == {("deterministic", False)}
 

@@ -30,14 +30,14 @@ class Planted:
     def rows(self, count: int, seed: int) -> Any:
         return np.random.RandomState(seed).rand(count, 5).astype(np.float32)
 
-    def first(self, some: Any, count: int) -> Any:
-        return some[:count]
+    def first(self, rows: Any, count: int) -> Any:
+        return rows[:count]
 
-    def joined(self, others: Any, row: Any, at: int) -> Any:
-        return np.concatenate([others[:at], row, others[at:]])
+    def joined(self, rows: Any, row: Any, position: int) -> Any:
+        return np.concatenate([rows[:position], row, rows[position:]])
 
-    def part(self, out: Any, at: int) -> Any:
-        return out[at].copy()
+    def part(self, out: Any, position: int) -> Any:
+        return out[position].copy()
 
     def bytes_of(self, part: Any) -> bytes:
         return bytes(part.tobytes())
@@ -67,16 +67,16 @@ def weary(batch: Any) -> Any:
     ids=["invariant", "from a size on", "in one size", "by its position", "by the others", "another one each time"],
 )
 def test_what_is_planted_is_found(run: Any, depends_on: list[str], first: int | None) -> None:
-    found = measure(Planted(run))
-    assert found["depends_on"] == depends_on
-    assert min(found["differs"], default=None) == first
-    assert found["sizes"] == sorted(SIZES)
-    assert (found["max_absolute"] > 0) == bool(depends_on)
+    result = measure(Planted(run))
+    assert result["depends_on"] == depends_on
+    assert min(result["differs"], default=None) == first
+    assert result["sizes"] == sorted(SIZES)
+    assert (result["max_absolute"] > 0) == bool(depends_on)
 
 
 def test_negative_zero_is_another_row() -> None:
-    found = measure(Planted(lambda batch: batch * 0 * (-1 if len(batch) > 2 else 1)), sizes=(2, 3))
-    assert (found["differs"], found["max_absolute"]) == ([3], 0.0)
+    result = measure(Planted(lambda batch: batch * 0 * (-1 if len(batch) > 2 else 1)), sizes=(2, 3))
+    assert (result["differs"], result["max_absolute"]) == ([3], 0.0)
 
 
 def test_what_does_not_run_is_told_and_the_others_go_on() -> None:
@@ -86,15 +86,15 @@ def test_what_does_not_run_is_told_and_the_others_go_on() -> None:
         def on(self, device: str) -> None:
             raise NotImplementedError(f"no kernel on {device}\nand a long story")
 
-    told = {"framework": {"name": "torch", "version": "2.13.0"}, "device": "cpu"}
+    fields = {"framework": {"name": "torch", "version": "2.13.0"}, "device": "cpu"}
     machine = {"capability": "AVX2", "libraries": "MKL", "threads": 2}
     module = SimpleNamespace(
-        CASES={"a": Lacking()}, told=lambda device: {**told, "machine": dict(machine)}, __file__=__file__
+        CASES={"a": Lacking()}, told=lambda device: {**fields, "machine": dict(machine)}, __file__=__file__
     )
-    asked = SimpleNamespace(device="cpu", threads=1, environment="torch2.13", sizes=None)
-    found = BatchInvarianceRecord.model_validate(record(module, "a", asked))
-    assert (found.error, found.threads) == ("NotImplementedError: no kernel on cpu", "one")
-    assert found.invariance(found.method) == "not run"
+    options = SimpleNamespace(device="cpu", threads=1, environment="torch2.13", sizes=None)
+    parsed = BatchInvarianceRecord.model_validate(record(module, "a", options))
+    assert (parsed.error, parsed.threads) == ("NotImplementedError: no kernel on cpu", "one")
+    assert parsed.invariance(parsed.method) == "not run"
 
 
 def test_a_comment_makes_no_other_method(tmp_path: Path) -> None:
@@ -107,13 +107,13 @@ def test_a_comment_makes_no_other_method(tmp_path: Path) -> None:
 
 def batch(**changes: Any) -> BatchInvarianceRecord:
     machine = {"processor": "a CPU", "capability": "AVX2", "libraries": "MKL", "cores": 2, "threads": 2}
-    made: dict[str, Any] = {
+    content: dict[str, Any] = {
         "schema": 1, "environment": "torch2.13", "framework": {"name": "torch", "version": "2.13.0"}, "device": "cpu",
         "machine": machine, "threads": "default", "case": "sum-7-float32", "op": "sum", "shape": "7",
         "dtype": "float32", "control": False, "sizes": [2, 4, 8], "differs": [], "depends_on": [], "max_absolute": 0.0,
         "digest": "d", "runs": 9, "error": "", "method": "now", "started": "2026-11-23", "duration_seconds": 1,
     }  # fmt: skip
-    return BatchInvarianceRecord.model_validate({**made, **changes})
+    return BatchInvarianceRecord.model_validate({**content, **changes})
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_record_that_is_made_again_takes_the_place_of_the_one_before(tmp_path:
     (path,) = batch_invariance.add(project, [batch(), batch(threads="one")])
     assert path == tmp_path / "matrix" / "batches" / "cpu" / "torch2.13.jsonl"
     batch_invariance.add(project, [batch(started="2026-11-24")])
-    assert sorted(one.started[8:10] for one in batch_invariance.load_all(project)) == ["23", "24"]
+    assert sorted(stored.started[8:10] for stored in batch_invariance.load_all(project)) == ["23", "24"]
     other = batch().model_copy(update={"machine": batch().machine.model_copy(update={"processor": "another CPU"})})
     batch_invariance.add(project, [other, batch(device="NVIDIA H100 80GB HBM3")])
     assert len(batch_invariance.load_all(project)) == 4
@@ -156,13 +156,13 @@ def tables_of(project: Project) -> Any:
 
 
 def test_what_is_kept_is_of_todays_code_and_its_controls_depend(checkout: Project) -> None:
-    found = batch_invariance.load_all(checkout)
+    records = batch_invariance.load_all(checkout)
     today = batch_invariance.method_hash(checkout, "torch")
-    assert {one.method for one in found} == {today}, "measure again: scripts/batch-invariance torch2.13"
-    assert {one.invariance(today) for one in found if one.control} == {"depends"}
-    assert {one.threads for one in found} == {"default", "one"}
-    assert len({one.op for one in found}) >= 24
-    answers = [one.invariance(today) for one in found if not one.control]
+    assert {stored.method for stored in records} == {today}, "measure again: scripts/batch-invariance torch2.13"
+    assert {stored.invariance(today) for stored in records if stored.control} == {"depends"}
+    assert {stored.threads for stored in records} == {"default", "one"}
+    assert len({stored.op for stored in records}) >= 24
+    answers = [stored.invariance(today) for stored in records if not stored.control]
     assert min(answers.count("invariant"), answers.count("depends")) > 20
 
 

@@ -25,7 +25,7 @@ def at(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFDET_ROOT", str(small.root))
 
 
-def told(*words: str) -> Result:
+def invoke(*words: str) -> Result:
     return CliRunner().invoke(app, list(words))
 
 
@@ -34,16 +34,16 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 def test_status_says_the_same_in_every_form() -> None:
-    cells = json.loads(told("status", "--json", "--environment", "tf2.0").stdout)["cells"]
-    lines = rows(told("status", "--csv", "--environment", "tf2.0").stdout)
+    cells = json.loads(invoke("status", "--json", "--environment", "tf2.0").stdout)["cells"]
+    lines = rows(invoke("status", "--csv", "--environment", "tf2.0").stdout)
     assert [(c["source"], c["solution"], c["verdict"]) for c in cells] == [
         (line["source"], line["solution"], line["verdict"]) for line in lines
     ]
-    suites = ElementTree.fromstring(told("status", "--junit", "--environment", "tf2.0").stdout)
+    suites = ElementTree.fromstring(invoke("status", "--junit", "--environment", "tf2.0").stdout)
     tests = list(suites.iter("testcase"))
     assert len(tests) == len(cells) == sum(int(suite.get("tests", 0)) for suite in suites)
-    seen = {f"{c['source']}[{c['solution']}]" for c in cells if c["backing"] in ("measured", "emulated")}
-    assert seen == {test.get("name") for test in tests if test.find("skipped") is None}
+    names = {f"{c['source']}[{c['solution']}]" for c in cells if c["backing"] in ("measured", "emulated")}
+    assert names == {test.get("name") for test in tests if test.find("skipped") is None}
 
 
 def test_a_contradicted_claim_is_a_failed_test(small: Project, tmp_path: Path) -> None:
@@ -52,26 +52,26 @@ def test_a_contradicted_claim_is_a_failed_test(small: Project, tmp_path: Path) -
     line = make_record("differs", environment="tf2.21", version="2.21.0", source=known.source, case=known.case,
                        mode=known.mode, case_hash=known.case_hash, solution="TEOD")  # fmt: skip
     (tmp_path / "more.jsonl").write_text(journal.dump(line) + "\n")
-    done = told("status", "--junit", "--records", str(tmp_path / "more.jsonl"))
+    done = invoke("status", "--junit", "--records", str(tmp_path / "more.jsonl"))
     suites = ElementTree.fromstring(done.stdout)
     failures = [test.get("name") for test in suites.iter("testcase") if test.find("failure") is not None]
     assert (done.exit_code, failures) == (1, ["tf-data-unordered[TEOD]"])
 
 
 def test_show_and_recipe(small: Project) -> None:
-    shown = json.loads(told("show", "tf2.0", "bias-add-backprop", "--json").stdout)
-    lines = rows(told("show", "tf2.0", "bias-add-backprop", "--csv").stdout)
-    assert [record["checksum"] for record in shown["records"]] == [line["checksum"] for line in lines] != []
-    assert {cell["solution"] for cell in shown["cells"]} >= {"none", "TDP"} and shown["claims"]
-    recipe = json.loads(told("recipe", "tf2.0", "--json").stdout)
-    assert recipe["recipe"] == told("recipe", "tf2.0").stdout.rstrip("\n")
-    sources = [line["source"] for line in rows(told("recipe", "tf2.0", "--csv").stdout)]
-    assert [one["source"] for one in recipe["remaining"]] == sources
+    output = json.loads(invoke("show", "tf2.0", "bias-add-backprop", "--json").stdout)
+    lines = rows(invoke("show", "tf2.0", "bias-add-backprop", "--csv").stdout)
+    assert [record["checksum"] for record in output["records"]] == [line["checksum"] for line in lines] != []
+    assert {cell["solution"] for cell in output["cells"]} >= {"none", "TDP"} and output["claims"]
+    recipe = json.loads(invoke("recipe", "tf2.0", "--json").stdout)
+    assert recipe["recipe"] == invoke("recipe", "tf2.0").stdout.rstrip("\n")
+    sources = [line["source"] for line in rows(invoke("recipe", "tf2.0", "--csv").stdout)]
+    assert [entry["source"] for entry in recipe["remaining"]] == sources
 
 
 def test_one_form_at_a_time() -> None:
     for words in (["status"], ["show", "tf2.0", "bias-add-backprop"], ["recipe", "tf2.0"]):
-        assert isinstance(told(*words, "--json", "--csv").exception, UsageError)
+        assert isinstance(invoke(*words, "--json", "--csv").exception, UsageError)
 
 
 def test_no_spreadsheet_runs_what_a_record_says() -> None:

@@ -42,4 +42,4 @@ def test_a_new_list_of_what_remains_renumbers_no_other_place(copy: Project) -> N
     before = remaining_sources.to_content(load_status(copy))["places"]
     (copy.matrix / "sources" / "tensorflow" / "an-early-one.toml").write_text(EARLY, "utf-8")
     after = remaining_sources.to_content(load_status(copy))["places"]
-    assert {place for place in before if before[place] != after[place]} == {"stock 1.15"}
+    assert {name for name in before if before[name] != after[name]} == {"stock 1.15"}

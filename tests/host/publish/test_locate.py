@@ -85,9 +85,9 @@ def test_the_page_is_whole_and_loads_nothing(traces: list[str]) -> None:
 
 @pytest.mark.parametrize("field", ["op_type", "op_name", "file", "device", "advice", "layer", "function", "why"])
 def test_what_strangers_wrote_is_text(traces: list[str], field: str) -> None:
-    found = result(traces, culprit={field: EVIL, "lines": [EVIL], "snippet": [[23, EVIL]], "stack": [[EVIL, 1, EVIL]]},
-                   notes=[EVIL], findings=[EVIL], verdict=EVIL)  # fmt: skip
-    text = locate_page.html(found)
+    culprit = {field: EVIL, "lines": [EVIL], "snippet": [[23, EVIL]], "stack": [[EVIL, 1, EVIL]]}
+    located = result(traces, culprit=culprit, notes=[EVIL], findings=[EVIL], verdict=EVIL)
+    text = locate_page.html(located)
     assert EVIL not in text
     assert "&lt;script&gt;" in text
     assert Page(text).open == []
@@ -120,8 +120,8 @@ def test_which_python_runs_it(checkout: Project, tmp_path: Path, monkeypatch: py
     (tmp_path / "train.py").write_text("")
     monkeypatch.chdir(tmp_path)
     assert locate.parse_request(matrix, ["tf2.21", "train.py", "--lr", "1"], None, "cpu", 5).environment == "tf2.21"
-    own = locate.parse_request(matrix, ["train.py"], sys.executable, "cpu", 5)
-    assert (own.environment, own.program) == (None, ("train.py",))
+    request = locate.parse_request(matrix, ["train.py"], sys.executable, "cpu", 5)
+    assert (request.environment, request.program) == (None, ("train.py",))
     for words, python, cause in (
         (["tf2.21"], None, "no program given"),
         (["absent.py"], None, "absent.py not found"),
@@ -143,14 +143,14 @@ print(json.dumps({{"result": "same", "first_step": None, "culprits": [], "notes"
 """)
     python.chmod(0o755)
     monkeypatch.setattr(locate.vgpu, "library_folder", lambda project: tmp_path)
-    seen = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
-    asked = []
+    environ = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    calls = []
     monkeypatch.setattr(locate.vgpu, "environ", lambda library, schedule, cpu_fallbacks: (
-        asked.append(cpu_fallbacks) or {**seen, "VGPU_SCHEDULE": schedule}))  # fmt: skip
+        calls.append(cpu_fallbacks) or {**environ, "VGPU_SCHEDULE": schedule}))  # fmt: skip
     matrix = load_matrix(checkout.matrix)
-    wanted = locate.parse_request(matrix, ["program"], str(python), "vgpu", 5, cpu_fallbacks=True)
-    folder, schedule, words = locate.locate(checkout, matrix, wanted).notes
-    assert (folder, schedule, asked) == (str(tmp_path), "serial", [True])
+    request = locate.parse_request(matrix, ["program"], str(python), "vgpu", 5, cpu_fallbacks=True)
+    folder, schedule, words = locate.locate(checkout, matrix, request).notes
+    assert (folder, schedule, calls) == (str(tmp_path), "serial", [True])
     assert "--vary-env VGPU_SCHEDULE=serial,reverse,random:1," in words
     assert words.endswith("-- program")
     with pytest.raises(UsageError, match="--cpu-fallbacks requires --device vgpu"):
@@ -164,9 +164,9 @@ def test_advice_that_is_tried_has_an_exit_code_of_its_own(
     runs = {"runs": 2, "identical": 2, "distinct": 1, "seconds": [1.0, 1.0]}
     fix = {"result": "repeats", "applied": [], "ratio": None, "error": None, "with": runs, "without": runs,
            "lines": ["with it the program repeats itself"]}  # fmt: skip
-    said = json.dumps({"result": "diverged", "first_step": 0, "culprits": [], "fix": fix})
+    output = json.dumps({"result": "diverged", "first_step": 0, "culprits": [], "fix": fix})
     python = tmp_path / "python"
-    python.write_text(f"#!{sys.executable}\nimport sys\nassert '--fix' in sys.argv\nprint({said!r})\nsys.exit(5)\n")
+    python.write_text(f"#!{sys.executable}\nimport sys\nassert '--fix' in sys.argv\nprint({output!r})\nsys.exit(5)\n")
     python.chmod(0o755)
     (tmp_path / "train.py").write_text("")
     monkeypatch.chdir(tmp_path)
@@ -236,16 +236,16 @@ INTERVENTIONS: dict[str, Any] = {
 
 def test_a_proven_cause_is_shown_first(traces: list[str], tmp_path: Path) -> None:
     lines = ["Cause:   listing", "Place:   data.py:7"]
-    found = result(traces, causes=[CAUSE], interventions=INTERVENTIONS, report=lines)
+    located = result(traces, causes=[CAUSE], interventions=INTERVENTIONS, report=lines)
     page = tmp_path / "report.html"
-    locate_page.write_html(found, page)
+    locate_page.write_html(located, page)
     text = page.read_text("utf-8")
     assert Page(text).loads == []
     assert EVIL not in text
     for words in ("data.py:7", "sorted(os.listdir(folder))", "tried: all 3 runs agree", "Where it enters the tensors"):
         assert words in text
     assert "What to change" not in text
-    assert [str(part) for part in terminal_views.cause_report(found)] == lines
+    assert [str(part) for part in terminal_views.cause_report(located)] == lines
 
 
 def test_a_cause_with_an_unknown_result_is_refused(traces: list[str]) -> None:

@@ -36,7 +36,7 @@ def values() -> dict[str, Any]:
     """Three tensors, and a difference that grows from nothing over five decades."""
     grown = [{"step": step, "absolute": 0 if not step else 10.0 ** (step - 8), "ulps": step, "name": "kernel",
               "differing": step, "compared": 64, "elements": 640} for step in range(8)]  # fmt: skip
-    loss = [dict(one, absolute=one["absolute"] / 3, name="loss", compared=1, elements=1) for one in grown]
+    loss = [dict(point, absolute=point["absolute"] / 3, name="loss", compared=1, elements=1) for point in grown]
     bad = {"what": "NaN", "name": "model/MatMul", "step": 7, "index": 3, "nan": 2, "inf": 1, "elements": 16}
     tensors = [
         tensor("CropAndResizeGradImage", "culprit"),
@@ -52,7 +52,7 @@ def values() -> dict[str, Any]:
     return {"tensors": tensors, "growth": {"loss": loss, "weights": grown}, "nonfinite": [None, bad]}
 
 
-def found(tmp_path: Path, **changes: Any) -> locate.LocateResult:
+def located(tmp_path: Path, **changes: Any) -> locate.LocateResult:
     paths = [tmp_path / name for name in ("a.tfdt", "b.tfdt")]
     for seed, path in enumerate(paths):
         write_trace(str(path), differs=[(7, 13)], seed=seed)
@@ -62,17 +62,17 @@ def found(tmp_path: Path, **changes: Any) -> locate.LocateResult:
 
 
 @pytest.fixture
-def shown(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
+def open_page(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
     """shown(found, width, scheme): its page, which may ask for nothing but itself, and must not complain."""
-    asked: list[str] = []
+    requested_urls: list[str] = []
     complaints: list[str] = []
     opened: list[BrowserContext] = []
 
-    def show(what: locate.LocateResult, width: int = 1100, scheme: str = "light") -> Page:
+    def show(result: locate.LocateResult, width: int = 1100, scheme: str = "light") -> Page:
         path = tmp_path / "report.html"
-        locate_page.write_html(what, path)
+        locate_page.write_html(result, path)
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
-        context.on("request", lambda request: asked.append(request.url))
+        context.on("request", lambda request: requested_urls.append(request.url))
         context.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         opened.append(context)
         page = context.new_page()
@@ -82,20 +82,20 @@ def shown(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
     yield show
     for context in opened:
         context.close()
-    assert {url.rpartition("/")[2] for url in asked} == {"report.html"}
+    assert {url.rpartition("/")[2] for url in requested_urls} == {"report.html"}
     assert complaints == []
 
 
-def test_the_plot_is_drawn(shown: Callable[..., Page], tmp_path: Path) -> None:
+def test_the_plot_is_drawn(open_page: Callable[..., Page], tmp_path: Path) -> None:
     """Each step a dot, what is larger higher, what is equal on the line that says so."""
-    page = shown(found(tmp_path))
+    page = open_page(located(tmp_path))
     for name in ("loss", "weights"):
         dots = page.locator(f"svg.plot circle.{name}")
-        boxes = [one.bounding_box() for one in dots.all()]
+        boxes = [dot.bounding_box() for dot in dots.all()]
         assert len(boxes) == 8
-        places = [(box["x"], box["y"]) for box in boxes if box]
-        assert places == sorted(places, key=lambda place: place[0])
-        heights = [y for _, y in places]
+        positions = [(box["x"], box["y"]) for box in boxes if box]
+        assert positions == sorted(positions, key=lambda position: position[0])
+        heights = [y for _, y in positions]
         assert heights == sorted(heights, reverse=True)
         assert len(set(heights)) == 8
     gaps = [round(above - below, 1) for above, below in pairwise(heights[1:])]
@@ -110,8 +110,8 @@ def test_the_plot_is_drawn(shown: Callable[..., Page], tmp_path: Path) -> None:
     assert "a sample: 64 of 640 elements" in page.locator("#amounts .legend").inner_text()
 
 
-def test_the_values_are_told(shown: Callable[..., Page], tmp_path: Path) -> None:
-    page = shown(found(tmp_path))
+def test_the_values_are_told(open_page: Callable[..., Page], tmp_path: Path) -> None:
+    page = open_page(located(tmp_path))
     rows = [row.locator("td").all_inner_texts() for row in page.locator("table.amounts tbody tr").all()]
     assert [row[0].split()[0] for row in rows] == ["CropAndResizeGradImage", "MatMul", "Mean"]
     assert rows[0][1:6] == ["7", "3 of 16", "0.00012", "1,490", "0.02"]
@@ -121,14 +121,14 @@ def test_the_values_are_told(shown: Callable[..., Page], tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1100, "light"), (1100, "dark"), (390, "dark")])
-def test_everybody_can_read_it(shown: Callable[..., Page], tmp_path: Path, width: int, scheme: str) -> None:
+def test_everybody_can_read_it(open_page: Callable[..., Page], tmp_path: Path, width: int, scheme: str) -> None:
     """Nothing is wider than the window; axe finds nothing serious; the two schemes are two."""
-    page = shown(found(tmp_path), width, scheme)
+    page = open_page(located(tmp_path), width, scheme)
     wide, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
     assert wide <= room
-    serious = [(one["id"], [node["html"][:120] for node in one["nodes"][:3]])
-               for one in Axe().run(page, options={"preload": False}).response["violations"]
-               if one["impact"] in ("serious", "critical")]  # fmt: skip
+    serious = [(violation["id"], [node["html"][:120] for node in violation["nodes"][:3]])
+               for violation in Axe().run(page, options={"preload": False}).response["violations"]
+               if violation["impact"] in ("serious", "critical")]  # fmt: skip
     assert serious == []
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (max(map(int, background[4:-1].split(","))) < 80) == (scheme == "dark")
@@ -146,54 +146,55 @@ NO_LETTERS = "* { color: transparent !important } svg text { fill: transparent !
 
 def pictures(page: Page) -> dict[str, bytes]:
     """The whole page, and the plot, whose lines are thin; without what each machine draws in its own way."""
-    whole = page.screenshot(full_page=True, type="jpeg", quality=60)
+    full_page = page.screenshot(full_page=True, type="jpeg", quality=60)
     plot = page.locator("svg.plot").bounding_box()
-    return {"locate.jpg": whole} if plot is None else {
-        "locate.jpg": whole, "locate-plot.jpg": page.screenshot(full_page=True, type="jpeg", quality=60, clip=plot)}  # type: ignore[arg-type]  # fmt: skip
+    return {"locate.jpg": full_page} if plot is None else {
+        "locate.jpg": full_page, "locate-plot.jpg": page.screenshot(full_page=True, type="jpeg", quality=60, clip=plot)}  # type: ignore[arg-type]  # fmt: skip
 
 
-def test_it_looks_as_it_did(browser: Browser, shown: Callable[..., Page], tmp_path: Path) -> None:
+def test_it_looks_as_it_did(browser: Browser, open_page: Callable[..., Page], tmp_path: Path) -> None:
     """TFDET_PICTURE=1 renews the pictures that are kept. Seen is what is missing, and not how letters are drawn."""
-    page = shown(found(tmp_path))
+    page = open_page(located(tmp_path))
     page.add_style_tag(content=NO_LETTERS)
     folder = Path(__file__).parent
     for name, picture in pictures(page).items() if os.environ.get("TFDET_PICTURE") else ():
         (folder / name).write_bytes(picture)
-    kept = {name: (folder / name).read_bytes() for name in ("locate.jpg", "locate-plot.jpg")}
+    stored = {name: (folder / name).read_bytes() for name in ("locate.jpg", "locate-plot.jpg")}
 
     def share() -> float:
-        made = pictures(page)
+        images = pictures(page)
         return max(
-            differing_pixels(browser, picture, made[name]) if name in made else 1 for name, picture in kept.items()
+            differing_pixels(browser, picture, images[name]) if name in images else 1
+            for name, picture in stored.items()
         )
 
     assert share() < LIKE
-    for style, seen in SPOILED:
+    for style, is_noticed in SPOILED:
         added = page.add_style_tag(content=style)
-        assert (share() > LIKE) == seen, (style, share())
+        assert (share() > LIKE) == is_noticed, (style, share())
         added.evaluate("style => style.remove()")
 
 
-def test_nothing_of_a_stranger_runs_or_loads(shown: Callable[..., Page], tmp_path: Path) -> None:
+def test_nothing_of_a_stranger_runs_or_loads(open_page: Callable[..., Page], tmp_path: Path) -> None:
     """What would call out is text, and the page's own policy refuses what is put in besides."""
     spoiled = values()
     spoiled["tensors"][0].update(op=EVIL, name=EVIL, values_at_index=[EVIL, EVIL])
     spoiled["growth"]["loss"][7]["name"] = EVIL
     spoiled["nonfinite"][1].update(name=EVIL, what=EVIL)
-    page = shown(found(tmp_path, values=spoiled))
+    page = open_page(located(tmp_path, values=spoiled))
     assert page.locator("img").count() == 0
     assert EVIL in page.locator("table.amounts").inner_text()
     policy = page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
     assert policy is not None and policy.startswith("default-src 'none'")
 
 
-def test_the_advice_that_was_tried_is_told(shown: Callable[..., Page], tmp_path: Path) -> None:
+def test_the_advice_that_was_tried_is_told(open_page: Callable[..., Page], tmp_path: Path) -> None:
     runs = {"runs": 5, "identical": 5, "distinct": 1, "seconds": [3.0] * 5}
     lines = ["applied from outside: enable_determinism()", "with it the program repeats itself: 5 of 5 runs end alike"]
     fix = {"result": "repeats", "applied": [{"solution": "ED", "words": "enable_determinism()"}], "ratio": 1.5,
            "error": None, "with": runs, "without": {**runs, "identical": 1, "distinct": 5}, "lines": lines,
            "manual_changes": [{"op_type": "ParallelMap", "file": "train.py", "line": 12, "lines": [EVIL]}]}  # fmt: skip
-    said = shown(found(tmp_path, fix=fix)).locator("#fix").inner_text()
+    text = open_page(located(tmp_path, fix=fix)).locator("#fix").inner_text()
     for words in (
         "repeats itself",
         "5 of 5 runs",
@@ -202,13 +203,17 @@ def test_the_advice_that_was_tried_is_told(shown: Callable[..., Page], tmp_path:
         "ParallelMap train.py:12",
         EVIL,
     ):
-        assert words in said
+        assert words in text
 
 
 def test_a_plot_of_one_step_and_of_none() -> None:
     """A single dot is drawn; what never differs needs no plot."""
     point = {"step": 3, "absolute": 1e-3, "ulps": 1, "name": "w", "differing": 1, "compared": 1, "elements": 1}
-    one = growth_plot.plot(locate.Growth.model_validate({"loss": [point], "weights": []}))
-    assert one is not None and len(one.series) == 1 and 0 < one.series[0].dots[0].x < growth_plot.WIDTH
+    single_step = growth_plot.plot(locate.Growth.model_validate({"loss": [point], "weights": []}))
+    assert (
+        single_step is not None
+        and len(single_step.series) == 1
+        and 0 < single_step.series[0].dots[0].x < growth_plot.WIDTH
+    )
     equal = {**point, "absolute": 0, "differing": 0}
     assert growth_plot.plot(locate.Growth.model_validate({"loss": [equal], "weights": []})) is None

@@ -49,7 +49,7 @@ EQUAL, DIFFERS, RAISES = Verdict.NOT_SHOWN, Verdict.NONDETERMINISTIC, Verdict.RA
 
 
 @pytest.mark.parametrize(
-    ("made", "words"),
+    ("row", "words"),
     [
         (row([], EQUAL, EQUAL), []),
         (row([CUDA], EQUAL, EQUAL, 1e-12), []),
@@ -64,10 +64,10 @@ EQUAL, DIFFERS, RAISES = Verdict.NOT_SHOWN, Verdict.NONDETERMINISTIC, Verdict.RA
         (row([CUDA, CALM.model_copy(update={"devices": ["cpu"]})], EQUAL, EQUAL, 1e-12), []),
     ],
 )
-def test_what_does_not_fit(made: OpRow, words: list[str]) -> None:
-    found = list(made.disagreements("UDA"))
-    assert len(found) == len(words)
-    assert all(word in text for word, (_, text) in zip(words, found, strict=True))
+def test_what_does_not_fit(row: OpRow, words: list[str]) -> None:
+    texts = list(row.disagreements("UDA"))
+    assert len(texts) == len(words)
+    assert all(word in text for word, (_, text) in zip(words, texts, strict=True))
 
 
 CARD_CALM = CALM.model_copy(update={"backward": False})
@@ -117,15 +117,15 @@ CARD_CALM = CALM.model_copy(update={"backward": False})
 def test_what_a_gpu_shows_is_held_against_what_the_lists_say_of_gpus(
     documented: list[DocumentedEntry], on_gpu: tuple[Verdict, Verdict], kind: str | None, words: str
 ) -> None:
-    found = row(documented, EQUAL, EQUAL, 1e-12 if documented else 0.0, on_gpu)
-    assert list(found.disagreements("UDA")) == ([(kind, words)] if kind else [])
-    assert found.is_notable == bool(documented or on_gpu[0] is DIFFERS or on_gpu[1] in (DIFFERS, RAISES))
+    op_row = row(documented, EQUAL, EQUAL, 1e-12 if documented else 0.0, on_gpu)
+    assert list(op_row.disagreements("UDA")) == ([(kind, words)] if kind else [])
+    assert op_row.is_notable == bool(documented or on_gpu[0] is DIFFERS or on_gpu[1] in (DIFFERS, RAISES))
 
 
 def test_every_op_has_its_row(checkout: Project, status: Status) -> None:
-    found = {join.environment: join for join in compare_ops(checkout.matrix, status, "torch")}
-    assert {"torch2.0", "torch2.11", KEY, "torch2.15"} <= found.keys()
-    join = found[KEY]
+    joins = {join.environment: join for join in compare_ops(checkout.matrix, status, "torch")}
+    assert {"torch2.0", "torch2.11", KEY, "torch2.15"} <= joins.keys()
+    join = joins[KEY]
     assert (join.environment, len(join.rows), sum(number for _, number in join.coverage[CPU])) == (KEY, 702, 702)
     assert join.columns == [MeasurementColumn(CPU, solution) for solution in ("none", "UDA", "ONETHREAD")]
     rows = {row.op.key: row for row in join.notable_rows}
@@ -146,10 +146,12 @@ def test_each_environment_has_a_table_of_its_own(checkout: Project) -> None:
 def test_every_disagreement_was_looked_up_in_the_sources(checkout: Project, status: Status) -> None:
     """Those of the lists and of processors; what a card showed may stand there before anybody could read why."""
     for join in compare_ops(checkout.matrix, status, "torch"):
-        found = [one for one in join.disagreements if not one.kind.startswith("gpu-")]
-        unread = [one.row.op.key for one in found if not one.read]
+        disagreements = [
+            disagreement for disagreement in join.disagreements if not disagreement.kind.startswith("gpu-")
+        ]
+        unread = [disagreement.row.op.key for disagreement in disagreements if not disagreement.read]
         assert unread == [], f"{join.environment}: extend confirmed.toml, then run scripts/extract-op-lists"
-        assert all(one.places and len(one.read) > 40 for one in found)
+        assert all(disagreement.places and len(disagreement.read) > 40 for disagreement in disagreements)
 
 
 def test_a_place_is_the_first_line_below_another(tmp_path: Path) -> None:
@@ -158,12 +160,12 @@ def test_a_place_is_the_first_line_below_another(tmp_path: Path) -> None:
     locations = [{"file": "tools/autograd/d.yaml", "words": "back", "below": "- two"},
                  {"file": "tools/autograd/d.yaml", "words": "- two"},
                  {"file": "tools/autograd/d.yaml", "words": "gone"}]  # fmt: skip
-    one = {"ops": ["an-op"], "kind": "tolerance", "finding": "read", "locations": locations}
-    readings = Readings.model_validate({"repository": "https://example.org", "confirmed": [one]})
-    found = locate_lines(readings, tmp_path)
-    assert found == {"tools/autograd/d.yaml / - two / back": 4, "tools/autograd/d.yaml / - two": 3}
-    assert find_reading(readings, found, "an-op", "tolerance") is not None
-    assert find_reading(readings, found, "an-op", "gradient") is None
+    reading = {"ops": ["an-op"], "kind": "tolerance", "finding": "read", "locations": locations}
+    readings = Readings.model_validate({"repository": "https://example.org", "confirmed": [reading]})
+    located = locate_lines(readings, tmp_path)
+    assert located == {"tools/autograd/d.yaml / - two / back": 4, "tools/autograd/d.yaml / - two": 3}
+    assert find_reading(readings, located, "an-op", "tolerance") is not None
+    assert find_reading(readings, located, "an-op", "gradient") is None
     assert find_reading(readings, {}, "an-op", "tolerance") is None, "another build, in which it does not stand"
     assert list(find_faults(readings, ["other"])) == ["an-op: no such op"]
 
@@ -176,14 +178,14 @@ def test_the_recipe_is_that_of_its_solutions(status: Status) -> None:
     )
     assert "import tfdeterminism.pytorch" in lines[1]
     assert not any("tensorflow" in line or "tfdeterminism" in line for line in lines if not line.startswith("#"))
-    left = {entry["source"] for entry in remaining_rows(status, KEY)}
-    assert {"torch-cumsum", "torch-histc", "torch-put"} <= left
-    assert not {"torch-index-add", "torch-scatter-add"} & left
+    remaining = {entry["source"] for entry in remaining_rows(status, KEY)}
+    assert {"torch-cumsum", "torch-histc", "torch-put"} <= remaining
+    assert not {"torch-index-add", "torch-scatter-add"} & remaining
 
 
 def test_uv_looks_where_pip_does() -> None:
-    found = uv_environ_from_pip({"PIP_FIND_LINKS": "/one /two", "PIP_EXTRA_INDEX_URL": "file:///three"})
-    assert (found["UV_FIND_LINKS"], found["UV_EXTRA_INDEX_URL"]) == ("/one,/two", "file:///three")
+    variables = uv_environ_from_pip({"PIP_FIND_LINKS": "/one /two", "PIP_EXTRA_INDEX_URL": "file:///three"})
+    assert (variables["UV_FIND_LINKS"], variables["UV_EXTRA_INDEX_URL"]) == ("/one,/two", "file:///three")
     assert uv_environ_from_pip({"PIP_FIND_LINKS": "/one", "UV_FIND_LINKS": "/mine"})["UV_FIND_LINKS"] == "/mine"
     assert uv_environ_from_pip({"HOME": "/home"}) == {"HOME": "/home"}
 
@@ -210,25 +212,25 @@ def test_the_quickstart_of_another_framework_is_asked_for_by_name(checkout: Proj
 
 def test_code_that_no_build_carries_is_named_at_its_release(checkout: Project, status: Status) -> None:
     (join,) = (join for join in compare_ops(checkout.matrix, status, "torch") if join.environment == KEY)
-    (found,) = (found for found in join.disagreements if found.row.op.key == "nn-functional-adaptive-max-pool3d")
+    (disagreement,) = (item for item in join.disagreements if item.row.op.key == "nn-functional-adaptive-max-pool3d")
     root = "https://github.com/pytorch/pytorch/blob"
-    assert found.places[0][1].startswith(f"{root}/{join.ops.commit}/torch/testing/")
+    assert disagreement.places[0][1].startswith(f"{root}/{join.ops.commit}/torch/testing/")
     file = "aten/src/ATen/native/cuda/AdaptiveMaxPooling3d.cu"
-    assert (f"{file}:273 (v2.6.0)", f"{root}/v2.6.0/{file}#L273") in found.places
+    assert (f"{file}:273 (v2.6.0)", f"{root}/v2.6.0/{file}#L273") in disagreement.places
     nowhere = join.readings.model_copy(update={"release": ""})
     assert "addmm: code of no release" in list(find_faults(nowhere, {row.op.key for row in join.rows}))
 
 
 def test_what_the_kernels_of_an_op_hold_stands_in_its_row(checkout: Project, status: Status) -> None:
-    found = {
+    by_environment = {
         join.environment: {row.op.key: row.binary for row in join.rows}
         for join in compare_ops(checkout.matrix, status, "torch")
     }
-    held = found["torch2.14"]
+    cells_of_build = by_environment["torch2.14"]
     ops = ("nn-functional-adaptive-max-pool3d", "nn-functional-avg-pool1d", "cumsum", "abs")
-    assert [held[op] for op in ops] == ["8°", "0", "not seen", ""]
-    assert set(found[KEY].values()) == {""}, "its build for CUDA is not audited"
-    attention = [found[key]["nn-functional-scaled-dot-product-attention"] for key in ("torch2.0", "torch2.4")]
+    assert [cells_of_build[op] for op in ops] == ["8°", "0", "not seen", ""]
+    assert set(by_environment[KEY].values()) == {""}, "its build for CUDA is not audited"
+    attention = [by_environment[key]["nn-functional-scaled-dot-product-attention"] for key in ("torch2.0", "torch2.4")]
     assert attention == ["102°", "404°"]
 
 
@@ -240,10 +242,10 @@ def test_an_op_that_no_list_names_has_a_row_where_its_kernels_add_in_the_order_o
     attention = rows["nn-functional-scaled-dot-product-attention"]
     assert not attention.is_documented
     assert attention in join.notable_rows
-    held = {
+    cells_by_binary = {
         binary: replace(attention, binary=binary).is_notable for binary in ("380°", "8", "8×", "(8)", "0", "?", "–", "")
     }
-    assert [binary for binary, told in held.items() if told] == ["380°", "8"]
+    assert [binary for binary, cell in cells_by_binary.items() if cell] == ["380°", "8"]
 
 
 def test_kernels_of_no_op_are_named(whole_copy: Project) -> None:

@@ -40,26 +40,26 @@ SIGNED = {
 UNSIGNED = {"torch-eq": ("differs", "differs")}
 
 
-def records(project: Project, shown: dict[str, tuple[str, str]]) -> list[Record]:
+def records(project: Project, outcomes: dict[str, tuple[str, str]]) -> list[Record]:
     codes = {source: code for (source, code), cases in current_cases(project).by_hash.items() if CASE in (cases or ())}
     return [
-        one(source, codes[source], solution, observation)
-        for source, observations in shown.items()
+        one_record(source, codes[source], solution, observation)
+        for source, observations in outcomes.items()
         for solution, observation in zip(ENVIRON, observations, strict=True)
     ]
 
 
-def one(source: str, code: str, solution: str, observation: str) -> Record:
+def one_record(source: str, code: str, solution: str, observation: str) -> Record:
     case, mode = CASE
-    made = make_record(
+    record = make_record(
         observation, environment=KEY, device=MODEL, source=source, case=case, mode=mode, solution=solution,
         case_hash=code, framework={"name": "torch", "version": "2.11.0"}, relaunches=2,
         determinism_environment=ENVIRON[solution],
     )  # fmt: skip
-    made["stack"] = {**made["stack"], "gpu": CARD, "driver": "580.95", "compute_capability": "8.9"}
-    made["ran_on"] = ["GPU:0"] if observation in ("equal", "differs") else []
-    made["checksum"] = journal.checksum(made)
-    return parse((journal.dump(made) + "\n").encode())
+    record["stack"] = {**record["stack"], "gpu": CARD, "driver": "580.95", "compute_capability": "8.9"}
+    record["ran_on"] = ["GPU:0"] if observation in ("equal", "differs") else []
+    record["checksum"] = journal.checksum(record)
+    return parse((journal.dump(record) + "\n").encode())
 
 
 def measure(project: Project) -> None:
@@ -73,10 +73,10 @@ def measure(project: Project) -> None:
 
 
 def with_a_card(root: Path) -> None:
-    made = small_project(root)
+    project = small_project(root)
     for name in (f"environments/torch/{KEY}.toml", f"ops/torch/{KEY}.json"):
-        shutil.copy(ROOT / "matrix" / name, made.matrix / name)
-    measure(made)
+        shutil.copy(ROOT / "matrix" / name, project.matrix / name)
+    measure(project)
 
 
 @pytest.fixture(scope="module")
@@ -90,15 +90,15 @@ def site(project: Project, made_once: Callable[..., Path]) -> Path:
 
 
 def data(page: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(page.with_suffix(".json").read_text("utf-8"))["data"]
-    return found
+    content: dict[str, Any] = json.loads(page.with_suffix(".json").read_text("utf-8"))["data"]
+    return content
 
 
 def test_a_card_has_columns_where_signed_records_of_it_are(project: Project) -> None:
-    found = {join.environment: join for join in compare_ops(project.matrix, load_status(project), "torch")}
+    joins = {join.environment: join for join in compare_ops(project.matrix, load_status(project), "torch")}
     on_cpu = [MeasurementColumn(CPU, solution) for solution in ("none", "UDA", "ONETHREAD")]
-    assert found["torch2.13"].columns == on_cpu, "the card ran another build"
-    join = found[KEY]
+    assert joins["torch2.13"].columns == on_cpu, "the card ran another build"
+    join = joins[KEY]
     assert join.columns == [*on_cpu, MeasurementColumn(MODEL, "none"), MeasurementColumn(MODEL, "UDA")]
     marks = {row.source: row.measured[len(on_cpu) :] for row in join.notable_rows}
     assert {source: marks.get(source) for source in (*SIGNED, *UNSIGNED)} == {
@@ -110,7 +110,11 @@ def test_a_card_has_columns_where_signed_records_of_it_are(project: Project) -> 
     }
     assert dict(join.coverage[MODEL])["ran"] == len(SIGNED)
     assert "ran" not in dict(join.coverage[CPU])
-    unlike = [(found.row.source, found.text) for found in join.disagreements if found.kind.startswith("gpu-")]
+    unlike = [
+        (disagreement.row.source, disagreement.text)
+        for disagreement in join.disagreements
+        if disagreement.kind.startswith("gpu-")
+    ]
     assert sorted(unlike) == [
         ("torch-abs", f"it differs on {MODEL}; the documentation names it for no GPU"),
         ("torch-histc", f"it does not raise on {MODEL} under UDA; the documentation says raises"),
@@ -120,8 +124,8 @@ def test_a_card_has_columns_where_signed_records_of_it_are(project: Project) -> 
 
 def test_a_list_of_calls_that_raise_is_contradicted_by_a_difference_alone(project: Project) -> None:
     """It speaks of some calls: torch-histc, which did not raise on its samples, contradicts nothing."""
-    told = [text for text in load_status(project).contradictions() if f"in {KEY} on {MODEL}" in text]
-    assert [text.split()[0] for text in told] == ["torch-index-add"]
+    cell = [text for text in load_status(project).contradictions() if f"in {KEY} on {MODEL}" in text]
+    assert [text.split()[0] for text in cell] == ["torch-index-add"]
 
 
 def test_without_its_signature_a_card_has_no_column(project: Project, tmp_path: Path) -> None:
@@ -129,7 +133,7 @@ def test_without_its_signature_a_card_has_no_column(project: Project, tmp_path: 
     (path,) = copy.matrix.glob("keys/lab.toml")
     path.unlink()
     (join,) = (join for join in compare_ops(copy.matrix, load_status(copy), "torch") if join.environment == KEY)
-    assert {place.device for place in join.columns} == {CPU}
+    assert {column.device for column in join.columns} == {CPU}
     assert list(join.coverage) == [CPU]
 
 
@@ -143,7 +147,7 @@ def test_the_site_shows_a_card(site: Path) -> None:
     assert f"on {MODEL}: " in text
     header, first = (text.split(tag)[2].count(cell) for tag, cell in (("<thead>", "<th>"), ("<tbody>", "<td")))
     assert first % header == 0, "a cell a column"
-    (build,) = (one for one in data(site / "lists" / "index.html")["environments"] if one["environment"] == KEY)
+    (build,) = (entry for entry in data(site / "lists" / "index.html")["environments"] if entry["environment"] == KEY)
     assert (build["ran"], build["ran_on"]) == (0, {CPU: 0, MODEL: len(SIGNED)})
     assert f"4 on {MODEL}" in (site / "lists" / "index.html").read_text("utf-8")
 
@@ -151,16 +155,18 @@ def test_the_site_shows_a_card(site: Path) -> None:
 def test_the_pages_of_an_op_and_of_the_build_name_the_card(site: Path) -> None:
     op = data(site / "sources" / "torch-abs.html")
     strips = {(row["device"], row["solution"]): row["cells"] for row in op["strips"]}
-    says = {cell["environment"]: cell["says"] for cell in strips[MODEL, "none"]}
-    assert says[KEY] == "nondeterministic 20/20, measured"
-    assert says["torch2.13"] == "nothing is known"
-    assert any(f"differs on {MODEL}" in found["text"] for one in op["lists"] for found in one["disagreements"])
+    says_by_environment = {cell["environment"]: cell["says"] for cell in strips[MODEL, "none"]}
+    assert says_by_environment[KEY] == "nondeterministic 20/20, measured"
+    assert says_by_environment["torch2.13"] == "nothing is known"
+    assert any(
+        f"differs on {MODEL}" in item["text"] for disagreement in op["lists"] for item in disagreement["disagreements"]
+    )
     build = data(site / "environments" / f"{KEY}.html")
     (row,) = (row for row in build["rows"] if row["source"] == "torch-index-add")
-    shown = {(cell["device"], cell["solution"]): cell["symbol"] for cell in row["cells"]}
-    assert shown[MODEL, "none"] == shown[MODEL, "UDA"] == "✗"
-    (left,) = (one for one in build["remaining"] if one["source"] == "torch-index-add")
-    assert (left["measured"], left["says"]) == (True, f"differs (measured on {MODEL})")
+    symbols = {(cell["device"], cell["solution"]): cell["symbol"] for cell in row["cells"]}
+    assert symbols[MODEL, "none"] == symbols[MODEL, "UDA"] == "✗"
+    (remaining,) = (entry for entry in build["remaining"] if entry["source"] == "torch-index-add")
+    assert (remaining["measured"], remaining["says"]) == (True, f"differs (measured on {MODEL})")
     page = site / "cells" / KEY / "torch-abs.html"
     assert {record["device"]["model"] for record in data(page)["records"]} == {MODEL}
     assert f"{MODEL}.none" in Read(page).ids()
@@ -187,7 +193,9 @@ def test_the_page_of_the_framework_tells_of_a_card_and_no_other_does(whole_copy:
     assert f"- {KEY}, 697 ops on {MODEL}: " in text
     assert text.count(f"| {MODEL}, none |") == 1
     of_torch = {page, page.with_name("pytorch-conflicts.md"), *page.parent.glob("upstream/torch/*.md")}
-    others = [path for path in before if path not in of_torch and MODEL in path.read_text("utf-8")]
-    assert others == [], "nothing of TensorFlow ran on it"
-    left = json.loads((whole_copy.runtime / "tfdeterminism" / "pytorch" / "known.json").read_text("utf-8"))["2.11"]
-    assert {"title": "`index_add`", "says": f"differs (measured on {MODEL})", "measured": True} in left
+    other_pages = [path for path in before if path not in of_torch and MODEL in path.read_text("utf-8")]
+    assert other_pages == [], "nothing of TensorFlow ran on it"
+    known_sources = json.loads((whole_copy.runtime / "tfdeterminism" / "pytorch" / "known.json").read_text("utf-8"))[
+        "2.11"
+    ]
+    assert {"title": "`index_add`", "says": f"differs (measured on {MODEL})", "measured": True} in known_sources

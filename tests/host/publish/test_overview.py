@@ -20,52 +20,56 @@ from tfdet.verdicts.status_loading import load_status
 
 
 @pytest.fixture(scope="module")
-def found(checkout: Project) -> Status:
+def status_of_checkout(checkout: Project) -> Status:
     return load_status(checkout, [], store=True)
 
 
-def test_each_source_that_ran_is_counted_once_for_each_kind_of_device(found: Status) -> None:
-    seen: dict[tuple[str, str], set[str]] = {}
-    for cell in found.cells:
+def test_each_source_that_ran_is_counted_once_for_each_kind_of_device(status_of_checkout: Status) -> None:
+    sources: dict[tuple[str, str], set[str]] = {}
+    for cell in status_of_checkout.cells:
         if cell.was_run:
-            kind = found.matrix.devices.kind(cell.key.device)
+            kind = status_of_checkout.matrix.devices.kind(cell.key.device)
             assert kind
-            framework = found.matrix.environments[cell.key.environment].framework
-            seen.setdefault((framework, kind.cli_name), set()).add(cell.key.source)
+            framework = status_of_checkout.matrix.environments[cell.key.environment].framework
+            sources.setdefault((framework, kind.cli_name), set()).add(cell.key.source)
     counted = {
         (part.framework, part.cli_name): [name for names in part.sources.values() for name in names]
-        for part in overview_rows(found)
+        for part in overview_rows(status_of_checkout)
     }
-    assert {key: sorted(names) for key, names in counted.items()} == {key: sorted(names) for key, names in seen.items()}
+    assert {key: sorted(names) for key, names in counted.items()} == {
+        key: sorted(names) for key, names in sources.items()
+    }
     assert next(iter(counted)) == ("tensorflow", "gpu"), "a reader sees TensorFlow's GPU rows first"
 
 
-def test_a_mended_source_has_both_verdicts_in_one_environment(found: Status) -> None:
-    for part in overview_rows(found):
+def test_a_mended_source_has_both_verdicts_in_one_environment(status_of_checkout: Status) -> None:
+    for part in overview_rows(status_of_checkout):
         for source in part.sources[SourceState.MENDED]:
-            asked = Selection(frameworks=[part.framework], devices=[part.cli_name], sources=[source])
+            selection = Selection(frameworks=[part.framework], devices=[part.cli_name], sources=[source])
             by_environment: dict[str, set[str]] = {}
-            for cell in asked.cells(found):
-                has = by_environment.setdefault(cell.key.environment, set())
+            for cell in selection.cells(status_of_checkout):
+                verdicts = by_environment.setdefault(cell.key.environment, set())
                 if cell.key.solution == "none" and cell.cell.verdict is Verdict.NONDETERMINISTIC:
-                    has.add("differs")
+                    verdicts.add("differs")
                 elif cell.key.solution != "none" and cell.cell.is_shown_deterministic:
-                    has.add("helps")
+                    verdicts.add("helps")
             assert {"differs", "helps"} in by_environment.values(), source
 
 
-def test_a_proved_source_is_proved_in_its_newest_environment(found: Status) -> None:
-    for part in overview_rows(found):
+def test_a_proved_source_is_proved_in_its_newest_environment(status_of_checkout: Status) -> None:
+    for part in overview_rows(status_of_checkout):
         for source in part.sources[SourceState.PROVED]:
-            asked = Selection(frameworks=[part.framework], devices=[part.cli_name], sources=[source])
-            control = [cell for cell in asked.cells(found) if cell.key.solution == "none" and cell.was_run]
+            selection = Selection(frameworks=[part.framework], devices=[part.cli_name], sources=[source])
+            control = [
+                cell for cell in selection.cells(status_of_checkout) if cell.key.solution == "none" and cell.was_run
+            ]
             newest = max((cell.key.environment for cell in control), key=natural_sort_key)
-            shown = {cell.cell.verdict for cell in control if cell.key.environment == newest}
-            assert shown == {Verdict.SCHEDULE_INDEPENDENT}, source
+            verdicts = {cell.cell.verdict for cell in control if cell.key.environment == newest}
+            assert verdicts == {Verdict.SCHEDULE_INDEPENDENT}, source
 
 
 @pytest.mark.parametrize(
-    ("asked", "names"),
+    ("selection", "names"),
     [
         (Selection(frameworks=["torc"]), "torch"),
         (Selection(devices=["vgpu-sm71"]), "vgpu-sm70"),
@@ -74,29 +78,31 @@ def test_a_proved_source_is_proved_in_its_newest_environment(found: Status) -> N
         (Selection(verdicts=["nondeterministik"]), "nondeterministic"),
     ],
 )
-def test_a_name_that_does_not_exist_is_refused_with_the_nearest(found: Status, asked: Selection, names: str) -> None:
+def test_a_name_that_does_not_exist_is_refused_with_the_nearest(
+    status_of_checkout: Status, selection: Selection, names: str
+) -> None:
     with pytest.raises(UsageError) as error:
-        asked.cells(found)
+        selection.cells(status_of_checkout)
     assert names in (error.value.advice or "")
 
 
-def test_words_of_a_kind_widen_and_kinds_narrow(found: Status) -> None:
-    both = Selection(devices=["cpu", "vgpu"], environments=["tf2.0"]).cells(found)
-    assert {cell.key.device for cell in both} == {"cpu", "vgpu-sm70"}
-    assert {cell.key.environment for cell in both} == {"tf2.0"}
-    assert Selection().cells(found) == found.cells
+def test_words_of_a_kind_widen_and_kinds_narrow(status_of_checkout: Status) -> None:
+    cells = Selection(devices=["cpu", "vgpu"], environments=["tf2.0"]).cells(status_of_checkout)
+    assert {cell.key.device for cell in cells} == {"cpu", "vgpu-sm70"}
+    assert {cell.key.environment for cell in cells} == {"tf2.0"}
+    assert Selection().cells(status_of_checkout) == status_of_checkout.cells
 
 
 def test_help_groups_commands_and_shows_no_type_of_python(checkout: Project) -> None:
     environ = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
-    shown = {}
+    texts = {}
     for words in ([], ["run"], ["status"], ["fleet", "run"], ["check"]):
         done = subprocess.run(
             [sys.executable, "-m", "tfdet", *words, "--help"], capture_output=True, text=True, env=environ
         )
         assert (done.returncode, done.stderr) == (0, "")
-        shown[" ".join(words)] = done.stdout
-    panels = re.findall(r"^╭─ (.+?) ─+╮$", shown[""], re.M)
+        texts[" ".join(words)] = done.stdout
+    panels = re.findall(r"^╭─ (.+?) ─+╮$", texts[""], re.M)
     assert panels == ["Options", "Look up", "Run the suite", "Find a cause", "Evidence"]
-    for text in shown.values():
+    for text in texts.values():
         assert not re.search(r"<(bool|str|int|float|path|list)\b", text, re.I), text

@@ -50,10 +50,10 @@ def test_what_is_not_covered_is_said(status: Status) -> None:
 
 def test_what_differs_on_a_gpus_emulation_is_said_where_documents_say_nothing(status: Status) -> None:
     """Of TensorFlow 1.13 most documents say nothing; where they speak, their words stay."""
-    before = {one.source: one for one in remaining(Status(status.matrix, {}), "tf1.15")}
+    before = {row.source: row for row in remaining(Status(status.matrix, {}), "tf1.15")}
     differ = ("contrib-resampler", "dilation2d-backprop")
     cells = {CellKey("tf1.15", "vgpu-sm70", source, "ED"): InferredCell(Verdict.NONDETERMINISTIC) for source in differ}
-    after = {one.source: one for one in remaining(Status(status.matrix, cells), "tf1.15")}
+    after = {row.source: row for row in remaining(Status(status.matrix, cells), "tf1.15")}
     assert "contrib-resampler" not in before
     added = after.pop("contrib-resampler")
     assert (added.says, added.measured) == ("differs (emulated on vgpu-sm70)", False)
@@ -67,16 +67,16 @@ def test_the_lines_run(checkout: Project, status: Status, tf_python: Callable[[s
     section = text.split("# By hand")[1].splitlines()[1:]
     by_hand = "\n".join(line[4:] for line in takewhile(lambda line: line.startswith("#   "), section))
     assert "seed(1)" in by_hand
-    for lines, found in ((text, "still nondeterministic"), (by_hand, "")):
+    for lines, message in ((text, "still nondeterministic"), (by_hand, "")):
         environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(checkout.runtime), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run([tf_python(key), "-c", lines], env=environ, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        assert found in done.stdout
+        assert message in done.stdout
 
 
 def test_what_documents_say_is_not_said_of_a_card(status: Status) -> None:
     """They speak of GPUs: that an H100 measured other cells makes it no witness of theirs."""
-    told = [row for key in ("torch2.8", "torch2.13") for row in remaining_rows(status, key) if not row["measured"]]
+    rows = [row for key in ("torch2.8", "torch2.13") for row in remaining_rows(status, key) if not row["measured"]]
     kinds = {kind.claim_device.upper() for kind in status.matrix.devices.kinds.values()}
-    assert len(told) > 10
-    assert {row["says"] for row in told} <= {f"raises an error on a {k} (documented, not measured)" for k in kinds}
+    assert len(rows) > 10
+    assert {row["says"] for row in rows} <= {f"raises an error on a {k} (documented, not measured)" for k in kinds}

@@ -23,18 +23,18 @@ def test_the_exported_schemas_are_current(checkout: Project) -> None:
 def test_every_file_fits_its_schema(checkout: Project) -> None:
     for kind in ("environment", "source", "solution"):
         validator = jsonschema.Draft202012Validator(json.loads(schemas()[f"{kind}.json"]))
-        found = list((checkout.matrix / f"{kind}s").rglob("*.toml"))
-        assert len(found) > 10, f"no {kind} is where it was looked for"
-        for path in found:
+        files = list((checkout.matrix / f"{kind}s").rglob("*.toml"))
+        assert len(files) > 10, f"no {kind} is where it was looked for"
+        for path in files:
             assert not list(validator.iter_errors(tomllib.loads(path.read_text("utf-8")))), path
 
 
 def test_the_ops_of_a_framework_fit_theirs(checkout: Project) -> None:
     read = jsonschema.Draft202012Validator(json.loads(schemas()["ops.json"]))
     written = jsonschema.Draft202012Validator(json.loads(schemas()["names.json"]))
-    found = list((checkout.matrix / "ops").glob("*/*.json"))
-    assert found
-    for path in found:
+    files = list((checkout.matrix / "ops").glob("*/*.json"))
+    assert files
+    for path in files:
         content = json.loads(path.read_text("utf-8"))
         assert not list(read.iter_errors(content)), path
         assert list(read.iter_errors({**content, "commit": "main"}))

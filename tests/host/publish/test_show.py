@@ -14,15 +14,17 @@ from tfdet.verdicts.status import Status
 def test_each_kernel_is_shown_once_for_each_reason(status: Status, env: str, source: str) -> None:
     finding = status.finding(env, source)
     assert finding is not None and finding.rows
-    shown = list(terminal_views._kernels(finding.rows))
-    assert Counter((name, answer, reason) for name, _, answer, reason, _ in shown).most_common(1)[0][1] == 1
-    held = [(row, one) for row in finding.rows for one in row.kernel.findings]
-    assert {arch for *_, archs in shown for arch in archs.split()} == {a for _, one in held for a in one.archs.split()}
-    assert {reason for *_, reason, _ in shown} == {one.reason for _, one in held}
+    rows = list(terminal_views._kernels(finding.rows))
+    assert Counter((name, answer, reason) for name, _, answer, reason, _ in rows).most_common(1)[0][1] == 1
+    pairs = [(row, kernel_finding) for row in finding.rows for kernel_finding in row.kernel.findings]
+    assert {arch for *_, archs in rows for arch in archs.split()} == {
+        a for _, kernel_finding in pairs for a in kernel_finding.archs.split()
+    }
+    assert {reason for *_, reason, _ in rows} == {kernel_finding.reason for _, kernel_finding in pairs}
 
 
 def test_kernels_whose_shown_names_are_alike_are_counted(status: Status) -> None:
     (row,) = status.finding("tf2.0", "gather-backprop").rows[:1]  # type: ignore[union-attr]
-    others = [row._replace(kernel=row.kernel.model_copy(update={"name": f"{row.kernel.name}{n}"})) for n in range(9)]
-    before, after = list(terminal_views._kernels([row])), list(terminal_views._kernels([row, *others]))
+    renamed = [row._replace(kernel=row.kernel.model_copy(update={"name": f"{row.kernel.name}{n}"})) for n in range(9)]
+    before, after = list(terminal_views._kernels([row])), list(terminal_views._kernels([row, *renamed]))
     assert len(before) == len(after) and all("(10 kernels)" in name for name, *_ in after)

@@ -16,18 +16,18 @@ from tfdet.verdicts.status import Status
 
 
 @pytest.fixture(scope="module")
-def found(checkout: Project, status: Status) -> list[OpComparison]:
+def comparisons(checkout: Project, status: Status) -> list[OpComparison]:
     return compare_ops(checkout.matrix, status, "torch")
 
 
-def test_each_has_what_a_maintainer_needs(checkout: Project, found: list[OpComparison]) -> None:
-    some = reports(checkout, "torch", found)
-    made = texts(checkout, "torch", found)
-    assert len(some) >= 12
-    for report in some:
+def test_each_has_what_a_maintainer_needs(checkout: Project, comparisons: list[OpComparison]) -> None:
+    upstream_reports = reports(checkout, "torch", comparisons)
+    texts_by_path = texts(checkout, "torch", comparisons)
+    assert len(upstream_reports) >= 12
+    for report in upstream_reports:
         assert report.builds, f"{report.finding.key} is taken out of upstream.toml"
         path = checkout.root / "docs" / "reference" / "upstream" / "torch" / f"{report.finding.key}.md"
-        text = made[path]
+        text = texts_by_path[path]
         assert text == path.read_text("utf-8")
         assert text.startswith(f"# {report.finding.title}\n")
         assert f"**Request:** {report.finding.request}" in text
@@ -39,33 +39,33 @@ def test_each_has_what_a_maintainer_needs(checkout: Project, found: list[OpCompa
         )
         assert report.sources, f"{report.finding.key}: no file and line"
         assert all(f"[{name}]({address})" in text for name, address in report.sources.items())
-        assert all(one.text in text for one in report.disagreements)
+        assert all(disagreement.text in text for disagreement in report.disagreements)
         assert bool(report.disagreements) == bool(report.finding.ops)
 
 
-def test_what_was_read_alone_is_not_called_run(checkout: Project, found: list[OpComparison]) -> None:
+def test_what_was_read_alone_is_not_called_run(checkout: Project, comparisons: list[OpComparison]) -> None:
     """index_reduce was run under the flag, on the virtual GPU; here it is taken for one that was not."""
-    unrun = [replace(join, rows=[replace(row, verdicts={}) for row in join.rows]) for join in found]
+    unrun = [replace(join, rows=[replace(row, verdicts={}) for row in join.rows]) for join in comparisons]
     code_only = [
         {report.finding.key: report.is_code_only for report in reports(checkout, "torch", joins)}
-        for joins in (found, unrun)
+        for joins in (comparisons, unrun)
     ]
-    assert [one["index-reduce"] for one in code_only] == [False, True]
-    assert not any(one["lstsq-pivots"] for one in code_only)
-    made = {path.stem: text for path, text in texts(checkout, "torch", unrun).items()}
-    assert "did not run on a GPU with the setting yet" in made["index-reduce"]
-    made = {path.stem: text for path, text in texts(checkout, "torch", found).items()}
-    assert "did not run on a GPU with the setting yet" not in made["take-backward"]
-    assert "| `take` | torch2.11 (2.11.0) | nvidia-h100-80gb-hbm3, UDA | raises ×2 |" in made["take-backward"]
+    assert [by_key["index-reduce"] for by_key in code_only] == [False, True]
+    assert not any(by_key["lstsq-pivots"] for by_key in code_only)
+    texts_by_path = {path.stem: text for path, text in texts(checkout, "torch", unrun).items()}
+    assert "did not run on a GPU with the setting yet" in texts_by_path["index-reduce"]
+    texts_by_path = {path.stem: text for path, text in texts(checkout, "torch", comparisons).items()}
+    assert "did not run on a GPU with the setting yet" not in texts_by_path["take-backward"]
+    assert "| `take` | torch2.11 (2.11.0) | nvidia-h100-80gb-hbm3, UDA | raises ×2 |" in texts_by_path["take-backward"]
 
 
-def test_nothing_else_lies_there(checkout: Project, found: list[OpComparison]) -> None:
+def test_nothing_else_lies_there(checkout: Project, comparisons: list[OpComparison]) -> None:
     folder = checkout.root / "docs" / "reference" / "upstream" / "torch"
-    made = texts(checkout, "torch", found)
-    assert set(folder.iterdir()) == set(made)
+    texts_by_path = texts(checkout, "torch", comparisons)
+    assert set(folder.iterdir()) == set(texts_by_path)
     findings = upstream.load(checkout.matrix, "torch")
-    assert {path.name for path in (checkout.root / PROGRAMS).glob("*.py")} == {one.program for one in findings}
-    assert all(f"]({one.key}.md) |" in made[folder / INDEX] for one in findings)
+    assert {path.name for path in (checkout.root / PROGRAMS).glob("*.py")} == {finding.program for finding in findings}
+    assert all(f"]({finding.key}.md) |" in texts_by_path[folder / INDEX] for finding in findings)
     assert texts(checkout, "jax", []) == {}
 
 
@@ -77,19 +77,19 @@ def write(whole_copy: Project, old: str, new: str) -> Path:
     return path
 
 
-def test_a_finding_that_no_build_shows_says_so(whole_copy: Project, found: list[OpComparison]) -> None:
+def test_a_finding_that_no_build_shows_says_so(whole_copy: Project, comparisons: list[OpComparison]) -> None:
     """Other evidence, or none, does not keep tables from being written."""
     write(whole_copy, 'ops = ["logcumsumexp"]', 'ops = ["abs"]')
-    made = {path.stem: text for path, text in texts(whole_copy, "torch", found).items()}
-    assert "shows it in no build: there is nothing to send" in made["logcumsumexp"]
-    assert "(logcumsumexp.md) | none |" in made["README"]
+    texts_by_path = {path.stem: text for path, text in texts(whole_copy, "torch", comparisons).items()}
+    assert "shows it in no build: there is nothing to send" in texts_by_path["logcumsumexp"]
+    assert "(logcumsumexp.md) | none |" in texts_by_path["README"]
     assert texts(whole_copy, "torch", [])
 
 
-def test_a_finding_without_a_program_is_refused(whole_copy: Project, found: list[OpComparison]) -> None:
+def test_a_finding_without_a_program_is_refused(whole_copy: Project, comparisons: list[OpComparison]) -> None:
     write(whole_copy, 'program = "tags.py"', 'program = "tag.py"')
     with pytest.raises(DataError, match="tags: no program"):
-        reports(whole_copy, "torch", found)
+        reports(whole_copy, "torch", comparisons)
 
 
 def test_a_file_that_cannot_be_read_is_named(whole_copy: Project) -> None:

@@ -25,24 +25,24 @@ FIRST, DOUBLE, HALF, COMPILED = (
 )  # fmt: skip
 
 
-def cell(solution: str, *seen: tuple[str, str, str]) -> InferredCell:
+def cell(solution: str, *observations: tuple[str, str, str]) -> InferredCell:
     """Of (case, solution, observation) each; `differs` differs in every run."""
-    found = EvidenceIndex({"s": {"now"}}).extend(
+    evidence = EvidenceIndex({"s": {"now"}}).extend(
         RecordSummary("e", PROCESSOR, "s", case, "m", under, "now", observation,
              20 * (observation in ("equal", "differs")), 20 * (observation == "differs"), 0.5)
-        for case, under, observation in seen
+        for case, under, observation in observations
     )  # fmt: skip
-    return found.cell(CellKey("e", CPU, "s", solution))
+    return evidence.cell(CellKey("e", CPU, "s", solution))
 
 
 def row(none: InferredCell, uda: InferredCell, device: str = CPU) -> OpRow:
     cells = {MeasurementColumn(device, "none"): none, MeasurementColumn(device, "UDA"): uda}
-    verdicts = {place: variants.eager(cell).verdict for place, cell in cells.items()}
+    verdicts = {device: variants.eager(cell).verdict for device, cell in cells.items()}
     return OpRow(OP, "torch-an-op", [], [], verdicts, cells=cells)
 
 
 @pytest.mark.parametrize(
-    ("case", "found"),
+    ("case", "parts"),
     [
         (FIRST, ("eager", "its first dtype")),
         ("large-sum-in-rows-eager", ("eager", "its first dtype")),
@@ -53,16 +53,16 @@ def row(none: InferredCell, uda: InferredCell, device: str = CPU) -> OpRow:
         ("bare", ()),
     ],
 )
-def test_the_name_of_a_case_says_how_it_ran(case: str, found: tuple[str, ...]) -> None:
-    assert variants_of(case) == found
+def test_the_name_of_a_case_says_how_it_ran(case: str, parts: tuple[str, ...]) -> None:
+    assert variants_of(case) == parts
 
 
 def test_each_way_has_a_verdict_of_its_own() -> None:
-    seen = [(FIRST, "none", "equal"), (HALF, "none", "differs"), (COMPILED, "none", "unsupported")]
-    seen += [(FIRST, "UDA", "equal"), (HALF, "UDA", "equal"), (COMPILED, "UDA", "equal")]
-    none, uda = cell("none", *seen), cell("UDA", *seen)
+    observations = [(FIRST, "none", "equal"), (HALF, "none", "differs"), (COMPILED, "none", "unsupported")]
+    observations += [(FIRST, "UDA", "equal"), (HALF, "UDA", "equal"), (COMPILED, "UDA", "equal")]
+    none, uda = cell("none", *observations), cell("UDA", *observations)
     assert none.verdict is Verdict.NONDETERMINISTIC
-    assert {way: part.verdict for way, part in none.variants.items()} == {
+    assert {variant: part.verdict for variant, part in none.variants.items()} == {
         "eager": Verdict.NONDETERMINISTIC, "its first dtype": Verdict.NOT_SHOWN, "float16": Verdict.NONDETERMINISTIC,
         "compiled": Verdict.UNSUPPORTED,
     }  # fmt: skip
@@ -79,30 +79,30 @@ def test_where_all_ran_alike_there_are_none() -> None:
 
 def test_a_row_names_the_dtypes_that_ran() -> None:
     none = cell("none", *((case, "none", "equal") for case in (FIRST, DOUBLE)), (HALF, "none", "differs"))
-    made = row(none, InferredCell(Verdict.BLANK))
-    assert (made.dtypes, made.compiled) == ("float32 float64 ≈; float16 ✗ 20/20", "")
+    op_row = row(none, InferredCell(Verdict.BLANK))
+    assert (op_row.dtypes, op_row.compiled) == ("float32 float64 ≈; float16 ✗ 20/20", "")
     assert row(cell("none", (FIRST, "none", "equal")), InferredCell(Verdict.BLANK)).dtypes == "float32 ≈"
     assert row(InferredCell(Verdict.BLANK), InferredCell(Verdict.BLANK)).dtypes == ""
-    texts = [text for _, text in made.disagreements("UDA")]
+    texts = [text for _, text in op_row.disagreements("UDA")]
     assert texts == ["it differs on a CPU in float16; the documentation names it for none"]
 
 
 def test_compiled_is_a_column_of_its_own_and_none_of_the_others_marks() -> None:
-    seen = [
+    observations = [
         (FIRST, "none", "equal"),
         (COMPILED, "none", "differs"),
         (FIRST, "UDA", "raises"),
         (COMPILED, "UDA", "equal"),
     ]
-    made = row(cell("none", *seen), cell("UDA", *seen))
-    assert made.is_notable
-    assert made.verdicts == {
+    op_row = row(cell("none", *observations), cell("UDA", *observations))
+    assert op_row.is_notable
+    assert op_row.verdicts == {
         MeasurementColumn(CPU, "none"): Verdict.NOT_SHOWN,
         MeasurementColumn(CPU, "UDA"): Verdict.RAISES,
     }
-    assert made.compiled == "none ✗ 20/20; UDA ✓ 0/20 (≤ 14%)"
-    found = [text for kind, text in made.disagreements("UDA") if kind == "compiled"]
-    assert found == [
+    assert op_row.compiled == "none ✗ 20/20; UDA ✓ 0/20 (≤ 14%)"
+    texts = [text for kind, text in op_row.disagreements("UDA") if kind == "compiled"]
+    assert texts == [
         "compiled by torch.compile it differs on a CPU; op by op it was not seen to",
         "op by op it raises on a CPU under UDA; compiled by torch.compile it was not seen to",
     ]
@@ -110,30 +110,30 @@ def test_compiled_is_a_column_of_its_own_and_none_of_the_others_marks() -> None:
 
 def test_of_a_gpu_it_is_another_kind_than_of_a_cpu() -> None:
     none = cell("none", (FIRST, "none", "equal"), (COMPILED, "none", "differs"))
-    made = row(none, InferredCell(Verdict.BLANK), "nvidia-h100")
-    assert list(made.disagreements("UDA")) == [
+    op_row = row(none, InferredCell(Verdict.BLANK), "nvidia-h100")
+    assert list(op_row.disagreements("UDA")) == [
         ("gpu-compiled", "compiled by torch.compile it differs on nvidia-h100; op by op it was not seen to")
     ]
 
 
 def test_what_compiles_away_a_difference_is_no_disagreement() -> None:
-    made = row(cell("none", (FIRST, "none", "differs"), (COMPILED, "none", "equal")), InferredCell(Verdict.BLANK))
-    assert not [kind for kind, _ in made.disagreements("UDA") if kind == "compiled"]
+    op_row = row(cell("none", (FIRST, "none", "differs"), (COMPILED, "none", "equal")), InferredCell(Verdict.BLANK))
+    assert not [kind for kind, _ in op_row.disagreements("UDA") if kind == "compiled"]
 
 
 def test_what_only_happens_compiled_is_said_so() -> None:
-    seen = [(FIRST, "none", "equal"), (COMPILED, "none", "differs")]
-    assert variants.only_compiled(cell("none", *seen)) == " when compiled"
-    assert variants.only_compiled(cell("none", *seen, (HALF, "none", "differs"))) == ""
+    observations = [(FIRST, "none", "equal"), (COMPILED, "none", "differs")]
+    assert variants.only_compiled(cell("none", *observations)) == " when compiled"
+    assert variants.only_compiled(cell("none", *observations, (HALF, "none", "differs"))) == ""
     assert variants.only_compiled(cell("none", (FIRST, "none", "differs"))) == ""
 
 
 @pytest.mark.parametrize("observation", ["unsupported", "crashed", "equal"])
 def test_of_what_did_not_run_compiled_nothing_follows(observation: str) -> None:
     none = cell("none", (FIRST, "none", "equal"), (COMPILED, "none", observation))
-    made = row(none, InferredCell(Verdict.BLANK))
-    assert not [kind for kind, _ in made.disagreements("UDA") if kind == "compiled"]
-    assert not made.is_notable
+    op_row = row(none, InferredCell(Verdict.BLANK))
+    assert not [kind for kind, _ in op_row.disagreements("UDA") if kind == "compiled"]
+    assert not op_row.is_notable
 
 
 def test_the_coverage_counts_the_ops_that_take_a_dtype() -> None:
@@ -146,9 +146,9 @@ def test_the_coverage_counts_the_ops_that_take_a_dtype() -> None:
 
 
 def test_a_terminal_is_told_what_a_verdict_speaks_of() -> None:
-    seen = [(case, "none", "equal") for case in (FIRST, DOUBLE)]
-    assert verdict_text(cell("none", *seen)).plain.endswith("; in its first dtype, in float64")
-    none = cell("none", *seen, (COMPILED, "none", "differs"))
-    apart = "in its first dtype: not shown to differ; in float64: not shown to differ"
-    assert verdict_text(none).plain == f"nondeterministic 20/60; compiled; {apart}"
+    observations = [(case, "none", "equal") for case in (FIRST, DOUBLE)]
+    assert verdict_text(cell("none", *observations)).plain.endswith("; in its first dtype, in float64")
+    none = cell("none", *observations, (COMPILED, "none", "differs"))
+    description = "in its first dtype: not shown to differ; in float64: not shown to differ"
+    assert verdict_text(none).plain == f"nondeterministic 20/60; compiled; {description}"
     assert variants.variants_note(replace(none, variants={})) == ""

@@ -24,7 +24,7 @@ def matrix(checkout: Project) -> Matrix:
 
 def read(text: str, among: list[Environment]) -> list[Environment]:
     """The environments that a reader takes a span to speak of."""
-    found: list[Environment] = []
+    environments: list[Environment] = []
     for part in filter(None, text.split(", ")):
         words = SPAN.fullmatch(part)
         assert words, part
@@ -33,12 +33,12 @@ def read(text: str, among: list[Environment]) -> list[Environment]:
         versions = list(dict.fromkeys(e.version for e in line))
         if words["first"] in versions:
             first, last = versions.index(words["first"]), versions.index(words["last"] or words["first"])
-            found += [e for e in line if e.version in versions[first : last + 1]]
+            environments += [e for e in line if e.version in versions[first : last + 1]]
         else:
-            found += [
+            environments += [
                 e for e in line if words["first"] == e.framework_version or e.image.endswith(f":{words['first']}")
             ]
-    return found
+    return environments
 
 
 def test_one_that_was_measured_is_not_in_the_range_of_those_that_were_not(matrix: Matrix) -> None:

@@ -19,8 +19,8 @@ PROGRAM = "import tensorflow as tf\ntf.math.bincount([1, 2], weights=[0.5, 0.5])
 
 
 def steps() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"]
-    return found
+    content: list[dict[str, Any]] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"]
+    return content
 
 
 @pytest.fixture
@@ -42,22 +42,22 @@ def workspace(tmp_path: Path) -> Path:
 def check(workspace: Path, **inputs: str) -> tuple[int, str]:
     """Run the step's own words: its exit code, and what it tells the later steps."""
     (step,) = (step for step in steps() if step.get("id") == "check")
-    told = workspace / "output"
-    told.touch()
+    output = workspace / "output"
+    output.touch()
     given = {"FILES": "src/**/*.py", "PROGRAM_PYTHON": str(workspace / "python"), "DEVICE": "gpu", "SOLUTIONS": ""}
     assert given.keys() == step["env"].keys()
-    environ = {**os.environ, **given, **inputs, "RUNNER_TEMP": str(workspace), "GITHUB_OUTPUT": str(told)}
+    environ = {**os.environ, **given, **inputs, "RUNNER_TEMP": str(workspace), "GITHUB_OUTPUT": str(output)}
     environ["TFDET_ROOT"] = str(ROOT)
     done = subprocess.run(["bash", "-eo", "pipefail", "-c", step["run"]], cwd=workspace, env=environ, timeout=300)
-    return done.returncode, told.read_text("utf-8")
+    return done.returncode, output.read_text("utf-8")
 
 
 def test_the_action_fails_on_an_error_and_tells_where_the_findings_are(workspace: Path) -> None:
-    code, told = check(workspace)
-    assert (code, told) == (1, f"sarif={workspace / 'tfdet.sarif'}\n")
+    code, outputs = check(workspace)
+    assert (code, outputs) == (1, f"sarif={workspace / 'tfdet.sarif'}\n")
     (run,) = json.loads((workspace / "tfdet.sarif").read_text("utf-8"))["runs"]
-    places = [place["physicalLocation"] for result in run["results"] for place in result.get("locations", [])]
-    assert {"artifactLocation": {"uri": "src/deep/train.py"}, "region": {"startLine": 2}} in places
+    locations = [location["physicalLocation"] for result in run["results"] for location in result.get("locations", [])]
+    assert {"artifactLocation": {"uri": "src/deep/train.py"}, "region": {"startLine": 2}} in locations
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_the_action_fails_on_an_error_and_tells_where_the_findings_are(workspace
     ],
 )
 def test_its_inputs(workspace: Path, inputs: dict[str, str], code: int, is_told: bool) -> None:
-    found, told = check(workspace, **inputs)
-    assert (found, bool(told)) == (code, is_told)
+    exit_code, outputs = check(workspace, **inputs)
+    assert (exit_code, bool(outputs)) == (code, is_told)
     assert not (workspace / "pasted").exists()
 
 

@@ -64,13 +64,18 @@ def text_of(inline: Token) -> str:
 
 def inlines(path: Path, *kinds: str) -> list[str]:
     """The texts directly in elements of these kinds."""
-    found = tokens(path)
-    return [text_of(found[at + 1]) for at, token in enumerate(found) if token.type in kinds]
+    all_tokens = tokens(path)
+    return [text_of(all_tokens[index + 1]) for index, token in enumerate(all_tokens) if token.type in kinds]
 
 
 def sentences(path: Path) -> list[str]:
     paragraphs = inlines(path, "paragraph_open")
-    return [one for text in paragraphs for one in re.split(r"(?<=[.?!:;])\s+(?=[A-Z`\"*\d(])", text) if one.strip()]
+    return [
+        sentence
+        for text in paragraphs
+        for sentence in re.split(r"(?<=[.?!:;])\s+(?=[A-Z`\"*\d(])", text)
+        if sentence.strip()
+    ]
 
 
 @pytest.mark.parametrize("path", pages(), ids=name)
@@ -99,28 +104,42 @@ def of_shape(path: Path) -> list[str]:
 
 
 def of_headings(path: Path) -> list[str]:
-    every = tokens(path)
-    found = [every[at + 1].content for at, token in enumerate(every) if token.type == "heading_open"]
-    faults = [f"heading of more than {MAX_HEADING} characters: {one}" for one in found if len(one) > MAX_HEADING]
-    faults += [f"heading with a full stop or a question: {one}" for one in found if one.endswith((".", "?", "!"))]
-    return faults + [f"heading twice: {one}" for one in set(found) if found.count(one) > 1]
+    all_tokens = tokens(path)
+    headings = [all_tokens[index + 1].content for index, token in enumerate(all_tokens) if token.type == "heading_open"]
+    faults = [
+        f"heading of more than {MAX_HEADING} characters: {heading}"
+        for heading in headings
+        if len(heading) > MAX_HEADING
+    ]
+    faults += [
+        f"heading with a full stop or a question: {heading}"
+        for heading in headings
+        if heading.endswith((".", "?", "!"))
+    ]
+    return faults + [f"heading twice: {heading}" for heading in set(headings) if headings.count(heading) > 1]
 
 
 def of_sentences(path: Path) -> list[str]:
-    found = sentences(path)
-    counts = [len(one.split()) for one in found]
+    texts = sentences(path)
+    counts = [len(sentence.split()) for sentence in texts]
     faults = [
-        f"sentence of {count} words: {one}" for one, count in zip(found, counts, strict=True) if count > MAX_SENTENCE
+        f"sentence of {count} words: {sentence}"
+        for sentence, count in zip(texts, counts, strict=True)
+        if count > MAX_SENTENCE
     ]
     if counts and sum(counts) / len(counts) > MAX_MEAN_SENTENCE:
         faults.append(f"{sum(counts) / len(counts):.0f} words a sentence, at most {MAX_MEAN_SENTENCE}")
-    faults += [f"begins with {one.split()[0]}: {one}" for one in found if re.match(r"Of |What (?!to )", one)]
+    faults += [
+        f"begins with {sentence.split()[0]}: {sentence}"
+        for sentence in texts
+        if re.match(r"Of |What (?!to )", sentence)
+    ]
     return faults
 
 
 def of_words(path: Path) -> list[str]:
     text = " ".join(inlines(path, "paragraph_open", "heading_open", "td_open", "th_open"))
-    return [f"{found[0]!r}: {advice}" for words, advice in BANNED.items() for found in re.finditer(words, text, re.I)]
+    return [f"{match[0]!r}: {advice}" for words, advice in BANNED.items() for match in re.finditer(words, text, re.I)]
 
 
 def test_every_page_can_be_reached_from_the_index() -> None:

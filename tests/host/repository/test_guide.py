@@ -34,15 +34,15 @@ MATRIX_CHECKS = [
 
 def section(title: str) -> str:
     """From one heading of the guide to the next."""
-    (found,) = re.findall(rf"^## {title}.*?(?=^## |\Z)", GUIDE.read_text("utf-8"), re.M | re.S)
-    return str(found)
+    (stored_records,) = re.findall(rf"^## {title}.*?(?=^## |\Z)", GUIDE.read_text("utf-8"), re.M | re.S)
+    return str(stored_records)
 
 
 @pytest.mark.tensorflow
 def test_a_source_is_one_toml_and_one_short_function(
     copy: Project, tf_python: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    blocks = {found["path"]: found["text"] for found in BLOCK.finditer(section("Add a source"))}
+    blocks = {match["path"]: match["text"] for match in BLOCK.finditer(section("Add a source"))}
     assert {Path(path).suffix for path in blocks} == {".toml", ".py"}
     (function,) = (text for path, text in blocks.items() if path.endswith(".py"))
     assert len(function.splitlines()) <= 15
@@ -62,12 +62,12 @@ def test_a_source_is_one_toml_and_one_short_function(
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    found = list(read_records(records))
-    assert {r.case for r in found} == {
+    stored_records = list(read_records(records))
+    assert {r.case for r in stored_records} == {
         f"cumsum-{dtype}-{mode}" for dtype in ("float32", "float64") for mode in ("eager", "function", "session")
     }
-    assert {r.solution for r in found} == {"none", "TDO", "TEOD", "ED"}
-    assert {r.observation for r in found} == {"equal"}
+    assert {r.solution for r in stored_records} == {"none", "TDO", "TEOD", "ED"}
+    assert {r.observation for r in stored_records} == {"equal"}
     assert "cumsum-backprop" in done.stdout
 
 
@@ -78,7 +78,7 @@ def test_an_environment_is_one_toml_and_what_is_made_of_it(tmp_path: Path) -> No
     unwanted = shutil.ignore_patterns(".git", ".venv", ".tox", ".tfdet", "out", "dist", "__pycache__", ".*_cache")
     shutil.copytree(ROOT, copy, ignore=unwanted)
     text = section("Add an environment")
-    ((path, content),) = (found.group("path", "text") for found in BLOCK.finditer(text))
+    ((path, content),) = (match.group("path", "text") for match in BLOCK.finditer(text))
     (copy / path).write_text(content, "utf-8")
     first, *_ = re.findall(r"^```console\n(.*?)^```", text, re.M | re.S)
     commands = first.replace("$ ", "").splitlines()

@@ -29,12 +29,12 @@ def headings(path: Path) -> set[str]:
 
 
 def links(path: Path) -> set[str]:
-    found = set()
+    targets = set()
     for token in MarkdownIt("commonmark").enable("table").parse(path.read_text("utf-8")):
         for child in token.children or []:
             if child.type == "link_open":
-                found.add(str(child.attrs["href"]))
-    return {link for link in found if not re.match(r"[a-z]+:", link)}
+                targets.add(str(child.attrs["href"]))
+    return {link for link in targets if not re.match(r"[a-z]+:", link)}
 
 
 def test_the_readme_is_short(checkout: Project) -> None:
@@ -42,14 +42,14 @@ def test_the_readme_is_short(checkout: Project) -> None:
 
 
 def test_every_link_leads_somewhere(checkout: Project) -> None:
-    lost = []
+    broken = []
     for page in pages(checkout.root):
         for link in links(page):
-            name, _, place = link.partition("#")
+            name, _, fragment = link.partition("#")
             target = (page.parent / name).resolve() if name else page
-            if not target.exists() or (place and place not in headings(target)):
-                lost.append(f"{page.relative_to(checkout.root)}: {link}")
-    assert not lost
+            if not target.exists() or (fragment and fragment not in headings(target)):
+                broken.append(f"{page.relative_to(checkout.root)}: {link}")
+    assert not broken
 
 
 def test_no_word_of_the_readme_s_table_is_wider_than_a_column_has_room(checkout: Project) -> None:

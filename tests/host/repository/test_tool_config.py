@@ -68,21 +68,21 @@ def test_what_the_tool_writes_is_collapsed_in_reviews(checkout: Project) -> None
         *("matrix/evidence/cpu/tf2.0.jsonl", "matrix/audits/tf2.0.json", "matrix/schema/record.json"),
     ]
     assert [path for path in written if not (ROOT / path).is_file()] == []
-    said = subprocess.run(
+    attributes = subprocess.run(
         ["git", "check-attr", "linguist-generated", *written], cwd=ROOT, capture_output=True, text=True
     )
-    if said.returncode:
+    if attributes.returncode:
         pytest.skip("no git here")
-    assert [line for line in said.stdout.splitlines() if not line.endswith(": set")] == []
+    assert [line for line in attributes.stdout.splitlines() if not line.endswith(": set")] == []
 
 
 def test_the_developers_tools_are_pinned() -> None:
     """requirements.txt was renewed (scripts/update-host-lock) after the last change of the groups."""
     content = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     runs = content["tool"]["hatch"]["metadata"]["hooks"]["custom"]["dependencies"]
-    wanted = [Requirement(text) for text in [*runs, *content["dependency-groups"]["dev"]]]
+    required = [Requirement(text) for text in [*runs, *content["dependency-groups"]["dev"]]]
     pins = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements.txt").read_text("utf-8"), re.M))
-    for requirement in wanted:
+    for requirement in required:
         assert requirement.specifier.contains(pins[requirement.name.lower()], prereleases=True), requirement
 
 

@@ -43,9 +43,9 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def files(layer: str) -> list[Path]:
-    found = sorted((TRACE / layer).rglob("*.py"))
-    assert found, f"trace/{layer} is empty: nothing would be looked at"
-    return found
+    paths = sorted((TRACE / layer).rglob("*.py"))
+    assert paths, f"trace/{layer} is empty: nothing would be looked at"
+    return paths
 
 
 def test_every_folder_is_a_layer() -> None:
@@ -63,8 +63,10 @@ def test_a_layer_imports_only_those_below_it(layer: str) -> None:
 
 def test_what_every_layer_may_import_imports_none() -> None:
     for name in BASE:
-        for taken in imports(TRACE / f"{name}.py"):
-            assert not taken.startswith("tfdeterminism.trace.") or taken.split(".")[2] in BASE, f"{name}: {taken}"
+        for imported in imports(TRACE / f"{name}.py"):
+            assert not imported.startswith("tfdeterminism.trace.") or imported.split(".")[2] in BASE, (
+                f"{name}: {imported}"
+            )
 
 
 @pytest.mark.parametrize("layer", sorted(set(BELOW) - {"capture"}))
@@ -75,11 +77,11 @@ def test_analysis_needs_the_standard_library_and_numpy_alone(layer: str) -> None
 
 
 def test_only_the_folder_of_a_framework_imports_it() -> None:
-    every = list(TRACE.rglob("*.py"))
-    assert {path.parent.name for path in every} >= {*FOLDERS, *BELOW, "trace"}
-    for path in every:
-        theirs = FOLDERS.get(path.parent.name, set()) if path.parent.parent.name == "capture" else set()
-        assert not (FRAMEWORKS - theirs) & {name.partition(".")[0] for name in imports(path)}, path
+    modules = list(TRACE.rglob("*.py"))
+    assert {path.parent.name for path in modules} >= {*FOLDERS, *BELOW, "trace"}
+    for path in modules:
+        allowed = FOLDERS.get(path.parent.name, set()) if path.parent.parent.name == "capture" else set()
+        assert not (FRAMEWORKS - allowed) & {name.partition(".")[0] for name in imports(path)}, path
 
 
 def test_no_op_of_a_framework_is_named_outside_its_folder() -> None:
@@ -126,13 +128,20 @@ def test_no_circle_of_imports_in_the_public_library() -> None:
     """Wherever an import stands: one inside a function is one, too."""
     names = {".".join(path.relative_to(RUNTIME).with_suffix("").parts): path for path in LIBRARY.rglob("*.py")}
     modules = {name.removesuffix(".__init__"): path for name, path in names.items()}
-    needs = {
-        name: {_module(taken, modules) for taken in imports(path)} - {None, name} for name, path in modules.items()
+    imports_by_module = {
+        name: {_module(imported, modules) for imported in imports(path)} - {None, name}
+        for name, path in modules.items()
     }
-    order = tuple(TopologicalSorter(needs).static_order())  # CycleError names the circle
+    order = tuple(TopologicalSorter(imports_by_module).static_order())  # CycleError names the circle
     assert len(order) == len(modules)
 
 
-def _module(taken: str, modules: dict[str, Path]) -> str | None:
+def _module(imported: str, modules: dict[str, Path]) -> str | None:
     """The module of the library that an imported name is, or is in."""
-    return taken if taken in modules else taken.rpartition(".")[0] if taken.rpartition(".")[0] in modules else None
+    return (
+        imported
+        if imported in modules
+        else imported.rpartition(".")[0]
+        if imported.rpartition(".")[0] in modules
+        else None
+    )

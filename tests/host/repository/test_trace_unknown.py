@@ -23,11 +23,11 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("way", sorted(PROGRAMS))
-def test_a_tensorflow_that_cannot_be_traced_ends_no_program(tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("defect", sorted(PROGRAMS))
+def test_a_tensorflow_that_cannot_be_traced_ends_no_program(tmp_path: Path, defect: str) -> None:
     (tmp_path / "tensorflow").mkdir()
     (tmp_path / "tensorflow" / "__init__.py").write_text(UNKNOWN)
-    program = f"from tfdeterminism import trace\n{PROGRAMS[way]}\nprint('went on')"
+    program = f"from tfdeterminism import trace\n{PROGRAMS[defect]}\nprint('went on')"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,

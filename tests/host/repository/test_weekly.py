@@ -7,28 +7,29 @@ import weekly
 
 
 @pytest.mark.parametrize(
-    ("few", "days", "first"), [(["a", "b"], 0, 0), (["a", "b", "c"], 0, 2), (["a", "b", "c", "d"], 3, 0), (["a"], 6, 5)]
+    ("values", "days", "first"),
+    [(["a", "b"], 0, 0), (["a", "b", "c"], 0, 2), (["a", "b", "c", "d"], 3, 0), (["a"], 6, 5)],
 )
-def test_each_has_its_day(few: list[str], days: int, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_has_its_day(values: list[str], days: int, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weekly, "ALL", False)
     tried: list[str] = []
-    for day in range(days or len(few)):
+    for day in range(days or len(values)):
         monkeypatch.setattr(weekly, "DAY", 739_000 + day)
-        assert len(weekly.todays(few, days=days, first=first)) < max(2, len(few))
-        tried += weekly.todays(few, days=days, first=first)
-        assert ("a" in tried) == (day >= (first - 739_000) % (days or len(few)))
-    assert sorted(tried) == few
+        assert len(weekly.todays(values, days=days, first=first)) < max(2, len(values))
+        tried += weekly.todays(values, days=days, first=first)
+        assert ("a" in tried) == (day >= (first - 739_000) % (days or len(values)))
+    assert sorted(tried) == values
     monkeypatch.setattr(weekly, "ALL", True)
-    assert weekly.todays(few, of=[*few, "more"], days=days) == [*few, "more"]
+    assert weekly.todays(values, of=[*values, "more"], days=days) == [*values, "more"]
 
 
 def test_a_test_runs_on_one_day_in_six_and_once_a_week(monkeypatch: pytest.MonkeyPatch) -> None:
     def skipped_days() -> list[int]:
-        found = []
+        skipped = []
         for day in range(6):
             monkeypatch.setattr(weekly, "DAY", day)
-            found += [day] * bool(weekly.on_day(1).args[0])
-        return found
+            skipped += [day] * bool(weekly.on_day(1).args[0])
+        return skipped
 
     monkeypatch.setattr(weekly, "ALL", False)
     assert skipped_days() == [0, 2, 3, 4, 5]

@@ -73,8 +73,8 @@ def test_structure(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_each_pinned_commit_says_its_version(path: Path) -> None:
     for line in path.read_text("utf-8").splitlines():
-        own = "uses: ./.github/" in line
-        assert own or "uses:" not in line or re.search(r"@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), line
+        is_local = "uses: ./.github/" in line
+        assert is_local or "uses:" not in line or re.search(r"@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), line
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
@@ -109,15 +109,15 @@ def test_the_list_is_every_environment_of_a_line_that_runs(checkout: Project, tm
     assert set(choice["options"]) == {e.line for e in matrix.environments.values()}
     (step,) = (step for step in content["jobs"]["list"]["steps"] if step.get("id") == "list")
     assert step["env"] == {"LINE": f"${{{{ inputs.line || '{choice['default']}' }}}}"}
-    told = tmp_path / "output"
+    output = tmp_path / "output"
     (tmp_path / ".venv").symlink_to(Path(sys.executable).parents[1])
-    environ = {**os.environ, "LINE": line or choice["default"], "GITHUB_OUTPUT": str(told)}
+    environ = {**os.environ, "LINE": line or choice["default"], "GITHUB_OUTPUT": str(output)}
     environ["TFDET_ROOT"] = str(checkout.root)
     subprocess.run(["bash", "-ec", step["run"]], cwd=tmp_path, env=environ, check=True)
-    name, _, listed = told.read_text("utf-8").partition("=")
-    some = {key: e for key, e in matrix.environments.items() if e.line == environ["LINE"] and not e.skip_reason}
-    wanted = [key for key, e in some.items() if e.image != "unknown"]  # what it starts are containers
-    assert (name, sorted(json.loads(listed))) == ("environments", sorted(wanted))
+    name, _, listed = output.read_text("utf-8").partition("=")
+    of_line = {key: e for key, e in matrix.environments.items() if e.line == environ["LINE"] and not e.skip_reason}
+    expected = [key for key, e in of_line.items() if e.image != "unknown"]  # what it starts are containers
+    assert (name, sorted(json.loads(listed))) == ("environments", sorted(expected))
 
 
 def test_checks_are_what_the_repository_runs_in_ci() -> None:

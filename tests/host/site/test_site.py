@@ -58,8 +58,8 @@ def test_every_page_has_a_twin_for_machines(site: Path) -> None:
     assert set(kinds) == KINDS
     for path in pages(site):
         content = twin(path)
-        told = (content["format"], content["version"], content["page"])
-        assert told == ("tfdet-site", VERSION, path.relative_to(site).as_posix())
+        header = (content["format"], content["version"], content["page"])
+        assert header == ("tfdet-site", VERSION, path.relative_to(site).as_posix())
 
 
 def test_what_there_is_has_a_page(small: Project, site: Path) -> None:
@@ -77,12 +77,12 @@ def test_what_there_is_has_a_page(small: Project, site: Path) -> None:
 
 
 def test_every_record_stands_on_the_page_of_its_cell(small: Project, site: Path) -> None:
-    there: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for path in (site / "cells").rglob("*.json"):
-        there.update(record["checksum"] for record in twin(path)["data"]["records"])
+        counts.update(record["checksum"] for record in twin(path)["data"]["records"])
     store = EvidenceStore.open(small)
     records = [record for path in store.files() for record in store.read(path)]
-    assert there == Counter(record.checksum for record in records)
+    assert counts == Counter(record.checksum for record in records)
     for record in records[::50]:
         text = (site / "cells" / record.environment / f"{record.source}.html").read_text("utf-8")
         assert f'id="r-{record.checksum[:16]}"' in text and record.machine in text
@@ -94,19 +94,19 @@ def test_what_the_lists_say_of_an_op_stands_on_its_pages(small: Project, site: P
     (join,) = compare_ops(small.matrix, load_status(small), "torch")
     data = twin(site / "lists" / f"{OPS}.html")["data"]
     assert [row["source"] for row in data["rows"]] == [row.source for row in join.notable_rows]
-    assert [(found["source"], found["text"]) for found in data["disagreements"]] == [
-        (found.row.source, found.text) for found in join.disagreements
+    assert [(disagreement["source"], disagreement["text"]) for disagreement in data["disagreements"]] == [
+        (disagreement.row.source, disagreement.text) for disagreement in join.disagreements
     ]
-    mine = twin(site / "sources" / "torch-index-put.html")["data"]
-    assert [(one["environment"], one["documentation"]) for one in mine["lists"]] == [
+    op_page = twin(site / "sources" / "torch-index-put.html")["data"]
+    assert [(entry["environment"], entry["documentation"]) for entry in op_page["lists"]] == [
         (OPS, "deterministic (accumulate=False); deterministic (CPU, accumulate=True)")
     ]
-    assert {case["name"] for case in mine["cases"]} >= {"samples_forward", "samples_backward"}
-    assert {cell["environment"] for row in mine["strips"] for cell in row["cells"]} == {OPS}
-    (place,) = (p for f in data["disagreements"] if f["op"] == "cummax" for p in f["places"] if ".cu:" in p["name"])
-    assert place["address"].startswith("https://github.com/pytorch/pytorch/blob/v2.6.0/aten/src/ATen/native/cuda/")
+    assert {case["name"] for case in op_page["cases"]} >= {"samples_forward", "samples_backward"}
+    assert {cell["environment"] for row in op_page["strips"] for cell in row["cells"]} == {OPS}
+    (location,) = (p for f in data["disagreements"] if f["op"] == "cummax" for p in f["places"] if ".cu:" in p["name"])
+    assert location["address"].startswith("https://github.com/pytorch/pytorch/blob/v2.6.0/aten/src/ATen/native/cuda/")
     empty = twin(site / "sources" / "torch-empty.html")["data"]["lists"]
-    assert any("differs on a CPU" in found["text"] for one in empty for found in one["disagreements"])
+    assert any("differs on a CPU" in disagreement["text"] for entry in empty for disagreement in entry["disagreements"])
     for name in ("lists", "sources", "environments", "cells"):
         for path in (site / name).rglob(f"{OPS if name != 'sources' else 'torch-*'}.html"):
             assert "TensorFlow" not in path.read_text("utf-8").replace("TensorFlow and PyTorch", ""), path
@@ -114,12 +114,12 @@ def test_what_the_lists_say_of_an_op_stands_on_its_pages(small: Project, site: P
 
 def test_what_rows_and_batches_showed_stands_on_a_page(small: Project, site: Path) -> None:
     """As the tables of docs/reference/batch-invariance.md have it; the control was seen to depend."""
-    (told,) = twin(site / "batches.html")["data"]["tables"]
+    (table,) = twin(site / "batches.html")["data"]["tables"]
     (known,) = batch_invariance.tables(small)
-    assert [(row["op"], row["shape"], row["cells"]) for row in told["rows"]] == [
+    assert [(row["op"], row["shape"], row["cells"]) for row in table["rows"]] == [
         (row.op, row.shape, row.cells) for row in known.rows
     ]
-    assert told["counts"] == known.counts and all("from" in cell for row in told["controls"] for cell in row["cells"])
+    assert table["counts"] == known.counts and all("from" in cell for row in table["controls"] for cell in row["cells"])
     text = (site / "batches.html").read_text("utf-8")
     assert f"{known.counts['depends']} depend on the batch" in text and known.title in text
     assert 'href="../batches.html"' in (site / "lists" / "index.html").read_text("utf-8")
@@ -143,17 +143,17 @@ def test_the_docs_are_pages_that_the_search_finds(small: Project, site: Path) ->
 def test_every_link_leads_somewhere(site: Path) -> None:
     read = {path: Read(path) for path in pages(site)}
     ids = {path.resolve(): set(page.ids()) for path, page in read.items()}
-    lost = []
+    broken = []
     for path, page in read.items():
         for link in page.links():
             if re.match(r"[a-z]+:", link):
                 assert link.startswith("https://"), link
                 continue
-            name, _, place = link.partition("#")
+            name, _, fragment = link.partition("#")
             target = (path.parent / urllib.parse.unquote(name)).resolve() if name else path.resolve()
-            if not target.is_file() or (place and target.suffix == ".html" and place not in ids[target]):
-                lost.append(f"{path.relative_to(site)}: {link}")
-    assert lost == []
+            if not target.is_file() or (fragment and target.suffix == ".html" and fragment not in ids[target]):
+                broken.append(f"{path.relative_to(site)}: {link}")
+    assert broken == []
 
 
 def test_every_page_is_valid_and_asks_for_nothing_elsewhere(site: Path) -> None:
@@ -185,9 +185,9 @@ def test_the_same_data_give_the_same_bytes(small: Project, site: Path, tmp_path:
     command = [sys.executable, "-m", "tfdet", "site", "--out", str(tmp_path / "again")]
     subprocess.run(command, env=environ, check=True, capture_output=True)
     names = [path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()]
-    again = [path for path in (tmp_path / "again").rglob("*") if path.is_file()]
-    same, other, lost = filecmp.cmpfiles(site, tmp_path / "again", names, shallow=False)
-    assert (other, lost, len(again)) == ([], [], len(same))
+    second_files = [path for path in (tmp_path / "again").rglob("*") if path.is_file()]
+    same, other, missing = filecmp.cmpfiles(site, tmp_path / "again", names, shallow=False)
+    assert (other, missing, len(second_files)) == ([], [], len(same))
 
 
 @weekly.on_day(5)
@@ -195,10 +195,10 @@ def test_several_processes_make_the_same_site(
     small: Project, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parallel, "ENOUGH_BYTES", 0)
-    again = build(small, tmp_path / "again").folder
+    second_site = build(small, tmp_path / "again").folder
     names = [path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()]
-    _, other, lost = filecmp.cmpfiles(site, again, names, shallow=False)
-    assert (other, lost) == ([], [])
+    _, other, missing = filecmp.cmpfiles(site, second_site, names, shallow=False)
+    assert (other, missing) == ([], [])
 
 
 HOSTILE = "<script>alert(1)</script>\u202e\u2066\"'><img src=x onerror=alert(1)>&amp;\u200b"
@@ -227,7 +227,9 @@ def test_what_strangers_say_is_harmless(tmp_path: Path) -> None:
     assert "\\u202e" in text and "&lt;script&gt;alert(1)" in text
     assert "<script>alert" not in text and "<img src=x" not in text and len(text) < MOST
     html5lib.HTMLParser(strict=True).parse(text)
-    records = [record for one in path.parent.glob("bias-add-backprop*.html") for record in twin(one)["data"]["records"]]
+    records = [
+        record for page in path.parent.glob("bias-add-backprop*.html") for record in twin(page)["data"]["records"]
+    ]
     assert sorted(len(record["ran_on"]) for record in records) == [0, 64]
     for path in folder.rglob("*"):
         if path.suffix in (".html", ".json", ".xml", ".js") and path.parent.name != "tabulator":
@@ -241,15 +243,15 @@ def test_a_forged_batch_changes_nothing_of_the_site(
     """But what tells of the files that it was made from."""
     project = small_project(tmp_path / "small")
     cases, source = current_cases(project).by_hash, json.loads(line())["source"]
-    code, case, mode = next((c, *sorted(some or ())[0]) for (name, c), some in cases.items() if name == source)
+    code, case, mode = next((c, *sorted(modes or ())[0]) for (name, c), modes in cases.items() if name == source)
     EvidenceStore.open(project).ingest([parse(line("differs", **H100, case_hash=code, case=case, mode=mode))])
     built = build(project, tmp_path / "site").folder
     names = {path.relative_to(built) for path in built.rglob("*") if path.is_file()}
     assert names == {path.relative_to(site) for path in site.rglob("*") if path.is_file()}
-    made = re.compile(r"[0-9a-f]{16}|[0-9,]+(</b>)? records|\"records\": [0-9]+")
+    generated_values = re.compile(r"[0-9a-f]{16}|[0-9,]+(</b>)? records|\"records\": [0-9]+")
     for name in names:
         before, after = ((folder / name).read_bytes().decode("utf-8", "replace") for folder in (site, built))
-        assert made.sub("", after) == made.sub("", before), name
+        assert generated_values.sub("", after) == generated_values.sub("", before), name
 
 
 def test_what_grows_goes_on_further_pages(small: Project, tmp_path: Path) -> None:
@@ -261,10 +263,10 @@ def test_what_grows_goes_on_further_pages(small: Project, tmp_path: Path) -> Non
     folder = build(project, tmp_path / "site").folder / "cells" / "tf2.1"
     parts = [folder / name for name in ("bias-add-backprop.html", "bias-add-backprop-2.html")]
     assert all(path.stat().st_size < MOST and path.with_suffix(".json").stat().st_size < MOST for path in parts)
-    told = [
+    listed = [
         record["case"] for path in folder.glob("bias-add-backprop*.json") for record in twin(path)["data"]["records"]
     ]
-    assert len(told) == 600 == len(set(told))
+    assert len(listed) == 600 == len(set(listed))
     assert 'href="../../cells/tf2.1/bias-add-backprop-2.html"' in parts[0].read_text("utf-8")
 
 
@@ -278,8 +280,8 @@ def test_the_cells_of_an_environment_with_many_ops_go_on_further_pages(checkout:
         assert max(path.stat().st_size, path.with_suffix(".json").stat().st_size) < MOST
         links = set(Read(path).links())
         assert links >= {f"../{part.path}.html" for part in parts if part != page}
-    told = [row["source"] for page in parts for row in page.data["rows"]]
-    assert len(parts) > 1 and told == [source for source in facts.sources if (OPS, source) in facts.by_page]
+    listed = [row["source"] for page in parts for row in page.data["rows"]]
+    assert len(parts) > 1 and listed == [source for source in facts.sources if (OPS, source) in facts.by_page]
 
 
 def test_a_record_that_came_with_tfdet_and_was_added_too_stands_once(small: Project, tmp_path: Path) -> None:
@@ -324,8 +326,8 @@ def test_feed_badges_and_sitemap(small: Project, site: Path, tmp_path: Path) -> 
     assert (site / "badges" / "environments" / f"{ENVIRONMENTS[0]}.json").is_file()
     assert not (site / "sitemap.xml").exists()
     published = build(small, tmp_path / "published", "https://example.org/tfdet/").folder
-    every = ElementTree.parse(published / "sitemap.xml").getroot()
-    listed = [one.text or "" for one in every.iter() if one.tag.endswith("loc")]
+    sitemap = ElementTree.parse(published / "sitemap.xml").getroot()
+    listed = [element.text or "" for element in sitemap.iter() if element.tag.endswith("loc")]
     assert {name.removeprefix("https://example.org/tfdet/") for name in listed} == {
         path.relative_to(published).as_posix() for path in pages(published)
     }
@@ -335,8 +337,8 @@ def test_feed_badges_and_sitemap(small: Project, site: Path, tmp_path: Path) -> 
 
 
 def test_a_long_text_is_cut_on_the_page_alone() -> None:
-    shown = str(site_page._finalize("x" * 1_000_000))
-    assert len(shown) < 5000 and "1,000,000 characters" in shown
+    text = str(site_page._finalize("x" * 1_000_000))
+    assert len(text) < 5000 and "1,000,000 characters" in text
 
 
 def test_running_text_has_code_stress_and_links_and_nothing_else() -> None:

@@ -58,10 +58,10 @@ def show(context: BrowserContext, path: Path, fragment: str = "") -> Page:
 
 def one_of_each_kind(site: Path, longest: bool = True) -> dict[str, Path]:
     """The longest page has the most of what can be wrong, and takes the longest; else one of middle length."""
-    found: dict[str, list[Path]] = defaultdict(list)
+    by_kind: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(pages(site), key=lambda path: path.stat().st_size):
-        found[json.loads(path.with_suffix(".json").read_text("utf-8"))["kind"]].append(path)
-    return {kind: some[-1 if longest else len(some) // 2] for kind, some in found.items()}
+        by_kind[json.loads(path.with_suffix(".json").read_text("utf-8"))["kind"]].append(path)
+    return {kind: pages_of_kind[-1 if longest else len(pages_of_kind) // 2] for kind, pages_of_kind in by_kind.items()}
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -99,10 +99,10 @@ def test_everybody_can_read_it(site: Path, window: Callable[..., BrowserContext]
         page = show(context, path)
         for details in page.locator("details").all()[:3]:
             details.evaluate("element => { element.open = true }")
-        found = Axe().run(page, options={"preload": False}).response["violations"]
+        violations = Axe().run(page, options={"preload": False}).response["violations"]
         serious = [
             (v["id"], [node["html"][:160] for node in v["nodes"][:3]])
-            for v in found
+            for v in violations
             if v["impact"] in ("serious", "critical")
         ]
         assert serious == [], (kind, path)
@@ -166,7 +166,7 @@ def test_from_a_search_to_a_record(site: Path, window: Callable[..., BrowserCont
     expect(start.locator("h1")).to_contain_text("tf.gather")
 
     table = show(context, site / "table.html")
-    whole = table.locator("#count").inner_text()
+    full_count = table.locator("#count").inner_text()
     table.locator("#q").fill("random-op-without-seed")
     table.locator("#f-device").select_option("cpu")
     table.locator("#f-environment").select_option("tf2.21")
@@ -175,7 +175,7 @@ def test_from_a_search_to_a_record(site: Path, window: Callable[..., BrowserCont
     table.locator(".tabulator-col[tabulator-field=differed]").click()
     expect(table.locator(".tabulator-group").first).to_be_visible()
     before = state(table)
-    assert before["count"] != whole and "tf2.21" in before["rows"][0]
+    assert before["count"] != full_count and "tf2.21" in before["rows"][0]
 
     shared = show(context, site / "table.html", table.evaluate("location.hash"))
     expect(shared.locator("#count")).to_have_text(before["count"])
@@ -246,24 +246,26 @@ def test_a_copied_command_makes_the_same_observation(
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     subprocess.run(command, cwd=tmp_path, env=environ, check=True, capture_output=True, timeout=300)
-    shown = json.loads((site / "cells" / "tf2.21" / "random-op-without-seed.json").read_text("utf-8"))["data"][
+    records_shown = json.loads((site / "cells" / "tf2.21" / "random-op-without-seed.json").read_text("utf-8"))["data"][
         "records"
     ]
-    before = {(record["case"], record["solution"]): record["observation"] for record in shown}
-    again = {
+    before = {(record["case"], record["solution"]): record["observation"] for record in records_shown}
+    repeated = {
         (r.case, r.solution): r.observation for r in read_records(tmp_path / "again.jsonl") if r.solution == "SEED"
     }
-    assert again and again == {key: before[key] for key in again}
+    assert repeated and repeated == {key: before[key] for key in repeated}
 
 
 def test_the_readmes_picture(
     site: Path, window: Callable[..., BrowserContext], checkout: Project, tmp_path: Path
 ) -> None:
     """TFDET_PICTURE=1 renews it, from all evidence."""
-    whole = build(checkout, tmp_path / "site").folder if os.environ.get("TFDET_PICTURE") else site
-    page = show(window(1200), whole / "sources" / "crop-and-resize-backprop.html")
+    full_site = build(checkout, tmp_path / "site").folder if os.environ.get("TFDET_PICTURE") else site
+    page = show(window(1200), full_site / "sources" / "crop-and-resize-backprop.html")
     page.evaluate("document.querySelector('h2').scrollIntoView()")
-    kept = checkout.root / "docs" / "reference" / "site.png"
-    made = kept if os.environ.get("TFDET_PICTURE") else tmp_path / "picture.png"
-    page.screenshot(path=str(made), clip={"x": 0, "y": 0, "width": 1200, "height": 700})
-    assert kept.read_bytes()[:8] == made.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and kept.stat().st_size < 200_000
+    stored = checkout.root / "docs" / "reference" / "site.png"
+    picture = stored if os.environ.get("TFDET_PICTURE") else tmp_path / "picture.png"
+    page.screenshot(path=str(picture), clip={"x": 0, "y": 0, "width": 1200, "height": 700})
+    assert (
+        stored.read_bytes()[:8] == picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and stored.stat().st_size < 200_000
+    )

@@ -27,9 +27,9 @@ TABULATOR = {
 
 def test_the_table_library_is_the_published_one() -> None:
     folder = FOLDER / "tabulator"
-    found = {item.name: hashlib.sha256(item.read_bytes()).hexdigest() for item in folder.iterdir()}
-    assert found.pop("README.txt")
-    assert found == TABULATOR
+    digests = {item.name: hashlib.sha256(item.read_bytes()).hexdigest() for item in folder.iterdir()}
+    assert digests.pop("README.txt")
+    assert digests == TABULATOR
 
 
 def test_our_scripts_are_few_and_write_no_markup() -> None:

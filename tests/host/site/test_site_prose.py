@@ -17,26 +17,26 @@ SEED_PULLS = {10636, 24273, 24747, 25269, 25796, 29667, 31389, 31465, 32979, 334
 def test_the_cells_of_a_myth_have_the_verdict_it_names(status: Status) -> None:
     for myth in prose.myths():
         assert myth.cells or myth.tests, myth.key
-        for one in myth.cells:
-            assert str(status.cell(one.key).cell.verdict) == one.verdict, one
+        for cell in myth.cells:
+            assert str(status.cell(cell.key).cell.verdict) == cell.verdict, cell
     assert len([myth for myth in prose.myths() if myth.framework is None]) == 5, "the talk's list"
     assert len({myth.key for myth in prose.myths()}) == len(prose.myths())
 
 
 def test_each_program_that_a_myth_names_is_there(checkout: Project) -> None:
     for myth in prose.myths():
-        for one in myth.tests:
-            assert one.name in (checkout.root / one.file).read_text("utf-8"), one
+        for test in myth.tests:
+            assert test.name in (checkout.root / test.file).read_text("utf-8"), test
 
 
 def test_the_catalogue_has_all_of_the_seeds(checkout: Project) -> None:
     numbers = Counter(
-        (link.kind, int(found[1]))
+        (link.kind, int(match[1]))
         for link in links.catalogue()
-        if link.seed and (found := re.search(r"tensorflow/tensorflow/(?:issues|pull)/(\d+)$", link.address))
+        if link.seed and (match := re.search(r"tensorflow/tensorflow/(?:issues|pull)/(\d+)$", link.address))
     )
-    wanted = {("issue", number) for number in SEED_ISSUES} | {("pull request", number) for number in SEED_PULLS}
-    assert set(numbers) == wanted and set(numbers.values()) == {1}
+    expected = {("issue", number) for number in SEED_ISSUES} | {("pull request", number) for number in SEED_PULLS}
+    assert set(numbers) == expected and set(numbers.values()) == {1}
 
 
 def test_each_link_is_one_of_its_kind_and_of_known_sources(status: Status) -> None:

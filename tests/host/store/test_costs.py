@@ -45,9 +45,9 @@ def test_show_tells_what_replacing_costs(copy: Project, monkeypatch: pytest.Monk
     write(copy, "cpu", "tf2.0", [Cost.model_validate(CROP)])
     monkeypatch.setenv("TFDET_ROOT", str(copy.root))
     monkeypatch.setenv("COLUMNS", "200")
-    shown = CliRunner().invoke(app, ["show", "tf2.0", "crop-and-resize-backprop"]).output
-    assert "what replacing the op costs" in shown
-    assert "× 25.0" in shown and "× 60.0" in shown
+    output = CliRunner().invoke(app, ["show", "tf2.0", "crop-and-resize-backprop"]).output
+    assert "what replacing the op costs" in output
+    assert "× 25.0" in output and "× 60.0" in output
 
 
 def test_what_is_kept_is_read_whole(checkout: Project) -> None:

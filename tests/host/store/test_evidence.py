@@ -99,16 +99,16 @@ def test_the_same_record_twice_is_one(store: EvidenceStore, line: Line) -> None:
 
 
 @pytest.fixture
-def brought(tmp_path: Path, line: Line) -> Path:
+def package_data(tmp_path: Path, line: Line) -> Path:
     """Evidence as it comes with an installed tfdet: one record, which nobody may write to."""
     folder = tmp_path / "brought"
     EvidenceStore(folder).ingest([parse(line(machine="a" * 12))])
     return folder
 
 
-def test_what_came_with_tfdet_is_read_and_never_written(brought: Path, tmp_path: Path, line: Line) -> None:
-    (file,) = EvidenceStore(brought).files()
-    before, store = file.read_bytes(), EvidenceStore(brought, tmp_path / "own")
+def test_what_came_with_tfdet_is_read_and_never_written(package_data: Path, tmp_path: Path, line: Line) -> None:
+    (file,) = EvidenceStore(package_data).files()
+    before, store = file.read_bytes(), EvidenceStore(package_data, tmp_path / "own")
     added = store.ingest([parse(line(machine="a" * 12)), parse(line("differs", machine="b" * 12))])
     assert (added.ingested, added.duplicates, len(added.conflicts)) == (1, 1, 1)
     assert store.path("cpu", "tf2.0").read_bytes() == line("differs", machine="b" * 12)
@@ -118,12 +118,12 @@ def test_what_came_with_tfdet_is_read_and_never_written(brought: Path, tmp_path:
 
 
 def test_a_record_that_a_newer_tfdet_brings_too_counts_once(
-    checkout: Project, brought: Path, tmp_path: Path, line: Line
+    checkout: Project, package_data: Path, tmp_path: Path, line: Line
 ) -> None:
-    own, record = tmp_path / "own", parse(line(machine="a" * 12))
-    EvidenceStore(own).ingest([record])
+    own_folder, record = tmp_path / "own", parse(line(machine="a" * 12))
+    EvidenceStore(own_folder).ingest([record])
     devices, hashes = load_matrix(checkout.matrix).devices, {record.source: {record.case_hash}}
-    store = EvidenceStore(brought, own)
+    store = EvidenceStore(package_data, own_folder)
     judged = _infer_partition(store, devices, hashes, frozenset(), (store.files(), []))
     assert {cell.runs for cell in judged.values()} == {record.runs}
 
@@ -148,8 +148,8 @@ def test_one_machine_that_says_two_things_keeps_both(store: EvidenceStore, line:
 def test_a_run_with_a_proof_stands_beside_the_runs_without(store: EvidenceStore, line: Line) -> None:
     """The proof has one run of its own, which is never worth as much as many."""
     plain, proved = line(started="2026-02-01T00:00:00Z"), line(proof=proof_of(True), started="2026-01-01T00:00:00Z")
-    for one in (plain, proved):
-        assert store.ingest([parse(one)]).ingested == 1
+    for record in (plain, proved):
+        assert store.ingest([parse(record)]).ingested == 1
     newer = line(proof=proof_of(False), started="2026-03-01T00:00:00Z")
     assert store.ingest([parse(newer)]).replaced == 1
     assert sorted(lines(store)) == sorted([plain, newer])
@@ -161,11 +161,11 @@ def test_records_of_chosen_code_stand_beside_those_of_the_default(store: Evidenc
     vgpu = {"device": {**device_of("vgpu-sm80"), "details": details}, "ran_on": ["GPU:0"]}
     chosen = {**vgpu["device"], "details": {**details, "code": ["sass"], "chosen_code": "sass"}}
     default, sass = line(**vgpu), line(device=chosen, ran_on=["GPU:0"], started="2026-02-01T00:00:00Z")
-    for one in (default, sass):
-        assert store.ingest([parse(one)]).ingested == 1
-    again = line(**vgpu, started="2026-03-01T00:00:00Z")
-    assert store.ingest([parse(again)]).replaced == 1
-    assert sorted(lines(store)) == sorted([sass, again])
+    for record in (default, sass):
+        assert store.ingest([parse(record)]).ingested == 1
+    newer = line(**vgpu, started="2026-03-01T00:00:00Z")
+    assert store.ingest([parse(newer)]).replaced == 1
+    assert sorted(lines(store)) == sorted([sass, newer])
 
 
 @pytest.mark.parametrize("proved", [True, False])
@@ -199,16 +199,16 @@ def test_an_old_record_of_an_older_case_never_drives_out_a_current_one(suite: Ev
     current = line("differs", case_hash="1" * 16, started="2026-03-01T00:00:00Z")
     old = line("equal", case_hash="0" * 16, started="2026-01-01T00:00:00Z")
     for order in ([current, old], [old, current]):
-        for each in order:
-            suite.ingest([parse(each)])
+        for content in order:
+            suite.ingest([parse(content)])
         assert lines(suite) == [current]
 
 
 def test_a_record_twice_in_a_file_or_out_of_order_is_told(store: EvidenceStore, line: Line) -> None:
     store.ingest([parse(line(case=name)) for name in ("a", "b")])
     (path,) = store.files()
-    one, two = path.read_bytes().splitlines(keepends=True)
-    for text in (one + one + two, two + one):
+    first, two = path.read_bytes().splitlines(keepends=True)
+    for text in (first + first + two, two + first):
         path.write_bytes(text)
         with pytest.raises(DataError, match="twice, or out of its order"):
             list(store.read(path))
@@ -255,7 +255,7 @@ def suite(tmp_path: Path, line: Line) -> EvidenceStore:
     return EvidenceStore(tmp_path / "evidence", hashes=lambda: {parse(line()).source: {"1" * 16}})
 
 
-def kept(store: EvidenceStore) -> set[tuple[str, str]]:
+def stored_keys(store: EvidenceStore) -> set[tuple[str, str]]:
     return {(r.machine, r.case_hash) for path in store.files() for r in read_records(path)}
 
 
@@ -264,32 +264,32 @@ def test_a_changed_case_measured_anew_replaces_its_stale_record_of_that_machine_
 ) -> None:
     suite.ingest([parse(line(machine="a" * 12, case_hash="0" * 16)), parse(line(machine="b" * 12, case_hash="0" * 16))])
     suite.ingest([parse(line(machine="a" * 12, case_hash="1" * 16, started="2026-02-01T00:00:00Z"))])
-    assert kept(suite) == {("a" * 12, "1" * 16), ("b" * 12, "0" * 16)}
+    assert stored_keys(suite) == {("a" * 12, "1" * 16), ("b" * 12, "0" * 16)}
 
 
 def test_a_record_of_a_form_that_the_suite_never_had_takes_none_away(suite: EvidenceStore, line: Line) -> None:
     """Anybody may write one, of any machine, and say that it is the newest."""
     suite.ingest([parse(line(case_hash="1" * 16))])
     suite.ingest([parse(line(case_hash="d" * 16, started="2026-02-01T00:00:00Z"))])
-    assert ("1" * 16) in {code for _, code in kept(suite)}
+    assert ("1" * 16) in {code for _, code in stored_keys(suite)}
 
 
 def test_in_which_order_records_come_does_not_matter(tmp_path: Path, line: Line) -> None:
     """Runs, times, checksums alone, forms of the case, what was seen."""
     case = parse(line()).source
     days = [f"2026-02-0{day}T00:00:00Z" for day in (1, 2)]
-    few = {"repeats": 5, "digests": ["a" * 64], "runs": 5}
-    every = [line(started=day, case_hash=code * 16, **few) for day in days for code in "012"]
-    every += [line(started=days[0], case_hash=code * 16) for code in "012"]  # more, and earlier
-    every += [line(started=days[0], case_hash="1" * 16, duration_seconds=9.0), line("differs", case_hash="1" * 16)]
-    chance, found = random.Random(7), set()
+    few_runs = {"repeats": 5, "digests": ["a" * 64], "runs": 5}
+    all_lines = [line(started=day, case_hash=code * 16, **few_runs) for day in days for code in "012"]
+    all_lines += [line(started=days[0], case_hash=code * 16) for code in "012"]  # more, and earlier
+    all_lines += [line(started=days[0], case_hash="1" * 16, duration_seconds=9.0), line("differs", case_hash="1" * 16)]
+    chance, results = random.Random(7), set()
     for turn in range(30):
         store = EvidenceStore(tmp_path / str(turn), hashes=lambda: {case: {"1" * 16}})
-        chance.shuffle(every)
-        for one in every:
-            store.ingest([parse(one)])
-        found.add(b"".join(lines(store)))
-    assert len(found) == 1
+        chance.shuffle(all_lines)
+        for record_line in all_lines:
+            store.ingest([parse(record_line)])
+        results.add(b"".join(lines(store)))
+    assert len(results) == 1
 
 
 def test_a_case_under_its_earlier_hash_is_the_same_case(store: EvidenceStore, line: Line) -> None:
@@ -307,8 +307,8 @@ def test_a_case_under_its_earlier_hash_is_the_same_case(store: EvidenceStore, li
 
 def test_lines_are_sorted(store: EvidenceStore, line: Line) -> None:
     store.ingest([parse(line(case=name, solution=key)) for name in ("b", "a") for key in ("none", "TDO")])
-    found = [(r.case, r.solution) for path in store.files() for r in read_records(path)]
-    assert found == [("a", "TDO"), ("a", "none"), ("b", "TDO"), ("b", "none")]
+    order = [(r.case, r.solution) for path in store.files() for r in read_records(path)]
+    assert order == [("a", "TDO"), ("a", "none"), ("b", "TDO"), ("b", "none")]
 
 
 def test_a_record_in_the_wrong_file_is_told(store: EvidenceStore, line: Line) -> None:

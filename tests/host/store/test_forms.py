@@ -90,9 +90,11 @@ def test_one_byte_more_or_less() -> None:
     """Whatever is changed at random: either it says another thing in the one form, or no reader takes it."""
     chance, good = random.Random(7), line("differs", max_absolute=1e-07, duration_seconds=1e-05)
     for _ in range(1500):
-        at = chance.randrange(1, len(good) - 1)
+        position = chance.randrange(1, len(good) - 1)
         byte = bytes([chance.choice(b'0123456789.eE+-" ,:{}[]nula')])
-        damaged = sealed(good[:at] + chance.choice([b"", byte, good[at : at + 1] + byte]) + good[at + 1 :])
+        damaged = sealed(
+            good[:position] + chance.choice([b"", byte, good[position : position + 1] + byte]) + good[position + 1 :]
+        )
         try:
             read_line(damaged)
         except ValueError:

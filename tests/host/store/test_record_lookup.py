@@ -44,10 +44,10 @@ def test_a_spool_is_read_and_asked_at_once() -> None:
 
 
 def test_a_record_costs_few_bytes() -> None:
-    many = (hashlib.sha256(b"%d" % number).digest() for number in range(20_000))
+    digests = (hashlib.sha256(b"%d" % number).digest() for number in range(20_000))
     tracemalloc.start()
-    index = ChecksumIndex((checksum, number) for number, checksum in enumerate(many))
-    kept, _ = tracemalloc.get_traced_memory()
+    index = ChecksumIndex((checksum, number) for number, checksum in enumerate(digests))
+    used_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert kept < 20_000 * 24
+    assert used_bytes < 20_000 * 24
     assert list(index(hashlib.sha256(b"77").digest())) == [77]

@@ -38,14 +38,14 @@ VGPU = device_of("vgpu-sm70")
 
 
 def card(**changes: Any) -> dict[str, Any]:
-    told = {"gpu": "NVIDIA H100", "driver": "550.54", "compute_capability": "9.0"}
-    return {"device": H100, "ran_on": ["GPU:0"], "stack": {**STACK, **told, **changes}}
+    stack = {"gpu": "NVIDIA H100", "driver": "550.54", "compute_capability": "9.0"}
+    return {"device": H100, "ran_on": ["GPU:0"], "stack": {**STACK, **stack, **changes}}
 
 
 def emulated(**changes: Any) -> dict[str, Any]:
     details = {"reference": "serial", "schedules": ["reverse"], "sources": "0" * 12, **changes}
-    said = {name: value for name, value in details.items() if value is not None}
-    return {"device": {**VGPU, "details": said}, "ran_on": ["GPU:0"]}
+    given_details = {name: value for name, value in details.items() if value is not None}
+    return {"device": {**VGPU, "details": given_details}, "ran_on": ["GPU:0"]}
 
 
 # (what, observation, what is changed in a record of it): the first part reaches a table, or contradicts what does.
@@ -133,7 +133,7 @@ def known(project: Project) -> dict[str, Any]:
     return {"case_hash": code, "case": case, "mode": mode}
 
 
-def taken(devices: DeviceRegistry, line: bytes) -> Record:
+def accepted(devices: DeviceRegistry, line: bytes) -> Record:
     record = parse(line)
     if faults := device_faults(devices, record):
         raise ValueError("; ".join(faults))
@@ -148,14 +148,16 @@ def devices(checkout: Project) -> DeviceRegistry:
 @pytest.mark.parametrize("row", IN_TABLES + BESIDE, ids=lambda row: row[0])
 def test_what_no_run_can_have_given_is_no_record(devices: DeviceRegistry, row: tuple[str, str, dict[str, Any]]) -> None:
     genuine = make_record(row[1])
-    taken(devices, signed(genuine))
+    accepted(devices, signed(genuine))
     with pytest.raises(ValueError, match=r"\w"):
-        taken(devices, signed({**genuine, **row[2]}))
+        accepted(devices, signed({**genuine, **row[2]}))
 
 
-@pytest.mark.parametrize("told", [card(), emulated(), emulated(schedules=[])])
-def test_what_the_rules_on_a_stack_are_tried_with_is_a_record(devices: DeviceRegistry, told: dict[str, Any]) -> None:
-    taken(devices, signed({**make_record(), **told}))
+@pytest.mark.parametrize("stack_fields", [card(), emulated(), emulated(schedules=[])])
+def test_what_the_rules_on_a_stack_are_tried_with_is_a_record(
+    devices: DeviceRegistry, stack_fields: dict[str, Any]
+) -> None:
+    accepted(devices, signed({**make_record(), **stack_fields}))
 
 
 @pytest.mark.parametrize("row", IN_TABLES, ids=lambda row: row[0])
@@ -212,10 +214,10 @@ MUTANTS = 10_000
 Told = dict[CellKey, tuple[Verdict, int]]
 
 
-def leaves(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The places of all values in a record, of tables and lists as well."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [place for key, one in inside for place in [(*at, key), *leaves(one, (*at, key))]]
+    return [path_of_leaf for key, item in inside for path_of_leaf in [(*path, key), *leaves(item, (*path, key))]]
 
 
 def other(chance: random.Random, value: Any) -> Any:
@@ -234,18 +236,18 @@ def other(chance: random.Random, value: Any) -> Any:
 def mutate(chance: random.Random, content: dict[str, Any]) -> dict[str, Any]:
     changed = copies.deepcopy(content)
     for _ in range(chance.choice([1, 1, 1, 2, 3])):
-        place = chance.choice(leaves(changed))
+        path = chance.choice(leaves(changed))
         into: Any = changed
-        for key in place[:-1]:
+        for key in path[:-1]:
             into = into[key]
         if chance.random() < 0.05 and isinstance(into, dict):
-            del into[place[-1]]
+            del into[path[-1]]
         else:
-            into[place[-1]] = other(chance, into[place[-1]])
+            into[path[-1]] = other(chance, into[path[-1]])
     return changed
 
 
-def told(hashes: dict[str, set[str]], records: list[RecordSummary]) -> Told:
+def inferred_cells(hashes: dict[str, set[str]], records: list[RecordSummary]) -> Told:
     """What is said of cells; of one that only stale records speak of, nothing is."""
     evidence = EvidenceIndex(hashes).extend(records)
     cells = {key: evidence.cell(key) for key in evidence.cell_keys()}
@@ -286,8 +288,11 @@ def test_every_mutant_is_refused_or_harmless(checkout: Project) -> None:
         elif reaches(mutant) != reaches(genuine):
             judged += 1
             rest = [summarize(record) for record in files[path] if record is not genuine]
-            now = told(hashes, [*rest, summarize(mutant)])
-            assert now in (told(hashes, [*rest, summarize(genuine)]), told(hashes, rest)), (number, content)
+            now = inferred_cells(hashes, [*rest, summarize(mutant)])
+            assert now in (inferred_cells(hashes, [*rest, summarize(genuine)]), inferred_cells(hashes, rest)), (
+                number,
+                content,
+            )
     assert refused > MUTANTS / 2
     assert judged
 
@@ -301,18 +306,20 @@ def test_add_shows_what_would_change_and_takes_nothing_unasked(project: Project,
         assert words in done.stderr
     assert not list(project.evidence.glob("*/*.jsonl"))
     assert tfdet(project, "evidence", "add", "--yes", path).returncode == 0
-    again = tfdet(project, "evidence", "add", path)
-    assert (again.returncode, "1 duplicates" in again.stderr) == (0, True), "nothing changes: nothing is asked"
+    second_run = tfdet(project, "evidence", "add", path)
+    assert (second_run.returncode, "1 duplicates" in second_run.stderr) == (0, True), (
+        "nothing changes: nothing is asked"
+    )
 
 
 @pytest.mark.parametrize(("answer", "code", "files"), [("y\n", 0, 1), ("n\n", ExitCode.INTERRUPTED, 0)])
 def test_add_asks_a_person(project: Project, line: Callable[..., bytes], answer: str, code: int, files: int) -> None:
     path = project.root / "records.jsonl"
     path.write_bytes(line("differs", **known(project)))
-    ours, theirs = pty.openpty()
-    os.write(ours, answer.encode())
+    controller, terminal = pty.openpty()
+    os.write(controller, answer.encode())
     done = subprocess.run(
-        [sys.executable, "-m", "tfdet", "evidence", "add", str(path)], stdin=theirs, capture_output=True, text=True,
+        [sys.executable, "-m", "tfdet", "evidence", "add", str(path)], stdin=terminal, capture_output=True, text=True,
         env={**os.environ, "TFDET_ROOT": str(project.root)}, timeout=120,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
@@ -320,11 +327,11 @@ def test_add_asks_a_person(project: Project, line: Callable[..., bytes], answer:
 
 
 @pytest.mark.parametrize(
-    ("machines", "shown", "mark"),
+    ("machines", "text", "mark"),
     [("a", "measured by a single machine", "| ✗ 10/10 |"), ("ab", "measured by 2 machines", "| ✗ 20/20 ×2 |")],
 )
 def test_a_cell_says_how_many_machines_measured_it(
-    project: Project, line: Callable[..., bytes], machines: str, shown: str, mark: str
+    project: Project, line: Callable[..., bytes], machines: str, text: str, mark: str
 ) -> None:
     path = project.root / "records.jsonl"
     path.write_bytes(b"".join(line("differs", **known(project), machine=name * 12) for name in machines))
@@ -332,5 +339,5 @@ def test_a_cell_says_how_many_machines_measured_it(
     assert tfdet(project, "status", "--write").returncode == 0
     cells = json.loads(tfdet(project, "status", "--json").stdout)["cells"]
     assert [cell["machines"] for cell in cells if cell["backing"] == "measured"] == [len(machines)]
-    assert shown in tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
+    assert text in tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
     assert mark in (project.root / "docs" / "reference" / "status" / "cpu.md").read_text()

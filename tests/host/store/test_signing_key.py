@@ -15,39 +15,39 @@ from tfdet.store import signing_key
 
 def test_a_full_disk_leaves_no_half_of_a_key(tmp_path: Path) -> None:
     """A limit on the size of files stands in for the disk: what was begun is gone, and the next try makes a key."""
-    where = tmp_path / "config" / "key.pem"
+    path = tmp_path / "config" / "key.pem"
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20)); from tfdet.cli.main import main; main()"
     )
-    environ = {**os.environ, "TFDET_KEY": str(where)}
+    environ = {**os.environ, "TFDET_KEY": str(path)}
     done = subprocess.run([sys.executable, "-c", code, "key", "new"], env=environ, capture_output=True, text=True)
-    assert done.returncode == ExitCode.RUN_FAILED and "Traceback" not in done.stderr and str(where) in done.stderr
-    assert list(where.parent.iterdir()) == []
+    assert done.returncode == ExitCode.RUN_FAILED and "Traceback" not in done.stderr and str(path) in done.stderr
+    assert list(path.parent.iterdir()) == []
     done = subprocess.run([sys.executable, "-m", "tfdet", "key", "new"], env=environ, capture_output=True, text=True)
-    assert done.returncode == ExitCode.OK and where.stat().st_mode & 0o777 == 0o600
-    assert list(where.parent.iterdir()) == [where]
+    assert done.returncode == ExitCode.OK and path.stat().st_mode & 0o777 == 0o600
+    assert list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"-----BEGIN PRIVATE KEY-----\n"])
 def test_a_damaged_key_is_told_with_the_way_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes
 ) -> None:
-    where = tmp_path / "key.pem"
-    where.write_bytes(content)
-    where.chmod(0o600)
-    monkeypatch.setenv("TFDET_KEY", str(where))
+    path = tmp_path / "key.pem"
+    path.write_bytes(content)
+    path.chmod(0o600)
+    monkeypatch.setenv("TFDET_KEY", str(path))
     for ask in (signing_key.generate, signing_key.load, signing_key.require):
         with pytest.raises(DataError) as caught:
             ask()
-        assert str(where) in caught.value.cause and "then: tfdet key new" in caught.value.advice
-    assert where.read_bytes() == content
+        assert str(path) in caught.value.cause and "then: tfdet key new" in caught.value.advice
+    assert path.read_bytes() == content
 
 
 def test_a_key_never_takes_the_place_of_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Not even of one that came while it was made."""
-    where = tmp_path / "key.pem"
-    monkeypatch.setenv("TFDET_KEY", str(where))
-    monkeypatch.setattr(os, "fsync", lambda number: where.write_text("another"))
+    path = tmp_path / "key.pem"
+    monkeypatch.setenv("TFDET_KEY", str(path))
+    monkeypatch.setattr(os, "fsync", lambda number: path.write_text("another"))
     with pytest.raises(UsageError, match="a key is there already"):
         signing_key.generate()
-    assert where.read_text() == "another" and list(tmp_path.iterdir()) == [where]
+    assert path.read_text() == "another" and list(tmp_path.iterdir()) == [path]

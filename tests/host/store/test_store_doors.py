@@ -59,7 +59,7 @@ def known(rules: ConsistencyRules) -> dict[str, Any]:
     return {"case_hash": code, "case": case, "mode": mode}
 
 
-def taken(store: EvidenceStore, path: Path, rules: ConsistencyRules) -> bool:
+def is_accepted(store: EvidenceStore, path: Path, rules: ConsistencyRules) -> bool:
     """As `evidence add` takes it; what it refuses it refuses in words."""
     try:
         store.ingest(list(read_record_lines(path, rules.faults_of_new)))
@@ -74,11 +74,11 @@ def test_what_is_hashed_is_what_is_kept(tmp_path: Path, rules: ConsistencyRules,
     store, path = EvidenceStore(tmp_path / "evidence", find_faults=rules.faults_of_stored), tmp_path / "records.jsonl"
     for content in (sealed(line().removesuffix(b"\n") + end), sealed(b" " + line())):
         path.write_bytes(content)
-        assert not taken(store, path, rules)
+        assert not is_accepted(store, path, rules)
         with pytest.raises(ValueError, match=r"\w"):
             parse(content)
     path.write_bytes(line().removesuffix(b"\n"))  # the last line of a file may have no end
-    assert taken(store, path, rules)
+    assert is_accepted(store, path, rules)
     assert [record.line().encode() for file in store.files() for record in store.read(file)] == [line()]
 
 
@@ -107,7 +107,7 @@ def test_both_readers_take_one_form_alone(
             read(content)
     path = tmp_path / "records.jsonl"
     path.write_bytes(content)
-    assert not taken(EvidenceStore(tmp_path / "evidence", find_faults=rules.faults_of_stored), path, rules)
+    assert not is_accepted(EvidenceStore(tmp_path / "evidence", find_faults=rules.faults_of_stored), path, rules)
 
 
 @cache
@@ -149,8 +149,8 @@ def mutants(draw: st.DrawFn) -> bytes:
         return sealed(journal.dump(content).encode() + b"\n")
     body = bytearray(line)
     for _ in range(draw(st.integers(1, 3))):
-        at = draw(st.integers(0, len(body)))
-        body[at : at + draw(st.integers(0, 3))] = draw(st.sampled_from(PIECES) | st.binary(max_size=2))
+        position = draw(st.integers(0, len(body)))
+        body[position : position + draw(st.integers(0, 3))] = draw(st.sampled_from(PIECES) | st.binary(max_size=2))
     return sealed(bytes(body))
 
 
@@ -163,9 +163,9 @@ def test_whatever_is_taken_in_is_read(
     folder = tmp_path_factory.mktemp("store")
     store, path = EvidenceStore(folder / "evidence", find_faults=rules.faults_of_stored), folder / "records.jsonl"
     path.write_bytes(line)
-    if taken(store, path, rules):
-        found = [record for file in store.files() for record in store.read(file)]
-        assert [record.line().encode().rstrip(b"\n") for record in found] == [line.rstrip(b"\n")]
+    if is_accepted(store, path, rules):
+        stored_records = [record for file in store.files() for record in store.read(file)]
+        assert [record.line().encode().rstrip(b"\n") for record in stored_records] == [line.rstrip(b"\n")]
     for single in line.splitlines(keepends=True):
         assert is_record(parse, single) == is_record(read_line, single)
 
@@ -209,9 +209,9 @@ def test_what_is_false_is_neither_taken_nor_read(
     content["solution"] = changes.get("solution", content["solution"])
     store, path = EvidenceStore(tmp_path / "evidence", find_faults=rules.faults_of_stored), tmp_path / "records.jsonl"
     path.write_bytes(written(make_record("equal", **known)))
-    assert taken(store, path, rules), "what is changed here is a record"
+    assert is_accepted(store, path, rules), "what is changed here is a record"
     path.write_bytes(written(content))
-    assert not taken(store, path, rules)
+    assert not is_accepted(store, path, rules)
     lying = store.path(content["device"]["model"], content["environment"][:100])
     lying.parent.mkdir(parents=True, exist_ok=True)
     lying.write_bytes(written(content))

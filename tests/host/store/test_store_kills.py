@@ -90,32 +90,34 @@ for step in range(1, 1000):
 
 def test_a_kill_at_any_step_leaves_the_old_or_the_new_store(tmp_path: Path, checkout: Project, line: Line) -> None:
     old, new = line(case="a", machine="a" * 12, **H100), line("differs", case="b", machine="b" * 12, **H100)
-    more = line(case="c", environment="tf2.1", version="2.1.0")
+    added_line = line(case="c", environment="tf2.1", version="2.1.0")
     lab = Signer("lab")
     (envelope,) = lab.sign(checkout, [parse(new)])
     inputs = [tmp_path / name for name in ("old", "new", "vouches")]
     inputs[0].write_bytes(old)
-    inputs[1].write_bytes(new + more)
+    inputs[1].write_bytes(new + added_line)
     inputs[2].write_text(json.dumps([[envelope.strip(), ["nvidia-h100", "tf2.0"]]]))
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, tmp_path / "matrix", *inputs], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    ends, *steps = map(json.loads, done.stdout.splitlines())
-    assert len(ends["after"]["files"]) == 3 and ends["after"]["left"] == []
+    outcome, *steps = map(json.loads, done.stdout.splitlines())
+    assert len(outcome["after"]["files"]) == 3 and outcome["after"]["left"] == []
     assert [step["killed"] for step in steps] == [True] * (len(steps) - 1) + [False]
     assert len(steps) > 20, "as many steps have been killed"
-    seen = [step["first"] == ends["before"] for step in steps]
+    is_old_store = [step["first"] == outcome["before"] for step in steps]
     for step in steps:
-        assert step["first"] in (ends["before"], ends["after"])
-        assert step["again"] == ends["after"]
-    assert seen == sorted(seen, reverse=True) and True in seen, "one moment parts the old from the new"
+        assert step["first"] in (outcome["before"], outcome["after"])
+        assert step["again"] == outcome["after"]
+    assert is_old_store == sorted(is_old_store, reverse=True) and True in is_old_store, (
+        "one moment parts the old from the new"
+    )
 
 
 def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout: Project, line: Line) -> None:
     """As docs/how-to/sign-records.md advises after a theft: the order of a file does not hang on who signed."""
     store, lab, yard = EvidenceStore(tmp_path / "matrix" / "evidence"), Signer("lab"), Signer("yard")
-    one, two, three = (parse(line(**H100, duration_seconds=seconds)) for seconds in (1.0, 2.0, 3.0))
+    first, two, three = (parse(line(**H100, duration_seconds=seconds)) for seconds in (1.0, 2.0, 3.0))
 
     class Attestation:
         partition = ("nvidia-h100", "tf2.0")
@@ -123,15 +125,15 @@ def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout:
         def __init__(self, line: str) -> None:
             self.line = line
 
-    for signer, record in ((lab, one), (yard, two), (None, three)):
+    for signer, record in ((lab, first), (yard, two), (None, three)):
         attestations = [Attestation(text.strip()) for text in signer.sign(checkout, [record])] if signer else []
         store.ingest([record], attestations)  # type: ignore[arg-type]
     (path,) = store.files()
     assert len(list(store.read(path))) == 3
     envelopes = tmp_path / "matrix" / "signatures" / "nvidia-h100" / "tf2.0.intoto.jsonl"
     texts = envelopes.read_text().splitlines(keepends=True)
-    for kept in ([texts[0]], [texts[1]], [], texts[::-1]):
-        envelopes.write_text("".join(kept))
+    for remaining in ([texts[0]], [texts[1]], [], texts[::-1]):
+        envelopes.write_text("".join(remaining))
         assert len(list(store.read(path))) == 3
 
 
@@ -152,8 +154,8 @@ def test_a_list_that_somebody_else_left_there_moves_nothing(tmp_path: Path, line
 def test_what_dead_processes_left_is_taken_away(tmp_path: Path, line: Line) -> None:
     store = EvidenceStore(tmp_path / "matrix" / "evidence")
     store.ingest([parse(line())])
-    left = [store.user_folder / "cpu" / name for name in ("tf2.0.jsonl.part", "tf2.1.jsonl.4711.part")]
-    for path in left:
+    leftovers = [store.user_folder / "cpu" / name for name in ("tf2.0.jsonl.part", "tf2.1.jsonl.4711.part")]
+    for path in leftovers:
         path.write_bytes(b"x" * 1000)
     assert len(store.files()) == 1
-    assert not any(path.exists() for path in left)
+    assert not any(path.exists() for path in leftovers)

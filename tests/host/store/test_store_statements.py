@@ -23,8 +23,8 @@ Change = Callable[[dict[str, Any]], object]
 
 
 def subject(content: dict[str, Any], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(one for one in content["subject"] if one["name"] == name)
-    return found
+    entry: dict[str, Any] = next(candidate for candidate in content["subject"] if candidate["name"] == name)
+    return entry
 
 
 def digest(name: str) -> Change:
@@ -102,15 +102,15 @@ def test_what_is_refused_where_it_is_taken_in_is_not_believed_where_it_lies(sign
     project, lab = signatures
     for name, engine, change in [("nothing", "venv", lambda _: None), *FALSE]:
         records = batch("differs", **(H100 if engine == "venv" else {**H100, "stack": DOCKER}))
-        found, line = write_bundle(project, lab, records, change)
-        standing = found.index_of("nvidia-h100", "tf2.0")
+        result, line = write_bundle(project, lab, records, change)
+        standing = result.index_of("nvidia-h100", "tf2.0")
         believed = {standing.trusted_signer(record.checksum, record.started) for record in records}
         if name == "nothing":
-            assert (believed, standing.faults, verify_for_records(found, records, line).name) == ({"lab"}, [], "lab")
+            assert (believed, standing.faults, verify_for_records(result, records, line).name) == ({"lab"}, [], "lab")
             continue
         assert believed == {""}, name
         with pytest.raises(ValueError, match=r"\w") as caught:
-            verify_for_records(found, records, line)
+            verify_for_records(result, records, line)
         (fault,) = standing.faults
         assert f"tf2.0{SUFFIX}:1: " in fault and (str(caught.value) in fault or name == "another place")
 
@@ -119,12 +119,12 @@ def test_what_gave_way_to_better_records_is_missed_by_no_envelope(signatures: tu
     """What is left of its batch is compared: it cannot have ended graver than it was said to."""
     project, lab = signatures
     records = batch("differs", **H100)
-    found, _ = write_bundle(project, lab, records, lambda _: None)
+    code, _ = write_bundle(project, lab, records, lambda _: None)
     (path,) = EvidenceStore(project.evidence).files()
     path.write_text(records[0].line())
-    standing = found.index_of("nvidia-h100", "tf2.0")
+    standing = code.index_of("nvidia-h100", "tf2.0")
     assert (standing.trusted_signer(records[0].checksum, records[0].started), standing.faults) == ("lab", [])
-    found, _ = write_bundle(project, lab, records, result("PASSED"))
+    code, _ = write_bundle(project, lab, records, result("PASSED"))
     path.write_text(records[0].line())
-    standing = found.index_of("nvidia-h100", "tf2.0")
+    standing = code.index_of("nvidia-h100", "tf2.0")
     assert (standing.trusted_signer(records[0].checksum, records[0].started), len(standing.faults)) == ("", 1)

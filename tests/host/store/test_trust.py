@@ -45,7 +45,7 @@ def batch(project: Project, line: Line) -> Callable[..., list[Record]]:
     """batch("differs", machine=...): records of two cases, of two days, on an H100 or wherever `changes` say."""
     (code, cases), _ = ((code, cases) for (n, code), cases in current_cases(project).by_hash.items() if n == KEY.source)
 
-    def made(observation: str = "differs", **changes: Any) -> list[Record]:
+    def create(observation: str = "differs", **changes: Any) -> list[Record]:
         given = {**H100, "case_hash": code, **changes}
         two = enumerate(sorted(cases or ())[:2], 1)
         return [
@@ -53,14 +53,14 @@ def batch(project: Project, line: Line) -> Callable[..., list[Record]]:
             for day, (case, mode) in two
         ]
 
-    return made
+    return create
 
 
 def cell(project: Project, key: CellKey = KEY, **how: bool) -> InferredCell:
     return load_status(project, **how).verdict(key)
 
 
-def taken(project: Project, records: list[Record], *signers: Signer) -> None:
+def add_signed(project: Project, records: list[Record], *signers: Signer) -> None:
     envelopes = [line for signer in signers for line in signer.sign(project, records)]
     done = tfdet(project, "evidence", "add", "--yes", write_bundle(project, "batch.jsonl", records, envelopes))
     assert done.returncode == 0, done.stderr
@@ -115,8 +115,8 @@ def test_a_key_is_its_users_alone_and_in_no_checkout(project: Project) -> None:
     (private,) = (project.root / "config").rglob("key.pem")
     assert (stat.S_IMODE(private.stat().st_mode), stat.S_IMODE(private.parent.stat().st_mode)) == (0o600, 0o700)
     before = private.read_bytes()
-    again = tfdet(project, "key", "new")
-    assert (again.returncode, private.read_bytes()) == (ExitCode.USAGE, before)
+    second_run = tfdet(project, "key", "new")
+    assert (second_run.returncode, private.read_bytes()) == (ExitCode.USAGE, before)
     public = tfdet(project, "key", "show").stdout
     assert load_pem_public_key(public.encode())
     private.chmod(0o640)
@@ -133,7 +133,7 @@ def test_the_file_that_key_show_writes_is_one_of_matrix_keys(project: Project) -
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "message"),
     [
         ('device = "nvidia"', 'device = "tpu"', "not a kind of device"),
         ("BEGIN PUBLIC KEY", "BEGIN PRIVATE KEY", "a public key in PEM"),
@@ -142,10 +142,10 @@ def test_the_file_that_key_show_writes_is_one_of_matrix_keys(project: Project) -
         ("since = 2026-01-01", "since = 2026-01-01\nuntil = 2025-01-01", "is before since"),
     ],
 )
-def test_a_key_that_is_none_is_told_with_its_file(project: Project, before: str, after: str, told: str) -> None:
+def test_a_key_that_is_none_is_told_with_its_file(project: Project, before: str, after: str, message: str) -> None:
     path = Signer("lab").trust_in(project)
     path.write_text(path.read_text().replace(before, after))
-    with pytest.raises(DataError, match=told) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         load_matrix(project.matrix)
     assert "keys/lab.toml" in caught.value.cause
 
@@ -163,12 +163,12 @@ def test_one_key_is_not_two_signers(project: Project) -> None:
 
 def test_a_forged_batch_of_a_gpu_changes_no_cell(project: Project, batch: Any) -> None:
     before = tfdet(project, "status", "--json").stdout
-    taken(project, batch())
+    add_signed(project, batch())
     assert len(EvidenceStore.open(project).files()) == 1, "kept, as what it is"
     assert tfdet(project, "status", "--json").stdout == before
     assert cell(project, unsigned=True).verdict is Verdict.NONDETERMINISTIC
-    shown = tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
-    assert "unsigned records of nvidia-h100 count in no table" in " ".join(shown.split())
+    output = tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
+    assert "unsigned records of nvidia-h100 count in no table" in " ".join(output.split())
 
 
 def test_a_forged_batch_put_into_the_store_by_hand_is_named_and_counts_for_nothing(
@@ -188,10 +188,10 @@ def test_a_forged_batch_put_into_the_store_by_hand_is_named_and_counts_for_nothi
 def test_what_a_believed_key_signed_is_measured(project: Project, batch: Any) -> None:
     lab = Signer("lab")
     lab.trust_in(project)
-    taken(project, batch(), lab)
-    found = load_status(project).cell(KEY)
-    assert (found.backing, found.cell.signed, found.cell.verified) == ("measured", True, False)
-    assert found.backing_text == "measured by a single machine, signed by lab"
+    add_signed(project, batch(), lab)
+    inferred = load_status(project).cell(KEY)
+    assert (inferred.backing, inferred.cell.signed, inferred.cell.verified) == ("measured", True, False)
+    assert inferred.backing_text == "measured by a single machine, signed by lab"
     assert "signed by lab" in tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
     assert tfdet(project, "status", "--write").returncode == 0
     assert tfdet(project, "status", "--check").returncode == 0
@@ -200,19 +200,19 @@ def test_what_a_believed_key_signed_is_measured(project: Project, batch: Any) ->
 def test_a_stolen_key_is_revoked_and_its_cells_change_at_once(project: Project, batch: Any) -> None:
     lab = Signer("lab")
     lab.trust_in(project)
-    taken(project, batch(), lab)
+    add_signed(project, batch(), lab)
     assert cell(project).verdict is Verdict.NONDETERMINISTIC
     before = EvidenceStore.open(project).files()[0].read_bytes()
     lab.revoked(project)
     assert cell(project).verdict is Verdict.BLANK
     assert cell(project, unsigned=True).verdict is Verdict.BLANK, "set aside is less than unsigned"
     assert EvidenceStore.open(project).files()[0].read_bytes() == before, "aside, not away"
-    shown = " ".join(tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
-    assert "not counted: lab is revoked on 2026-11-22: stolen" in shown
+    output = " ".join(tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
+    assert "not counted: lab is revoked on 2026-11-22: stolen" in output
 
 
 @pytest.mark.parametrize(
-    ("device", "rest", "told"),
+    ("device", "rest", "message"),
     [
         ("cpu", "", "not trusted for nvidia-h100"),
         ("nvidia", '\n\nmodels = ["nvidia-h200"]', "not trusted for nvidia-h100"),
@@ -222,17 +222,17 @@ def test_a_stolen_key_is_revoked_and_its_cells_change_at_once(project: Project, 
     ],
 )
 def test_a_key_is_believed_of_what_its_file_says(
-    project: Project, batch: Any, device: str, rest: str, told: str
+    project: Project, batch: Any, device: str, rest: str, message: str
 ) -> None:
     lab, records = Signer("lab"), batch()
     lab.trust_in(project, device, rest)
     done = tfdet(
         project, "evidence", "add", "--yes", write_bundle(project, "b.jsonl", records, lab.sign(project, records))
     )
-    assert (done.returncode, told in done.stderr) == (ExitCode.USAGE, True)
+    assert (done.returncode, message in done.stderr) == (ExitCode.USAGE, True)
     assert not EvidenceStore.open(project).files()
     lab.trust_in(project)  # what was believed once, and is not any more, is set aside
-    taken(project, records, lab)
+    add_signed(project, records, lab)
     lab.trust_in(project, device, rest)
     expected = 10 if "until" in rest else 0  # one of the two records is of a day on which it was
     assert cell(project).runs == expected
@@ -242,12 +242,12 @@ def test_an_unsigned_record_never_takes_the_place_of_a_signed_one(project: Proje
     """It may copy machine, stack and case, and be younger and longer."""
     lab = Signer("lab")
     lab.trust_in(project)
-    taken(project, batch(), lab)
+    add_signed(project, batch(), lab)
     before = cell(project)
     for changes in ({}, {"case_hash": "0123456789abcdef"}):
         forged = {**H100, **known(project), "started": "2026-03-01T00:00:00Z", "relaunches": 5, **changes}
         for observation in ("differs", "equal"):
-            taken(project, [parse(line(observation, **forged))])
+            add_signed(project, [parse(line(observation, **forged))])
     assert cell(project) == before
     assert tfdet(project, "status", "--write").returncode == 0, "the store is in order"
 
@@ -256,15 +256,15 @@ def test_what_nobody_signed_decides_nothing_where_somebody_did(project: Project,
     lab, key, cpu = Signer("lab"), KEY._replace(device="cpu"), {"device": "cpu", "ran_on": ["CPU:0"]}
     lab.trust_in(project, "cpu")
     stack = {**H100["stack"], "gpu": None, "driver": None, "compute_capability": None}
-    taken(project, batch("differs", **cpu, stack=stack, machine="f" * 12))
+    add_signed(project, batch("differs", **cpu, stack=stack, machine="f" * 12))
     assert (cell(project, key).verdict, cell(project, key).signed) == (Verdict.NONDETERMINISTIC, False)
     assert load_status(project).cell(key).backing_text == "measured by a single machine, unsigned"
-    taken(project, batch("equal", **cpu, stack=stack), lab)
+    add_signed(project, batch("equal", **cpu, stack=stack), lab)
     assert (cell(project, key).verdict, cell(project, key).signed) == (Verdict.NOT_SHOWN, True)
 
 
 def test_signing_again_what_lies_in_the_store(project: Project, batch: Any) -> None:
-    taken(project, batch())
+    add_signed(project, batch())
     (path,) = EvidenceStore.open(project).files()
     tfdet(project, "key", "new")
     refused = tfdet(project, "evidence", "sign", path)
@@ -297,26 +297,28 @@ def test_files_of_the_store_are_signed_together_or_not_at_all(project: Project, 
 # Corroboration.
 
 
-def side(project: Project, batch: Any, name: str, seen: str, machine: str, holder: str = "", **more: Any) -> None:
+def side(
+    project: Project, batch: Any, name: str, observation: str, machine: str, holder: str = "", **fields: Any
+) -> None:
     signer = Signer(name)
     signer.trust_in(project, holder=holder)
-    taken(project, batch(seen, machine=machine * 12, **more), signer)
+    add_signed(project, batch(observation, machine=machine * 12, **fields), signer)
 
 
 def test_two_signers_with_machines_of_their_own_verify_a_cell(project: Project, batch: Any) -> None:
     side(project, batch, "lab", "differs", "a")
     assert not cell(project).verified
     side(project, batch, "yard", "differs", "b")
-    found = load_status(project).cell(KEY)
-    assert (found.cell.verified, found.cell.machines, found.cell.agreeing_machines) == (True, 2, 2)
-    assert "verified: lab and yard say the same" in found.backing_text
-    assert found.as_json()["signers_agreeing"] == ["lab", "yard"]
+    inferred = load_status(project).cell(KEY)
+    assert (inferred.cell.verified, inferred.cell.machines, inferred.cell.agreeing_machines) == (True, 2, 2)
+    assert "verified: lab and yard say the same" in inferred.backing_text
+    assert inferred.as_json()["signers_agreeing"] == ["lab", "yard"]
 
 
 def test_two_signers_of_one_machine_verify_nothing(project: Project, batch: Any) -> None:
     side(project, batch, "lab", "differs", "a")
     side(project, batch, "yard", "differs", "a", duration_seconds=2.5)
-    assert ([one.signer for one in cell(project).signers], cell(project).verified) == (["lab", "yard"], False)
+    assert ([signer.signer for signer in cell(project).signers], cell(project).verified) == (["lab", "yard"], False)
 
 
 def test_two_keys_of_one_holder_verify_nothing(project: Project, batch: Any) -> None:
@@ -331,7 +333,7 @@ def test_a_second_signature_under_the_same_records_is_no_second_measurement(proj
     lab, yard = Signer("lab"), Signer("yard")
     lab.trust_in(project)
     yard.trust_in(project)
-    taken(project, batch(), lab, yard)
+    add_signed(project, batch(), lab, yard)
     assert [s.signer for s in cell(project).by_signer] == ["lab"]
     assert not cell(project).verified
     lab.revoked(project)
@@ -341,9 +343,9 @@ def test_a_second_signature_under_the_same_records_is_no_second_measurement(proj
 def test_a_disagreement_is_shown_with_both_sides(project: Project, batch: Any) -> None:
     side(project, batch, "lab", "differs", "a")
     side(project, batch, "yard", "equal", "b")
-    found = load_status(project).cell(KEY)
-    assert (found.cell.signers_conflict, found.cell.verified, found.cell.agreeing_machines) == (True, False, 1)
-    assert "lab says nondeterministic (20 of 20 runs differed); yard says not shown to differ" in found.backing_text
-    shown = " ".join(tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
-    assert "signers disagree" in shown
-    assert [one["signer"] for one in found.as_json()["disagreement"]] == ["lab", "yard"]
+    inferred = load_status(project).cell(KEY)
+    assert (inferred.cell.signers_conflict, inferred.cell.verified, inferred.cell.agreeing_machines) == (True, False, 1)
+    assert "lab says nondeterministic (20 of 20 runs differed); yard says not shown to differ" in inferred.backing_text
+    output = " ".join(tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
+    assert "signers disagree" in output
+    assert [signer["signer"] for signer in inferred.as_json()["disagreement"]] == ["lab", "yard"]

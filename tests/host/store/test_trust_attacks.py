@@ -56,26 +56,26 @@ def batch(observation: str = "equal", machine: str = "a" * 12, **changes: Any) -
 
 @pytest.fixture(scope="module")
 def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
-    lab, office, gone, thief = (Signer(name) for name in ("lab", "office", "gone", "thief"))
+    lab, office, revoked, thief = (Signer(name) for name in ("lab", "office", "gone", "thief"))
     folder = Project(tmp_path_factory.mktemp("keys"))
     folder.matrix.mkdir()
     lab.trust_in(folder)
     office.trust_in(folder, "cpu")
-    gone.revoked(folder)
+    revoked.revoked(folder)
     keys = Keyring(
-        {s.name: load_file(folder.matrix / "keys" / f"{s.name}.toml", PublicKey) for s in (lab, office, gone)}
+        {s.name: load_file(folder.matrix / "keys" / f"{s.name}.toml", PublicKey) for s in (lab, office, revoked)}
     )
     signatures = AttestationStore(keys, load_matrix(checkout.matrix).environments)
     genuine = batch(**H100)
     (line,) = lab.sign(checkout, genuine)
-    return World(checkout, signatures, lab, office, gone, thief, genuine, line, batch())
+    return World(checkout, signatures, lab, office, revoked, thief, genuine, line, batch())
 
 
 def bent(chance: random.Random, world: World) -> Attack:
     """One character of the envelope is another."""
-    at = chance.randrange(len(world.line) - 1)
-    other = chance.choice([c for c in 'Ab0+/_-="{}:, ' if c != world.line[at]])
-    return Attack("bent", world.genuine, world.line[:at] + other + world.line[at + 1 :])
+    position = chance.randrange(len(world.line) - 1)
+    other = chance.choice([c for c in 'Ab0+/_-="{}:, ' if c != world.line[position]])
+    return Attack("bent", world.genuine, world.line[:position] + other + world.line[position + 1 :])
 
 
 def signed_by_nobody(chance: random.Random, world: World) -> Attack:
@@ -104,20 +104,20 @@ def truncated(chance: random.Random, world: World) -> Attack:
 def restated(chance: random.Random, world: World) -> Attack:
     """The lab's signature over a statement that was changed: re-ordered, shortened, of another place."""
     content = json.loads(world.line)
-    said = json.loads(base64.b64decode(content["payload"]))
-    told = next(one["annotations"] for one in said["subject"] if one["name"] == "records")
+    statement = json.loads(base64.b64decode(content["payload"]))
+    notes = next(subject["annotations"] for subject in statement["subject"] if subject["name"] == "records")
     how = chance.randrange(5)
     if how == 0:
-        told["checksums"] = [told["checksums"][n] for n in chance.choice([(1, 0, 2), (2, 1, 0), (1, 2, 0)])]
+        notes["checksums"] = [notes["checksums"][n] for n in chance.choice([(1, 0, 2), (2, 1, 0), (1, 2, 0)])]
     elif how == 1:
-        told["checksums"].pop(chance.randrange(3))
+        notes["checksums"].pop(chance.randrange(3))
     elif how == 2:
-        told["device"] = chance.choice(["cpu", "nvidia-h200", "vgpu-sm70"])
+        notes["device"] = chance.choice(["cpu", "nvidia-h200", "vgpu-sm70"])
     elif how == 3:
-        told["environment"] = chance.choice(["tf2.1", "tf2.21"])
+        notes["environment"] = chance.choice(["tf2.1", "tf2.21"])
     else:
-        said["subject"] = said["subject"][1:]
-    content["payload"] = base64.b64encode(json.dumps(said).encode()).decode()
+        statement["subject"] = statement["subject"][1:]
+    content["payload"] = base64.b64encode(json.dumps(statement).encode()).decode()
     return Attack("restated", world.genuine, json.dumps(content))
 
 
@@ -131,9 +131,9 @@ def relabelled(chance: random.Random, world: World) -> Attack:
 def misdeclared(chance: random.Random, world: World) -> Attack:
     """A believed key says of which place a batch is, and the records say another."""
     content = json.loads(world.office.sign(world.project, world.genuine)[0])
-    said = json.loads(base64.b64decode(content["payload"]))
-    next(one["annotations"] for one in said["subject"] if one["name"] == "records")["device"] = "cpu"
-    sealed = json.dumps(said, indent=chance.randrange(4)).encode()
+    statement = json.loads(base64.b64decode(content["payload"]))
+    next(subject["annotations"] for subject in statement["subject"] if subject["name"] == "records")["device"] = "cpu"
+    sealed = json.dumps(statement, indent=chance.randrange(4)).encode()
     content["payload"] = base64.b64encode(sealed).decode()
     content["signatures"][0]["sig"] = base64.b64encode(world.office.key.sign(pae(PAYLOAD_TYPE, sealed))).decode()
     return Attack("misdeclared", world.genuine, json.dumps(content))
@@ -177,29 +177,31 @@ def is_genuine(world: World, attack: Attack) -> bool:
 
 @pytest.mark.no_cover  # thousands of envelopes, and nothing that other tests do not reach
 def test_no_attack_is_believed(world: World) -> None:
-    told: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for attack in attacks(world):
         try:
             verify_for_records(world.signatures, attack.records, attack.line)
         except ValueError:
-            told[attack.what] += 1
+            counts[attack.what] += 1
         else:
             assert attack.what == "bent" and is_genuine(world, attack), attack
-    assert len(told) == len(MAKERS) and sum(told.values()) > ATTACKS * 0.98
+    assert len(counts) == len(MAKERS) and sum(counts.values()) > ATTACKS * 0.98
 
 
 @pytest.mark.no_cover  # as many
 def test_none_is_believed_that_was_put_into_the_store_by_hand(world: World) -> None:
     """It is compared with the records there, at each look."""
-    signed = {one.checksum for one in world.genuine}
+    signed = {genuine.checksum for genuine in world.genuine}
     for attack in attacks(world):
-        found = {one.checksum: one.line().encode() for one in attack.records}.get
+        find_line = {genuine.checksum: genuine.line().encode() for genuine in attack.records}.get
         standing = AttestationStore(
-            world.signatures.keys, world.signatures.environments, extra_envelopes=[attack.line], find_record=found
+            world.signatures.keys, world.signatures.environments, extra_envelopes=[attack.line], find_record=find_line
         )
-        for one in attack.records:
-            signer = standing.index_of(one.device.model, one.environment).trusted_signer(one.checksum, one.started)
-            assert not signer or (signer == "lab" and one.checksum in signed), attack
+        for record in attack.records:
+            signer = standing.index_of(record.device.model, record.environment).trusted_signer(
+                record.checksum, record.started
+            )
+            assert not signer or (signer == "lab" and record.checksum in signed), attack
 
 
 def test_what_the_lab_signed_is_believed(world: World) -> None:
@@ -226,4 +228,4 @@ def test_a_record_is_signed_whole(world: World) -> None:
             changed = parse(bytes(content))
         except ValueError:
             continue
-        assert changed.checksum not in {one.checksum for one in world.genuine} or changed == world.genuine[0]
+        assert changed.checksum not in {record.checksum for record in world.genuine} or changed == world.genuine[0]

@@ -43,8 +43,8 @@ class World(NamedTuple):
 
     def envelope(self, *signers: Signer) -> dict[str, Any]:
         """One that all of them signed."""
-        some = [json.loads(signer.sign(self.project, self.records)[0]) for signer in signers]
-        return {**some[0], "signatures": [one["signatures"][0] for one in some]}
+        envelopes = [json.loads(signer.sign(self.project, self.records)[0]) for signer in signers]
+        return {**envelopes[0], "signatures": [envelope["signatures"][0] for envelope in envelopes]}
 
 
 @pytest.fixture(scope="module")
@@ -59,43 +59,43 @@ def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(checkout, signatures, lab, yard, late, office, thief, batch(**H100))
 
 
-def signed(key: Signer, said: dict[str, Any] | bytes) -> str:
+def signed(key: Signer, content: dict[str, Any] | bytes) -> str:
     """By a believed key, whatever is said."""
-    body = said if isinstance(said, bytes) else json.dumps(said).encode()
+    body = content if isinstance(content, bytes) else json.dumps(content).encode()
     signature = {"keyid": key.id, "sig": base64.b64encode(key.key.sign(pae(PAYLOAD_TYPE, body))).decode()}
     payload = base64.b64encode(body).decode()
     return json.dumps({"payload": payload, "payloadType": PAYLOAD_TYPE, "signatures": [signature]})
 
 
-def said(world: World, records: list[Record] | None = None) -> dict[str, Any]:
+def statement(world: World, records: list[Record] | None = None) -> dict[str, Any]:
     (line,) = world.lab.sign(world.project, records or world.records)
     content: dict[str, Any] = json.loads(parse_unverified(line)[1])
     return content
 
 
-def without_hint(one: dict[str, Any]) -> None:
-    del one["signatures"][0]["keyid"]
+def without_hint(envelope: dict[str, Any]) -> None:
+    del envelope["signatures"][0]["keyid"]
 
 
 @pytest.mark.parametrize(
     "change",
     [
         without_hint,
-        lambda one: one["signatures"][0].update(keyid=""),
-        lambda one: one["signatures"][0].update(keyid=None),
-        lambda one: one["signatures"][0].update(keyid="SHA256:of/another+habit"),
-        lambda one: one["signatures"][0].update(certificate="..."),
-        lambda one: one.update(more={"of": "a later version"}),
-        lambda one: one["signatures"].insert(0, {"keyid": "x", "sig": "AAAA"}),
-        lambda one: one["signatures"].append({"sig": ""}),
+        lambda envelope: envelope["signatures"][0].update(keyid=""),
+        lambda envelope: envelope["signatures"][0].update(keyid=None),
+        lambda envelope: envelope["signatures"][0].update(keyid="SHA256:of/another+habit"),
+        lambda envelope: envelope["signatures"][0].update(certificate="..."),
+        lambda envelope: envelope.update(more={"of": "a later version"}),
+        lambda envelope: envelope["signatures"].insert(0, {"keyid": "x", "sig": "AAAA"}),
+        lambda envelope: envelope["signatures"].append({"sig": ""}),
     ],
 )
 def test_what_dsse_allows_is_taken(world: World, change: Callable[[dict[str, Any]], None]) -> None:
     """And is kept as if its signer had written it as we do."""
-    one = world.envelope(world.lab)
-    change(one)
-    found = world.verified(json.dumps(one))
-    assert (found.name, f"{found.line}\n") == ("lab", world.lab.sign(world.project, world.records)[0])
+    envelope = world.envelope(world.lab)
+    change(envelope)
+    verified = world.verified(json.dumps(envelope))
+    assert (verified.name, f"{verified.line}\n") == ("lab", world.lab.sign(world.project, world.records)[0])
 
 
 def test_the_first_signature_that_is_believed_counts_and_no_other(world: World) -> None:
@@ -105,8 +105,8 @@ def test_the_first_signature_that_is_believed_counts_and_no_other(world: World) 
         ((world.thief, world.office, world.yard, world.lab), "yard"),
         ((world.late, world.office, world.lab), "lab"),
     ]:
-        found = world.verified(json.dumps(world.envelope(*signers)))
-        assert (found.name, len(json.loads(found.line)["signatures"])) == (name, 1)
+        verified = world.verified(json.dumps(world.envelope(*signers)))
+        assert (verified.name, len(json.loads(verified.line)["signatures"])) == (name, 1)
     with pytest.raises(ValueError, match="the key office is not trusted for nvidia-h100"):
         world.verified(json.dumps(world.envelope(world.thief, world.office)))
     with pytest.raises(ValueError, match="the key late is not trusted for records of 2026"):
@@ -114,18 +114,18 @@ def test_the_first_signature_that_is_believed_counts_and_no_other(world: World) 
 
 
 def test_beside_a_file_too_the_signature_that_is_believed_counts(world: World) -> None:
-    both = json.dumps(world.envelope(world.late, world.yard))
-    found = {record.checksum: record.line().encode() for record in world.records}.get
-    standing = replace(world.signatures, extra_envelopes=(both,), find_record=found).index_of(
+    envelope = json.dumps(world.envelope(world.late, world.yard))
+    find_line = {record.checksum: record.line().encode() for record in world.records}.get
+    standing = replace(world.signatures, extra_envelopes=(envelope,), find_record=find_line).index_of(
         "nvidia-h100", world.records[0].environment
     )
     assert {standing.trusted_signer(record.checksum, record.started) for record in world.records} == {"yard"}
 
 
 def test_a_hint_decides_nothing(world: World) -> None:
-    one = world.envelope(world.yard)
-    one["signatures"][0]["keyid"] = world.lab.id
-    assert world.verified(json.dumps(one)).name == "yard"
+    envelope = world.envelope(world.yard)
+    envelope["signatures"][0]["keyid"] = world.lab.id
+    assert world.verified(json.dumps(envelope)).name == "yard"
     forged = world.envelope(world.thief)
     forged["signatures"][0].pop("keyid")
     with pytest.raises(ValueError, match="matrix/keys does not hold: it names none"):
@@ -133,21 +133,21 @@ def test_a_hint_decides_nothing(world: World) -> None:
 
 
 def test_an_envelope_has_no_more_signatures_than_can_be_tried(world: World) -> None:
-    one = world.envelope(world.lab)
-    one["signatures"] = MAX_SIGNATURES * one["signatures"]
-    assert world.verified(json.dumps(one)).name == "lab"
-    one["signatures"].append(one["signatures"][0])
+    envelope = world.envelope(world.lab)
+    envelope["signatures"] = MAX_SIGNATURES * envelope["signatures"]
+    assert world.verified(json.dumps(envelope)).name == "lab"
+    envelope["signatures"].append(envelope["signatures"][0])
     with pytest.raises(ValueError, match="no envelope: signatures"):
-        world.verified(json.dumps(one))
+        world.verified(json.dumps(envelope))
 
 
 def test_a_field_that_is_there_twice_is_refused(world: World) -> None:
     """Of two readers one takes the first, the other the last."""
     (line,) = world.lab.sign(world.project, world.records)
-    for twice in (f'{{"payload": "AAAA", {line[1:]}', line.strip()[:-1] + ', "payload": "AAAA"}'):
+    for duplicated in (f'{{"payload": "AAAA", {line[1:]}', line.strip()[:-1] + ', "payload": "AAAA"}'):
         with pytest.raises(ValueError, match=r"no envelope: '[a-zA-Z]+' occurs twice"):
-            world.verified(twice)
-    body = json.dumps(said(world)).encode()
+            world.verified(duplicated)
+    body = json.dumps(statement(world)).encode()
     for bad in (
         body[:-1] + b', "_type": "https://in-toto.io/Statement/v1"}',
         body.replace(b'"name"', b'"name":1,"name"'),
@@ -166,9 +166,9 @@ def test_what_is_no_json_is_refused_in_words(world: World, line: str) -> None:
 
 def test_what_names_no_key_stands_for_no_unsigned_record(world: World, copy: Project) -> None:
     """Records of different keys, or of none, never give way to each other."""
-    one = world.envelope(world.lab)
-    without_hint(one)
-    assert parse_unverified(json.dumps(one))[0]
+    envelope = world.envelope(world.lab)
+    without_hint(envelope)
+    assert parse_unverified(json.dumps(envelope))[0]
     path = write_bundle(
         copy, "records.jsonl", world.records, [json.dumps(world.envelope(world.lab, world.yard)) + "\n"]
     )
@@ -203,14 +203,14 @@ def parse_envelope_batch(line: str) -> list[str]:
 
 def subjects(content: dict[str, Any], **digests: str | None) -> dict[str, Any]:
     """With other digests, or without: what the records are is left as it was."""
-    kept = [one for one in content["subject"] if one["name"] not in digests]
-    more = [{"name": name, "digest": {"sha256": digest}} for name, digest in digests.items() if digest]
-    return {**content, "subject": kept + more}
+    remaining = [subject for subject in content["subject"] if subject["name"] not in digests]
+    added = [{"name": name, "digest": {"sha256": digest}} for name, digest in digests.items() if digest]
+    return {**content, "subject": remaining + added}
 
 
 def test_a_statement_says_what_its_environment_was_made_of(world: World) -> None:
     with pytest.raises(ValueError, match="lab does not say what their environment was made of"):
-        world.verified(signed(world.lab, subjects(said(world), lock=None)))
+        world.verified(signed(world.lab, subjects(statement(world), lock=None)))
 
 
 @pytest.mark.parametrize(
@@ -219,32 +219,32 @@ def test_a_statement_says_what_its_environment_was_made_of(world: World) -> None
 )
 def test_an_image_is_the_one_that_the_records_tell(world: World, digests: dict[str, str | None]) -> None:
     records = batch(**{**H100, "stack": DOCKER})
-    assert world.verified(signed(world.lab, said(world, records)), records).name == "lab"
+    assert world.verified(signed(world.lab, statement(world, records)), records).name == "lab"
     with pytest.raises(ValueError, match=r"signed them as made of .*, and they tell of the image cccccccccccc"):
-        world.verified(signed(world.lab, subjects(said(world, records), **digests)), records)
+        world.verified(signed(world.lab, subjects(statement(world, records), **digests)), records)
 
 
 @pytest.mark.parametrize("name", ["image", "bundle"])
 def test_records_that_tell_no_image_were_made_of_none(world: World, name: str) -> None:
     with pytest.raises(ValueError, match=f"made of the {name} dddddddddddd, and they tell of no image and no bundle"):
-        world.verified(signed(world.lab, subjects(said(world), **{name: "d" * 64, "lock": None})))
+        world.verified(signed(world.lab, subjects(statement(world), **{name: "d" * 64, "lock": None})))
 
 
 def test_an_environment_without_a_lock_is_made_of_what_its_records_tell(world: World) -> None:
     records = batch(**{**H100, "environment": "ngc19.06-py3"})
-    assert world.verified(signed(world.lab, said(world, records)), records).name == "lab"
+    assert world.verified(signed(world.lab, statement(world, records)), records).name == "lab"
 
 
 @pytest.mark.parametrize("name", ["suite", "lock", "image-of-another"])
 def test_a_statement_has_each_subject_once_and_no_other(world: World, name: str) -> None:
-    content = said(world)
+    content = statement(world)
     content["subject"].append({"name": name, "digest": {"sha256": "a" * 64}})
     with pytest.raises(ValueError, match=f"what is its subject '{name}'"):
         world.verified(signed(world.lab, content))
 
 
 def test_a_statement_gives_the_result_that_its_records_give(world: World) -> None:
-    content = said(world)
+    content = statement(world)
     content["predicate"]["result"] = "FAILED"
     with pytest.raises(ValueError, match="signed them as FAILED"):
         world.verified(signed(world.lab, content))
@@ -253,26 +253,26 @@ def test_a_statement_gives_the_result_that_its_records_give(world: World) -> Non
 def test_another_lock_is_taken_and_told(copy: Project, world: World) -> None:
     """It may be an earlier one."""
     world.lab.trust_in(copy)
-    content = said(world)
-    own = write_bundle(copy, "own.jsonl", world.records, [signed(world.lab, content)])
-    assert "another lock" not in tfdet(copy, "evidence", "add", "--yes", own).stderr
+    content = statement(world)
+    bundle = write_bundle(copy, "own.jsonl", world.records, [signed(world.lab, content)])
+    assert "another lock" not in tfdet(copy, "evidence", "add", "--yes", bundle).stderr
     assert "another lock" not in tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout
     records = batch(machine="b" * 12, **H100)
-    line = signed(world.lab, subjects(said(world, records), lock="f" * 64))
+    line = signed(world.lab, subjects(statement(world, records), lock="f" * 64))
     done = tfdet(copy, "evidence", "add", "--yes", write_bundle(copy, "other.jsonl", records, [line]))
-    told = "lab signed tf2.0 on nvidia-h100 as built from a different lock file"
-    assert (done.returncode, told in " ".join(done.stderr.split())) == (0, True), done.stderr
-    shown = " ".join(tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout.split())
-    assert "signed by lab, built from a different lock file" in shown
+    message = "lab signed tf2.0 on nvidia-h100 as built from a different lock file"
+    assert (done.returncode, message in " ".join(done.stderr.split())) == (0, True), done.stderr
+    output = " ".join(tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout.split())
+    assert "signed by lab, built from a different lock file" in output
     assert tfdet(copy, "status", "--write").returncode == 0
 
 
 def test_what_is_signed_and_lies_in_this_repository_stays_valid(checkout: Project) -> None:
     signatures = AttestationStore.open(checkout, load_matrix(checkout.matrix))
     assert signatures.find_faults() == []
-    places = [path for path in EvidenceStore.open(checkout).files() if EvidenceStore.open(checkout).envelopes(path)]
-    assert len(places) >= 3
-    for path in places:
+    paths = [path for path in EvidenceStore.open(checkout).files() if EvidenceStore.open(checkout).envelopes(path)]
+    assert len(paths) >= 3
+    for path in paths:
         standing = signatures.index_of(path.parent.name, path.stem)
         assert [attestation.untrusted_reason for attestation in standing.attestations] == [""] * len(
             standing.attestations
@@ -281,10 +281,10 @@ def test_what_is_signed_and_lies_in_this_repository_stays_valid(checkout: Projec
 
 @pytest.mark.parametrize("keyid", ["a\nb", "\x1b[2Jx", "a\r\tb", "\u202eab"])
 def test_a_strangers_hint_is_a_word_within_the_line(world: World, keyid: str) -> None:
-    one = world.envelope(world.thief)
-    one["signatures"][0]["keyid"] = keyid
+    envelope = world.envelope(world.thief)
+    envelope["signatures"][0]["keyid"] = keyid
     with pytest.raises(ValueError, match=r"\w") as caught:
-        world.verified(json.dumps(one))
+        world.verified(json.dumps(envelope))
     assert str(caught.value).isprintable()
 
 
@@ -294,8 +294,8 @@ def test_a_strangers_hint_is_a_word_within_the_line(world: World, keyid: str) ->
     ids=["a type of half a character", "a long number", "half a character beside"],
 )
 def test_what_is_no_envelope_is_refused_in_plain_words(world: World, name: str, value: object) -> None:
-    one = {**world.envelope(world.lab), name: value}
-    line = json.dumps(one).replace("7" * 4000, "7" * 6000)
+    envelope = {**world.envelope(world.lab), name: value}
+    line = json.dumps(envelope).replace("7" * 4000, "7" * 6000)
     with pytest.raises(ValueError, match="no envelope: ") as caught:
         world.verified(line)
     assert not re.search("codec|set_int|Exceeds", str(caught.value)), caught.value

@@ -25,25 +25,25 @@ KEY = CellKey("tf2.0", "cpu", "bias-add-backprop", "none")
 def test_the_guide_is_followed_word_by_word(copy: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
     for path in [*copy.matrix.glob("evidence/*/*.jsonl"), *copy.matrix.glob("signatures/*/*")]:
         path.unlink()
-    places = {"there": tmp_path / "there", "home": copy.root}
-    places["there"].mkdir()
+    machines = {"there": tmp_path / "there", "home": copy.root}
+    machines["there"].mkdir()
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    (places["there"] / "records.jsonl").write_bytes(line("differs", **known(copy), started=now))
+    (machines["there"] / "records.jsonl").write_bytes(line("differs", **known(copy), started=now))
     environ = {**os.environ, "TFDET_ROOT": str(copy.root), "XDG_CONFIG_HOME": str(tmp_path / "config")}
-    told = []
-    for place, text in BLOCK.findall(GUIDE.read_text("utf-8")):
-        if place == "home":  # what was sent has come
-            shutil.copytree(places["there"], copy.root, dirs_exist_ok=True)
+    states = []
+    for machine, text in BLOCK.findall(GUIDE.read_text("utf-8")):
+        if machine == "home":  # what was sent has come
+            shutil.copytree(machines["there"], copy.root, dirs_exist_ok=True)
         script = "set -e\n" + "\n".join(row.removeprefix("$ ") for row in text.splitlines())
         prelude = f'tfdet() {{ "{sys.executable}" -m tfdet "$@"; }}\n'
         done = subprocess.run(
-            ["bash", "-c", prelude + script], cwd=places[place], capture_output=True, text=True, timeout=120,
+            ["bash", "-c", prelude + script], cwd=machines[machine], capture_output=True, text=True, timeout=120,
             env={**environ, "COLUMNS": "300"},
         )  # fmt: skip
         assert done.returncode == 0, (text, done.stderr)
-        found = load_status(copy).cell(KEY)
-        told.append((place, found.cell.verdict, found.signed_text, done.stdout))
-    assert [(place, verdict) for place, verdict, _, _ in told] == [
+        cell = load_status(copy).cell(KEY)
+        states.append((machine, cell.cell.verdict, cell.signed_text, done.stdout))
+    assert [(name, verdict) for name, verdict, _, _ in states] == [
         ("there", Verdict.BLANK), ("there", Verdict.BLANK), ("home", Verdict.NONDETERMINISTIC), ("home", Verdict.BLANK),
     ]  # fmt: skip
-    assert told[2][2] == "signed by Example Lab" and "signed by Example Lab" in told[2][3]
+    assert states[2][2] == "signed by Example Lab" and "signed by Example Lab" in states[2][3]

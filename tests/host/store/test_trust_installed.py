@@ -32,7 +32,7 @@ def test_a_users_key_is_believed_but_takes_no_other_ones_place(
     records = [parse(line("differs", **known(copy), started="2026-02-01T00:00:00Z"))]
     signatures = AttestationStore.open(installed, load_matrix(installed.matrix, installed.user_keys))
     EvidenceStore.open(installed).ingest(
-        records, [verify_for_records(signatures, records, one) for one in lab.sign(copy, records)]
+        records, [verify_for_records(signatures, records, envelope) for envelope in lab.sign(copy, records)]
     )
     assert load_status(installed).cell(KEY).signed_text == "signed by lab"
     lab.revoked(copy, "cpu")  # the next tfdet brings the key, and word of the theft

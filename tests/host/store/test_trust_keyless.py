@@ -49,10 +49,10 @@ def keyring(identity: str = WORKFLOW, issuer: str = GITHUB) -> Keyring:
 
 def changed(*path: str | int, to: Any) -> str:
     content: Any = json.loads(json.dumps(BUNDLE))
-    place = content
+    parent = content
     for name in path[:-1]:
-        place = place[name]
-    place[path[-1]] = to(place[path[-1]])
+        parent = parent[name]
+    parent[path[-1]] = to(parent[path[-1]])
     return json.dumps(content)
 
 
@@ -105,10 +105,10 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("what", DAMAGED)
-def test_what_was_changed_is_refused(staging: None, what: str) -> None:
+@pytest.mark.parametrize("part", DAMAGED)
+def test_what_was_changed_is_refused(staging: None, part: str) -> None:
     with pytest.raises(ValueError):
-        keyless.verify_bundle(DAMAGED[what], keyring())
+        keyless.verify_bundle(DAMAGED[part], keyring())
 
 
 # (what of the certificate's DER is replaced, by what); the library has an exception of its own for each of them.
@@ -125,9 +125,9 @@ CERTIFICATES = {
 }
 
 
-@pytest.mark.parametrize("what", CERTIFICATES)
-def test_a_certificate_that_nobody_should_have_made_is_refused(staging: None, what: str) -> None:
-    old, new = CERTIFICATES[what]
+@pytest.mark.parametrize("part", CERTIFICATES)
+def test_a_certificate_that_nobody_should_have_made_is_refused(staging: None, part: str) -> None:
+    old, new = CERTIFICATES[part]
 
     def forged(text: str) -> str:
         content = base64.b64decode(text)
@@ -147,18 +147,18 @@ def test_records_of_a_believed_workflow_count(
 ) -> None:
     """By a stand-in for the authority: none of its certificates can be had here for a statement of ours."""
     records = batch()
-    said = in_toto.to_statement(project, records)
-    mine = changed("dsseEnvelope", "payload", to=lambda text: base64.b64encode(said).decode())
+    statement = in_toto.to_statement(project, records)
+    own_bundle = changed("dsseEnvelope", "payload", to=lambda text: base64.b64encode(statement).decode())
     (project.matrix / "keys" / "conformance.toml").write_text(FILE.format(identity=WORKFLOW))
 
     class Vouches:
         def verify_dsse(self, bundle: Any, policy: Any) -> tuple[str, bytes]:
-            return PAYLOAD_TYPE, said
+            return PAYLOAD_TYPE, statement
 
     monkeypatch.setattr(keyless, "_verifier", Vouches)
     matrix = load_matrix(project.matrix)
     EvidenceStore.open(project).ingest(
-        records, [verify_for_records(AttestationStore.open(project, matrix), records, mine)]
+        records, [verify_for_records(AttestationStore.open(project, matrix), records, own_bundle)]
     )
     assert load_status(project).cell(KEY).cell.runs
     monkeypatch.setattr(keyless, "_verifier", lambda: Verifier.staging(offline=True))
@@ -167,10 +167,10 @@ def test_records_of_a_believed_workflow_count(
 
 def test_a_forged_bundle_changes_no_cell(project: Project, batch: Callable[..., list[Record]]) -> None:
     records = batch()
-    said = base64.b64encode(in_toto.to_statement(project, records)).decode()
+    statement = base64.b64encode(in_toto.to_statement(project, records)).decode()
     (project.matrix / "keys" / "conformance.toml").write_text(FILE.format(identity=WORKFLOW))
     path = write_bundle(
-        project, "records.jsonl", records, [changed("dsseEnvelope", "payload", to=lambda text: said) + "\n"]
+        project, "records.jsonl", records, [changed("dsseEnvelope", "payload", to=lambda text: statement) + "\n"]
     )
     done = tfdet(project, "evidence", "add", "--yes", str(path))
     assert done.returncode == ExitCode.USAGE and "not that of conformance" in done.stderr
@@ -185,8 +185,8 @@ def test_outside_of_ci_nothing_proves_who_signs(project: Project, batch: Callabl
 
 
 def test_a_file_has_a_key_or_an_identity(project: Project) -> None:
-    both = Signer("both").trust_in(project)
-    both.write_text(both.read_text() + f'[workflow]\nidentity = "{WORKFLOW}"\n')
+    signer = Signer("both").trust_in(project)
+    signer.write_text(signer.read_text() + f'[workflow]\nidentity = "{WORKFLOW}"\n')
     done = tfdet(project, "status", "--check")
     assert done.returncode == ExitCode.USAGE
     assert "both.toml" in done.stderr and "and not both" in " ".join(done.stderr.split())

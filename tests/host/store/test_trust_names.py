@@ -17,7 +17,7 @@ from tfdet.store import signing_key
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The key of this machine, made."""
     monkeypatch.delenv("TFDET_KEY", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -27,7 +27,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", ["Lab 😀", 'A "lab" \\ of ours', "Ärzte", "実験室", "'''", "Lab\t#1"])
 def test_the_file_that_key_show_writes_holds_any_name(
-    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+    own_project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     command.show(name, ["cpu", "cpu"])
     file = tmp_path / "lab.toml"
@@ -37,13 +37,13 @@ def test_the_file_that_key_show_writes_holds_any_name(
 
 
 @pytest.mark.parametrize("name", ["", "  ", "\u200b", "lab\x7f", "lab\x1b[31m", "lab\udcff"])
-def test_what_is_no_name_is_refused(own: Path, checkout: Project, name: str) -> None:
+def test_what_is_no_name_is_refused(own_project: Path, checkout: Project, name: str) -> None:
     with pytest.raises(UsageError, match="--signer"):
         command.show(name, None)
     assert tfdet(checkout, "key", "show", "--signer", name).returncode == ExitCode.USAGE
 
 
-def test_a_kind_of_device_that_is_none_is_told_with_the_nearest(own: Path) -> None:
+def test_a_kind_of_device_that_is_none_is_told_with_the_nearest(own_project: Path) -> None:
     with pytest.raises(UsageError, match="no device kind is called 'nvidai'") as caught:
         command.show("lab", ["nvidai"])
     assert caught.value.advice == "Did you mean nvidia?"
@@ -51,11 +51,11 @@ def test_a_kind_of_device_that_is_none_is_told_with_the_nearest(own: Path) -> No
         command.show(None, ["cpu"])
 
 
-def test_an_empty_name_of_a_key_names_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: Path) -> None:
+def test_an_empty_name_of_a_key_names_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_project: Path) -> None:
     """As a secret of CI that is not set."""
     monkeypatch.setenv("TFDET_KEY", "")
     assert signing_key.load() is not None
-    own.unlink()
+    own_project.unlink()
     assert signing_key.load() is None
     with pytest.raises(UsageError, match="this machine has no key"):
         signing_key.require()

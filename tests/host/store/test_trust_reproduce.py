@@ -45,17 +45,17 @@ def as_ours(record: Record, **changes: Any) -> bytes:
 def runs(others: Project, monkeypatch: pytest.MonkeyPatch) -> list[Selection]:
     """In place of an engine: each cell comes out here as it did there.  What was asked to be run."""
     (path,) = EvidenceStore.open(others).files()
-    there, asked = list(read_records(path)), list[Selection]()
+    records, requested = list(read_records(path)), list[Selection]()
 
     def run(project: Project, matrix: Any, key: str, selection: Selection, name: str | None, out: Path) -> None:
-        asked.append(selection)
+        requested.append(selection)
         solutions = ("none", *selection.solutions)
-        mine = [r for r in there if r.source in selection.sources and r.solution in solutions]
+        chosen = [r for r in records if r.source in selection.sources and r.solution in solutions]
         with out.open("ab") as journal:
-            journal.writelines(dict.fromkeys(as_ours(record) for record in mine))
+            journal.writelines(dict.fromkeys(as_ours(record) for record in chosen))
 
     monkeypatch.setattr(engine, "run_environment", run)
-    return asked
+    return requested
 
 
 def rebuild(*arguments: str) -> tuple[int, str, str]:
@@ -64,11 +64,11 @@ def rebuild(*arguments: str) -> tuple[int, str, str]:
 
 
 def test_what_comes_out_the_same_agrees(runs: list[Selection]) -> None:
-    code, told, _ = rebuild("--sample", "5%", "--seed", "7", "--json")
-    cells = json.loads(told)["cells"]
+    code, output, _ = rebuild("--sample", "5%", "--seed", "7", "--json")
+    cells = json.loads(output)["cells"]
     assert (code, len(cells) > 5) == (ExitCode.OK, True)
     assert {cell["answer"] for cell in cells} == {"agrees"}
-    assert sum(len(one.sources) for one in runs) == len(cells)
+    assert sum(len(selection.sources) for selection in runs) == len(cells)
 
 
 def test_a_seed_chooses_the_same_cells_again(runs: list[Selection]) -> None:
@@ -78,9 +78,9 @@ def test_a_seed_chooses_the_same_cells_again(runs: list[Selection]) -> None:
 
 def test_nothing_of_this_machine_is_chosen(others: Project, runs: list[Selection]) -> None:
     (path,) = EvidenceStore.open(others).files()
-    mine = [parse(as_ours(record)) for record in read_records(path)]
+    own_records = [parse(as_ours(record)) for record in read_records(path)]
     path.unlink()
-    EvidenceStore.open(others).ingest(mine)
+    EvidenceStore.open(others).ingest(own_records)
     done = CliRunner().invoke(app, ["reproduce", "tf2.0"])
     assert "no other machine measured cells" in str(done.exception)
     assert not runs
@@ -98,8 +98,8 @@ def test_what_cannot_be_brought_up_is_undecided(others: Project, monkeypatch: py
         raise RunFailedError("no CPython 3.7")
 
     monkeypatch.setattr(engine, "run_environment", fails)
-    code, told, _ = rebuild("--seed", "7", "--json")
-    assert (code, {cell["answer"] for cell in json.loads(told)["cells"]}) == (ExitCode.OK, {"undecided"})
+    code, output, _ = rebuild("--seed", "7", "--json")
+    assert (code, {cell["answer"] for cell in json.loads(output)["cells"]}) == (ExitCode.OK, {"undecided"})
 
 
 @pytest.mark.parametrize(
@@ -126,31 +126,31 @@ def test_only_what_cannot_both_be_disagrees(theirs: Verdict, ours: Verdict, answ
     ("ours", "answer"), [("ab", "agrees"), ("bc", "agrees"), ("c", "undecided"), ("", "undecided")]
 )
 def test_a_verdict_agrees_where_it_rests_on_the_same_case(ours: str, answer: str) -> None:
-    seen, same = frozenset("ab"), Verdict.NONDETERMINISTIC
-    told = RebuildResult(
-        KEY, InferredCell(same, deciding_cases=seen), InferredCell(same, deciding_cases=frozenset(ours))
+    cases, same = frozenset("ab"), Verdict.NONDETERMINISTIC
+    result = RebuildResult(
+        KEY, InferredCell(same, deciding_cases=cases), InferredCell(same, deciding_cases=frozenset(ours))
     )
-    assert (told.answer, told.cases) == (answer, sorted(seen & set(ours)))
+    assert (result.answer, result.cases) == (answer, sorted(cases & set(ours)))
 
 
 def test_a_disagreement_ends_with_one(
     others: Project, monkeypatch: pytest.MonkeyPatch, line: Callable[..., bytes]
 ) -> None:
     (path,) = EvidenceStore.open(others).files()
-    there = list(read_records(path))
+    records = list(read_records(path))
 
     def differs(project: Project, matrix: Any, key: str, selection: Selection, name: str | None, out: Path) -> None:
         """The other way round: what was equal there differs here."""
-        mine = [r for r in there if r.source in selection.sources and r.solution in selection.solutions]
+        chosen = [r for r in records if r.source in selection.sources and r.solution in selection.solutions]
         with out.open("ab") as journal:
-            for r in (r for r in mine if r.observation == "equal"):
+            for r in (r for r in chosen if r.observation == "equal"):
                 journal.write(line("differs", case=r.case, mode=r.mode, source=r.source, solution=r.solution,
                                    case_hash=r.case_hash, threads=r.threads,
                                    determinism_environment=r.determinism_environment))  # fmt: skip
 
     monkeypatch.setattr(engine, "run_environment", differs)
-    code, told, _ = rebuild("--sample", "50%", "--seed", "7", "--json")
-    assert (code, "disagrees" in {cell["answer"] for cell in json.loads(told)["cells"]}) == (
+    code, output, _ = rebuild("--sample", "50%", "--seed", "7", "--json")
+    assert (code, "disagrees" in {cell["answer"] for cell in json.loads(output)["cells"]}) == (
         ExitCode.CONTRADICTED,
         True,
     )

@@ -104,9 +104,9 @@ def test_a_folder_without_permission_is_not_empty() -> None:
     """Of another user: none binds root."""
     import tempfile
 
-    with tempfile.TemporaryDirectory() as place:
-        Path(place).chmod(0o755)
-        folder = Path(place) / "keys"
+    with tempfile.TemporaryDirectory() as temporary:
+        Path(temporary).chmod(0o755)
+        folder = Path(temporary) / "keys"
         folder.mkdir(mode=0o700)
         (folder / "lab.toml").touch()
         if os.getuid():
@@ -137,10 +137,10 @@ ALLOWED = {"base/folders.py", "base/runtime_folder.py", "cli/options.py", "publi
 
 def test_no_room_of_the_store_lists_a_folder_in_another_way() -> None:
     """`Path.glob` says nothing of what it could not read."""
-    found = set()
+    functions = set()
     for room in ("base", "matrix", "store", "verdicts", "publish", "site", "fleet", "cli"):
         for path in sorted((ROOT / "src" / "tfdet" / room).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
                 if isinstance(node, ast.Attribute) and node.attr in ("glob", "rglob", "iterdir"):
-                    found.add(str(path.relative_to(ROOT / "src" / "tfdet")))
-    assert found - ALLOWED == set()
+                    functions.add(str(path.relative_to(ROOT / "src" / "tfdet")))
+    assert functions - ALLOWED == set()

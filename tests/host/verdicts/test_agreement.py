@@ -17,11 +17,11 @@ Row = tuple[str, str, Observation, str]  # signer, case, what was seen, of which
 def cell(rows: list[Row], solution: str = "none", machine: str = "", signed: bool = True) -> InferredCell:
     """machine: the one of all signers."""
     evidence, digests = EvidenceIndex({"source": {"now"}}), {"x": X, "y": Y, "z": Z}
-    for signer, case, seen, named in rows:
+    for signer, case, outcome, named in rows:
         name, _, how = case.partition(" ")
         evidence.add(
-            RecordSummary("tf2.0", CPU, "source", name, machine or f"{signer}'s", how or solution, "now", seen, 30,
-                 30 if seen == "differs" else 0, 0.1, [digests[letter] for letter in named]),
+            RecordSummary("tf2.0", CPU, "source", name, machine or f"{signer}'s", how or solution, "now", outcome, 30,
+                 30 if outcome == "differs" else 0, 0.1, [digests[letter] for letter in named]),
             signer if signed else "",
         )  # fmt: skip
     return evidence.cell(CellKey("tf2.0", "cpu", "source", solution))
@@ -44,10 +44,10 @@ def cell(rows: list[Row], solution: str = "none", machine: str = "", signed: boo
     ],
 )  # fmt: skip
 def test_two_signers_agree_on_the_same_case(rows: list[Row], verdict: Verdict, agreed: tuple[str, str] | None) -> None:
-    found = cell(rows)
+    inferred = cell(rows)
     expected = (Agreement(("lab", "yard"), agreed[0], (agreed[1],)),) if agreed else ()  # type: ignore[arg-type]
-    assert (found.verdict, found.agreements, found.verified) == (verdict, expected, bool(agreed))
-    assert found.agreeing_signers == (["lab", "yard"] if agreed else [])
+    assert (inferred.verdict, inferred.agreements, inferred.verified) == (verdict, expected, bool(agreed))
+    assert inferred.agreeing_signers == (["lab", "yard"] if agreed else [])
     assert not cell(rows, machine="one").verified, "a machine does not agree with itself"
 
 
@@ -70,6 +70,6 @@ def test_a_solution_is_agreed_on_where_its_control_differed_for_both(common: boo
     other = "a" if common else "b"
     rows += [("yard", f"{other} TDO", "equal", "x"), ("yard", f"{other} none", "differs", "xy")]
     rows += [(signer, "c TDO", "equal", "x") for signer in ("lab", "yard")]
-    found = cell(rows, "TDO")
-    assert (found.verdict, found.verified) == (Verdict.DETERMINISTIC, common)
-    assert [one.cases for one in found.agreements] == ([("a",)] if common else [])
+    inferred = cell(rows, "TDO")
+    assert (inferred.verdict, inferred.verified) == (Verdict.DETERMINISTIC, common)
+    assert [agreement.cases for agreement in inferred.agreements] == ([("a",)] if common else [])

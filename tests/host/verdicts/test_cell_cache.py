@@ -49,12 +49,12 @@ def is_forged(project: Project, **how: bool) -> bool:
 def test_what_is_kept_is_what_was_inferred(project: Project, folder: Path) -> None:
     first = load_status(project).verdicts
     assert len(list(folder.iterdir())) == len(EvidenceStore.open(project).files())
-    again = load_status(project).verdicts
-    assert again == first == load_status(project, cached=False).verdicts
+    cached = load_status(project).verdicts
+    assert cached == first == load_status(project, cached=False).verdicts
     for key, cell in first.items():
-        assert again[key].deciding_cases == cell.deciding_cases
-        assert type(again[key].verdict) is Verdict
-    assert any(cell.proof for cell in again.values()) and any(cell.variants for cell in again.values())
+        assert cached[key].deciding_cases == cell.deciding_cases
+        assert type(cached[key].verdict) is Verdict
+    assert any(cell.proof for cell in cached.values()) and any(cell.variants for cell in cached.values())
 
 
 def test_it_is_taken_but_where_every_record_is_to_be_read(project: Project, folder: Path) -> None:
@@ -96,10 +96,10 @@ def test_so_is_another_suite_or_another_tfdet(project: Project, folder: Path, mo
     assert not is_forged(project)
     forge(folder)
     suite = project.root / "tests"
-    there = suite.resolve()
+    link_target = suite.resolve()
     suite.unlink()
     (suite / "suite" / "tensorflow").mkdir(parents=True)
-    for path in there.glob("suite/tensorflow/*.py"):
+    for path in link_target.glob("suite/tensorflow/*.py"):
         (suite / "suite" / "tensorflow" / path.name).write_bytes(path.read_bytes() + b"\n")
     assert not is_forged(project)
 
@@ -128,8 +128,8 @@ def test_what_was_signed_is_verified_each_time(project: Project, folder: Path) -
 
 
 def test_records_of_elsewhere_are_not_kept(project: Project, folder: Path, line: Callable[..., bytes]) -> None:
-    more = write_bundle(project, "more.jsonl", [parse(line("differs", **H100))])
-    load_status(project, [more])
+    bundle = write_bundle(project, "more.jsonl", [parse(line("differs", **H100))])
+    load_status(project, [bundle])
     assert not folder.exists()
 
 

@@ -13,9 +13,11 @@ from tfdet.verdicts.status import Status
 
 
 def test_where_the_emulation_shows_something_else_somebody_has_looked_why(status: Status) -> None:
-    found = list(find_conflicts(status))
-    assert [(one.source, one.environment) for one in found if not one.why] == []
-    assert "scatter-nd-update" in {one.source for one in found}  # plain stores: no audit of atomics can see them
+    conflicts = list(find_conflicts(status))
+    assert [(conflict.source, conflict.environment) for conflict in conflicts if not conflict.why] == []
+    assert "scatter-nd-update" in {
+        conflict.source for conflict in conflicts
+    }  # plain stores: no audit of atomics can see them
 
 
 def test_where_the_audit_leaves_the_reach_open_the_emulation_answers(status: Status) -> None:
@@ -24,13 +26,15 @@ def test_where_the_audit_leaves_the_reach_open_the_emulation_answers(status: Sta
     assert cells == {Verdict.NONDETERMINISTIC: [], Verdict.NOT_SHOWN: []}
 
 
-def _of_segment_sum(whole: Status, verdict: Verdict) -> list[str]:
+def _of_segment_sum(status: Status, verdict: Verdict) -> list[str]:
     key = CellKey("tf1.13.1", "vgpu-sm70", "segment-sum", NONE)
-    return [one.source for one in find_conflicts(replace(whole, verdicts={key: InferredCell(verdict, runs=20)}))]
+    return [
+        conflict.source for conflict in find_conflicts(replace(status, verdicts={key: InferredCell(verdict, runs=20)}))
+    ]
 
 
 @pytest.mark.parametrize(
-    ("verdict", "counts", "wanted"),
+    ("verdict", "counts", "expected"),
     [
         (Verdict.NONDETERMINISTIC, False, ["bincount"]),
         (Verdict.NONDETERMINISTIC, True, []),
@@ -39,8 +43,8 @@ def _of_segment_sum(whole: Status, verdict: Verdict) -> list[str]:
         (Verdict.UNSUPPORTED, True, []),
     ],
 )
-def test_what_is_apart(status: Status, verdict: Verdict, counts: bool, wanted: list[str]) -> None:
+def test_what_is_apart(status: Status, verdict: Verdict, counts: bool, expected: list[str]) -> None:
     """Versions 2.0 and 2.4: bincount reaches its kernels' atomics from 2.3 on."""
     key = CellKey("tf2.4" if counts else "tf2.0", "vgpu-sm70", "bincount", NONE)
-    found = list(find_conflicts(replace(status, verdicts={key: InferredCell(verdict, runs=20)})))
-    assert [one.source for one in found] == wanted
+    conflicts = list(find_conflicts(replace(status, verdicts={key: InferredCell(verdict, runs=20)})))
+    assert [conflict.source for conflict in conflicts] == expected

@@ -83,7 +83,7 @@ CLEAN = [
 ]
 
 
-def found(tmp_path: Path, text: str) -> list[tuple[str, int]]:
+def findings_of(tmp_path: Path, text: str) -> list[tuple[str, int]]:
     path = tmp_path / "train.py"
     path.write_text(HEAD + text)
     first = HEAD.count("\n")
@@ -92,12 +92,12 @@ def found(tmp_path: Path, text: str) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule, texts in FOUND.items() for text in texts])
 def test_found_once_where_it_stands(tmp_path: Path, rule: str, text: str) -> None:
-    assert found(tmp_path, text) == [(rule, len(text.splitlines()))]
+    assert findings_of(tmp_path, text) == [(rule, len(text.splitlines()))]
 
 
 @pytest.mark.parametrize("text", CLEAN)
 def test_nothing_is_said_of_what_does_not_depend_on_it(tmp_path: Path, text: str) -> None:
-    assert found(tmp_path, text) == []
+    assert findings_of(tmp_path, text) == []
 
 
 def test_each_rule_is_tried() -> None:

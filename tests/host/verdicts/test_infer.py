@@ -12,9 +12,11 @@ CPU = DeviceSummary("cpu", "cpu")
 CURRENT = {"s": {"now"}}
 
 
-def evidence(*seen: tuple[str, str, str], runs: int = 20, case_hash: str = "now", machine: str = "m") -> EvidenceIndex:
+def evidence(
+    *observations: tuple[str, str, str], runs: int = 20, case_hash: str = "now", machine: str = "m"
+) -> EvidenceIndex:
     """(case, solution, observation) each; `differs` differs in every run."""
-    many = [
+    records = [
         RecordSummary(
             "e",
             CPU,
@@ -28,13 +30,13 @@ def evidence(*seen: tuple[str, str, str], runs: int = 20, case_hash: str = "now"
             runs * (observation == "differs"),
             0.5,
         )
-        for case, solution, observation in seen
+        for case, solution, observation in observations
     ]
-    return EvidenceIndex(CURRENT).extend(many)
+    return EvidenceIndex(CURRENT).extend(records)
 
 
-def verdict(found: EvidenceIndex, solution: str = "TDO") -> Verdict:
-    return found.cell(CellKey("e", "cpu", "s", solution)).verdict
+def verdict(index: EvidenceIndex, solution: str = "TDO") -> Verdict:
+    return index.cell(CellKey("e", "cpu", "s", solution)).verdict
 
 
 def test_blank_is_never_no() -> None:
@@ -47,14 +49,18 @@ def test_deterministic_needs_a_control_that_differed() -> None:
     assert verdict(evidence(("c", "TDO", "equal"))) is Verdict.NOT_SHOWN
 
 
-@pytest.mark.parametrize(("runs", "said"), [(1, "too few runs"), (19, "too few runs"), (20, "deterministic")])
-def test_few_runs_are_called_few(runs: int, said: str) -> None:
+@pytest.mark.parametrize(("runs", "text"), [(1, "too few runs"), (19, "too few runs"), (20, "deterministic")])
+def test_few_runs_are_called_few(runs: int, text: str) -> None:
     cell = evidence(("c", "none", "differs"), ("c", "TDO", "equal"), runs=runs).cell(CellKey("e", "cpu", "s", "TDO"))
-    assert (str(cell.verdict), cell.runs, cell.bound95) == (said, runs, bound95(runs))
+    assert (str(cell.verdict), cell.runs, cell.bound95) == (text, runs, bound95(runs))
 
 
 def test_runs_of_several_cases_and_machines_count_together() -> None:
-    cases = [(case, solution, seen) for case in "ab" for solution, seen in (("none", "differs"), ("TDO", "equal"))]
+    cases = [
+        (case, solution, observation)
+        for case in "ab"
+        for solution, observation in (("none", "differs"), ("TDO", "equal"))
+    ]
     assert verdict(evidence(*cases, runs=10)) is Verdict.DETERMINISTIC
     assert verdict(evidence(*cases, ("c", "none", "equal"), ("c", "TDO", "equal"), runs=9)) is Verdict.TOO_FEW
 
@@ -64,29 +70,29 @@ def test_the_control_itself_is_never_called_deterministic() -> None:
 
 
 def test_the_control_of_another_case_proves_nothing() -> None:
-    found = evidence(("a", "none", "differs"), ("b", "none", "equal"), ("b", "TDO", "equal"))
-    assert verdict(found) is Verdict.NOT_SHOWN
+    index = evidence(("a", "none", "differs"), ("b", "none", "equal"), ("b", "TDO", "equal"))
+    assert verdict(index) is Verdict.NOT_SHOWN
 
 
 def test_the_control_of_another_environment_or_device_proves_nothing() -> None:
-    for place in ({"environment": "other"}, {"device": DeviceSummary("nvidia", "nvidia-h200")}):
-        control = replace(RecordSummary("e", CPU, "s", "c", "m", "none", "now", "differs", 20, 20, 0.5), **place)
-        found = evidence(("c", "TDO", "equal"))
-        found.add(control)
-        assert verdict(found) is Verdict.NOT_SHOWN
+    for other in ({"environment": "other"}, {"device": DeviceSummary("nvidia", "nvidia-h200")}):
+        control = replace(RecordSummary("e", CPU, "s", "c", "m", "none", "now", "differs", 20, 20, 0.5), **other)
+        index = evidence(("c", "TDO", "equal"))
+        index.add(control)
+        assert verdict(index) is Verdict.NOT_SHOWN
 
 
 def test_the_control_of_another_machine_proves_nothing() -> None:
-    found = evidence(("c", "none", "differs"), machine="one")
-    found.add(RecordSummary("e", CPU, "s", "c", "two", "TDO", "now", "equal", 20, 0, 0.5))
-    assert verdict(found) is Verdict.NOT_SHOWN
-    found.add(RecordSummary("e", CPU, "s", "c", "two", "none", "now", "differs", 20, 20, 0.5))
-    assert verdict(found) is Verdict.DETERMINISTIC
+    index = evidence(("c", "none", "differs"), machine="one")
+    index.add(RecordSummary("e", CPU, "s", "c", "two", "TDO", "now", "equal", 20, 0, 0.5))
+    assert verdict(index) is Verdict.NOT_SHOWN
+    index.add(RecordSummary("e", CPU, "s", "c", "two", "none", "now", "differs", 20, 20, 0.5))
+    assert verdict(index) is Verdict.DETERMINISTIC
 
 
 def test_one_case_that_differs_makes_the_cell_nondeterministic() -> None:
-    found = evidence(("a", "none", "differs"), ("a", "TDO", "equal"), ("b", "TDO", "differs"))
-    assert verdict(found) is Verdict.NONDETERMINISTIC
+    index = evidence(("a", "none", "differs"), ("a", "TDO", "equal"), ("b", "TDO", "differs"))
+    assert verdict(index) is Verdict.NONDETERMINISTIC
 
 
 def test_a_record_that_differs_outweighs_an_equal_one_of_the_same_case() -> None:
@@ -113,8 +119,8 @@ def test_an_unsupported_case_does_not_stand_in_the_way_but_a_failed_one_does() -
 
 
 def test_an_attempt_that_crashed_is_outweighed_by_one_that_ended() -> None:
-    found = evidence(("c", "none", "differs"), ("c", "TDO", "crashed"), ("c", "TDO", "equal"))
-    assert verdict(found) is Verdict.DETERMINISTIC
+    index = evidence(("c", "none", "differs"), ("c", "TDO", "crashed"), ("c", "TDO", "equal"))
+    assert verdict(index) is Verdict.DETERMINISTIC
     assert verdict(evidence(("c", "TDO", "crashed"), ("d", "TDO", "equal"))) is Verdict.FAILED
 
 
@@ -126,16 +132,16 @@ def test_stale_only_where_nothing_current_is() -> None:
 
 
 def test_a_stale_control_proves_nothing() -> None:
-    found = evidence(("c", "none", "differs"), case_hash="before")
-    found.add(RecordSummary("e", CPU, "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
-    assert verdict(found) is Verdict.NOT_SHOWN
+    index = evidence(("c", "none", "differs"), case_hash="before")
+    index.add(RecordSummary("e", CPU, "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
+    assert verdict(index) is Verdict.NOT_SHOWN
 
 
 def test_numbers_rest_on_the_cases_whose_control_differed() -> None:
-    found = evidence(
+    index = evidence(
         ("a", "none", "differs"), ("a", "TDO", "equal"), ("b", "none", "equal"), ("b", "TDO", "equal"), runs=20
     )
-    cell = found.cell(CellKey("e", "cpu", "s", "TDO"))
+    cell = index.cell(CellKey("e", "cpu", "s", "TDO"))
     assert (cell.runs, cell.controls_differed, cell.cases) == (20, 1, 2)
     assert cell.bound95 == bound95(20) == pytest.approx(1 - 0.05 ** (1 / 20))
 
@@ -146,7 +152,7 @@ def test_no_bound_where_a_run_differed() -> None:
 
 
 def test_time_ratio_is_to_the_control_of_the_same_case() -> None:
-    found = EvidenceIndex(CURRENT)
+    index = EvidenceIndex(CURRENT)
     for solution, seconds in (("none", 0.1), ("TDO", 0.25)):
-        found.add(RecordSummary("e", CPU, "s", "c", "m", solution, "now", "equal", 20, 0, seconds))
-    assert found.cell(CellKey("e", "cpu", "s", "TDO")).time_ratio == 2.5
+        index.add(RecordSummary("e", CPU, "s", "c", "m", solution, "now", "equal", 20, 0, seconds))
+    assert index.cell(CellKey("e", "cpu", "s", "TDO")).time_ratio == 2.5

@@ -33,13 +33,13 @@ def index(status: Status) -> SourceIndex:
     naming = status.matrix.frameworks["torch"].naming
     assert naming
     return SourceIndex(
-        naming, {key: one for key, one in status.matrix.for_framework("torch").sources.items() if key in EMPTY}
+        naming, {key: source for key, source in status.matrix.for_framework("torch").sources.items() if key in EMPTY}
     )
 
 
 def reached(index: SourceIndex, folder: Path, lines: str) -> set[str]:
     """ "sure" where an allocation is reached, "may" where it may be."""
-    return {"may" if one.may else "sure" for one in index.match_program(program(folder, HEAD + lines))}
+    return {"may" if match.may else "sure" for match in index.match_program(program(folder, HEAD + lines))}
 
 
 @pytest.mark.parametrize("maker", ["torch.empty(3)", "torch.empty_like(y)", "torch.empty_strided((3,), (1,))"])
@@ -65,11 +65,13 @@ def test_what_is_written_first_is_not_reached(index: SourceIndex, tmp_path: Path
      "for p in self.parameters():\n            init.uniform_(p, -1, 1)",
      "for p in self.parameters():\n            p.data.uniform_(-1, 1)"],
 )  # fmt: skip
-@pytest.mark.parametrize("made", ["Parameter(torch.empty(3, 3))", "nn.Parameter(torch.empty((3, 3), device='cpu'))"])
+@pytest.mark.parametrize(
+    "allocation", ["Parameter(torch.empty(3, 3))", "nn.Parameter(torch.empty((3, 3), device='cpu'))"]
+)
 def test_a_module_that_resets_its_parameters_is_not_reached(
-    index: SourceIndex, tmp_path: Path, made: str, reset: str
+    index: SourceIndex, tmp_path: Path, allocation: str, reset: str
 ) -> None:
-    assert reached(index, tmp_path, MODULE.format(made=made, reset=reset)) == set()
+    assert reached(index, tmp_path, MODULE.format(made=allocation, reset=reset)) == set()
 
 
 def test_a_buffer_that_is_registered_is_followed(index: SourceIndex, tmp_path: Path) -> None:
@@ -101,8 +103,8 @@ def test_what_may_be_either_is_at_most_a_warning(index: SourceIndex, tmp_path: P
 @pytest.mark.parametrize(("lines", "level"), [("y = torch.empty(3) + 1", "error"), ("f(torch.empty(3))", "warning")])
 def test_the_levels(status: Status, tmp_path: Path, lines: str, level: str) -> None:
     build = InstalledBuild("torch", "2.13.0", "torch2.13", True)
-    found = check_program(status, build, "cpu", program(tmp_path, HEAD + lines), set())
-    assert {one.source: one.level for one in found}["torch-empty"] == level
+    findings = check_program(status, build, "cpu", program(tmp_path, HEAD + lines), set())
+    assert {finding.source: finding.level for finding in findings}["torch-empty"] == level
 
 
 @pytest.mark.parametrize(("use", "expected"), [("x.fill_(0)", set()), ("y = x + 1", {"sure"})])
@@ -128,6 +130,6 @@ def test_a_tensor_of_values_is_not(index: SourceIndex, tmp_path: Path, values: s
 
 
 def test_a_parameter_of_sizes_is_followed_to_its_initializer(index: SourceIndex, tmp_path: Path) -> None:
-    made = "Parameter(torch.Tensor(3, 3))"
-    assert reached(index, tmp_path, MODULE.format(made=made, reset="init.ones_(self.weight)")) == set()
-    assert reached(index, tmp_path, MODULE.format(made=made, reset="pass")) == {"may"}
+    allocation = "Parameter(torch.Tensor(3, 3))"
+    assert reached(index, tmp_path, MODULE.format(made=allocation, reset="init.ones_(self.weight)")) == set()
+    assert reached(index, tmp_path, MODULE.format(made=allocation, reset="pass")) == {"may"}

@@ -43,20 +43,20 @@ def model(x, indices):
 BUILD = InstalledBuild("tensorflow", "2.21.0", "tf2.21", True)
 
 
-def program(tmp_path: Path, more: str = "") -> Path:
+def program(tmp_path: Path, more_lines: str = "") -> Path:
     path = tmp_path / "train.py"
-    path.write_text(PROGRAM.format(more=more), "utf-8")
+    path.write_text(PROGRAM.format(more=more_lines), "utf-8")
     return path
 
 
 def test_calls_are_named_as_their_documentation_has_them(status: Status, tmp_path: Path) -> None:
-    found = parse_programs([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
+    parsed = parse_programs([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
     naming = status.matrix.frameworks["tensorflow"].naming
-    assert naming and calls_of(naming, found) == [
+    assert naming and calls_of(naming, parsed) == [
         "tf.nn.bias_add", "tf.math.bincount", "tf.raw_ops.AdjustContrastv2", "tf.keras.layers.Conv2D",
     ]  # fmt: skip
-    assert found.environ == {"TF_DETERMINISTIC_OPS": "1"}
-    assert found.calls_and_settings[0].line == 9
+    assert parsed.environ == {"TF_DETERMINISTIC_OPS": "1"}
+    assert parsed.calls_and_settings[0].line == 9
     broken = tmp_path / "broken.py"
     broken.write_text("def (")
     with pytest.raises(DataError, match=r"broken\.py"):
@@ -64,8 +64,8 @@ def test_calls_are_named_as_their_documentation_has_them(status: Status, tmp_pat
 
 
 def test_an_installation_is_matched_by_its_packages_and_version(status: Status) -> None:
-    found = match_builds(status.matrix, {"tensorflow-cpu": "2.21.0", "torch": "2.13.0+cpu", "numpy": "2.21.0"})
-    assert [(b.environment, b.exact_version) for b in found] == [("tf2.21", True), ("torch2.13", True)]
+    builds = match_builds(status.matrix, {"tensorflow-cpu": "2.21.0", "torch": "2.13.0+cpu", "numpy": "2.21.0"})
+    assert [(b.environment, b.exact_version) for b in builds] == [("tf2.21", True), ("torch2.13", True)]
     assert match_builds(status.matrix, {"tensorflow": "2.21.9"}) == [
         InstalledBuild("tensorflow", "2.21.9", "tf2.21", False)
     ]
@@ -74,21 +74,25 @@ def test_an_installation_is_matched_by_its_packages_and_version(status: Status) 
 
 def test_what_a_program_calls_and_nothing_settles_is_an_error(status: Status, tmp_path: Path) -> None:
     text = parse_programs([program(tmp_path)])
-    every = check_program(status, BUILD, "gpu", text, find_enabled_solutions(status.matrix, text, []))
-    found = {one.source: one for one in reversed(every)}
-    assert {"bias-add-backprop", "bincount", "adjust-contrast", "cudnn-conv-backprop-filter"} <= set(found)
-    assert "reduce-sum" not in found
-    assert (found["bias-add-backprop"].level, found["bias-add-backprop"].calls[0].line) == ("error", 9)
-    assert "TEOD" in found["bias-add-backprop"].settled_by
+    findings = check_program(status, BUILD, "gpu", text, find_enabled_solutions(status.matrix, text, []))
+    by_source = {finding.source: finding for finding in reversed(findings)}
+    assert {"bias-add-backprop", "bincount", "adjust-contrast", "cudnn-conv-backprop-filter"} <= set(by_source)
+    assert "reduce-sum" not in by_source
+    assert (by_source["bias-add-backprop"].level, by_source["bias-add-backprop"].calls[0].line) == ("error", 9)
+    assert "TEOD" in by_source["bias-add-backprop"].settled_by
 
 
-@pytest.mark.parametrize(("more", "named"), [("", ["TEOD"]), ("tf.config.experimental.enable_op_determinism()", [])])
-def test_a_solution_that_is_in_effect_settles(status: Status, tmp_path: Path, more: str, named: list[str]) -> None:
-    text = parse_programs([program(tmp_path, more)])
+@pytest.mark.parametrize(
+    ("more_lines", "named"), [("", ["TEOD"]), ("tf.config.experimental.enable_op_determinism()", [])]
+)
+def test_a_solution_that_is_in_effect_settles(
+    status: Status, tmp_path: Path, more_lines: str, named: list[str]
+) -> None:
+    text = parse_programs([program(tmp_path, more_lines)])
     on = find_enabled_solutions(status.matrix, text, named)
     assert {"TEOD", "TDO"} <= on, "and what it includes"
-    found = {one.source: one.level for one in check_program(status, BUILD, "gpu", text, on)}
-    assert found["bias-add-backprop"] == "note"
+    by_source = {finding.source: finding.level for finding in check_program(status, BUILD, "gpu", text, on)}
+    assert by_source["bias-add-backprop"] == "note"
 
 
 def test_an_environment_variable_settles_only_where_it_helps(status: Status, tmp_path: Path) -> None:
@@ -102,31 +106,33 @@ def test_an_environment_variable_settles_only_where_it_helps(status: Status, tmp
 def test_kernels_that_no_source_lists_are_told_of_an_installation(status: Status) -> None:
     sources = {key: source for key, source in status.matrix.sources.items() if key != "bincount"}
     unlisted = program_check._unlisted(status, "tf2.21", sources.values())
-    assert any("Bincount" in one.text for one in unlisted) and {one.level for one in unlisted} == {"warning"}
+    assert any("Bincount" in finding.text for finding in unlisted) and {finding.level for finding in unlisted} == {
+        "warning"
+    }
     assert program_check._unlisted(status, "tf2.21", status.matrix.sources.values()) == [], (
         "this project lists them all"
     )
-    found = check_program(status, BUILD, "gpu", None, set())
-    assert {one.source for one in found if one.level == "error"} > {"bias-add-backprop", "bincount"}
+    findings = check_program(status, BUILD, "gpu", None, set())
+    assert {finding.source for finding in findings if finding.level == "error"} > {"bias-add-backprop", "bincount"}
 
 
 def test_they_are_told_of_an_installation_for_gpus_alone(
     status: Status, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = ProgramFinding("warning", "", "unlisted: 3 kernels of Some")
-    monkeypatch.setattr(program_check, "_unlisted", lambda *_: [one])
-    assert one in check_program(status, BUILD, "gpu", None, set())
-    assert one not in check_program(status, BUILD, "cpu", None, set())
-    assert one not in check_program(status, BUILD, "gpu", parse_programs([program(tmp_path)]), set())
+    finding = ProgramFinding("warning", "", "unlisted: 3 kernels of Some")
+    monkeypatch.setattr(program_check, "_unlisted", lambda *_: [finding])
+    assert finding in check_program(status, BUILD, "gpu", None, set())
+    assert finding not in check_program(status, BUILD, "cpu", None, set())
+    assert finding not in check_program(status, BUILD, "gpu", parse_programs([program(tmp_path)]), set())
 
 
 def test_nothing_is_settled_by_what_was_seen_to_differ(status: Status) -> None:
     """A claim that a measurement contradicts settles nothing."""
-    for one in check_program(status, BUILD, "gpu", None, set()):
-        for solution in one.settled_by:
+    for finding in check_program(status, BUILD, "gpu", None, set()):
+        for solution in finding.settled_by:
             cells = [
                 c
-                for c in program_check._cells_by_source(status, "tf2.21", "gpu")[one.source]
+                for c in program_check._cells_by_source(status, "tf2.21", "gpu")[finding.source]
                 if c.key.solution == solution
             ]
             assert "nondeterministic" not in {str(cell.cell.verdict) for cell in cells}
@@ -144,11 +150,11 @@ def test_sarif_is_what_its_schema_wants(status: Status, tmp_path: Path, sarif: j
     folder = tmp_path / "a b#c%20é"
     folder.mkdir()
     text = parse_programs([program(folder)])
-    some = check_program(status, BUILD, "gpu", text, set())
-    for found in ({BUILD: some}, {BUILD: check_program(status, BUILD, "gpu", None, set())}, {BUILD: []}):
-        sarif.validate(json.loads(json.dumps(as_sarif(found))))
-    places = as_sarif({BUILD: some})["runs"][0]["results"][0]["locations"]
-    uri = urlsplit(places[0]["physicalLocation"]["artifactLocation"]["uri"])
+    findings = check_program(status, BUILD, "gpu", text, set())
+    for by_build in ({BUILD: findings}, {BUILD: check_program(status, BUILD, "gpu", None, set())}, {BUILD: []}):
+        sarif.validate(json.loads(json.dumps(as_sarif(by_build))))
+    locations = as_sarif({BUILD: findings})["runs"][0]["results"][0]["locations"]
+    uri = urlsplit(locations[0]["physicalLocation"]["artifactLocation"]["uri"])
     assert (uri.fragment, uri.query) == ("", "") and unquote(uri.path) == str(folder / "train.py")
 
 
@@ -165,13 +171,13 @@ def test_junit_is_told_of_what_is_hard_to_write_in_xml() -> None:
 @pytest.fixture
 def python(tmp_path: Path) -> Path:
     """One with a TensorFlow, NumPy, and a package that an interrupted pip has left."""
-    place = tmp_path / "packages"
+    folder = tmp_path / "packages"
     for name, version in (("tensorflow_cpu", "2.21.0"), ("numpy", "2.0")):
-        (place / f"{name}-{version}.dist-info").mkdir(parents=True)
-        (place / f"{name}-{version}.dist-info" / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
-    (place / "broken-1.dist-info").mkdir()
+        (folder / f"{name}-{version}.dist-info").mkdir(parents=True)
+        (folder / f"{name}-{version}.dist-info" / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+    (folder / "broken-1.dist-info").mkdir()
     path = tmp_path / "python"
-    path.write_text(f"#!/bin/sh\necho '{json.dumps([str(place)])}'\n")
+    path.write_text(f"#!/bin/sh\necho '{json.dumps([str(folder)])}'\n")
     path.chmod(0o755)
     return path
 
@@ -197,8 +203,8 @@ def test_a_comment_ignores_a_rule_on_its_line(
         f"tf.math.bincount(x, weights=w) {comment}",
     ]
     path.write_text("\n".join(lines))
-    some = check_program(status, BUILD, "gpu", parse_programs([path]), set())
-    assert {one.source or one.rule: one.level for one in some if one.level != "note"} == levels
+    findings = check_program(status, BUILD, "gpu", parse_programs([path]), set())
+    assert {finding.source or finding.rule: finding.level for finding in findings if finding.level != "note"} == levels
 
 
 @pytest.mark.parametrize(
@@ -216,8 +222,8 @@ def test_a_comment_ignores_a_rule_on_its_line(
 def test_a_star_import_is_followed(status: Status, tmp_path: Path, text: str, lines: list[int]) -> None:
     path = tmp_path / "train.py"
     path.write_text(text)
-    some = check_program(status, BUILD, "gpu", parse_programs([path]), set())
-    assert [call.line for one in some if one.source == "bincount" for call in one.calls] == lines
+    findings = check_program(status, BUILD, "gpu", parse_programs([path]), set())
+    assert [call.line for finding in findings if finding.source == "bincount" for call in finding.calls] == lines
 
 
 def test_what_another_run_may_get_otherwise_is_a_warning(status: Status, tmp_path: Path) -> None:
@@ -225,19 +231,21 @@ def test_what_another_run_may_get_otherwise_is_a_warning(status: Status, tmp_pat
     lines = ["import tensorflow as tf, os", "a = list(set(x))", "b = os.listdir(d)  # tfdet: ignore[unsorted-listing]"]
     path.write_text("\n".join(lines))
     for solutions, level in ((set(), "warning"), ({"PYHASH"}, "note")):
-        some = check_program(status, BUILD, "gpu", parse_programs([path]), solutions)
-        found = [
-            (one.rule, one.level, [call.line for call in one.calls]) for one in some if one.rule != "unknown-calls"
+        findings = check_program(status, BUILD, "gpu", parse_programs([path]), solutions)
+        shown_rows = [
+            (finding.rule, finding.level, [call.line for call in finding.calls])
+            for finding in findings
+            if finding.rule != "unknown-calls"
         ]
-        assert found == [("set-order", level, [2])]
+        assert shown_rows == [("set-order", level, [2])]
 
 
 def test_each_rule_has_a_place_on_its_page(status: Status, tmp_path: Path) -> None:
     rules = {rule.id for rule in RULES}
-    others = {"unlisted-kernels", "unknown-calls", "unused-ignore"}
+    other_rules = {"unlisted-kernels", "unknown-calls", "unused-ignore"}
     page = (ROOT / "docs/reference/check-rules.md").read_text("utf-8")
     titles = {line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")}
-    assert titles == rules | others | {"Sources"}
+    assert titles == rules | other_rules | {"Sources"}
     finding = ProgramFinding("warning", "", "text", rule="set-order")
     assert (finding.rule_id, finding.page) == ("set-order", "docs/reference/check-rules.md#set-order")
     op = ProgramFinding("error", "bincount", "text")
@@ -251,8 +259,8 @@ def test_a_comment_in_a_notebook_is_of_its_cell(status: Status, tmp_path: Path) 
     lines = ["import tensorflow as tf", ignored, f"%time 1\n{ignored}", call]
     cells = [{"cell_type": "code", "source": line} for line in lines]
     path.write_text(json.dumps({"nbformat": 4, "metadata": {}, "cells": cells}))
-    some = check_program(status, BUILD, "gpu", parse_programs([path]), set())
-    (error,) = (one for one in some if one.level != "note")
+    findings = check_program(status, BUILD, "gpu", parse_programs([path]), set())
+    (error,) = (finding for finding in findings if finding.level != "note")
     assert (error.source, [call.place for call in error.calls]) == ("bincount", [(str(path), 1, 4)])
 
 
@@ -272,7 +280,7 @@ def test_exit_codes_and_what_machines_are_told(python: Path, tmp_path: Path) -> 
     (build,) = json.loads(done.stdout)
     assert (build["environment"], build["same_version"]) == ("tf2.21", True)
     assert {"level": "error", "source": "bincount"}.items() <= {
-        key: one[key] for one in build["findings"] if one["source"] == "bincount" for key in ("level", "source")
+        key: entry[key] for entry in build["findings"] if entry["source"] == "bincount" for key in ("level", "source")
     }.items()
     assert "[bincount]\n" in tfdet("--python", python, train).stdout
     assert tfdet("--python", python, train, "--assume-solution", "TEOD").returncode == 0
@@ -283,10 +291,10 @@ def test_exit_codes_and_what_machines_are_told(python: Path, tmp_path: Path) -> 
     (run,) = sarif["runs"]
     rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
     assert sarif["version"] == "2.1.0" and {result["ruleId"] for result in run["results"]} == rules
-    place = next(result for result in run["results"] if result["ruleId"] == "bincount")["locations"][0][
+    location = next(result for result in run["results"] if result["ruleId"] == "bincount")["locations"][0][
         "physicalLocation"
     ]
-    assert place == {"artifactLocation": {"uri": str(train)}, "region": {"startLine": 10}}
+    assert location == {"artifactLocation": {"uri": str(train)}, "region": {"startLine": 10}}
 
     junit = ElementTree.fromstring(tfdet("--python", python, train, "--junit").stdout)
     (suite,) = junit

@@ -28,13 +28,13 @@ def notebook(folder: Path, *cells: Any, **metadata: Any) -> Path:
 
 
 def test_names_hold_for_what_they_are_set_to(tmp_path: Path) -> None:
-    found = program(tmp_path, "import tensorflow as tf\nK = tf.keras\nL = K.layers\nL.Dense(3)\nx = 1\nx.y()\n")
-    assert [(call.name, call.line) for call in found.calls_and_settings] == [("tensorflow.keras.layers.Dense", 4)]
+    parsed = program(tmp_path, "import tensorflow as tf\nK = tf.keras\nL = K.layers\nL.Dense(3)\nx = 1\nx.y()\n")
+    assert [(call.name, call.line) for call in parsed.calls_and_settings] == [("tensorflow.keras.layers.Dense", 4)]
 
 
 def test_arguments_are_those_that_the_text_tells(tmp_path: Path) -> None:
     (call,) = program(tmp_path, "import a\na.f(-1, True, x, a.B, a.g(), [1], key='k', **more)").calls_and_settings[:1]
-    assert [(one.value, one.name, one.known) for one in call.positional] == [
+    assert [(argument.value, argument.name, argument.known) for argument in call.positional] == [
         (-1, "", True), (True, "", True), (None, "", False),
         (None, "a.B", True), (None, "a.g()", True), (None, "[]", True),
     ]  # fmt: skip
@@ -45,17 +45,17 @@ def test_the_cells_of_a_notebook_are_read(tmp_path: Path) -> None:
     first = ["%matplotlib inline\n", "import tensorflow as tf\n", "!pip install x\n", "files = !ls\n", "tf.stack?\n"]
     second = "if True:\n    !ls\n    tf.nn.bias_add(x, y)\n(x\n % y)"
     third = "(x\n % y)\ntf.gather(x, y)"
-    found = parse_programs(
+    parsed = parse_programs(
         [notebook(tmp_path, first, second.partition("\n(")[0], "%%bash\nls", "%%time\ntf.stack(x)", third)]
     )
-    assert [(call.name, call.cell, call.line) for call in found.calls_and_settings] == [
+    assert [(call.name, call.cell, call.line) for call in parsed.calls_and_settings] == [
         ("tensorflow.nn.bias_add", 3, 3), ("tensorflow.stack", 5, 2), ("tensorflow.gather", 6, 3),
     ]  # fmt: skip
-    assert found.calls_and_settings[0].where == f"{tmp_path / 'a.ipynb'}:cell 3:3"
+    assert parsed.calls_and_settings[0].where == f"{tmp_path / 'a.ipynb'}:cell 3:3"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "a.ipynb"),
         ("[]", "no notebook"),
@@ -66,19 +66,19 @@ def test_the_cells_of_a_notebook_are_read(tmp_path: Path) -> None:
         ("[" * 100_000, "a.ipynb"),
     ],
 )
-def test_what_is_no_notebook_of_python_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_no_notebook_of_python_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "a.ipynb"
     path.write_text(text, "utf-8")
-    with pytest.raises(DataError, match=said) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         parse_programs([path])
     assert caught.value.advice
 
 
 def test_a_line_of_a_cell_is_no_line_of_the_file() -> None:
-    found = {BUILD: [ProgramFinding("error", "a", "b", (), (Call("tf.x", "a.ipynb", 2, 3),))]}
-    (place,) = as_sarif(found)["runs"][0]["results"][0]["locations"]
-    assert "region" not in place["physicalLocation"]
-    assert place["logicalLocations"] == [{"name": "cell 3, line 2"}]
+    by_build = {BUILD: [ProgramFinding("error", "a", "b", (), (Call("tf.x", "a.ipynb", 2, 3),))]}
+    (location,) = as_sarif(by_build)["runs"][0]["results"][0]["locations"]
+    assert "region" not in location["physicalLocation"]
+    assert location["logicalLocations"] == [{"name": "cell 3, line 2"}]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,6 @@ def test_what_is_nested_too_deeply_is_refused(tmp_path: Path, text: str) -> None
 
 def test_a_name_that_is_no_text_is_an_address_in_sarif(tmp_path: Path) -> None:
     name = os.fsdecode(b"sur\xff.py")
-    found = {BUILD: [ProgramFinding("error", "a", "b", (), (Call("tf.x", name, 1),))]}
-    (place,) = as_sarif(found)["runs"][0]["results"][0]["locations"]
-    assert place["physicalLocation"]["artifactLocation"] == {"uri": "sur%FF.py"}
+    by_build = {BUILD: [ProgramFinding("error", "a", "b", (), (Call("tf.x", name, 1),))]}
+    (location,) = as_sarif(by_build)["runs"][0]["results"][0]["locations"]
+    assert location["physicalLocation"]["artifactLocation"] == {"uri": "sur%FF.py"}

@@ -46,17 +46,17 @@ def test_nothing_that_any_record_saw_differ_is_proved(of_gpus: list[FastRecord])
 
 def test_runs_differ_although_all_is_proved_only_where_no_kernel_decides(of_gpus: list[FastRecord]) -> None:
     """Elsewhere the prover would be wrong, and this is how it would show."""
-    found = {
+    unproved = {
         record.source
         for record in of_gpus
         if record.proof and "runs_differ" in {why.reason for why in record.proof.host}
     }
-    assert found == SEEDED_BY_THE_HOST | LEFT_IN_MEMORY
+    assert unproved == SEEDED_BY_THE_HOST | LEFT_IN_MEMORY
 
 
 def test_the_status_names_no_false_proof(checkout: Project) -> None:
-    found = load_status(checkout)
-    assert [cell.key for cell in found.cells if cell.cell.proof and cell.cell.proof.contradicted] == []
-    proved = [cell for cell in found.cells if cell.cell.verdict is Verdict.SCHEDULE_INDEPENDENT]
+    status = load_status(checkout)
+    assert [cell.key for cell in status.cells if cell.cell.proof and cell.cell.proof.contradicted] == []
+    proved = [cell for cell in status.cells if cell.cell.verdict is Verdict.SCHEDULE_INDEPENDENT]
     assert proved
     assert {cell.backing for cell in proved} == {"emulated"}

@@ -22,14 +22,14 @@ def proof(*kernels: KernelProof, host: tuple[str, ...] = (), axes: str = "schedu
     return Proof(axes.split(), holds_for, ["serial"], list(kernels), reasons)  # type: ignore[arg-type]
 
 
-def infer(*seen: tuple[str, str, Proof | None], solution: str = "none", machine: str = "m") -> InferredCell:
+def infer(*observations: tuple[str, str, Proof | None], solution: str = "none", machine: str = "m") -> InferredCell:
     """seen: (case, observation, proof) of one cell each; `case@machine` is of that machine."""
     evidence = EvidenceIndex({"s": {"now"}})
-    for name, observation, found in seen:
-        case, _, where = name.partition("@")
+    for name, observation, record_proof in observations:
+        case, _, machine_name = name.partition("@")
         evidence.add(
-            RecordSummary("e", VGPU, "s", case, where or machine, solution, "now", observation,  # type: ignore[arg-type]
-                          10, 10 * (observation == "differs"), 0.5, [], found)
+            RecordSummary("e", VGPU, "s", case, machine_name or machine, solution, "now", observation,  # type: ignore[arg-type]
+                          10, 10 * (observation == "differs"), 0.5, [], record_proof)
         )  # fmt: skip
     return evidence.cell(CellKey("e", "vgpu-sm70", "s", solution))
 
@@ -50,7 +50,7 @@ def test_one_success_suffices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "reasons"),
+    ("record_proof", "reasons"),
     [
         (proof(PROVED, OPEN), {"rounding": 1}),
         (proof(PROVED, host=("event_time",)), {"event_time": 1}),
@@ -58,8 +58,8 @@ def test_one_success_suffices() -> None:
         (proof(host=("no_kernel",)), {"no_kernel": 1}),
     ],
 )
-def test_what_is_not_proved_has_its_reason(found: Proof, reasons: dict[str, int]) -> None:
-    cell = infer(("a", "equal", proof(PROVED)), ("b", "equal", found))
+def test_what_is_not_proved_has_its_reason(record_proof: Proof, reasons: dict[str, int]) -> None:
+    cell = infer(("a", "equal", proof(PROVED)), ("b", "equal", record_proof))
     assert cell.proof
     assert (cell.verdict, cell.proof.proved, cell.proof.reasons) == (Verdict.NOT_SHOWN, 1, reasons)
 
@@ -77,8 +77,8 @@ def test_what_did_not_run_there_needs_no_proof() -> None:
 
 
 def test_a_proof_never_outweighs_a_difference() -> None:
-    for seen in ("a", "a@other"):
-        cell = infer(("a", "equal", proof(PROVED)), (seen, "differs", None))
+    for name in ("a", "a@other"):
+        cell = infer(("a", "equal", proof(PROVED)), (name, "differs", None))
         assert cell.proof
         assert (cell.verdict, cell.proof.contradicted) == (Verdict.NONDETERMINISTIC, ("a",))
     other = infer(("a", "equal", proof(PROVED)), ("b", "differs", None))
@@ -87,30 +87,30 @@ def test_a_proof_never_outweighs_a_difference() -> None:
 
 
 def test_a_verdict_names_what_all_of_its_proofs_hold_for() -> None:
-    whole = proof(PROVED, axes="schedule placement", holds_for="shape")
-    cell = infer(("a", "equal", whole), ("b", "equal", proof(PROVED)))
+    complete = proof(PROVED, axes="schedule placement", holds_for="shape")
+    cell = infer(("a", "equal", complete), ("b", "equal", proof(PROVED)))
     assert cell.proof
     assert (cell.proof.axes, cell.proof.holds_for) == (("schedule",), "input")
-    alone = infer(("a", "equal", whole)).proof
-    assert alone
-    assert (alone.axes, alone.holds_for) == (("schedule", "placement"), "shape")
+    single = infer(("a", "equal", complete)).proof
+    assert single
+    assert (single.axes, single.holds_for) == (("schedule", "placement"), "shape")
 
 
 def _status(checkout: Project, cells: dict[CellKey, InferredCell]) -> list[str]:
-    found = Status(load_matrix(checkout.matrix), cells).contradictions()
-    return [text for text in found if "is proved on" in text]
+    messages = Status(load_matrix(checkout.matrix), cells).contradictions()
+    return [text for text in messages if "is proved on" in text]
 
 
 def test_a_difference_that_a_proof_denies_is_an_error_that_the_status_names(checkout: Project) -> None:
-    here = CellKey("tf2.0", "vgpu-sm70", "reduce-sum", "none")
-    card = here._replace(device="nvidia-h100")
-    whole = infer(("a", "equal", proof(PROVED)))
-    assert _status(checkout, {here: whole}) == []
-    (told,) = _status(checkout, {here: infer(("a", "equal", proof(PROVED)), ("a", "differs", None))})
-    assert "a is proved on vgpu-sm70" in told
+    key = CellKey("tf2.0", "vgpu-sm70", "reduce-sum", "none")
+    card = key._replace(device="nvidia-h100")
+    complete = infer(("a", "equal", proof(PROVED)))
+    assert _status(checkout, {key: complete}) == []
+    (message,) = _status(checkout, {key: infer(("a", "equal", proof(PROVED)), ("a", "differs", None))})
+    assert "a is proved on vgpu-sm70" in message
     other = infer(("a", "equal", proof(PROVED)), ("b", "differs", None))  # differs on both, and not in the same case
     for case, faults in (("a", 1), ("b", 0)):
-        assert len(_status(checkout, {here: other, card: infer((case, "differs", None))})) == faults
+        assert len(_status(checkout, {key: other, card: infer((case, "differs", None))})) == faults
 
 
 def test_that_a_solution_helps_takes_a_control_that_differed() -> None:

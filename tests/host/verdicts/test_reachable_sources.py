@@ -38,14 +38,14 @@ TENSORFLOW = "import tensorflow as tf\nimport tensorflow.compat.v1 as tf1\n"
     ],
 )
 def test_pytorch_ops_are_known_by_every_name(status: Status, tmp_path: Path, line: str, source: str) -> None:
-    found = certain_sources(status.matrix, "torch", program(tmp_path, TORCH + line))
-    assert found == {f"torch-{source}"}
+    sources = certain_sources(status.matrix, "torch", program(tmp_path, TORCH + line))
+    assert sources == {f"torch-{source}"}
 
 
 def test_a_variant_that_no_argument_tells_is_a_question(status: Status, tmp_path: Path) -> None:
-    found = program(tmp_path, TORCH + "torch.addmm(x, y, z)")
-    assert certain_sources(status.matrix, "torch", found) == {"torch-addmm"}
-    assert possible_sources(status.matrix, "torch", found) == {"torch-addmm-decomposed"}
+    parsed = program(tmp_path, TORCH + "torch.addmm(x, y, z)")
+    assert certain_sources(status.matrix, "torch", parsed) == {"torch-addmm"}
+    assert possible_sources(status.matrix, "torch", parsed) == {"torch-addmm-decomposed"}
     assert possible_sources(status.matrix, "torch", program(tmp_path, TORCH + "FF.interpolate(x, mode=mode)")) >= {
         "torch-nn-functional-interpolate-bilinear", "torch-nn-functional-interpolate-nearest",
     }  # fmt: skip
@@ -53,9 +53,9 @@ def test_a_variant_that_no_argument_tells_is_a_question(status: Status, tmp_path
 
 def test_a_method_is_one_of_an_object_that_may_be_any(status: Status, tmp_path: Path) -> None:
     text = TORCH + "def f(x, y):\n  x.index_add_(0, y, x)\n  (x + y).cumsum(0)\n  x.scatter_reduce(0, y, x, 'sum')\n"
-    found = program(tmp_path, text)
-    assert certain_sources(status.matrix, "torch", found) == set()
-    assert possible_sources(status.matrix, "torch", found) == {
+    parsed = program(tmp_path, text)
+    assert certain_sources(status.matrix, "torch", parsed) == set()
+    assert possible_sources(status.matrix, "torch", parsed) == {
         "torch-index-add",
         "torch-cumsum",
         "torch-scatter-reduce-sum",
@@ -80,14 +80,14 @@ def test_what_another_library_made_has_none_of_its_methods(status: Status, tmp_p
     "line", ["for a in x: pass", "[a for a in x]", "with x as a: pass", "def f(a): pass", "a, b = x"]
 )
 def test_a_name_that_may_be_another_thing_too_may_be_any(status: Status, tmp_path: Path, line: str) -> None:
-    found = program(tmp_path, TORCH + f"a = np.zeros(3)\n{line}\na.cumsum(0)")
-    assert possible_sources(status.matrix, "torch", found) == {"torch-cumsum"}
+    parsed = program(tmp_path, TORCH + f"a = np.zeros(3)\n{line}\na.cumsum(0)")
+    assert possible_sources(status.matrix, "torch", parsed) == {"torch-cumsum"}
 
 
 def test_an_object_that_comes_from_far_may_be_any(status: Status, tmp_path: Path) -> None:
     lines = "a0 = np.zeros(3)\n" + "".join(f"a{i} = a{i - 1}.b\n" for i in range(1, 50))
-    found = program(tmp_path, TORCH + lines + "a9.cumsum(0)\na49.cumsum(0)")
-    assert [one.call.line for one in matched_sources(status.matrix, "torch", found)] == [56]
+    parsed = program(tmp_path, TORCH + lines + "a9.cumsum(0)\na49.cumsum(0)")
+    assert [match.call.line for match in matched_sources(status.matrix, "torch", parsed)] == [56]
 
 
 def test_methods_are_told_only_where_the_framework_is_imported(status: Status, tmp_path: Path) -> None:
@@ -96,9 +96,9 @@ def test_methods_are_told_only_where_the_framework_is_imported(status: Status, t
 
 def test_jax_has_names_too(status: Status, tmp_path: Path) -> None:
     text = "import jax, jax.numpy as jnp\ndef f(x):\n  x.at[0].add(1)\n  jnp.cumsum(x)\n  jax.ops.segment_sum(x, x)\n"
-    found = program(tmp_path, text + "  x.sum()\n  x.at[0].get()\n")
-    assert certain_sources(status.matrix, "jax", found) == {"jax-scatter-add", "jax-cumsum", "jax-segment-sum"}
-    assert possible_sources(status.matrix, "jax", found) == {"jax-reduce-sum"}
+    parsed = program(tmp_path, text + "  x.sum()\n  x.at[0].get()\n")
+    assert certain_sources(status.matrix, "jax", parsed) == {"jax-scatter-add", "jax-cumsum", "jax-segment-sum"}
+    assert possible_sources(status.matrix, "jax", parsed) == {"jax-reduce-sum"}
 
 
 @pytest.mark.parametrize(
@@ -161,30 +161,30 @@ def test_what_is_none_is_not_told(status: Status, tmp_path: Path, line: str) -> 
     ],
 )
 def test_arguments_tell(status: Status, tmp_path: Path, line: str, certain: str, open_to: set[str]) -> None:
-    found = program(tmp_path, TENSORFLOW + line)
-    assert certain_sources(status.matrix, "tensorflow", found) == ({certain} if certain else set())
-    assert possible_sources(status.matrix, "tensorflow", found) == open_to
+    parsed = program(tmp_path, TENSORFLOW + line)
+    assert certain_sources(status.matrix, "tensorflow", parsed) == ({certain} if certain else set())
+    assert possible_sources(status.matrix, "tensorflow", parsed) == open_to
 
 
 def test_what_is_not_sure_is_no_error(status: Status, tmp_path: Path) -> None:
     build = InstalledBuild("tensorflow", "2.21.0", "tf2.21", True)
     lines = "tf.image.resize(x, [8, 8])\ntf.image.resize(x, [8, 8], method=m)\n"
-    found = check_program(status, build, "gpu", program(tmp_path, TENSORFLOW + lines), set())
-    assert [(one.level, one.source, [call.line for call in one.calls]) for one in found] == [
+    findings = check_program(status, build, "gpu", program(tmp_path, TENSORFLOW + lines), set())
+    assert [(finding.level, finding.source, [call.line for call in finding.calls]) for finding in findings] == [
         ("error", "resize-bilinear-backprop", [3]),
         ("warning", "resize-bilinear-backprop", [4]),
         ("warning", "resize-nearest-backprop", [4]),
     ]
     settled = check_program(status, build, "gpu", program(tmp_path, TENSORFLOW + lines), {"TEOD"})
-    assert {one.level for one in settled} == {"note"}
+    assert {finding.level for finding in settled} == {"note"}
 
 
 def test_names_of_which_nothing_is_known_are_told(status: Status, tmp_path: Path) -> None:
     build = InstalledBuild("jax", "0.11.2", "jax0.11", True)
-    (one,) = check_program(status, build, "gpu", program(tmp_path, "import jax\njax.jit(f)\njax.grad(f)"), set())
-    assert one.level == "warning" and "2 of 2 called names" in one.text and "jax.jit, jax.grad" in one.text
-    (one,) = check_program(status, build, "gpu", program(tmp_path, "import torch\ntorch.bmm(x, y)"), set())
-    assert one.level == "note" and "nothing of JAX" in one.text
+    (finding,) = check_program(status, build, "gpu", program(tmp_path, "import jax\njax.jit(f)\njax.grad(f)"), set())
+    assert finding.level == "warning" and "2 of 2 called names" in finding.text and "jax.jit, jax.grad" in finding.text
+    (finding,) = check_program(status, build, "gpu", program(tmp_path, "import torch\ntorch.bmm(x, y)"), set())
+    assert finding.level == "note" and "nothing of JAX" in finding.text
     text = "import torch\nimport os\nos.getcwd()\ntorch.use_deterministic_algorithms(False)"
     build = InstalledBuild("torch", "2.13.0", "torch2.13", True)
     assert check_program(status, build, "cpu", program(tmp_path, text), set()) == [], "a switch is no stranger"
@@ -203,20 +203,20 @@ def test_names_of_which_nothing_is_known_are_told(status: Status, tmp_path: Path
     ],
 )
 def test_a_loss_is_known_by_its_name_as_text(status: Status, tmp_path: Path, line: str, sources: set[str]) -> None:
-    found = program(tmp_path, TENSORFLOW + line)
-    assert certain_sources(status.matrix, "tensorflow", found) == sources
+    parsed = program(tmp_path, TENSORFLOW + line)
+    assert certain_sources(status.matrix, "tensorflow", parsed) == sources
 
 
 def test_a_loss_that_depends_on_what_it_is_given_is_a_question(status: Status, tmp_path: Path) -> None:
-    found = program(tmp_path, TENSORFLOW + "m.compile(loss='categorical_crossentropy')")
-    assert possible_sources(status.matrix, "tensorflow", found) == {"softmax-xent"}
+    parsed = program(tmp_path, TENSORFLOW + "m.compile(loss='categorical_crossentropy')")
+    assert possible_sources(status.matrix, "tensorflow", parsed) == {"softmax-xent"}
 
 
 def test_a_member_by_its_name_as_text_is_that_member(status: Status, tmp_path: Path) -> None:
-    found = program(
+    parsed = program(
         tmp_path, TORCH + "layer = getattr(nn, 'LSTM')(3, 4)\ngetattr(nn, kind)(3)\ngetattr(x, 'Conv2d')(3)"
     )
-    assert certain_sources(status.matrix, "torch", found) == {"torch-cudnn-rnn"}
+    assert certain_sources(status.matrix, "torch", parsed) == {"torch-cudnn-rnn"}
 
 
 @pytest.mark.parametrize(("device", "levels"), [("gpu", ["warning"]), ("cpu", [])])
@@ -224,7 +224,9 @@ def test_recurrent_layers_may_differ_on_a_gpu(
     status: Status, tmp_path: Path, device: Literal["cpu", "gpu"], levels: list[str]
 ) -> None:
     text = program(tmp_path, TORCH + "nn.LSTM(3, 4)\nnn.LSTMCell(3, 4)")
-    found = check_program(status, InstalledBuild("torch", "2.13.0", "torch2.13", True), device, text, set())
-    assert [(one.level, [call.line for call in one.calls]) for one in found if one.source == "torch-cudnn-rnn"] == [
-        (level, [5]) for level in levels
-    ]
+    findings = check_program(status, InstalledBuild("torch", "2.13.0", "torch2.13", True), device, text, set())
+    assert [
+        (finding.level, [call.line for call in finding.calls])
+        for finding in findings
+        if finding.source == "torch-cudnn-rnn"
+    ] == [(level, [5]) for level in levels]

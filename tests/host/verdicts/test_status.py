@@ -134,10 +134,10 @@ def test_write_then_check_is_green(copy: Project) -> None:
 @pytest.fixture(scope="module")
 def cells(checkout: Project) -> list[dict[str, Any]]:
     """What `tfdet status --json` tells of this checkout."""
-    told = json.loads(tfdet(checkout, "status", "--json").stdout)
-    assert set(told) == {"cells"}
-    found: list[dict[str, Any]] = told["cells"]
-    return found
+    output = json.loads(tfdet(checkout, "status", "--json").stdout)
+    assert set(output) == {"cells"}
+    listed: list[dict[str, Any]] = output["cells"]
+    return listed
 
 
 def test_json_is_the_documented_shape(cells: list[dict[str, Any]]) -> None:
@@ -162,7 +162,7 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
         shutil.rmtree(emulated)
     by_hash, lab = current_cases(copy).by_hash, Signer("lab")
     stack = {**STACK, "gpu": "NVIDIA H200", "driver": "550.54", "compute_capability": "9.0"}
-    told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "ED": {}, "none": {}}
+    variables = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "ED": {}, "none": {}}
 
     def mark(source: str, row: str, *showed: tuple[str, str]) -> str:
         shutil.rmtree(copy.evidence / "nvidia-h200", ignore_errors=True)
@@ -180,14 +180,14 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
         }
         records = [
             line(
-                seen,
+                observations,
                 **gpu,
-                ran_on=[] if seen == "crashed" else ["GPU:0"],
+                ran_on=[] if observations == "crashed" else ["GPU:0"],
                 solution=s,
                 relaunches=2,
-                determinism_environment=told[s],
+                determinism_environment=variables[s],
             )
-            for seen, s in showed
+            for observations, s in showed
         ]
         path = tmp_path / "records.jsonl"
         path.write_bytes(b"".join(records))
@@ -195,8 +195,8 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
         assert tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
         tfdet(copy, "status", "--write")
         page = (copy.root / "docs" / "reference" / "status" / "gpu.md").read_text()
-        (found,) = re.findall(rf"^.*{re.escape(row)}.*$", page, re.M)
-        return found.split(row)[1].split("|")[1]
+        (table_row,) = re.findall(rf"^.*{re.escape(row)}.*$", page, re.M)
+        return table_row.split(row)[1].split("|")[1]
 
     return mark
 

@@ -14,7 +14,7 @@ class Tensor:
 
 def run_op(name: str, *inputs: Tensor) -> Tensor:
     """Every op goes through here, as those of a real framework go through its dispatcher."""
-    return Tensor(_OPS[name](*[one.value for one in inputs]))
+    return Tensor(_OPS[name](*[tensor.value for tensor in inputs]))
 
 
 def scale(tensor: Tensor) -> Tensor:

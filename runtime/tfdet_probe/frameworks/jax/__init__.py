@@ -32,10 +32,10 @@ class Adapter(Framework):
         if placement != "GPU":
             return []
         try:
-            found = jax.devices("gpu")
+            devices = jax.devices("gpu")
         except RuntimeError:  # no plugin, or no device
             return []
-        return [{"name": gpu.device_kind, "compute_capability": str(gpu.compute_capability)} for gpu in found]
+        return [{"name": gpu.device_kind, "compute_capability": str(gpu.compute_capability)} for gpu in devices]
 
     def prepare(self, computation, mode, device, settings):
         from . import modes

@@ -22,11 +22,11 @@ def main():
     from tensorflow.python.framework import kernels
 
     _load_contrib(tf)
-    found = {}
+    by_op = {}
     for kernel in kernels.get_all_registered_kernels().kernel:
-        devices = found.setdefault(kernel.op, {})
+        devices = by_op.setdefault(kernel.op, {})
         devices.setdefault(kernel.device_type, set()).update(_dtypes(tf, kernel))
-    content = {op: {device: sorted(names) for device, names in by_device.items()} for op, by_device in found.items()}
+    content = {op: {device: sorted(names) for device, names in by_device.items()} for op, by_device in by_op.items()}
     json.dump(content, answer, sort_keys=True)
     answer.close()
 

@@ -19,14 +19,14 @@ def kernels(tf, run):
 
 def kernel_names(space):
     """The kernels in a profile: the events of the streams of GPUs, without memory copies.  space: an XSpace."""
-    found = set()
+    names = set()
     for plane in space.planes:
         if not plane.name.startswith("/device:GPU"):
             continue
         streams = [line for line in plane.lines if line.name.lower().startswith("stream")]
         for line in streams:
-            found.update(plane.event_metadata[event.metadata_id].name for event in line.events)
-    return normalize_kernel_names(found)
+            names.update(plane.event_metadata[event.metadata_id].name for event in line.events)
+    return normalize_kernel_names(names)
 
 
 def _xspace(tf, run):

@@ -15,14 +15,14 @@ def describe():
 def visible(placement):
     """See frameworks.base.  Starts TensorFlow's runtime."""
     from tensorflow.python.client import device_lib
-    found = [d.physical_device_desc for d in device_lib.list_local_devices() if d.device_type == placement]
+    descriptions = [d.physical_device_desc for d in device_lib.list_local_devices() if d.device_type == placement]
     return [{"name": _match(r"name: ([^,]+)", text),
-             "compute_capability": _match(r"compute capability: ([\d.]+)", text)} for text in found]
+             "compute_capability": _match(r"compute capability: ([\d.]+)", text)} for text in descriptions]
 
 
 def _match(pattern, text):
-    found = re.search(pattern, text)
-    return found.group(1).strip() if found else None
+    match = re.search(pattern, text)
+    return match.group(1).strip() if match else None
 
 
 def _build_info():

@@ -63,8 +63,8 @@ class Adapter(Framework):
         import torch
         if placement != "GPU" or not torch.cuda.is_available():
             return []
-        found = torch.cuda.get_device_properties(0)
-        return [{"name": found.name, "compute_capability": "{}.{}".format(found.major, found.minor)}]
+        properties = torch.cuda.get_device_properties(0)
+        return [{"name": properties.name, "compute_capability": "{}.{}".format(properties.major, properties.minor)}]
 
     def prepare(self, computation, mode, device, settings):
         self._show_gpus()

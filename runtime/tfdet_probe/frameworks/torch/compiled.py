@@ -72,8 +72,8 @@ def _missing_compiler(kind):
         return None if shutil.which(os.environ.get("CXX") or "g++") else "a C++ compiler"
     if importlib.util.find_spec("triton") is None:
         return "Triton"
-    found = [name for name in (os.environ.get("CC"), "gcc", "clang") if name and shutil.which(name)]
-    return None if found else "a C compiler"
+    compilers = [name for name in (os.environ.get("CC"), "gcc", "clang") if name and shutil.which(name)]
+    return None if compilers else "a C compiler"
 
 
 def _record_graphs():

@@ -22,29 +22,29 @@ def main(suite):
     sys.path.insert(0, suite)
     ops = importlib.import_module("test_opinfo")
     taking = {dtype: ops.taking(dtype) for dtype in ops.OTHER_DTYPES}
-    found = [dict(_op(ops, key, ops.OPS[key]), dtypes=[dtype for dtype in ops.OTHER_DTYPES if key in taking[dtype]])
-             for key in sorted(ops.OPS)]
-    return {"framework_version": torch.__version__.split("+")[0], "commit": torch.version.git_version, "ops": found,
+    entries = [dict(_op(ops, key, ops.OPS[key]), dtypes=[dtype for dtype in ops.OTHER_DTYPES if key in taking[dtype]])
+               for key in sorted(ops.OPS)]
+    return {"framework_version": torch.__version__.split("+")[0], "commit": torch.version.git_version, "ops": entries,
             "documented": documented(torch.use_deterministic_algorithms.__doc__)}
 
 
 def documented(text):
     # type: (str) -> list[dict]
     """Parse the docstring of torch.use_deterministic_algorithms: lists of ops that become deterministic or raise."""
-    says, found = "deterministic", []
+    effect, entries = "deterministic", []
     # Without a third list of old versions: ops that CUBLAS_WORKSPACE_CONFIG makes deterministic.
     text = text.split("A handful of CUDA operations")[0]
     parts = re.split(r"operations will throw a", text)
     for part in parts:
-        found += [_entry(entry.group("api"), says, entry.group("words")) for entry in _ENTRY.finditer(part)
-                  if not _OTHER_DEVICES.search(entry.group("words"))]
-        says = "raises"
-    return found
+        entries += [_entry(entry.group("api"), effect, entry.group("words")) for entry in _ENTRY.finditer(part)
+                    if not _OTHER_DEVICES.search(entry.group("words"))]
+        effect = "raises"
+    return entries
 
 
-def _entry(api, says, words):
+def _entry(api, effect, words):
     devices = [device for device in ("cpu", "gpu") if {"cpu": "CPU", "gpu": "CUDA"}[device] in words]
-    return {"api": api, "says": says, "devices": devices or ["cpu", "gpu"],
+    return {"api": api, "says": effect, "devices": devices or ["cpu", "gpu"],
             "backward": bool(re.search("differentiate|requires grad", words)),
             "modes": re.findall(r"``(\w+(?:='?\w+'?)?)``", words)}
 
@@ -87,5 +87,5 @@ def _tags(name):
 
 if __name__ == "__main__":
     with contextlib.redirect_stdout(sys.stderr):  # old PyTorches print a line when their test code is imported
-        found = main(sys.argv[1])
-    json.dump(found, sys.stdout, indent=0, sort_keys=True)
+        ops_as_json = main(sys.argv[1])
+    json.dump(ops_as_json, sys.stdout, indent=0, sort_keys=True)

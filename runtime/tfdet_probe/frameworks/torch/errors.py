@@ -11,8 +11,8 @@ _NO_KERNEL = re.compile(r"not implemented for '|has no attribute '|[Nn]ot (curre
 
 
 def classify(error):
-    found = classify_by_text(error, _DETERMINISM, _NO_KERNEL)
-    return "unsupported" if found == "crashed" and _is_compiler_error(error) else found
+    kind = classify_by_text(error, _DETERMINISM, _NO_KERNEL)
+    return "unsupported" if kind == "crashed" and _is_compiler_error(error) else kind
 
 
 def error_text(error):

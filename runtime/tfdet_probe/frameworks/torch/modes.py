@@ -103,7 +103,7 @@ class _Samples(Runner):
         """Without the CPU ops that convert a sample's numbers and shapes, if any op ran on the requested device."""
         samples = self._samples()
         placements = placement.record_placements(lambda: self._computation.function(samples))
-        return [(name, where) for name, where in placements if where == self._requested] or placements
+        return [(name, device) for name, device in placements if device == self._requested] or placements
 
 
 def _parts(samples):

@@ -23,11 +23,11 @@ class _Probe:
         self._recorder = recorder
 
     def __call__(self, original: Callable[..., Any], name: str, *inputs: Any) -> Any:
-        made, stack = original(name, *inputs), user_frames.stack_of_caller()
-        fed = [self._key_of(one, stack) for one in inputs]
+        output, stack = original(name, *inputs), user_frames.stack_of_caller()
+        fed = [self._key_of(value, stack) for value in inputs]
         attributes = {"uninitialized": True} if name == "Empty" else {}
-        self._record(made, name, stack, fed, "op", attributes)
-        return made
+        self._record(output, name, stack, fed, "op", attributes)
+        return output
 
     def _key_of(self, tensor: Any, stack: list[Any]) -> int:
         if not hasattr(tensor, "key"):
@@ -37,7 +37,7 @@ class _Probe:
     def _record(
         self, tensor: Any, op: str, stack: list[Any], fed: list[int], kind: str, attributes: dict[str, Any]
     ) -> None:
-        eager, who = self._recorder.eager, CallerIdentity("", 0, "", 0)
+        eager, caller = self._recorder.eager, CallerIdentity("", 0, "", 0)
         nth = eager.next_occurrence(op, tuple(stack[0][:2]) if stack else ())
-        tensor.key = eager.key(op, stack, 0, who, fed, nth, kind=kind, dtype="float32", attrs=attributes)
+        tensor.key = eager.key(op, stack, 0, caller, fed, nth, kind=kind, dtype="float32", attrs=attributes)
         self._recorder.emit_one(tensor.key, digest.digest_array(tensor.value), digest.digest_shape(tensor.value.shape))
