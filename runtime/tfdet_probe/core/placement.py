@@ -8,8 +8,8 @@ def check(ops, device, placed, is_op, replaced=False):
 
     Args:
         ops: the op types that must have run.
-        device: where, such as GPU:0.
-        placed: [(op type, device)] of the ops that ran.
+        device: the name of the requested device, such as GPU:0.
+        placed: (op type, device name) of each op that ran.
         is_op: Framework.is_op.
         replaced: the solution replaces ops by others: if an op did not run, any op on `device` is enough.
 
@@ -19,15 +19,15 @@ def check(ops, device, placed, is_op, replaced=False):
     Raises:
         WrongPlacementError: an op did not run, or ran on another device.
     """
-    if replaced and any(where == device for _, where in placed):
+    if replaced and any(used == device for _, used in placed):
         ops = [op for op in ops if any(is_op(name, op) for name, _ in placed)]
         if not ops:
             return [device]
-    where = {op: sorted({d for name, d in placed if is_op(name, op)}) for op in ops}
-    missing = sorted(op for op in where if not where[op])
+    devices_by_op = {op: sorted({used for name, used in placed if is_op(name, op)}) for op in ops}
+    missing = sorted(op for op in devices_by_op if not devices_by_op[op])
     if missing:
         raise WrongPlacementError("not seen to run: {} (folded away or replaced?)".format(", ".join(missing)))
-    strayed = sorted("{} on {}".format(op, "+".join(d)) for op, d in where.items() if d != [device])
-    if strayed:
-        raise WrongPlacementError("asked for {}, ran {}".format(device, "; ".join(strayed)))
-    return sorted({d for devices in where.values() for d in devices})
+    misplaced = sorted("{} on {}".format(op, "+".join(used)) for op, used in devices_by_op.items() if used != [device])
+    if misplaced:
+        raise WrongPlacementError("asked for {}, ran {}".format(device, "; ".join(misplaced)))
+    return sorted({used for devices in devices_by_op.values() for used in devices})

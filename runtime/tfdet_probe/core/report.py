@@ -25,7 +25,7 @@ class Progress(object):
 
     def __call__(self, record, suite):
         self._done += 1
-        prefix = "[{}/{}]{}  ".format(self._done, suite.total, self._left(suite.total))
+        prefix = "[{}/{}]{}  ".format(self._done, suite.total, self._remaining_time(suite.total))
         case_name = "{} {} {}".format(record["source"], record["case"], record["solution"])
         if self._is_terminal:
             brief = "{} {}".format(record["source"], record["solution"])
