@@ -1,4 +1,4 @@
-"""NVIDIA's own tools as the judge: ptxas and nvdisasm of CUDA 12.4, from a wheel that carries them."""
+"""The reference for atomics: NVIDIA's ptxas and nvdisasm of CUDA 12.4, from a wheel that contains them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOOLS = {
 
 
 def tool(name: str) -> Path:
-    """The tool's path; the wheel (200 MB) is brought once and only its tools are kept."""
+    """Return the path of a tool; the wheel (200 MB) is downloaded once, and only its tools are kept."""
     folder = cache_dir() / "oracle"
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
@@ -54,7 +54,7 @@ def _download_tools(folder: Path) -> None:
 
 
 def assemble(text: str, arch: int, target: Path) -> bytes:
-    """The cubin that ptxas makes of PTX."""
+    """Assemble PTX with ptxas; return the path of the cubin."""
     source = target.with_suffix(".ptx")
     source.write_text(text)
     subprocess.run([tool("ptxas"), "-c", "-arch", f"sm_{arch}", source, "-o", target], check=True)
@@ -67,7 +67,7 @@ ATOMIC = re.compile(r"(ATOM|ATOMG|ATOMS|RED|REDG|REDAS|UBLKRED|UTMAREDG)(\.|$)")
 
 
 def disassemble(cubin: Path) -> Iterator[tuple[str, int, str]]:
-    """(function, offset, instruction with its modifiers) for every instruction."""
+    """Return (function, offset, instruction with its modifiers) of every instruction."""
     command = [tool("nvdisasm"), "-c", "-ndf", cubin]
     function = ""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -81,7 +81,7 @@ def disassemble(cubin: Path) -> Iterator[tuple[str, int, str]]:
 
 
 def kind(instruction: str) -> str:
-    """The kind of an atomic, from what nvdisasm prints: written without a look at the scanner's tables."""
+    """Return the kind of an atomic from nvdisasm's text; written independently of the scanner's tables."""
     name, *modifiers = instruction.split(".")
     shared = "_shared" if name in ("ATOMS", "REDAS") or (name, modifiers[0]) == ("UBLKRED", "S") else ""
     floating = next((m[1].lower() for part in modifiers if (m := re.match(r"(B?F(?:16|32|64))", part))), "")

@@ -38,7 +38,7 @@ def _fifo(path: Path) -> None:
 
 
 def _device(minor: int) -> Callable[[Path], None]:
-    """A node of its own: what is done to it must not be done to this machine's."""
+    """Create a device node for the test, so that no device of this machine is touched."""
     return lambda path: os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, minor))
 
 
@@ -74,7 +74,7 @@ def _named(end: bytes, content: bytes) -> Callable[[Path], Path]:
 
 
 def _beside(make: Callable[[Path], object]) -> Callable[[Path], None]:
-    """Good records, and beside them what is not a file of envelopes."""
+    """Write valid records, and beside them something that is not a file of envelopes."""
 
     def create(path: Path) -> None:
         shutil.copy(_GOOD, path)
@@ -126,7 +126,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
 
 
 def _without_privileges() -> None:
-    """Root's right to open whatever there is; a user has none anyway."""
+    """Drop root's capability to open every file, which an ordinary user does not have."""
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
     data = (ctypes.c_uint32 * 6)()
@@ -136,7 +136,7 @@ def _without_privileges() -> None:
 
 
 def _call(arguments: list[str], kind: str, folder: Path, environ: dict[str, str]) -> None:
-    """In the child."""
+    """Run the command in the forked child."""
     from tfdet.cli.main import main
 
     os.chdir(folder)
@@ -203,11 +203,12 @@ def _listened(readers: list[int]) -> tuple[list[str], bool]:
 
 
 def _remaining_files(folder: Path) -> list[str]:
-    """What lies there."""
+    """Return the paths of all files in the folder, sorted."""
     return sorted(os.fsencode(path.relative_to(folder)).decode("utf-8", "replace") for path in folder.rglob("*"))
 
 
 def run_case(arguments: list[str], kind: str, root: Path, environ: dict[str, str]) -> dict[str, Any]:
+    """Call the command in a fresh folder; return {code, out, err, left}, where code None means a hang."""
     folder = Path(tempfile.mkdtemp(dir=root))
     try:
         path = folder / NAME
@@ -234,7 +235,7 @@ def run_case(arguments: list[str], kind: str, root: Path, environ: dict[str, str
 
 
 def _prepare() -> None:
-    """Nothing is installed, run or asked of a network; what all have to read is read once."""
+    """Replace installation, runs and network access, and cache what every command reads."""
     import tfdet
     import tfdet.bundle.build as bundle
     import tfdet.engines.packages as packages
@@ -280,7 +281,7 @@ def _prepare() -> None:
 
 
 def _warm() -> None:
-    """What is imported at the first use alone."""
+    """Import the modules that commands import on first use."""
     from tfdet.cli.main import app
 
     silent = open(os.devnull, "w")  # noqa: SIM115
@@ -291,7 +292,7 @@ def _warm() -> None:
 
 
 class _Probe:
-    """As tfdet_probe begins and ends where there is nothing to be run."""
+    """Begins and ends like tfdet_probe when there is nothing to run."""
 
     def run(self, request: Any) -> int:
         from tfdet_common.journal import Journal, JournalUnusableError

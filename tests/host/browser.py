@@ -1,4 +1,4 @@
-"""A real browser for the pages that people look at."""
+"""A real browser for tests of HTML pages."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ FACTS = {
 
 
 def random_bytes(size: int, seed: bytes = b"") -> bytes:
-    """Bytes that do not compress: parts of a known number."""
+    """Return bytes that do not compress, so that the number of parts is known."""
     blocks = [hashlib.sha256(seed + bytes([n // 256, n % 256])).digest() for n in range(-(-size // 32))]
     return b"".join(blocks)[:size]
 
@@ -37,7 +37,7 @@ FILES = [
 
 
 def make(folder: Path, entries: list[Entry] = FILES, **changes: Any) -> Path:
-    """A bundle of these entries in `folder`/carried."""
+    """Make a bundle of these entries in `folder`/carried; return its path."""
     out = folder / "carried"
     out.mkdir(parents=True)
     packed = pack.compress(entries, folder / "cache", lambda size: None)
@@ -48,7 +48,7 @@ def make(folder: Path, entries: list[Entry] = FILES, **changes: Any) -> Path:
 
 
 def write_script(folder: Path) -> Path:
-    """unbundle.py, as `tfdet bundle` makes it."""
+    """Write unbundle.py as `tfdet bundle` does; return its path."""
     path = folder / script.NAME
     path.write_text(script.build(RUNTIME), "utf-8")
     return path
@@ -71,7 +71,7 @@ def assert_nothing_left(bundle: Path) -> bool:
 
 
 def with_change(bundle: Path, change: Callable[[dict[str, Any]], object]) -> Path:
-    """The bundle with another manifest, its checksum right."""
+    """Change the bundle's manifest by `change`, which edits it in place, and its checksum; return the bundle."""
     content = json.loads((bundle / "manifest.json").read_text())
     change(content)
     write_manifest(bundle, content)

@@ -48,7 +48,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium without windows."""
+    """A headless Chromium."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -59,13 +59,13 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def line() -> Callable[..., bytes]:
-    """line(observation, **changes): one record as the probe writes it."""
+    """Return a function line(observation, **changes) that makes one record as the probe writes it, as bytes."""
     return lambda observation="equal", **changes: (journal.dump(make_record(observation, **changes)) + "\n").encode()
 
 
 @pytest.fixture
 def script(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """unbundle.py, as it lies in a bundle, as a module."""
+    """Import unbundle.py, as a bundle contains it, as a module."""
     spec = importlib.util.spec_from_file_location("unbundle", write_script(tmp_path_factory.mktemp("script")))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -75,7 +75,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def gpu_host(script: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The script on a host that has all that a GPU bundle needs."""
+    """Return unbundle.py as a module, on a simulated host that has everything that a GPU bundle needs."""
     h200 = script.Gpu("NVIDIA H200", (9, 0), 143771)
     monkeypatch.setattr(script, "query_gpus", lambda: script.Nvidia("580.95.05", [h200]))
     monkeypatch.setattr(script.platform, "machine", lambda: "x86_64")
@@ -92,7 +92,7 @@ def audits(checkout: Project) -> dict[str, AuditIndex]:
 
 @pytest.fixture(scope="session")
 def status(checkout: Project) -> Status:
-    """Matrix and evidence of this checkout: frozen, read once."""
+    """The matrix and evidence of this checkout: read once, and read-only."""
     return load_status(checkout)
 
 

@@ -1,4 +1,4 @@
-"""Small libraries with GPU code, and wheels of them, made byte by byte: what the audit reads, good and bad."""
+"""Build small libraries with GPU code, and wheels of them, byte by byte: the audit's test input, valid and damaged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STRANGER = "_ZN10tensorflow13NobodyKnowsItIfEEvPT_"
 
 
 def elf(machine: int, sections: Sequence[tuple[str, int, int, bytes]], links: Mapping[str, int] = {}) -> bytes:
-    """sections: (name, type, flags, content)."""
+    """Return an ELF file of these sections: (name, type, flags, content)."""
     names, table, body = b"\0", [bytes(64)], b""
     for name, kind, flags, content in [*sections, (".shstrtab", 3, 0, b"")]:
         offset = len(names)
@@ -71,7 +71,7 @@ def fatbin(*elements: bytes) -> bytes:
 
 
 def library(path: Path, gpu: bytes | None, constants: Sequence[str] = (), machine: int = X86_64) -> Path:
-    """A shared library: `gpu` is its section of fatbins, `constants` its zero-ended strings."""
+    """Return a shared library; `gpu`: its section of fatbins; `constants`: its NUL-terminated strings."""
     rodata = b"\0" + b"".join(text.encode() + b"\0" for text in constants)
     sections = [(".rodata", 1, 2, rodata)] + ([(".nv_fatbin", 1, 2, gpu)] if gpu is not None else [])
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def one_kernel(name: str = CROP, instruction: tuple[int, int] = FLOAT_ADD, archs
 
 
 def tfdet_audit(project: Project, folder: Path, *arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """`tfdet audit`, run in `folder`, with a cache of its own there."""
+    """Run `tfdet audit` in `folder`, with a cache there."""
     return subprocess.run(
         [sys.executable, "-m", "tfdet", "audit", *map(str, arguments)],
         cwd=folder,
@@ -102,7 +102,7 @@ def wheel(
     name: str = "tensorflow",
     tag: str = "cp311-cp311-manylinux_2_27_x86_64",
 ) -> Path:
-    """A wheel that pip takes, if nothing else is said for CPython 3.11."""
+    """Write a wheel that pip accepts, by default for CPython 3.11; return its path."""
     path = folder / f"{name}-{version}-{tag}.whl"
     info = f"{name}-{version}.dist-info"
     folder.mkdir(parents=True, exist_ok=True)

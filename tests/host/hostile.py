@@ -1,4 +1,4 @@
-"""Bytes as strangers make them: what a reader knows, with something in it that nobody writes by accident."""
+"""Hypothesis strategies for untrusted bytes: valid input with damaged or adversarial parts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _with(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 @st.composite
 def documents(draw: st.DrawFn, seed: Any) -> bytes:
-    """JSON like `seed`, one or two values replaced, a field said twice or missing, or its bytes damaged."""
+    """JSON like `seed` with one or two values replaced, a field duplicated or removed, or damaged bytes."""
     value, raw = seed, {}
     for number in range(draw(st.integers(1, 2))):
         paths = _paths(value)
@@ -65,7 +65,7 @@ def documents(draw: st.DrawFn, seed: Any) -> bytes:
 
 @st.composite
 def damaged(draw: st.DrawFn, seed: bytes) -> bytes:
-    """A few bytes changed, cut out, doubled or put in."""
+    """`data` with a few bytes changed, removed, duplicated or inserted."""
     data = bytearray(seed)
     for _ in range(draw(st.integers(1, 4))):
         position = draw(st.integers(0, max(len(data) - 1, 0)))
@@ -85,13 +85,13 @@ def damaged(draw: st.DrawFn, seed: bytes) -> bytes:
 
 
 def block(tag: bytes, payload: bytes) -> bytes:
-    """Of a trace file, its sum right."""
+    """Return one block of a trace file, with a right checksum."""
     head = struct.pack("<4sI", tag, len(payload))
     return head + struct.pack("<I", zlib.crc32(payload, zlib.crc32(head)) & 0xFFFFFFFF) + payload
 
 
 def blocks(content: bytes) -> list[tuple[bytes, bytes]]:
-    """(tag, payload) of each block of a trace file."""
+    """Return (tag, payload) of each block of a trace file."""
     position, parsed = 16, []
     while position < len(content):
         tag, size = struct.unpack_from("<4sI", content, position)

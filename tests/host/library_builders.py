@@ -1,4 +1,4 @@
-"""Libraries as `tfdet audit` meets them, made for its tests: an ELF file around fatbins around cubins and PTX."""
+"""Build libraries like those that `tfdet audit` reads: an ELF file that contains fatbins of cubins and PTX."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ptx() -> bytes:
 
 
 def element(kind: int, arch: int, payload: bytes, flags: int = 0, declared: int | None = None) -> bytes:
-    """One element of a fatbin; `declared` lies about the size after decompression."""
+    """Return one element of a fatbin; `declared`: a false size after decompression."""
     stored = payload
     if flags & LZ4:
         stored = lz4.block.compress(payload, store_size=False)
@@ -46,7 +46,7 @@ def fatbin(*elements: bytes) -> bytes:
 
 
 def library(content: bytes, name: bytes = b".nv_fatbin", machine: int = 62) -> bytes:
-    """A host library with one section of that content."""
+    """Return a host library with one section of that content."""
     names = b"\0" + name + b"\0.shstrtab\0"
     start = 64
     table = start + len(content) + len(names)
@@ -59,6 +59,6 @@ def library(content: bytes, name: bytes = b".nv_fatbin", machine: int = 62) -> b
 
 
 def usual(archs: Iterable[int] = ARCHS) -> bytes:
-    """A library as TensorFlow ships them: machine code stored and compressed, PTX compressed."""
+    """Return a library like TensorFlow's: machine code stored and compressed, PTX compressed."""
     elements = [element(ELF, arch, cubin(arch), flags) for arch, flags in zip(archs, (0, LZ4, ZSTD), strict=False)]
     return library(fatbin(element(PTX, 70, ptx(), LZ4), *elements[:1]) + bytes(8) + fatbin(*elements[1:]))

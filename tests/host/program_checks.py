@@ -1,4 +1,4 @@
-"""What `tfdet check` finds in a text: for tests of how programs are read."""
+"""The sources that `tfdet check` finds in a program, for tests of the program parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session of `pytest --tfdet` in a folder, with a framework that computes nothing."""
+"""Run `pytest --tfdet` in a folder, with a fake framework."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run_session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def run_in(python: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Its own packages come first, as in a user's environment."""
+    """Run pytest with the checkout's packages first on the path, as in a user's environment."""
     import_paths = [str(ROOT / "src"), str(ROOT / "runtime"), *(path for path in sys.path if "site-packages" in path)]
     start = f"import sys; sys.path += {import_paths!r}; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
     compiler = folder / "compiler"

@@ -1,4 +1,4 @@
-"""A record factory: genuine lines, made by the probe's own code."""
+"""A factory of valid records, built by the probe's own code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def device_of(model: str) -> dict[str, str]:
 
 
 def proof_of(proved: bool) -> dict[str, Any]:
-    """What a record says of two launches of one kernel."""
+    """Return the field `proof` of a record: two launches of one kernel."""
     reasons = [] if proved else [{"reason": "rounding", "lines": [7], "launches": 1}]
     kernel = {"name": "k", "launches": 2, "proved": 2 if proved else 1, "rules": ["commuting"], "reasons": reasons}
     return {"axes": ["schedule"], "holds_for": "input", "observed": ["serial"], "kernels": [kernel], "host": []}

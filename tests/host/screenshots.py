@@ -1,4 +1,4 @@
-"""Are two screenshots the same picture, but for how a machine draws its letters?"""
+"""Compare two screenshots, independently of how a machine draws fonts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CELLS = """async ([picture, cell]) => {
 
 
 def differing_pixels(browser: Browser, first: bytes, second: bytes) -> float:
-    """The share of cells that differ, those that only one of the pictures has among them."""
+    """Return the share of grid cells that differ, including those that only one picture has."""
     context = browser.new_context()
     try:
         page = context.new_page()

@@ -1,4 +1,4 @@
-"""Keys of the tests, who holds them, and what they sign."""
+"""Signing keys for tests, their holders, and what they sign."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Signer:
 
 
 def write_bundle(project: Project, name: str, records: Sequence[Record], envelopes: Iterable[str] = ()) -> Path:
-    """A file of records with the envelopes beside it."""
+    """Write a file of records with the envelopes beside it; return its path."""
     path = project.root / name
     path.write_text("".join(record.line() for record in records), "ascii")
     Path(f"{path}.intoto.jsonl").write_text("".join(envelopes), "ascii")
@@ -76,13 +76,13 @@ def write_bundle(project: Project, name: str, records: Sequence[Record], envelop
 
 
 def write_attestations(project: Project, path: Path, signer: Signer) -> None:
-    """As if a lab that this repository believes had sent a file of records."""
+    """Write the envelope of a file of records beside it, signed by a signer whom the project then trusts."""
     signer.trust_in(project)
     Path(f"{path}.intoto.jsonl").write_text("".join(signer.sign(project, list(read_records(path)))), "ascii")
 
 
 def tfdet(project: Project, *arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """With a folder for keys that is the project's own: the key of whoever runs the tests signs nothing."""
+    """Call tfdet with the project's own folder for keys, so that the tester's key signs nothing."""
     return subprocess.run(
         [sys.executable, "-m", "tfdet", *map(str, arguments)],
         env={**os.environ, "TFDET_ROOT": str(project.root), "XDG_CONFIG_HOME": str(project.root / "config"), **environ},

@@ -1,4 +1,4 @@
-"""A small project with a site of its own: every kind of page, and few of each."""
+"""A small project with a site: few pages of every kind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVIDENCE = ("cpu/tf2.0", "cpu/tf2.8", "cpu/tf2.21", "vgpu-sm70/tf2.0")
 
 
 def small_project(root: Path) -> Project:
-    """Some of the environments, and some of their evidence."""
+    """Return a project with some environments and some of their evidence."""
     for name in ("frameworks", "devices", "sources", "solutions"):
         shutil.copytree(ROOT / "matrix" / name, root / "matrix" / name)
     for name in ("docs", "tests", "runtime", "docker", "vgpu"):
@@ -58,7 +58,7 @@ def pages(folder: Path) -> list[Path]:
 
 
 class Read(HTMLParser):
-    """What a page links to, is made of and can be linked at."""
+    """Collects the links, tags and anchors of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""`tfdet` in a pipe and on a terminal of a given width."""
+"""Run `tfdet` in a pipe and on a terminal of a given width."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def in_a_pipe(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def on_a_terminal(root: Path, columns: int, *arguments: str) -> str:
-    """What `tfdet` writes on a terminal that is so wide, escape codes included; standard error is left out."""
+    """Return what `tfdet` writes on a terminal of that width, with escape codes and without standard error."""
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     command = [sys.executable, "-m", "tfdet", *arguments]
@@ -41,7 +41,7 @@ def on_a_terminal(root: Path, columns: int, *arguments: str) -> str:
 
 
 def plain_lines(text: str) -> list[str]:
-    """The lines without their escape codes."""
+    """Return the lines without their escape codes."""
     return ESCAPE.sub("", text).splitlines()
 
 

@@ -1,4 +1,4 @@
-"""`tfdet audit` of what is no environment: any version of any package, cubins that a compiler keeps; what changed."""
+"""`tfdet audit` of packages outside the matrix: any version of a package, a folder of cubins, two versions compared."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def run(checkout: Project, tmp_path: Path) -> Run:
-    """run(arguments): `tfdet audit`, where pip finds what lies in tmp_path/index, and nothing else."""
+    """Return a function run(arguments) that calls `tfdet audit`; pip finds only the packages in tmp_path/index."""
 
     def call(*arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
         index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "index"), "PIP_CONSTRAINT": ""}
@@ -41,7 +41,7 @@ def run(checkout: Project, tmp_path: Path) -> Run:
 
 @pytest.fixture
 def published(tmp_path: Path) -> Path:
-    """fast_kernels 1.0 and 2.0, for CPython 3.8 alone; 2.0 has one more kernel."""
+    """Publish fast_kernels 1.0 and 2.0 for CPython 3.8 only; 2.0 has one more kernel."""
     library = make.library(tmp_path / "one.so", make.one_kernel()).read_bytes()
     two = make.library(tmp_path / "two.so", make.one_kernel(make.STRANGER)).read_bytes()
     tag = "cp38-cp38-manylinux_2_24_x86_64"

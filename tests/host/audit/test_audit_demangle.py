@@ -1,4 +1,4 @@
-"""Names as people read them."""
+"""Demangled kernel names."""
 
 from __future__ import annotations
 

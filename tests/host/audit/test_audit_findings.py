@@ -1,4 +1,4 @@
-"""What the committed audits say of the sources."""
+"""What the committed audits show about the sources."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_bincount_with_weights_is_reached_from_2_3_on(tables: AuditTables) -> No
 def test_nothing_is_audited_without_a_checked_note_and_a_registration(
     tables: AuditTables, sources: Mapping[str, Source]
 ) -> None:
-    """The one rule, over every cell that says that there is no solution."""
+    """Check this rule in every audited cell that has no solution."""
     matches = 0
     for cell in tables.status.cells:
         if cell.audited and cell.claimed_outcome == "no-solution":

@@ -1,4 +1,4 @@
-"""Names of kernels, capabilities of builds, the stored form of an audit."""
+"""Kernel names, compute capabilities of builds, and the stored form of an audit."""
 
 from __future__ import annotations
 

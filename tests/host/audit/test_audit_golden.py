@@ -1,4 +1,4 @@
-"""What the scanner says of real kernels is pinned: who changes it raises its version, and audits are made anew."""
+"""The scanner's findings in real kernels are pinned: a change requires a new scanner version and new audits."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ GOLDEN = DATA / "golden"
 
 
 def stored_form(fatbin: Path, folder: Path) -> dict[str, dict[str, list[object]]]:
+    """Wrap the fat binary in a library in `folder`; return {architecture: {kernel: finding as stored}}."""
     path = folder / "library.so"
     path.write_bytes(library(fatbin.read_bytes()))
     result: dict[str, dict[str, list[object]]] = {}

@@ -1,4 +1,4 @@
-"""The scanner against nvdisasm: every form of atomic that PTX knows, on every architecture, place by place."""
+"""The scanner agrees with nvdisasm on every form of PTX atomic, on every architecture, instruction by instruction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOADED = {"h": "b16", "r": "b32", "f": "f32", "l": "b64", "d": "f64"}
 
 
 def forms(arch: int) -> list[tuple[str, str]]:
-    """(operation, type) of all scalar atomics."""
+    """Return (operation, type) of every scalar atomic that this architecture has."""
     pairs = [(op, t) for op in ("and", "or", "xor", "exch", "cas") for t in ("b32", "b64")] + [("cas", "b16")]
     pairs += [("add", t) for t in ("u32", "s32", "u64", "f32", "f64")] + [("inc", "u32"), ("dec", "u32")]
     pairs += [("add.noftz", t) for t in ("f16", "f16x2")]
@@ -27,7 +27,7 @@ def forms(arch: int) -> list[tuple[str, str]]:
 
 
 def scalar_kernels(arch: int) -> list[str]:
-    """One kernel for each form, memory space, and use of the old value."""
+    """Return one PTX kernel for each form, memory space, and use of the old value."""
     kernels = []
     for space, address in ((".global", "%a0"), (".shared", "smem"), ("", "%a0")):
         for op, dtype in forms(arch):
@@ -43,7 +43,7 @@ def scalar_kernels(arch: int) -> list[str]:
 
 
 def special_kernels(arch: int) -> list[str]:
-    """Forms that only some architectures have, and look-alikes that are no atomics."""
+    """Return kernels of forms that only some architectures have, and of similar instructions that are not atomics."""
     kernels = ["red.shared.add.u32 [smem], 1;", "ld.global.u32 %r1, [%a1]; mov.u32 %r2, smem; add.u32 %r2, %r2, %r1;"
                " red.shared.add.u32 [%r2], 1; atom.shared.add.u32 %r3, [%r2+4], %r1; st.global.u32 [%a0], %r3;",
                "setp.ne.s64 %p1, %a0, 0; barrier.red.popc.u32 %r1, 0, %p1; st.global.u32 [%a0], %r1;"]  # fmt: skip
@@ -122,7 +122,7 @@ def test_every_form_of_atomic_is_found_where_nvdisasm_shows_it_and_none_is_inven
 
 
 def test_the_forms_are_worth_comparing(tmp_path: Path) -> None:
-    """On Hopper every kind that machine code can show is there, so the comparison above left none out."""
+    """On Hopper every kind of atomic occurs, so the comparison above covers all of them."""
     target = tmp_path / "all.cubin"
     audit_oracle.assemble(program(90), 90, target)
     floats = {f"float_add_{width}" for width in ("f16", "bf16", "f32", "f64")} | {"float_minmax"}

@@ -1,4 +1,4 @@
-"""`tfdet audit` from its arguments to its output: wheels, folders, libraries, bad ones among them."""
+"""`tfdet audit` from its arguments to its output: wheels, folders, libraries, and damaged ones among them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def run(checkout: Project, tmp_path: Path) -> Run:
-    """run(arguments, project=...): `tfdet audit`, with a cache of its own."""
+    """Return a function run(arguments, project=...) that calls `tfdet audit` with a cache of its own."""
 
     def call(*arguments: str | Path, project: Project = checkout, **env: str) -> subprocess.CompletedProcess[str]:
         return make.tfdet_audit(project, tmp_path, *arguments, **env)
@@ -35,7 +35,7 @@ def run(checkout: Project, tmp_path: Path) -> Run:
 
 @pytest.fixture
 def two(tmp_path: Path) -> dict[str, bytes]:
-    """What a small build holds: its kernels in one library, its strings in another."""
+    """Return the files of a small build: one library has the kernels, another has the strings."""
     gpu = make.library(tmp_path / "a.so", make.one_kernel(archs=(70, 80)))
     host = make.library(tmp_path / "b.so", None, [VARIABLE, REFUSAL, f"please unset {VARIABLE} now", "TF_XLA_FLAGS_"])
     return {"tensorflow/python/_gpu.so": gpu.read_bytes(), "tensorflow/libhost.so.2": host.read_bytes()}
@@ -203,7 +203,7 @@ def test_a_cpu_build_is_told(run: Run, two: dict[str, bytes], tmp_path: Path) ->
 
 @pytest.fixture
 def built(copy: Project, two: dict[str, bytes], tmp_path: Path) -> Project:
-    """A project with one more environment, tf9.9, whose wheel lies in tmp_path/index."""
+    """Return a project with one more environment, tf9.9, whose wheel is in tmp_path/index."""
     path = make.wheel(tmp_path / "index", two)
     environment = (copy.matrix / "environments" / "tensorflow" / "tf2.21.toml").read_text("utf-8")
     environment = environment.replace('version = "2.21"', 'version = "9.9"').replace("==2.21.0", "==9.9.9")
@@ -232,7 +232,7 @@ def test_an_environment_is_brought_once_and_kept(run: Run, built: Project, tmp_p
 def test_the_package_that_holds_the_code_may_be_another(
     run: Run, built: Project, two: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """As JAX's plugin, which is for every Python, and which the framework's package only asks for."""
+    """JAX's framework package only requires its plugin, which has the code and fits every Python."""
     path = make.wheel(tmp_path / "other", two, name="held", tag="py3-none-any")
     environment = built.matrix / "environments" / "tensorflow" / "tf9.9.toml"
     environment.write_text(environment.read_text("utf-8").replace("[pip]\n", '[pip]\ncode = "held==9.9.9"\n'), "utf-8")

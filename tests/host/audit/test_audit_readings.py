@@ -1,4 +1,4 @@
-"""What the committed audits read in the builds, beside what another program read there."""
+"""What the committed audits read from the builds agrees with what an independent program read."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_architectures_are_those_that_another_program_found(audits: dict[str, Au
 
 @pytest.mark.parametrize("key", ["tf1.14", "tf2.0"])
 def test_machine_code_and_ptx_of_one_architecture_do_not_contradict(audits: dict[str, AuditIndex], key: str) -> None:
-    """Two readers of one build: what one of them resolves, the other does not resolve otherwise."""
+    """Where both readers resolve a kernel of a build, they give the same result."""
     agree = 0
     for row in audits[key].rows:
         verdicts = [f.order_dependent for f in row.kernel.findings if {"sm_70", "compute_70"} & set(f.archs.split())]
@@ -89,7 +89,7 @@ DIVIDES = "tensorflow::scatter_op_gpu::Scatter(Scalar)?OpCustomKernel<(float|dou
 
 
 def test_divisions_are_read_from_machine_code_as_from_ptx(audits: dict[str, AuditIndex]) -> None:
-    """Before TensorFlow 2.12 the compiler made each of them a call, and machine code was unresolved."""
+    """Before TensorFlow 2.12 the compiler made each division a call, which machine code left unresolved."""
     for key in [key for key in audits if key.startswith("tf")]:
         rows = [row for row in audits[key].rows if re.match(DIVIDES, row.signature)]
         assert len(rows) >= 8, key

@@ -1,4 +1,4 @@
-"""A library to its kernels: what is read, what is said of it, and what happens to damaged files."""
+"""Reading the kernels of a library: what is read, what is reported of it, and how damaged files are handled."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def messages(library_audit: LibraryAudit) -> list[str]:
 
 
 def test_code_that_is_too_long_to_follow_is_unresolved(audit, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At whichever of its questions the visits are used up."""
+    """The scanner's limit of visits is used up in each of its analyses in turn."""
     for visits in (0, 1, 2, 4, 8):
         monkeypatch.setattr(sass_dataflow, "_MAX_STEPS", visits)
         result = audit(usual(), ("sm_70",))

@@ -1,4 +1,4 @@
-"""One table of exit codes: each number means one thing in all commands."""
+"""Each exit code has one meaning in all commands."""
 
 from __future__ import annotations
 

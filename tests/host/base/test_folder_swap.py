@@ -1,4 +1,4 @@
-"""A folder that is made anew: whatever is killed when, the old one or the new one is there."""
+"""Replacing a folder is atomic: after a kill at any step, either the old folder or the new one exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a file is told with its name, and with a line where it has one."""
+"""Errors about a file contain its name and, where it has one, the line."""
 
 from __future__ import annotations
 

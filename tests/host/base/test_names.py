@@ -1,4 +1,4 @@
-"""Names that are not UTF-8: shown by their bytes' numbers, and JSON that every reader takes."""
+"""Names that are not UTF-8 are shown with escaped bytes, in JSON that every parser accepts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_audit_names_any_library(tmp_path: Path, checkout: Project) -> None:
 def test_what_a_folder_hides_is_told(
     tmp_path: Path, checkout: Project, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A library that cannot be read is not one that is not there."""
+    """An unreadable library is reported, not treated as absent."""
     folder = tmp_path / "package"
     (folder / "inner").mkdir(parents=True)
     (folder / "a.so").write_bytes(b"no library")

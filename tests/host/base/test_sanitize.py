@@ -1,4 +1,4 @@
-"""What strangers' text hides, reorders or commands is shown by its number, wherever text is shown."""
+"""Characters of untrusted input that hide or reorder text or control the terminal are escaped in all output."""
 
 from __future__ import annotations
 

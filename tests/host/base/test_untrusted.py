@@ -1,4 +1,4 @@
-"""What is no plain, sound file is told of by its name, and nothing waits for it."""
+"""A path that is not a plain, valid file is reported by its name, and no reader blocks on it."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_an_errno_has_its_exit_code_and_advice(number: int, code: ExitCode, advi
 
 
 def test_a_file_is_written_whole_or_the_reason_is_told(tmp_path: Path) -> None:
-    """Not even root may write below a file; a device is no file to be replaced."""
+    """Root cannot create a file below a file either, and a device is not replaced."""
     write_atomic(tmp_path / "name", "a \udcff\n")
     assert (tmp_path / "name").read_text() == "a \\udcff\n"
     for path, advice in ((tmp_path / "name" / "below", "name another"), (fifo(tmp_path / "pipe"), "name another")):
@@ -132,6 +132,6 @@ def test_links_in_a_circle_have_a_path(tmp_path: Path) -> None:
 
 
 def test_no_path_is_resolved_in_another_way(checkout: Project) -> None:
-    """Path.resolve() raises RuntimeError for links in a circle in Python 3.11 and 3.12."""
+    """In Python 3.11 and 3.12 Path.resolve() raises RuntimeError for circular links."""
     code = "".join(path.read_text("utf-8") for path in checkout.root.joinpath("src").rglob("*.py"))
     assert not re.findall(r"(?<!\bmerge)\.resolve\(\)", code)  # of a Path: a merge of records has such a method too

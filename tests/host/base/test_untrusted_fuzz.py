@@ -1,4 +1,4 @@
-"""Each reader of bytes from strangers: an answer or its own error, whatever the bytes. TFDET_FUZZ=20000: a long run."""
+"""Readers of untrusted bytes return a result or raise their own error. TFDET_FUZZ=20000: a long run."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @fuzzed
 @given(line=documents(RECORD))
 def test_a_record(folder: Path, line: bytes) -> None:
-    """The strict reader, the quick one and the probe's."""
+    """Test the strict reader, the fast reader and the probe's reader."""
     path = folder / "records.jsonl"
     path.write_bytes(line + b"\n")
     for read in (read_records, read_record_lines):
@@ -118,7 +118,7 @@ def trace(folder: Path) -> bytes:
 @fuzzed
 @given(data=st.data())
 def test_a_trace(folder: Path, trace: bytes, data: st.DataObject) -> None:
-    """Its sums are right: only what it says is a stranger's. What is read can be compared and shown."""
+    """Only the content is damaged, the checksums are right. Traces that can be read can be compared and shown."""
     trace_blocks = blocks(trace)
     number = data.draw(st.integers(0, len(trace_blocks) - 1))
     tag, payload = trace_blocks[number]

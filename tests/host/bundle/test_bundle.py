@@ -1,4 +1,4 @@
-"""Bundles of a few files: packed, cut into parts, unpacked.  (test_bundle_run.py carries a real TensorFlow.)"""
+"""Bundles of a few files are packed, split and unpacked. (test_bundle_run.py uses a real TensorFlow.)"""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 5, 10)])
 def test_an_older_python_is_told(tmp_path: Path, version: tuple[int, int, int]) -> None:
-    """That it can read the file at all is vermin's to say (scripts/test)."""
+    """vermin (scripts/test) checks that an old Python can parse the file at all."""
     script = str(write_script(tmp_path))
     start = f"import sys; sys.version_info = {version}; exec(compile(open({script!r}).read(), 'unbundle.py', 'exec'))"
     done = unbundle(make(tmp_path), python=[sys.executable, "-c", start])

@@ -1,4 +1,4 @@
-"""What goes into a bundle, what stays behind, and what is refused before anything is brought."""
+"""What a bundle contains, what it leaves out, and what is rejected before any download."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_the_most_valuable_cells_come_first(checkout: Project) -> None:
 
 
 def test_the_runtime_goes_along_whole(checkout: Project) -> None:
-    """Without known.json enable_determinism() could not start where the bundle was carried to."""
+    """enable_determinism() requires known.json, so a bundle must contain it."""
     order = build.BundleSpec("tf2.21")
     carried = {entry.path for entry in build._tool_entries(checkout, load_matrix(checkout.matrix), order)}
     assert "runtime/tfdeterminism/known.json" in carried

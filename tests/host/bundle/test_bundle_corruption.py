@@ -1,4 +1,4 @@
-"""Bundles that were harmed on the way, or made by somebody who means harm."""
+"""Bundles that were damaged in transit or made by an attacker."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ ODD = [None, True, -1, 0, 1, 2**31, 2**40, 2**63, 10**400, 0.5, float("inf"), fl
 
 
 def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of everything in a manifest."""
+    """Yield the path, as a tuple of keys and indices, of every value in a manifest."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         yield (*path, key)
@@ -117,7 +117,7 @@ def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 
 
 def mutants(content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each field missing, there twice where it is one of a list, and with each odd value in its place."""
+    """Yield manifests with one field missing, one list entry duplicated, or one value replaced by an odd one."""
     removed, duplicated = object(), object()
     for path in paths_of(content):
         for odd in (removed, duplicated, *ODD):
@@ -141,7 +141,7 @@ def out_of_time(number: int, frame: object) -> None:
 def test_no_manifest_with_a_right_checksum_is_a_traceback(
     gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refused in words, or what is unpacked is what it says."""
+    """Unpacking reports an error, or the result is what the manifest describes."""
     bundle = make(tmp_path)
     monkeypatch.setattr(gpu_host.sys, "stderr", io.StringIO())
     monkeypatch.setattr(gpu_host, "command_output", lambda command: "")

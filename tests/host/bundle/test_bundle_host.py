@@ -1,4 +1,4 @@
-"""What unbundle.py says of a host that is made up: CPU, driver, disk, its own libraries."""
+"""How unbundle.py checks a simulated host: CPU, driver, disk space, and the host's own libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bundle_builders import make
 
 
 def fault(script: Any, bundle: Path, device: str = "gpu") -> tuple[int, str, str]:
-    """(code, cause, advice) with which a run on this host ends; (0, "", "") if it would begin."""
+    """Return the (code, cause, advice) that a run on this host ends with; (0, "", "") if it would begin."""
     try:
         script.require(script.checks(script.Bundle(str(bundle)), device))
     except script.BundleError as stop:
@@ -142,7 +142,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_unpacked(
 
 
 def test_the_hosts_own_libraries(gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The very name wins; another major version is linked under the name that TensorFlow asks for, and told."""
+    """An exact name is preferred; another major version is linked under TensorFlow's name, with a message."""
     required = ["libcublas.so.12", "libcudnn.so.9", "libcudnn_adv.so.9"]
     bundle = gpu_host.Bundle(str(make(tmp_path, host_libraries=required)))
     folder = tmp_path / "cuda"
@@ -162,7 +162,7 @@ def test_the_hosts_own_libraries(gpu_host: Any, tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_hosts_own_packages(gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The framework has to be the one that the environment means; what else is not as locked, records tell."""
+    """The framework's version must match the environment; records state other versions that do not match."""
     required = ["torch==2.11.0", "numpy==2.5.5", "sympy==1.14.0"]
     bundle = gpu_host.Bundle(str(make(tmp_path, host_packages=required)))
     installed = {"torch": "2.10.0+cu130", "numpy": "2.5.2"}
@@ -183,7 +183,7 @@ def test_the_host_is_asked_for_its_packages(gpu_host: Any, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("start", ["START", "OWN_SITE"])
 def test_folders_where_somebody_stands_are_no_packages(script: Any, tmp_path: Path, start: str) -> None:
-    """TensorFlow asks whether there is a jax; a folder of that name would be one."""
+    """TensorFlow checks whether `jax` is importable; the working folder must not provide it."""
     (tmp_path / "runtime").mkdir()
     (tmp_path / "runtime" / "tfdet_probe.py").write_text("import importlib.util as u; print(u.find_spec('a_folder'))\n")
     (tmp_path / "here" / "a_folder").mkdir(parents=True)
@@ -196,7 +196,7 @@ def test_folders_where_somebody_stands_are_no_packages(script: Any, tmp_path: Pa
 
 
 def test_who_shares_a_gpu_leaves_the_busy_streams_out(script: Any) -> None:
-    """The probe's own parser takes what it is given."""
+    """The probe's own parser accepts the options that unbundle.py passes."""
     from tfdet_probe.__main__ import _parse
 
     for extra_options, contention in (([], None), (["--no-contention"], False)):

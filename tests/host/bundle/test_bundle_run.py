@@ -1,4 +1,4 @@
-"""docs/how-to/run-without-network.md, executed: a real TensorFlow goes to a bare folder without network, and back."""
+"""Execute docs/how-to/run-without-network.md: a real TensorFlow is carried to a folder without network and back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BLOCK = re.compile(r"^```console at=(?P<place>home|host)\n(?P<text>.*?)^```", re
 
 
 def steps() -> list[tuple[str, list[str]]]:
-    """[(home or host, arguments)] of every command that the guide's example gives."""
+    """Return (machine, arguments) of every command in the guide's example; the machine is `home` or `host`."""
     return [
         (block["place"], shlex.split(line.removeprefix("$ ")))
         for block in BLOCK.finditer(GUIDE.read_text("utf-8"))
@@ -34,7 +34,7 @@ def steps() -> list[tuple[str, list[str]]]:
 
 
 def without_network() -> list[str]:
-    """A command's prefix: a namespace that holds no network, where this machine allows one."""
+    """Return the command prefix that enters a network namespace without network; empty where that is not allowed."""
     for prefix in (["unshare", "--net"], ["unshare", "--user", "--map-root-user", "--net"]):
         try:
             if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0:
@@ -64,7 +64,7 @@ def at_host(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[s
 
 
 def untrimmed(project: Project, python: Path, out: Path) -> list[Record]:
-    """The same cells in the virtual environment of the same packages, where nothing is trimmed."""
+    """Run the same cells in a virtual environment of the same, untrimmed packages; return the records."""
     plan = write_plan(load_matrix(project.matrix), "tf1.14", out.with_suffix(".plan"))
     suite = str(project.suite("tensorflow"))
     command = [str(python), "-m", "tfdet_probe", "--plan", str(plan), "--suite", suite, "--out", str(out)]
@@ -112,7 +112,7 @@ def test_the_guide(copy: Project, tf_python: Callable[[str], Path], tmp_path: Pa
 
 
 def assert_faults_are_told(host: Path) -> None:
-    """On the real bundle: a bit that changed on its way, and a GPU that is not there."""
+    """Check the errors of the real bundle for a flipped bit and for a missing GPU."""
     for unpacked in (host / "carried").glob("unpacked-*"):
         shutil.rmtree(unpacked) if unpacked.is_dir() else unpacked.unlink()
     done = at_host(["python3.7", "carried/unbundle.py", "run", "--device", "gpu"], host)

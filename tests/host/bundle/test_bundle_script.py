@@ -1,4 +1,4 @@
-"""unbundle.py, one file of many modules."""
+"""The generated file unbundle.py, which joins several modules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfdet.bundle import script
 
 @pytest.fixture
 def runtime(tmp_path: Path) -> Path:
-    """A copy to be changed by hand."""
+    """Return a copy of the runtime folder that a test may change."""
     for package in ("unbundle", "tfdet_common"):
         shutil.copytree(RUNTIME / package, tmp_path / package)
     return tmp_path
@@ -41,7 +41,7 @@ def test_the_same_modules_give_the_same_bytes(runtime: Path) -> None:
 
 
 def test_it_needs_nothing_of_ours_to_run(tmp_path: Path) -> None:
-    """Without the checkout's packages, in a Python that has no other ones either."""
+    """Run it in a Python without packages, outside the checkout."""
     path = tmp_path / script.NAME
     path.write_text(script.build(RUNTIME), "utf-8")
     done = subprocess.run([sys.executable, "-I", "-S", str(path), "--help"], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""What is blanked of a library: exactly the GPU code that the host's GPUs would never choose."""
+"""Trimming zeroes exactly the GPU code that no GPU of the host would choose."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PTX, SASS = 1, 2
 
 
 def payloads(path: Path, capability: tuple[int, int]) -> dict[str, bool]:
-    """{marker: is it still there}: payloads are runs of one letter."""
+    """Return {marker: whether it is still there}; each payload repeats one letter."""
     trimmed = bytes(read_blanked(path, 0, path.stat().st_size, find_blanked_spans(path, capability).spans))
     content = path.read_bytes()
     return {letter: letter.encode() * 64 in trimmed for letter in "abcde" if letter.encode() * 64 in content}
@@ -64,7 +64,7 @@ def test_nothing_moves_and_nothing_else_changes(tmp_path: Path) -> None:
 
 
 def test_the_audit_finds_what_is_kept_and_only_that(tmp_path: Path) -> None:
-    """By the scanner that knows fatbins: the kept architecture's atomics, none of the others'."""
+    """The scanner finds the atomics of the kept architecture, and none of the others'."""
     path = tmp_path / "library.so"
     machine_code = [element(SASS, arch, cubin(arch)) for arch in (70, 80, 90)]
     path.write_bytes(library(fatbin(*machine_code, element(PTX, 90, ptx()))))

@@ -72,7 +72,7 @@ CODES = {0, 1, 2, 3, 4}
 
 
 def parameters() -> Iterator[tuple[str, str, str]]:
-    """(command, parameter, its annotation) of all of them, as they were told to typer."""
+    """Yield (command, parameter, its annotation) of all commands, from the functions that typer calls."""
 
     def below(group: typer.Typer, name: str) -> Iterator[tuple[str, str, str]]:
         for command in group.registered_commands:
@@ -90,7 +90,7 @@ def parameters() -> Iterator[tuple[str, str, str]]:
 
 
 def test_every_parameter_that_may_be_a_path_is_called() -> None:
-    """A new one has to be added to CALLS, or to the words that are none."""
+    """A new parameter must be added to CALLS, or to WORDS if it is not a path."""
     path_parameters = {
         (name, parameter)
         for name, parameter, annotation in parameters()
@@ -106,7 +106,7 @@ def test_every_parameter_that_may_be_a_path_is_called() -> None:
 
 
 def prepare(folder: Path) -> tuple[Project, dict[str, str]]:
-    """A project with few records, and sound files: what is bad in a call is the one path."""
+    """Create a project with few records and valid files, so that only the tested path of a call is bad."""
     project = small_project(folder / "project")
     for path in (project.matrix / "evidence").glob("*/*.jsonl"):
         path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:12]), "utf-8")
@@ -122,7 +122,7 @@ def prepare(folder: Path) -> tuple[Project, dict[str, str]]:
 
 
 def cases(sound: dict[str, str]) -> Iterator[tuple[str, list[str], str, dict[str, str]]]:
-    """All in the long form, else each eighth: each call is made with three kinds, and each kind by three calls."""
+    """Yield all cases in the long form, else every eighth: three kinds for each call, three calls for each kind."""
     key, step = {"TFDET_KEY": sound["KEY"]}, 1 if "TFDET_FUZZ" in os.environ else 8
     for number, ((command, name), words) in enumerate([*CALLS.items(), *VARIABLES.items()]):
         arguments = [sound.get(word, word) for word in words]
@@ -134,6 +134,7 @@ def cases(sound: dict[str, str]) -> Iterator[tuple[str, list[str], str, dict[str
 
 
 def faults(kind: str, result: dict[str, Any]) -> Iterator[str]:
+    """Yield a message for each promise that the output of a call breaks."""
     text = result["out"] + result["err"]
     if result["code"] is None:
         yield "hangs"

@@ -1,4 +1,4 @@
-"""The command line as a shell meets it: exit codes, closed pipes, poor encodings, strange text."""
+"""The command line in a shell: exit codes, closed pipes, limited encodings, unusual text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tfdet.verdicts.infer import InferredCell, Verdict
 
 
 def shell(project: Project, line: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    """`tfdet` in a line of bash."""
+    """Run a line of bash in which `tfdet` is the command."""
     environ = {**os.environ, "TFDET_ROOT": str(project.root), **changes}
     prelude = f'tfdet() {{ exec "{sys.executable}" -m tfdet "$@"; }}\n'
     return subprocess.run(
@@ -212,7 +212,7 @@ def test_a_proof_tells_how_many_cases_it_rests_on() -> None:
 def test_quickstart_always_ends_with_what_is_next(
     checkout: Project, tmp_path: Path, option: list[str], ran: list[str]
 ) -> None:
-    """Also where a run ends with 4."""
+    """This holds where a run ends with exit code 4, too."""
     stand_ins = {
         "scripts/bootstrap": "",
         ".venv/bin/python": "",

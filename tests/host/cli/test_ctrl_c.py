@@ -1,4 +1,4 @@
-"""Ctrl-C while modules are still being imported: exit code 130, and no traceback."""
+"""Ctrl-C while modules are imported ends a command with exit code 130, without a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands without the extras that they do not need, and what those say that need one."""
+"""Commands run without the extras that they do not need, and name the extra that they need."""
 
 from __future__ import annotations
 

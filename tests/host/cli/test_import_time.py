@@ -1,4 +1,4 @@
-"""A command loads what it needs and no more: what is loaded is waited for each time."""
+"""A command imports only the modules that it needs, because each import delays every call."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tfdet_common.defaults import MAX_TABLE_ROWS
 
 
 def _commands() -> list[list[str]]:
-    """The words of every command, groups included."""
+    """Return the words of every command, groups included."""
     commands, waiting = [], [([], typer.main.get_command(app))]
     for words, command in waiting:
         commands.append(words)
@@ -64,7 +64,7 @@ def test_help(checkout: Project, snapshot: SnapshotAssertion, words: list[str]) 
 def test_the_headline_of_a_run(
     checkout: Project, snapshot: SnapshotAssertion, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of the cells of a whole run: more than a screen holds."""
+    """The headline covers all cells of a run, which has more cells than a screen has lines."""
     status = load_status(checkout)
     cells = [c for c in status.cells if (c.key.environment, c.key.device) == ("tf1.14", "cpu") and c.was_run]
     assert len(cells) > MAX_TABLE_ROWS

@@ -1,4 +1,4 @@
-"""Which framework a module's cases are of, where a session has loaded several."""
+"""How the plugin finds the framework of a module when a session has imported several frameworks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGES = {"jax": "jax", "tensorflow": "tensorflow", "torch": "torch"}
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A project, and an installed package beside frameworks that compute nothing."""
+    """Return a project with an installed package beside fake frameworks."""
     installed = tmp_path / "site-packages"
     for name in ("jax", "jax/numpy", "torch", "torch/nn", "keras"):
         (installed / name).mkdir(parents=True)
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def framework(folder: Path, text: str, *loaded: str, **files: str) -> list[str]:
-    """Of a module of this text; by what is loaded beside it it must not be misled."""
+    """Return the frameworks that the plugin finds for a module with this text; `loaded` are imported before."""
     for name, content in files.items():
         path = folder / f"{name.replace('__', '/')}.py"
         path.parent.mkdir(exist_ok=True)

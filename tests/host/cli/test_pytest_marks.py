@@ -1,4 +1,4 @@
-"""`pytest --tfdet` beside pytest's marks, classes and other tests; what cannot be run loses nothing but itself."""
+"""`pytest --tfdet` together with pytest's marks, classes and other tests; an error fails only its own test."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def summary(stdout: str) -> str:
+    """Return the summary line of pytest without the time."""
     return re.sub(r" in [\d.]+s.*", "", stdout.strip().splitlines()[-1]).strip("= ")
 
 
@@ -78,12 +79,12 @@ def test_marks_are_heeded_above_and_below(tmp_path: Path) -> None:
 
 
 def outcomes(stdout: str) -> dict[str, str]:
-    """Of `pytest -v`, by the function's name."""
+    """Return {function name: outcome} from the output of `pytest -v`."""
     return dict(re.findall(r"^test_mine\.py::(?:\w+::)?(\w+)(?:\[none\])? ([A-Z]+)", stdout, re.MULTILINE))
 
 
 def test_what_is_skipped_or_not_chosen_is_not_run(tmp_path: Path) -> None:
-    """Nor is another kind of test run a second time, beside the cases."""
+    """Tests that are not cases run once only."""
     skipped = BELOW.format(mark="@pytest.mark.skip", body="steady").replace("mine", "slow")
     chosen = ABOVE.format(mark="@pytest.mark.ours", body="drifting").replace("mine", "chosen")
     deselected = ABOVE.format(mark="", body="steady").replace("mine", "left")

@@ -1,4 +1,4 @@
-"""`pytest --tfdet` in a user's repository: what passes, what fails, and what it says."""
+"""`pytest --tfdet` in a user's repository: which tests pass or fail, and what the report says."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_differs_or_crashes_fails_and_the_rest_passes(module: Path) -> None
 
 
 def test_kept_records_are_of_what_is_imported_now(module: Path) -> None:
-    """A case's hash tells nothing of the modules under test."""
+    """A case's hash does not cover the modules under test."""
     module.write_text(IMPORTING, "utf-8")
     for value, passed in (("1", True), ("os.getpid()", False)):
         (module.parent / "layer.py").write_text(f"import os\n\n\ndef value():\n    return {value}\n")
@@ -121,7 +121,7 @@ def test_an_unknown_solution_is_told_with_advice(module: Path) -> None:
 @weekly.on_day(1)
 @pytest.mark.tensorflow
 def test_the_guide_is_followed_in_a_real_tensorflow(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
-    """Both commands."""
+    """Run both commands of the guide."""
     ((name, text),) = re.findall(r"^```python file=(\S+)\n(.*?)^```", GUIDE, re.M | re.S)
     (tmp_path / name).write_text(text, "utf-8")
     for line in re.findall(r"^\$ pytest (.*)", GUIDE, re.M):
@@ -159,7 +159,7 @@ def test_steady(make):
 
 
 def on_the_virtual_gpu(folder: Path, environments: str, module: str, *words: str) -> str:
-    """What pytest says in a real build for GPUs, where one was made: it is too large to be brought for this alone."""
+    """Return pytest's output in a real GPU build; skip where none is installed, as it is too large to download here."""
     own_packages = (
         f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"  # whose packages it borrows
     )

@@ -1,4 +1,4 @@
-"""`pytest --tfdet` with other options of pytest, in several processes, and what it keeps."""
+"""`pytest --tfdet` with other options of pytest and with several processes, and the records that it stores."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_steady(make):
 
 @pytest.fixture
 def two(tmp_path: Path) -> Path:
-    """Two modules of one name."""
+    """Write two modules of the same name."""
     for name in ("a", "b"):
         folder = tmp_path / "tests" / name
         folder.mkdir(parents=True)
@@ -72,7 +72,7 @@ def two(tmp_path: Path) -> Path:
 
 
 def stored_sources(folder: Path) -> dict[str, set[str]]:
-    """{file: sources of its records}."""
+    """Return {file: the sources of its records}."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): {record.source for record in read_records(path)} for path in files}
 
@@ -100,7 +100,7 @@ def test_what_does_not_run_is_tried_once_and_told_everywhere(two: Path) -> None:
 
 
 def test_the_folder_is_of_where_pytest_was_called(two: Path) -> None:
-    """Names are of the project all the same; a module of elsewhere has its whole path."""
+    """Record files are named relative to the project; a module outside it by its full path."""
     beside = two / "beside"
     beside.mkdir()
     assert run_session(beside, *ARGUMENTS, "--tfdet-out", "records", "../tests/a").returncode == 0
@@ -169,6 +169,6 @@ def test_an_interrupt_leaves_nothing_torn_and_nobody_behind(tmp_path: Path, numb
 
 
 def of_this(folder: Path) -> list[str]:
-    """The processes whose command line names it."""
+    """Return the command lines of the processes that name this folder."""
     commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     return [str(command) for command in commands if f"{folder}/".encode() in command]

@@ -1,4 +1,4 @@
-"""A newcomer's first command on CPUs unlike the one that it was written on: with oneDNN's kernels, and without."""
+"""The quickstart on other CPUs than the one that it was written on: with oneDNN's kernels and without them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(out: Path, *arguments: str, **changes: str) -> subprocess.CompletedProce
 
 
 def test_quickstart_names_what_there_is(checkout: Project) -> None:
-    """Its sources and solutions are the matrix's, and each source is mended by one of the solutions there."""
+    """Its sources and solutions are in the matrix, and one of the solutions mends each source."""
     text = (checkout.root / "scripts" / "quickstart").read_text()
     matrix = load_matrix(checkout.matrix)
     (sources,) = re.findall(r"sources=\(([a-z0-9 -]+)\)", text)

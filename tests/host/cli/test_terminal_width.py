@@ -1,4 +1,4 @@
-"""What people see is made for the width of their terminal; nobody has to scroll sideways, nor read single letters."""
+"""Output fits the width of the terminal: no line is cut, and no column shrinks to single letters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_is_asked_without_more_words_fits_one_screen(checkout: Project, com
 
 
 class Screen:
-    """A terminal that keeps what is written."""
+    """A terminal that keeps what is written to it."""
 
     def __init__(self, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.written: list[str] = []

@@ -1,4 +1,4 @@
-"""While an environment is made, people see that it is: uv's lines, Docker's pull, and whom they wait for."""
+"""Progress while an environment is made: uv's lines, Docker's pull, and which other run it waits for."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ echo " + tensorflow==2.21.0" >&2
 
 
 class Watched:
-    """Standard error; `seen` is there as soon as a download was told."""
+    """Standard error; the file `log` exists as soon as a download was reported."""
 
-    def __init__(self, folder: Path) -> None:
-        self.said = ""
-        self._seen = folder
+    def __init__(self, log: Path) -> None:
+        self.written = ""
+        self._log = log
 
     def write(self, text: str) -> None:
-        self.said += text
-        if "Downloading" in self.said:
-            self._seen.touch()
+        self.written += text
+        if "Downloading" in self.written:
+            self._log.touch()
 
     def flush(self) -> None:
         pass
@@ -48,8 +48,8 @@ def test_what_uv_says_is_seen_while_it_works(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(venv.shutil, "rmtree", lambda path, ignore_errors: path.mkdir())  # uv would make it
     pip = PipRequirements(python="3.11", cpu="tensorflow-cpu==2.21.0", gpu="tensorflow==2.21.0")
     venv._build(tmp_path / "made", tmp_path / "python", pip, tmp_path / "tf2.21-cpu.txt", "")
-    assert "Downloading tensorflow (500.0MiB)" in watched.said
-    assert " + " not in watched.said, "the lock file says that"
+    assert "Downloading tensorflow (500.0MiB)" in watched.written
+    assert " + " not in watched.written, "the lock file says that"
 
 
 def test_who_waits_for_another_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The checks of doctor, on hosts that are made up."""
+"""The checks of `tfdet doctor`, on simulated hosts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_no_driver_is_missing(tf20: Environment) -> None:
 
 
 class Library:
-    """Answers as libnvidia-ml.so.1 does: a status, and the value where the pointer leads."""
+    """Answers like libnvidia-ml.so.1: returns a status, and writes the value to the pointer."""
 
     def __init__(self, gpu: Gpu, **otherwise: int | None) -> None:
         """otherwise: the status of a question; None: an older library, which does not know it."""
@@ -72,7 +72,7 @@ class Library:
 
 
 def use_library(monkeypatch: pytest.MonkeyPatch, library: Library) -> None:
-    """Below nvidia-ml-py."""
+    """Make nvidia-ml-py load this library."""
     monkeypatch.setattr(pynvml, "nvmlLib", library)
     monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
 
@@ -174,7 +174,7 @@ def test_one_engine_is_enough(docker: list[doctor.Check], venv: list[doctor.Chec
 def test_what_an_environment_lacks_is_an_exit_code(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], driver: str | None, code: int, as_json: list[str]
 ) -> None:
-    """On a host without Docker, with every Python."""
+    """A simulated host without Docker, with every Python."""
     monkeypatch.setattr(doctor, "read_driver_info", lambda: DriverInfo(driver, (V100,)) if driver else None)
     monkeypatch.setattr(doctor, "docker_info", lambda: TfdetError("no Docker", "Install it."))
     monkeypatch.setattr(doctor, "find_python", lambda minor: Path("python"))
@@ -207,7 +207,7 @@ def test_what_is_not_known_is_not_told(tf20: Environment, nvidia: DriverInfo | N
 
 
 def test_an_audit_tells_what_code_there_is(checkout: Project) -> None:
-    """Where no document does: PyTorch's wheels, and most of TensorFlow's."""
+    """The audit supplies the architectures where no document does: PyTorch and most of TensorFlow."""
     matrix = load_matrix(checkout.matrix)
     for key in ("torch2.8", "tf2.4"):
         environment = matrix.environment(key).model_copy(update={"cuda_arch": "unknown"})

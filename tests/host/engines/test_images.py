@@ -1,4 +1,4 @@
-"""Images, as far as they need no Docker: contexts, references, and what failures say."""
+"""Docker images without Docker: build contexts, references, and the messages of failures."""
 
 from __future__ import annotations
 

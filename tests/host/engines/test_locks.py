@@ -1,4 +1,4 @@
-"""A lock file that is not exact versions with hashes is refused whole, every fault with its line."""
+"""A lock file must have exact versions with hashes; otherwise it is rejected, and each fault is reported by line."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_lock_that_is_no_text(tmp_path: Path) -> None:
 
 
 def call_lock(root: Path, checkout: Project) -> subprocess.CompletedProcess[str]:
-    """scripts/update-locks with a Python that has no packages."""
+    """Run scripts/update-locks with a Python that has no packages."""
     script = root / "scripts" / "update-locks"
     script.parent.mkdir(exist_ok=True)
     shutil.copy(checkout.root / "scripts" / "update-locks", script)

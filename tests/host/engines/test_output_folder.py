@@ -1,4 +1,4 @@
-"""The folder that the docker engine shares with a container: nothing planted there is followed."""
+"""The docker engine follows no link that a container planted in the shared output folder."""
 
 from __future__ import annotations
 

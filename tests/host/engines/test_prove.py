@@ -1,4 +1,4 @@
-"""`tfdet prove`: what is printed of each kernel, the exit codes, and no proof where there is none."""
+"""`tfdet prove`: what it prints of each kernel, its exit codes, and cases that are not a proof."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_example_of_the_explanation_runs_as_it_is_shown(tmp_path: Path) -> N
 
 @pytest.fixture(scope="module")
 def real_report(tmp_path_factory: pytest.TempPathFactory) -> OrderReport:
-    """Of three launches, one of which is not proved."""
+    """An order report of three launches, one of which is not proved."""
     report = tmp_path_factory.mktemp("report") / "report.jsonl"
     environ = vgpu.environ(vgpu.library_folder(find_project()), "serial")
     words = program("histogram", "histogram", "scatter_add")[1:]

@@ -1,4 +1,4 @@
-"""Apptainer and enroot, by stand-ins that see what a container would: what is bound, under the names it has there."""
+"""Apptainer and enroot, replaced by scripts that record what a container would see: mounts and their paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tfdet run` as a user meets it: machines that lack something, Ctrl-C, two runs at once, --json."""
+"""`tfdet run` as a user calls it: missing requirements, Ctrl-C, two runs at once, --json."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_an_interrupted_run_keeps_finished_records_and_running_again_goes_on(
 
 
 def alive(session: int) -> list[str]:
-    """Processes of a session that still run, once those that are ending had their time."""
+    """Return the processes of a session that still run after a grace period."""
     end = time.monotonic() + 60
     while True:
         done = subprocess.run(["ps", "-o", "pid=,args=", "-s", str(session)], capture_output=True, text=True)
@@ -215,7 +215,7 @@ def test_killed_by_force_it_leaves_nobody_who_writes_and_no_run_counts_twice(
 
 
 def test_a_journal_that_a_container_still_writes_is_no_one_elses(copy: Project, line: Callable[..., bytes]) -> None:
-    """A container does not end with the tfdet that started it, and the lock of that tfdet is free."""
+    """A container outlives a killed tfdet, whose lock on the journal is then released."""
     path = container_path(copy.journals / "tf2.0-cpu-0" / "records.jsonl")
     path.parent.mkdir(parents=True)
     path.write_bytes(line())

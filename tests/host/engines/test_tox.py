@@ -1,4 +1,4 @@
-"""tox has every environment of the matrix that pip builds, on each kind of device, from the matrix itself."""
+"""tox has every environment of the matrix that pip installs, on each kind of device, generated from the matrix."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def listed(root: Path) -> set[str]:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """What tox reads of a checkout: its settings and the environments of the matrix."""
+    """Copy what tox reads of a checkout: its settings and the environments of the matrix."""
     for name in ("tox.ini", "toxfile.py"):
         shutil.copy(ROOT / name, tmp_path)
     for name in ("environments", "devices"):

@@ -1,4 +1,4 @@
-"""What a failure of uv is told as."""
+"""The messages for failures of uv."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The virtual GPU as a user meets it: any program on it, what it needs, and nothing of it where nobody asked."""
+"""The virtual GPU as a user calls it: any program, what it requires, and no effect on other programs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_program_finds_the_virtual_gpu() -> None:
 
 
 def test_a_program_that_never_used_it_is_told() -> None:
-    """No result of it is one of a GPU."""
+    """A message says that its results are not those of a GPU."""
     done = tfdet("vgpu", "--", sys.executable, "-c", "print(1)")
     assert (done.returncode, done.stdout) == (ExitCode.NO_DEVICE, "1\n")
     assert "never used the virtual GPU" in done.stderr
@@ -77,7 +77,7 @@ def test_schedules_that_it_does_not_know(library: Path, name: str) -> None:
 
 
 def test_the_grammar_of_schedules(checkout: Project) -> None:
-    """tests/vgpu/test_schedule.py holds the device's grammar against the same table."""
+    """tests/vgpu/test_schedule.py checks the device's parser against the same table."""
     table = json.loads((checkout.root / "tests/vgpu/schedules.json").read_text("utf-8"))
     known = {schedule: virtual_gpu.is_schedule(schedule) for kind in table.values() for schedule in kind}
     assert known == {**dict.fromkeys(table["good"], True), **dict.fromkeys(table["bad"], False)}
@@ -118,7 +118,7 @@ def test_cpu_fallbacks_of_a_program() -> None:
 
 
 def test_records_are_refused_with_cpu_fallbacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the caller's shell or container sets: the probe takes it away before the device is loaded."""
+    """The probe removes the variable before it loads the device, whatever the shell or container sets."""
     monkeypatch.setenv("VGPU_CPU_FALLBACKS", "all")
     monkeypatch.setenv("TFDET_VGPU", str(tmp_path))
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))

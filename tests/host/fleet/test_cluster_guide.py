@@ -1,4 +1,4 @@
-"""docs/how-to/run-on-a-cluster.md as it stands: its commands are run, on the cluster and at home."""
+"""Execute the commands of docs/how-to/run-on-a-cluster.md, on the cluster and on the user's machine."""
 
 from __future__ import annotations
 

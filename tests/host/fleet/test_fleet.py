@@ -1,4 +1,4 @@
-"""A fleet's plan, its folder, and what becomes of tasks that fail, are killed, or are looked at by nobody."""
+"""A fleet's plan and folder, and how it handles tasks that fail, are killed, or are not watched."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_tasks_are_sized_by_what_was_measured(checkout: Project, tmp_path: Path,
 
 @pytest.fixture
 def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
-    """Of two tasks, none of which began."""
+    """A fleet's folder with two tasks, none of which has begun."""
     fleet_folder = FleetFolder(tmp_path / "fleet")
     tasks = [Task(environment="tf2.0", sources=["bias-add-backprop"], seconds=100.0)] * 2
     fleet_folder.make(
@@ -193,7 +193,7 @@ def test_ctrl_c_ends_what_runs_on_this_host_without_a_word_of_python(tmp_path: P
 def test_an_environment_is_made_once_for_all_that_see_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the first of two tasks at once; or here, for machines without a network."""
+    """The first of two tasks makes it, or this host does for machines without network."""
     for number, options in enumerate([[], ["--build-environments"]]):
         project, folder = bare_project(tmp_path / f"p{number}", sources=2, cases=1), tmp_path / f"f{number}"
         monkeypatch.setenv("UV_CACHE_DIR", os.environ.get("UV_CACHE_DIR", str(cache_dir().parent / "uv")))
@@ -220,6 +220,7 @@ def test_an_environment_is_made_once_for_all_that_see_the_cache(
 
 
 def _wait_for(find: Callable[[], Path | None], seconds: float = 60) -> Path:
+    """Wait until `find` returns a path, at most `seconds`; return the path."""
     end = time.monotonic() + seconds
     while (path := find()) is None:
         assert time.monotonic() < end, "it never came"

@@ -1,4 +1,4 @@
-"""A fleet's folder in which files are damaged or somebody else's, or that was left half made."""
+"""A fleet's folder with damaged files, foreign files, or an interrupted write."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tfdet.fleet.progress import compute_progress
 
 @pytest.fixture
 def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
-    """Of three tasks; the first is done."""
+    """A fleet's folder with three tasks, of which the first is done."""
     fleet_folder = create_folder(tmp_path / "fleet", checkout, "tf2.0", "tf2.0", "tf2.0")
     fleet_folder.record_submission(fleet_folder.add_submission([0]), ["7"])
     attempt(fleet_folder, "0-1", b"", code=0)
@@ -77,7 +77,7 @@ def test_tasks_that_are_not_in_the_plan_count_for_nothing(folder: FleetFolder, l
 
 
 def test_a_round_that_was_moved_away_gives_its_number_to_none(folder: FleetFolder) -> None:
-    """Its jobs may run yet, and are told by its name."""
+    """Its jobs may still run, and they are identified by its name."""
     first, second = folder.add_submission([1]), folder.add_submission([2])
     (folder.path / "rounds" / "0001.json").unlink()
     assert len({first.name, second.name, folder.add_submission([1]).name}) == 3
@@ -94,7 +94,7 @@ def test_jobs_that_are_no_processes_are_none_of_this_host(folder: FleetFolder) -
 
 
 def test_a_plan_that_was_cut_short_is_told(folder: FleetFolder) -> None:
-    """Killed between its folders and its plan."""
+    """The submitter was killed after it made the folders and before it wrote the plan."""
     plan = folder.fleet
     with pytest.raises(UsageError) as caught:
         folder.make(plan)

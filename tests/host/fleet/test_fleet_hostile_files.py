@@ -1,4 +1,4 @@
-"""What befalls a fleet: others of its name, damaged journals, tasks that never begin, cancelling while it is sent."""
+"""Fleets of equal names, damaged journals, tasks that never begin, and cancelling during submission."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def attempt(folder: FleetFolder, name: str, lines: bytes, code: int | None = Non
 
 
 def test_folders_of_one_name_are_two_fleets_whatever_they_are_called(tmp_path: Path, checkout: Project) -> None:
-    """Their jobs are found by name: one would end what the other sends."""
+    """Jobs are found by name, so equal names would cancel another fleet's jobs."""
     names = {create_folder(tmp_path / parent / "my fl%A|t\n'x", checkout).fleet.name for parent in ("here", "there")}
     assert len(names) == 2
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyzA0123456789-.") for name in names), names
@@ -73,7 +73,7 @@ def test_of_two_who_plan_into_one_folder_at_once_one_is_refused(tmp_path: Path, 
 
 
 def test_nobody_else_may_write_into_a_fleet(tmp_path: Path, checkout: Project) -> None:
-    """logs/ holds what tasks are started from; records/ what is signed."""
+    """Tasks are started from files in logs/, and the files in records/ are signed."""
     before = os.umask(0)
     try:
         folder = create_folder(tmp_path / "fleet", checkout)
@@ -83,7 +83,7 @@ def test_nobody_else_may_write_into_a_fleet(tmp_path: Path, checkout: Project) -
 
 
 def test_a_tail_that_is_no_text_is_left_out(folder: FleetFolder, line: Callable[..., bytes]) -> None:
-    """Of a node that lost its power."""
+    """A node that loses power can leave such bytes."""
     attempt(folder, "0-1", line() + b"{\xff\x00")
     assert len(records(folder)) == 1
     attempt(folder, "0-2", line(case="b-eager") + b"\xff\x00\n")
@@ -108,14 +108,14 @@ def test_a_damaged_line_does_not_stop_the_next_attempt(
 
 
 def test_a_crash_beside_a_suite_that_was_killed_is_left_out(folder: FleetFolder, line: Callable[..., bytes]) -> None:
-    """Its exit code is the signal: the case may have had no part in it."""
+    """The exit code is the signal's, so the case need not be the cause."""
     attempt(folder, "0-1", line() + line("crashed", case="b-eager"), code=-9)
     assert [record.case for record in records(folder)] == [record.case for record in records(folder, {0: ["0-1"]})]
     assert {record.observation for record in records(folder)} == {"equal"}
 
 
 def test_records_of_another_task_are_refused(folder: FleetFolder, line: Callable[..., bytes]) -> None:
-    """Who may write there could have anything signed by who takes it."""
+    """Otherwise anyone with write access could have records signed."""
     attempt(folder, "0-1", line(environment="tf2.21"), code=0)
     with pytest.raises(DataError, match=r"bias-add-backprop in tf2.21 is not of its task"):
         records(folder)
@@ -134,7 +134,7 @@ def test_a_damaged_journal_holds_up_its_environment_alone(
 
 
 def test_what_never_begins_is_given_up(folder: FleetFolder) -> None:
-    """No Python there, or no such folder: it would be sent for ever."""
+    """Without Python or the folder on a node, the task would be resubmitted without end."""
     for _ in range(MAX_KILLS):
         assert compute_progress(folder, NOBODY).ready == [0]
         folder.record_submission(folder.add_submission([0]), ["7"])
@@ -142,7 +142,7 @@ def test_what_never_begins_is_given_up(folder: FleetFolder) -> None:
 
 
 def test_what_is_pre_empted_is_not_given_up_while_it_gets_on(folder: FleetFolder, line: Callable[..., bytes]) -> None:
-    """On machines that others take back every few minutes."""
+    """The cluster preempts its machines every few minutes."""
     previous = b""
     for number in range(MAX_KILLS + 5):
         previous += line(case=f"c{number}-eager")
@@ -161,7 +161,7 @@ def test_what_was_not_taken_was_not_sent(folder: FleetFolder) -> None:
 
 
 class Cancelled(Slurm):
-    """Whom another one cancels while it sends."""
+    """A submitter that another process cancels while it submits."""
 
     def __init__(self, folder: FleetFolder) -> None:
         self.folder, self.ended = folder, 0
@@ -204,7 +204,7 @@ def test_who_cancels_is_told_that_the_controller_is_silent(
 def test_a_process_of_this_host_sees_the_gpus_of_its_sender(
     folder: FleetFolder, monkeypatch: pytest.MonkeyPatch, senders: str | None
 ) -> None:
-    """submitit sets CUDA_VISIBLE_DEVICES to nothing where no number of GPUs is asked for."""
+    """submitit sets CUDA_VISIBLE_DEVICES to an empty value if no number of GPUs is given."""
     monkeypatch.delenv(tasks.GPUS, raising=False)
     monkeypatch.setenv(tasks.SUBMITTER_GPUS, "")  # put back afterwards
     if senders is not None:

@@ -1,4 +1,4 @@
-"""Manifests: valid by Kubernetes' own schemas, every task in them once, and a command that a shell understands."""
+"""Kubernetes manifests are valid by its schemas, contain every task once, and have commands that a shell parses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tfdet fleet` is asked for: names that no cluster takes, and options that would be passed over."""
+"""Options of `tfdet fleet`: names that no cluster accepts, and options that would be ignored, are rejected."""
 
 from __future__ import annotations
 

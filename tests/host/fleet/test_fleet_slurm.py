@@ -1,4 +1,4 @@
-"""What Slurm is asked for, and what is made of its answers: on stand-ins of its commands (tests/e2e has a real one)."""
+"""Requests to Slurm and its answers, with scripts in place of its commands (tests/e2e has a real Slurm)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_queue_is_read(stand_ins: Path, folder: FleetFolder) -> None:
 
 
 def test_what_nobody_knows_of_and_what_is_held_is_ended(stand_ins: Path, folder: FleetFolder) -> None:
-    """A submitter was killed between sbatch and its note; a node failed to start a job, and Slurm holds it for ever."""
+    """A submitter was killed after sbatch, or a node failed to start a job, which Slurm then holds."""
     folder.add_submission([0])
     folder.record_submission(folder.add_submission([1, 2]), ["8_0", "8_1"])
     queue(stand_ins, "7|tfdet-x-0000|N/A|PENDING|Priority",
@@ -140,7 +140,7 @@ def test_one_watches_at_a_time_and_a_cancelled_fleet_sends_nothing(stand_ins: Pa
 
 
 def test_why_tasks_wait_is_told_where_none_runs(stand_ins: Path, folder: FleetFolder) -> None:
-    """Without a word it looks as if all went well, while a drained node waits for its operator."""
+    """For example, a drained node waits for its operator."""
     folder.record_submission(folder.add_submission([0, 1]), ["7_0", "7_1"])
     drained = "7_0|tfdet-x-0000|0|PENDING|Nodes required for job are DOWN, DRAINED or reserved"
     queue(stand_ins, drained)

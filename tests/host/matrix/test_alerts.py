@@ -1,4 +1,4 @@
-"""By which names a build's code refuses under the deterministic switch: out of libraries, and beside lists."""
+"""The op names with which a build's code raises under the deterministic switch, read from libraries and compared."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_texts_of_calls_are_read_out_of_machine_code(library: Path) -> None:
-    """Lengths are given or counted; a text that is not constant counts as unresolved, and nothing is guessed."""
+    """A text's length is given or counted; a text that is not constant is unresolved."""
     calls = find_calls(library, FUNCTION.encode())
     assert calls.texts == {"index_reduce_cuda": 2, "_histc_cu": 1, "kthvalue CUDA": 1}
     assert calls.unresolved == 1
@@ -77,7 +77,7 @@ def test_every_build_of_which_lists_are_known_was_read_whole(checkout: Project) 
 
 
 def test_what_refused_on_a_card_and_on_processors_is_among_the_names(checkout: Project) -> None:
-    """Somebody else's word for it: the messages of errors that were recorded where these builds ran."""
+    """Recorded error messages of these builds confirm the names that were read."""
     names_by_op: dict[str, set[str]] = {}
     for path in sorted(checkout.evidence.glob("*/torch*.jsonl")):
         for line in path.read_text("utf-8").splitlines():

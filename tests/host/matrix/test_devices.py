@@ -1,4 +1,4 @@
-"""Kinds of device: what may back what, and a kind of tomorrow that changes nothing of today's."""
+"""Kinds of device: what may back which cell, and that a new kind changes no existing cell."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def test_what_a_device_may_back(device: str, word: str | None, backs: str, devic
 
 
 def cases_of(project: Project) -> tuple[str, list[tuple[str, str]]]:
-    """The hash of a source's case, and the names and modes of its cases."""
+    """Return the hash of a source's case, and the (name, mode) pairs of its cases."""
     by_hash = current_cases(project).by_hash
     return next((code, sorted(cases or ())) for (name, code), cases in by_hash.items() if name == SOURCE)
 
 
 def records_of(project: Project, line: Callable[..., bytes], *observations: tuple[str, str], **fields: Any) -> bytes:
-    """Records of a source that documents claim to be deterministic on GPUs under TDO."""
+    """Return records of a source that documents claim to be deterministic on GPUs under TDO."""
     code, cases = cases_of(project)
     case, mode = cases[0]
     variables = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "none": {}}
@@ -81,7 +81,7 @@ def cells(project: Project) -> dict[tuple[str, ...], dict[str, Any]]:
 
 
 def row(project: Project) -> str:
-    """Of the source, as people see it in the README."""
+    """Return the README's row of the source."""
     assert tfdet(project, "status", "--write").returncode in (ExitCode.OK, ExitCode.CONTRADICTED)
     lines = (project.root / "README.md").read_text("utf-8").splitlines()
     return next(line for line in lines if line.startswith("| `tf.nn.bias_add` backprop"))

@@ -1,4 +1,4 @@
-"""A second framework: its data stand beside TensorFlow's and neither says anything of the other."""
+"""The data of a second framework stand beside TensorFlow's, and neither affects the other."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ cite = ["nowhere"]
 
 @pytest.fixture
 def two_frameworks(copy: Project) -> Project:
-    """With an environment of another framework, in a version that TensorFlow has, too."""
+    """A copy with an environment of another framework, of a version that TensorFlow has, too."""
     (copy.matrix / "frameworks" / "other.toml").write_text(FRAMEWORK, "utf-8")
     for kind in ("environments", "sources"):
         (copy.matrix / kind / "other").mkdir()

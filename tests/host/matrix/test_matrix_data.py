@@ -1,4 +1,4 @@
-"""The data under matrix/ against what the seed documents say, and the locks against the data."""
+"""The data in matrix/ agree with the original documents, and the lock files with the data."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_file_is_read_without_a_fault(matrix: Matrix) -> None:
 
 
 def test_no_stock_minor_is_missing_between_the_first_and_the_newest(matrix: Matrix) -> None:
-    """1.13 was the last but two of TensorFlow 1."""
+    """1.13 is the third last minor version of TensorFlow 1."""
     versions = [e.version for e in matrix.for_published_framework.environments.values() if e.line == "stock"]
     pairs = sorted({tuple(map(int, version.split("."))) for version in versions})
     newest = pairs[-1]
@@ -188,7 +188,7 @@ def test_every_lock_belongs_to_an_environment() -> None:
 
 
 def parse(lock: str) -> dict[str, str]:
-    """{package: version}; anything but a pin with its hashes is refused: an index, a path, an option."""
+    """Return {package: version}; raise for anything but a pin with hashes, such as an index, a path or an option."""
     pins = {}
     for entry in lock.replace(" \\\n", " ").splitlines():
         pin = re.fullmatch(r"([a-z0-9-]+)==([\w.+!]+)(?: ; [^-]+)?((?:\s+--hash=sha256:[0-9a-f]{64})+)", entry)

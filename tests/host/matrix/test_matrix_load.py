@@ -1,4 +1,4 @@
-"""matrix/ files: strict, every fault with its line, names that nothing defines are told."""
+"""matrix/ files are parsed strictly: each fault has its line, and undefined names are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch: its own samples and lists, from the wheel to a cell.  Nothing of TensorFlow's changes by it."""
+"""PyTorch's own samples and lists, from the wheel to a cell; TensorFlow's cells do not change."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ print(hidden, [os.environ.get(name) for name in names])
 
 @pytest.mark.tensorflow
 def test_gpus_are_hidden_until_the_fork(torch_python: Path, checkout: Project) -> None:
-    """PyTorch's test code asks for them when it is imported, and no child could use one that was asked for before."""
+    """PyTorch's test code queries GPUs on import; a child could not use a GPU that was initialized before the fork."""
     assert inside(torch_python, checkout, HIDDEN) == "['', '1', '1'] ['3', None, None]"
 
 
@@ -140,7 +140,7 @@ def test_the_data_agree_with_the_wheel(torch_python: Path, checkout: Project) ->
 
 
 def test_host_and_environment_call_the_cases_alike(checkout: Project) -> None:
-    """The host reads the names from data, and never imports a framework."""
+    """The host reads the names from data and never imports a framework."""
     cases = current_cases(checkout).by_hash
     case_names = {case for (source, _), keys in cases.items() if source == "torch-t" for case in keys or ()}
     dtypes = ("float64", "bfloat16", "float16", "complex64", "int64")
@@ -182,7 +182,7 @@ def changing_untold(make):
 
 @pytest.mark.tensorflow
 def test_other_inputs_never_pass_for_a_difference(torch_python: Path, whole_copy: Project, tmp_path: Path) -> None:
-    """Of another process, or left by the run before: what an op changed is made anew."""
+    """Inputs of another process, or changed by the run before, are generated again."""
     shutil.rmtree(whole_copy.suite("torch"), ignore_errors=True)
     whole_copy.suite("torch").mkdir()
     (whole_copy.suite("torch") / "test_others.py").write_text(OTHERS, "utf-8")
@@ -207,7 +207,7 @@ print(pytree.arrays([torch._efficientzerotensor((2,))])[0].tolist())
 @weekly.on_day(5)
 @pytest.mark.tensorflow
 def test_an_op_runs_in_other_dtypes_and_compiled(torch_python: Path, checkout: Project, tmp_path: Path) -> None:
-    """Those that it takes alone; compiled means whole: what torch.compile cannot take is unsupported, and why."""
+    """Only supported dtypes run; an op that torch.compile cannot compile whole is unsupported, with the reason."""
     ops_of = ("torch-bitwise-not", "torch-index-put", "torch-jiterator-unary")
     chosen = [word for op in ops_of for word in ("--source", op)] + ["--solution", "none"]
     records = run(checkout, tmp_path / "records.jsonl", *chosen, "--case", "samples-in-*", "--case", "largest-*")
@@ -277,7 +277,7 @@ print(seen)
 @weekly.on_day(5)
 @pytest.mark.tensorflow
 def test_each_process_compiles_anew(torch_python: Path, checkout: Project) -> None:
-    """What the first one decided is not handed to the second: it would be no fresh process."""
+    """A process must not reuse the decisions of an earlier one."""
     if not shutil.which("g++"):
         pytest.skip("no C++ compiler here")
     assert inside(torch_python, checkout, ANEW) == str(["[('mul', 'CPU:0'), ('sum', 'CPU:0')]"] * 2)
@@ -285,7 +285,7 @@ def test_each_process_compiles_anew(torch_python: Path, checkout: Project) -> No
 
 @pytest.mark.tensorflow
 def test_zeros_that_nobody_stored_have_bytes(torch_python: Path, checkout: Project) -> None:
-    """The gradient of sgn is made of them."""
+    """The gradient of sgn is such a zero tensor."""
     assert inside(torch_python, checkout, ZEROS) == "[0.0, 0.0]"
 
 
@@ -323,7 +323,7 @@ def test_what_raises_on_some_samples_is_claimed_to_raise(checkout: Project) -> N
 
 
 def test_what_the_sources_refuse_is_claimed_deterministic_in_part(checkout: Project) -> None:
-    """The documentation says so of MaxPool3d since 2.13; its code refuses unless indices are returned."""
+    """MaxPool3d: documented as deterministic since 2.13, but its code raises unless indices are returned."""
     source = load_matrix(checkout.matrix).source("torch-nn-functional-max-pool3d")
     claims = {claim.stock: (claim.outcome, claim.partly) for claim in source.claims if claim.device == "gpu"}
     newest = {"==2.13", "==2.14", "==2.15"}
@@ -334,7 +334,7 @@ def test_what_the_sources_refuse_is_claimed_deterministic_in_part(checkout: Proj
 
 
 def test_this_python_has_none() -> None:
-    """The host reads the suite's text and never imports a framework."""
+    """The host parses the suite's text and never imports a framework."""
     code = (
         "import sys, tfdet.store.cases, tfdet_probe.frameworks as f; [f.load_adapter(name) for name in f.names()]; "
         "print([m for m in sys.modules if m in ('tensorflow', 'torch', 'numpy')])"

@@ -1,4 +1,4 @@
-"""Does a row depend on its batch?  What is planted is found, what is not there is not; records, marks, files."""
+"""Batch invariance: a planted dependence is found, and no other; records, table marks and files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ RUNS = itertools.count()
 
 
 def weary(batch: Any) -> Any:
-    """Another one at each run."""
+    """Run a batch; each call gives another result."""
     return batch + next(RUNS)
 
 

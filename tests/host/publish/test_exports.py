@@ -1,4 +1,4 @@
-"""`--json`, `--csv` and `--junit` of what people look up."""
+"""The output of `--json`, `--csv` and `--junit`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated files change only where the matrix does: a review of a new source shows that source."""
+"""A change of the matrix changes only the related parts of generated files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_new_source_is_one_new_line_of_the_advice(copy: Project) -> None:
 
 
 def test_a_new_list_of_what_remains_renumbers_no_other_place(copy: Project) -> None:
-    """A claim about 1.15 alone gives it a list of its own; every later place says what it said."""
+    """A claim about 1.15 adds a list for it; the others keep their content."""
     before = remaining_sources.to_content(load_status(copy))["places"]
     (copy.matrix / "sources" / "tensorflow" / "an-early-one.toml").write_text(EARLY, "utf-8")
     after = remaining_sources.to_content(load_status(copy))["places"]

@@ -1,4 +1,4 @@
-"""`tfdet locate`: what the debug tool found, on a terminal and as a page; strangers' words stay words."""
+"""`tfdet locate`: its result on a terminal and as a page; untrusted text stays text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVIL = "<script>alert(1)</script>"
 
 @pytest.fixture
 def traces(tmp_path: Path) -> list[str]:
-    """Two traces that part at step 7, op 13."""
+    """Two traces that differ first at step 7, op 13."""
     paths = [tmp_path / name for name in ("a.tfdt", "b.tfdt")]
     for seed, path in enumerate(paths):
         write_trace(str(path), differs=[(7, 13)], seed=seed)
@@ -43,7 +43,7 @@ def result(traces: list[str], **changes: Any) -> locate.LocateResult:
 
 
 class Page(HTMLParser):
-    """Tags and what they load."""
+    """Collects the tags of a page, and what they load."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ def test_equal_traces(traces: list[str], tmp_path: Path) -> None:
 
 
 def test_suspects_are_not_shown_as_culprits(traces: list[str]) -> None:
-    """A race that the probes hide: what is shown was read off the graph."""
+    """The probes mask the race, so the suspect was read from the graph."""
     hidden = result(traces, masked_by_tracing=True, verdict="Your program differs, the probes hide it.")
     text = locate_page.html(hidden)
     assert "A suspect, read off the graph" in text
@@ -134,7 +134,7 @@ def test_which_python_runs_it(checkout: Project, tmp_path: Path, monkeypatch: py
 def test_on_the_virtual_gpu_each_run_has_another_schedule(
     checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever Python: it sees the device's libraries, and is told what to vary."""
+    """Any Python gets the device's libraries, and the names of the variables to vary."""
     python = tmp_path / "python"
     python.write_text(f"""#!{sys.executable}
 import json, os, sys
@@ -160,7 +160,7 @@ print(json.dumps({{"result": "same", "first_step": None, "culprits": [], "notes"
 def test_advice_that_is_tried_has_an_exit_code_of_its_own(
     checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The debug tool is asked for it, and its code 5 is no failure."""
+    """The debug tool is called with --fix, and its exit code 5 is a success."""
     runs = {"runs": 2, "identical": 2, "distinct": 1, "seconds": [1.0, 1.0]}
     fix = {"result": "repeats", "applied": [], "ratio": None, "error": None, "with": runs, "without": runs,
            "lines": ["with it the program repeats itself"]}  # fmt: skip
@@ -197,7 +197,7 @@ def test_a_program_that_did_not_use_the_virtual_gpu_has_the_code_of_a_missing_de
 def test_tfdets_own_python_is_refused(
     checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, name: str, example: str
 ) -> None:
-    """What is advised hangs on what the program imports."""
+    """The advice depends on the packages that the program imports."""
     (tmp_path / "train.py").write_text(f"{text}\n")
     (tmp_path / "python").symlink_to(sys.executable)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -209,7 +209,7 @@ def test_tfdets_own_python_is_refused(
 
 @pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium here to look at the page")
 def test_a_browser_shows_it(traces: list[str], tmp_path: Path) -> None:
-    """The culprit's row is drawn, and nothing is wider than the page."""
+    """The culprit's row is visible, and nothing is wider than the page."""
     page = tmp_path / "report.html"
     probe = (
         "<script>document.title = document.querySelector('li.culprit').getBoundingClientRect().height > 20"

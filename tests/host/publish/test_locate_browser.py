@@ -1,4 +1,4 @@
-"""The report of the debug tool in a real browser: the plot, the values, light and dark, and nothing from a network."""
+"""The page of `tfdet locate` in a real browser: plot, values, light and dark scheme, no network access."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def tensor(op: str, role: str, **changes: Any) -> dict[str, Any]:
 
 
 def values() -> dict[str, Any]:
-    """Three tensors, and a difference that grows from nothing over five decades."""
+    """Return the values of three tensors whose difference grows from zero over five decades."""
     grown = [{"step": step, "absolute": 0 if not step else 10.0 ** (step - 8), "ulps": step, "name": "kernel",
               "differing": step, "compared": 64, "elements": 640} for step in range(8)]  # fmt: skip
     loss = [dict(point, absolute=point["absolute"] / 3, name="loss", compared=1, elements=1) for point in grown]
@@ -63,7 +63,7 @@ def located(tmp_path: Path, **changes: Any) -> locate.LocateResult:
 
 @pytest.fixture
 def open_page(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
-    """shown(found, width, scheme): its page, which may ask for nothing but itself, and must not complain."""
+    """Yield a function show(result, width, scheme) that opens a page, which requests only itself and logs no error."""
     requested_urls: list[str] = []
     complaints: list[str] = []
     opened: list[BrowserContext] = []
@@ -87,7 +87,7 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]
 
 
 def test_the_plot_is_drawn(open_page: Callable[..., Page], tmp_path: Path) -> None:
-    """Each step a dot, what is larger higher, what is equal on the line that says so."""
+    """Each step is a dot; larger differences are higher, and equal values are on the line for zero."""
     page = open_page(located(tmp_path))
     for name in ("loss", "weights"):
         dots = page.locator(f"svg.plot circle.{name}")
@@ -122,7 +122,7 @@ def test_the_values_are_told(open_page: Callable[..., Page], tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1100, "light"), (1100, "dark"), (390, "dark")])
 def test_everybody_can_read_it(open_page: Callable[..., Page], tmp_path: Path, width: int, scheme: str) -> None:
-    """Nothing is wider than the window; axe finds nothing serious; the two schemes are two."""
+    """Nothing is wider than the window, axe finds no serious violation, and the two schemes differ."""
     page = open_page(located(tmp_path), width, scheme)
     wide, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
     assert wide <= room
@@ -145,7 +145,7 @@ NO_LETTERS = "* { color: transparent !important } svg text { fill: transparent !
 
 
 def pictures(page: Page) -> dict[str, bytes]:
-    """The whole page, and the plot, whose lines are thin; without what each machine draws in its own way."""
+    """Return images of the whole page and of the plot, without what differs by machine."""
     full_page = page.screenshot(full_page=True, type="jpeg", quality=60)
     plot = page.locator("svg.plot").bounding_box()
     return {"locate.jpg": full_page} if plot is None else {
@@ -153,7 +153,7 @@ def pictures(page: Page) -> dict[str, bytes]:
 
 
 def test_it_looks_as_it_did(browser: Browser, open_page: Callable[..., Page], tmp_path: Path) -> None:
-    """TFDET_PICTURE=1 renews the pictures that are kept. Seen is what is missing, and not how letters are drawn."""
+    """TFDET_PICTURE=1 renews the stored images. The test detects missing parts, and ignores how fonts are drawn."""
     page = open_page(located(tmp_path))
     page.add_style_tag(content=NO_LETTERS)
     folder = Path(__file__).parent
@@ -176,7 +176,7 @@ def test_it_looks_as_it_did(browser: Browser, open_page: Callable[..., Page], tm
 
 
 def test_nothing_of_a_stranger_runs_or_loads(open_page: Callable[..., Page], tmp_path: Path) -> None:
-    """What would call out is text, and the page's own policy refuses what is put in besides."""
+    """Untrusted markup is text, and the page's own policy blocks injected markup."""
     spoiled = values()
     spoiled["tensors"][0].update(op=EVIL, name=EVIL, values_at_index=[EVIL, EVIL])
     spoiled["growth"]["loss"][7]["name"] = EVIL
@@ -207,7 +207,7 @@ def test_the_advice_that_was_tried_is_told(open_page: Callable[..., Page], tmp_p
 
 
 def test_a_plot_of_one_step_and_of_none() -> None:
-    """A single dot is drawn; what never differs needs no plot."""
+    """One step is one dot; without a difference there is no plot."""
     point = {"step": 3, "absolute": 1e-3, "ulps": 1, "name": "w", "differing": 1, "compared": 1, "elements": 1}
     single_step = growth_plot.plot(locate.Growth.model_validate({"loss": [point], "weights": []}))
     assert (

@@ -1,4 +1,4 @@
-"""What a framework's lists say of its ops, side by side; what does not fit; a recipe without a library."""
+"""A framework's own lists of its ops side by side: disagreements, and a recipe without a library."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_every_op_has_its_row(checkout: Project, status: Status) -> None:
 
 
 def test_each_environment_has_a_table_of_its_own(checkout: Project) -> None:
-    """Two tables without a line between them are one, with a header in its middle."""
+    """Without a blank line between them, two tables would be one."""
     for name in ("pytorch.md", "pytorch-conflicts.md"):
         lines = (checkout.root / "docs" / "reference" / name).read_text("utf-8").splitlines()
         headers = [number for number, line in enumerate(lines) if line.startswith("| Op |")]
@@ -144,7 +144,7 @@ def test_each_environment_has_a_table_of_its_own(checkout: Project) -> None:
 
 
 def test_every_disagreement_was_looked_up_in_the_sources(checkout: Project, status: Status) -> None:
-    """Those of the lists and of processors; what a card showed may stand there before anybody could read why."""
+    """Disagreements on GPUs may be listed before their cause is known."""
     for join in compare_ops(checkout.matrix, status, "torch"):
         disagreements = [
             disagreement for disagreement in join.disagreements if not disagreement.kind.startswith("gpu-")
@@ -192,7 +192,7 @@ def test_uv_looks_where_pip_does() -> None:
 
 @pytest.mark.parametrize("name", ["update-locks", "extract-op-lists", "extract-determinism-alerts", "batch-invariance"])
 def test_a_chore_calls_itself_once(checkout: Project, tmp_path: Path, name: str) -> None:
-    """By a Python without packages, which also comes first on PATH: the one of .venv is named by its path."""
+    """It is started by a Python without packages that is first on PATH, and continues in .venv's by its path."""
     (tmp_path / "python").symlink_to(Path(sys.executable).resolve())
     environ = {**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"}
     command = [tmp_path / "python", "-I", "-S", checkout.root / "scripts" / name, "no-such-environment"]

@@ -1,4 +1,4 @@
-"""What a GPU showed of a framework's ops, on its page and on the site: by signed records that these tests make."""
+"""What signed records of a GPU show about a framework's ops, on its page and on the site."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def one_record(source: str, code: str, solution: str, observation: str) -> Recor
 
 
 def measure(project: Project) -> None:
-    """A believed lab's records of the card into the store, and some that nobody signed."""
+    """Store a trusted lab's records of the card, and some unsigned ones."""
     for batch, signers in ((records(project, SIGNED), [Signer("lab")]), (records(project, UNSIGNED), [])):
         for signer in signers:
             signer.trust_in(project)
@@ -123,7 +123,7 @@ def test_a_card_has_columns_where_signed_records_of_it_are(project: Project) -> 
 
 
 def test_a_list_of_calls_that_raise_is_contradicted_by_a_difference_alone(project: Project) -> None:
-    """It speaks of some calls: torch-histc, which did not raise on its samples, contradicts nothing."""
+    """torch-histc did not raise on its samples; the list speaks of some calls, so that is not a conflict."""
     cell = [text for text in load_status(project).contradictions() if f"in {KEY} on {MODEL}" in text]
     assert [text.split()[0] for text in cell] == ["torch-index-add"]
 

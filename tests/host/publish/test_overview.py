@@ -1,4 +1,4 @@
-"""The one screen of `tfdet status`, and what selects cells."""
+"""The one-screen overview of `tfdet status`, and the selection of cells."""
 
 from __future__ import annotations
 

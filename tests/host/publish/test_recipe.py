@@ -1,4 +1,4 @@
-"""`tfdet recipe`: lines that run, and the ops that they do not cover."""
+"""`tfdet recipe` prints lines that run, and the ops that they do not cover."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_is_not_covered_is_said(status: Status) -> None:
 
 
 def test_what_differs_on_a_gpus_emulation_is_said_where_documents_say_nothing(status: Status) -> None:
-    """Of TensorFlow 1.13 most documents say nothing; where they speak, their words stay."""
+    """Few documents speak of TensorFlow 1.13; their claims take precedence."""
     before = {row.source: row for row in remaining(Status(status.matrix, {}), "tf1.15")}
     differ = ("contrib-resampler", "dilation2d-backprop")
     cells = {CellKey("tf1.15", "vgpu-sm70", source, "ED"): InferredCell(Verdict.NONDETERMINISTIC) for source in differ}
@@ -75,7 +75,7 @@ def test_the_lines_run(checkout: Project, status: Status, tf_python: Callable[[s
 
 
 def test_what_documents_say_is_not_said_of_a_card(status: Status) -> None:
-    """They speak of GPUs: that an H100 measured other cells makes it no witness of theirs."""
+    """Claims about GPUs are not measurements on an H100, even if an H100 measured other cells."""
     rows = [row for key in ("torch2.8", "torch2.13") for row in remaining_rows(status, key) if not row["measured"]]
     kinds = {kind.claim_device.upper() for kind in status.matrix.devices.kinds.values()}
     assert len(rows) > 10

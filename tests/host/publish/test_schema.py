@@ -1,4 +1,4 @@
-"""matrix/schema is what the models say, and real data fits it."""
+"""matrix/schema is generated from the models, and real data are valid by it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_record_fits_and_a_broken_one_does_not(line: Callable[..., bytes]) -> 
 
 
 def test_what_the_debug_tool_prints_fits_its_schema(tmp_path: Path) -> None:
-    """The schema lets a later version add fields; one that is of another type, or is not there, is refused."""
+    """Additional fields are valid; a field of another type or a missing field is not."""
     paths = [str(tmp_path / name) for name in ("a.tfdt", "b.tfdt")]
     for seed, path in enumerate(paths):
         write_trace(path, differs=[(7, 13)], seed=seed)

@@ -1,4 +1,4 @@
-"""`tfdet show`: what the binaries hold, each kernel and reason once."""
+"""`tfdet show` lists each kernel and reason of the binaries once."""
 
 from __future__ import annotations
 

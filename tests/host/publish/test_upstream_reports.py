@@ -1,4 +1,4 @@
-"""Texts for a framework's maintainers: each has what it needs, and stands on something that the matrix holds."""
+"""Reports for a framework's maintainers are complete and based on data of the matrix."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_each_has_what_a_maintainer_needs(checkout: Project, comparisons: list[O
 
 
 def test_what_was_read_alone_is_not_called_run(checkout: Project, comparisons: list[OpComparison]) -> None:
-    """index_reduce was run under the flag, on the virtual GPU; here it is taken for one that was not."""
+    """The records of index_reduce on the virtual GPU are removed for this test."""
     unrun = [replace(join, rows=[replace(row, verdicts={}) for row in join.rows]) for join in comparisons]
     code_only = [
         {report.finding.key: report.is_code_only for report in reports(checkout, "torch", joins)}
@@ -78,7 +78,7 @@ def write(whole_copy: Project, old: str, new: str) -> Path:
 
 
 def test_a_finding_that_no_build_shows_says_so(whole_copy: Project, comparisons: list[OpComparison]) -> None:
-    """Other evidence, or none, does not keep tables from being written."""
+    """Missing evidence does not prevent the tables from being written."""
     write(whole_copy, 'ops = ["logcumsumexp"]', 'ops = ["abs"]')
     texts_by_path = {path.stem: text for path, text in texts(whole_copy, "torch", comparisons).items()}
     assert "shows it in no build: there is nothing to send" in texts_by_path["logcumsumexp"]

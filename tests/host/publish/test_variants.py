@@ -1,4 +1,4 @@
-"""Dtypes, and compiled or not: a verdict speaks of those that ran, and no mark for another."""
+"""A verdict and its marks speak only of the variants that ran: dtypes, and compiled or not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIRST, DOUBLE, HALF, COMPILED = (
 
 
 def cell(solution: str, *observations: tuple[str, str, str]) -> InferredCell:
-    """Of (case, solution, observation) each; `differs` differs in every run."""
+    """Return a cell of (case, solution, observation) rows; `differs` differs in every run."""
     evidence = EvidenceIndex({"s": {"now"}}).extend(
         RecordSummary("e", PROCESSOR, "s", case, "m", under, "now", observation,
              20 * (observation in ("equal", "differs")), 20 * (observation == "differs"), 0.5)

@@ -1,4 +1,4 @@
-"""Ranges of versions in the tables hold the environments that they speak of, and no other."""
+"""Version ranges in the tables contain exactly the environments that they stand for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def matrix(checkout: Project) -> Matrix:
 
 
 def read(text: str, among: list[Environment]) -> list[Environment]:
-    """The environments that a reader takes a span to speak of."""
+    """Return the environments that a reader takes a range to contain."""
     environments: list[Environment] = []
     for part in filter(None, text.split(", ")):
         words = SPAN.fullmatch(part)
@@ -56,7 +56,7 @@ def test_images_of_one_month_with_two_tensorflows_are_told_apart(matrix: Matrix)
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_span_is_read_as_what_it_was_made_of(matrix: Matrix, seed: int) -> None:
-    """By version mostly, with some environments that are unlike the others of their version."""
+    """Environments are grouped by version; some differ from others of their version."""
     draw = random.Random(seed)
     among = draw.sample(list(matrix.environments.values()), draw.randint(1, len(matrix.environments)))
     among = [e for e in matrix.environments.values() if e in among]

@@ -1,4 +1,4 @@
-"""What this repository offers to others' CI: action.yml, and the hook of pre-commit."""
+"""What this repository offers to other repositories' CI: action.yml and the pre-commit hook."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def steps() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """A repository with a program, a Python that has a TensorFlow, and tfdet where the action installs it."""
+    """Return a repository with a program, a Python with TensorFlow, and tfdet where the action installs it."""
     (tmp_path / "src" / "deep").mkdir(parents=True)
     (tmp_path / "src" / "deep" / "train.py").write_text(PROGRAM)
     packages = tmp_path / "packages" / "tensorflow_cpu-2.21.0.dist-info"
@@ -40,7 +40,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def check(workspace: Path, **inputs: str) -> tuple[int, str]:
-    """Run the step's own words: its exit code, and what it tells the later steps."""
+    """Run the step's own script; return its exit code and its outputs."""
     (step,) = (step for step in steps() if step.get("id") == "check")
     output = workspace / "output"
     output.touch()

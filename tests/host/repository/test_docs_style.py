@@ -1,4 +1,4 @@
-"""The docs keep the rules of style: one purpose a page, short pages and sentences, headings, words."""
+"""The docs follow the rules of style: one purpose for each page, short pages, short sentences, headings, words."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BANNED = {
 
 
 def pages() -> list[Path]:
-    """All but the reports, which one template writes."""
+    """Return all pages, without the reports that one template generates."""
     return sorted(path for path in DOCS.rglob("*.md") if "upstream" not in path.parts)
 
 
@@ -48,7 +48,7 @@ def name(path: Path) -> str:
 
 
 def written(path: Path) -> str:
-    """What people wrote of it."""
+    """Return the hand-written part of a page."""
     return GENERATED.sub("", path.read_text("utf-8"))
 
 
@@ -57,13 +57,13 @@ def tokens(path: Path) -> list[Token]:
 
 
 def text_of(inline: Token) -> str:
-    """Its words: code is one word, a link is its text."""
+    """Return the text of a token: a code span counts as one word, a link as its text."""
     parts = {"code_inline": "CODE", "softbreak": " ", "html_inline": ""}
     return "".join(parts.get(child.type, child.content) for child in inline.children or [])
 
 
 def inlines(path: Path, *kinds: str) -> list[str]:
-    """The texts directly in elements of these kinds."""
+    """Return the texts directly inside elements of these kinds."""
     all_tokens = tokens(path)
     return [text_of(all_tokens[index + 1]) for index, token in enumerate(all_tokens) if token.type in kinds]
 

@@ -1,4 +1,4 @@
-"""The worked examples of docs/how-to/add-to-the-matrix.md are executed as they stand."""
+"""Execute the worked examples of docs/how-to/add-to-the-matrix.md."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MATRIX_CHECKS = [
 
 
 def section(title: str) -> str:
-    """From one heading of the guide to the next."""
+    """Return the guide's text from one heading to the next."""
     (stored_records,) = re.findall(rf"^## {title}.*?(?=^## |\Z)", GUIDE.read_text("utf-8"), re.M | re.S)
     return str(stored_records)
 
@@ -73,7 +73,7 @@ def test_a_source_is_one_toml_and_one_short_function(
 
 @weekly.on_day(0)
 def test_an_environment_is_one_toml_and_what_is_made_of_it(tmp_path: Path) -> None:
-    """In a copy of the whole checkout, with the network that lock files are made from."""
+    """Run in a copy of the checkout, with the network access that making lock files requires."""
     copy = tmp_path / "checkout"
     unwanted = shutil.ignore_patterns(".git", ".venv", ".tox", ".tfdet", "out", "dist", "__pycache__", ".*_cache")
     shutil.copytree(ROOT, copy, ignore=unwanted)
@@ -93,7 +93,7 @@ def test_an_environment_is_one_toml_and_what_is_made_of_it(tmp_path: Path) -> No
 
 
 def inside(copy: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """A shell's command there, with the code of that copy."""
+    """Run a shell command in that copy, with the copy's code."""
     environ = {**os.environ, "TFDET_ROOT": str(copy), "PYTHONPATH": f"{copy / 'src'}:{copy / 'runtime'}"}
     environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
     return subprocess.run(["bash", "-c", command], cwd=copy, env=environ, capture_output=True, text=True, timeout=900)

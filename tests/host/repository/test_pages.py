@@ -1,4 +1,4 @@
-"""What people read on the repository's pages: short where they arrive, and no link leads nowhere."""
+"""Pages that people read in the repository: short entry pages, no broken link."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pages(root: Path) -> list[Path]:
 
 
 def anchor(heading: str) -> str:
-    """As GitHub makes it."""
+    """Return a heading's anchor, as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
@@ -53,7 +53,7 @@ def test_every_link_leads_somewhere(checkout: Project) -> None:
 
 
 def test_no_word_of_the_readme_s_table_is_wider_than_a_column_has_room(checkout: Project) -> None:
-    """A table wraps at blanks: at 900 pixels, some 110 letters, five columns have room for words of up to 45."""
+    """At 900 pixels, some 110 letters, a table of five columns has room for words of 45."""
     rows = re.findall(r"^\|.*\|$", (checkout.root / "README.md").read_text("utf-8"), re.M)
     words = [word for row in rows for cell in row.split("|")[1:-1] for word in re.sub(r"<[^>]+>", "", cell).split()]
     assert rows and max(map(len, words)) <= 45

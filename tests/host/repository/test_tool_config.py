@@ -1,4 +1,4 @@
-"""What people and editors use beside the tests: one place for each command line, and generated files known as such."""
+"""Configuration of development tools: one place for each command line, and generated files marked as such."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_the_tool_writes_is_collapsed_in_reviews(checkout: Project) -> None
 
 
 def test_the_developers_tools_are_pinned() -> None:
-    """requirements.txt was renewed (scripts/update-host-lock) after the last change of the groups."""
+    """scripts/update-host-lock must run after each change of the dependency groups."""
     content = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     runs = content["tool"]["hatch"]["metadata"]["hooks"]["custom"]["dependencies"]
     required = [Requirement(text) for text in [*runs, *content["dependency-groups"]["dev"]]]
@@ -88,5 +88,5 @@ def test_the_developers_tools_are_pinned() -> None:
 
 @pytest.mark.no_cover
 def test_nothing_traces_a_test_that_is_marked_so() -> None:
-    """In a worker of pytest-xdist pytest-cov alone leaves one of two measurements on."""
+    """In a pytest-xdist worker, pytest-cov alone leaves one of two measurements on."""
     assert sys.gettrace() is None

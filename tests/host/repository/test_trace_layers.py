@@ -1,4 +1,4 @@
-"""The debug tool's layers: each imports only those below it, and one framework's folder alone imports a framework."""
+"""The layers of the trace: each imports only lower ones, and only a framework's own folder imports it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BELOW = {
 
 
 def imports(path: Path) -> Iterator[str]:
-    """The modules that a file names, wherever in it: absolute, with what is taken from them."""
+    """Return the absolute names of all modules and members that a file imports, anywhere in it."""
     package = path.relative_to(RUNTIME).with_suffix("").parts[:-1]
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -49,7 +49,7 @@ def files(layer: str) -> list[Path]:
 
 
 def test_every_folder_is_a_layer() -> None:
-    """A folder that holds no source is what a former checkout left: compiled files."""
+    """A folder without sources is a leftover of an earlier checkout with compiled files."""
     assert {path.name for path in TRACE.iterdir() if any(path.glob("*.py"))} == set(BELOW)
 
 
@@ -85,7 +85,7 @@ def test_only_the_folder_of_a_framework_imports_it() -> None:
 
 
 def test_no_op_of_a_framework_is_named_outside_its_folder() -> None:
-    """What a rule asks of an op is a trait, which the folder of the framework gives it."""
+    """A rule asks for traits of an op, which the folder of its framework writes."""
     from tfdeterminism.trace.capture.tensorflow import op_traits
 
     advice = json.loads((TRACE / "advice.json").read_text("utf-8"))
@@ -100,7 +100,7 @@ def test_no_op_of_a_framework_is_named_outside_its_folder() -> None:
 
 
 def strings(path: Path) -> Iterator[str]:
-    """The string constants of a module, but for its docstrings."""
+    """Return the string constants of a module, without docstrings."""
     tree = ast.parse(path.read_text("utf-8"))
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
     docs = {id(node.body[0].value) for node in ast.walk(tree)
@@ -111,7 +111,7 @@ def strings(path: Path) -> Iterator[str]:
 
 
 def test_analysis_loads_where_no_framework_can_be_imported() -> None:
-    """What no reading of imports sees: a module that is looked up by a name made at run time."""
+    """This finds imports of module names that are made at run time."""
     program = f"""
 import importlib, pkgutil, sys
 sys.modules.update(dict.fromkeys({sorted(FRAMEWORKS)}))
@@ -125,7 +125,7 @@ assert not [name for name in sys.modules if name.startswith("tfdeterminism.trace
 
 
 def test_no_circle_of_imports_in_the_public_library() -> None:
-    """Wherever an import stands: one inside a function is one, too."""
+    """Imports inside functions count, too."""
     names = {".".join(path.relative_to(RUNTIME).with_suffix("").parts): path for path in LIBRARY.rglob("*.py")}
     modules = {name.removesuffix(".__init__"): path for name, path in names.items()}
     imports_by_module = {
@@ -137,7 +137,7 @@ def test_no_circle_of_imports_in_the_public_library() -> None:
 
 
 def _module(imported: str, modules: dict[str, Path]) -> str | None:
-    """The module of the library that an imported name is, or is in."""
+    """Return the module of the library that an imported name is, or is in; None for other modules."""
     return (
         imported
         if imported in modules

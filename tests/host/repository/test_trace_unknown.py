@@ -1,4 +1,4 @@
-"""A TensorFlow whose inside is not as the probes know it: it is said, and the program goes on."""
+"""With a TensorFlow whose internals are unknown, the trace prints a message and the program continues."""
 
 from __future__ import annotations
 

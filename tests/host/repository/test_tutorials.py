@@ -1,4 +1,4 @@
-"""The tutorials do what they show; docs/tutorial/find-a-cause.md is executed in tests/runtime/test_trace_docs.py."""
+"""Execute the tutorials; tests/runtime/test_trace_docs.py executes docs/tutorial/find-a-cause.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TUTORIALS = Path(__file__).parents[3] / "docs" / "tutorial"
 
 
 def follow(name: str, root: Path, folder: Path) -> None:
-    """Run its commands in a folder, on the data of a project."""
+    """Run a tutorial's commands in a folder, on the data of a project."""
     environ = {**os.environ, "TFDET_ROOT": str(root), "COLUMNS": "200"}
     for (program, *arguments), lines in guides.commands((TUTORIALS / name).read_text("utf-8")):
         assert program == "tfdet"

@@ -1,4 +1,4 @@
-"""What runs in part each day runs whole within its days."""
+"""Tests that run in part each day run completely within their period."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workflow files are valid, and take their lists from the matrix."""
+"""The workflow files are valid, and their lists come from the matrix."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_matrix_is_taken_from_the_environments() -> None:
 
 @pytest.mark.parametrize("line", ["stock", "ngc", ""])
 def test_the_list_is_every_environment_of_a_line_that_runs(checkout: Project, tmp_path: Path, line: str) -> None:
-    """The step's own words, run; a schedule gives no line, and means the first that can be chosen."""
+    """Run the step's own script; a scheduled run has no LINE, which means the first choice."""
     if shutil.which("jq") is None:
         pytest.skip("no jq on this machine")
     content = load(FOLDER / "matrix.yml")

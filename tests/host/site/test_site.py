@@ -1,4 +1,4 @@
-"""The site: every page valid, linked, harmless, with its twin; the same data give the same bytes."""
+"""The site: every page is valid, linked, harmless and has a JSON file; equal data give equal bytes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_every_record_stands_on_the_page_of_its_cell(small: Project, site: Path)
 
 
 def test_what_the_lists_say_of_an_op_stands_on_its_pages(small: Project, site: Path) -> None:
-    """Rows of the framework's page, of the op's, with where its sources were read; nothing speaks of TensorFlow."""
+    """Both pages show the disagreements and where the sources were read, and name no TensorFlow."""
     (join,) = compare_ops(small.matrix, load_status(small), "torch")
     data = twin(site / "lists" / f"{OPS}.html")["data"]
     assert [row["source"] for row in data["rows"]] == [row.source for row in join.notable_rows]
@@ -113,7 +113,7 @@ def test_what_the_lists_say_of_an_op_stands_on_its_pages(small: Project, site: P
 
 
 def test_what_rows_and_batches_showed_stands_on_a_page(small: Project, site: Path) -> None:
-    """As the tables of docs/reference/batch-invariance.md have it; the control was seen to depend."""
+    """It agrees with docs/reference/batch-invariance.md, and the control depends on its batch."""
     (table,) = twin(site / "batches.html")["data"]["tables"]
     (known,) = batch_invariance.tables(small)
     assert [(row["op"], row["shape"], row["cells"]) for row in table["rows"]] == [
@@ -180,7 +180,7 @@ def test_no_page_is_too_large(site: Path) -> None:
 
 @weekly.on_day(1)
 def test_the_same_data_give_the_same_bytes(small: Project, site: Path, tmp_path: Path) -> None:
-    """In another process, with other hashes of strings, another time zone and another day."""
+    """The second build has another process, hash seed, time zone and day."""
     environ = {**os.environ, "TFDET_ROOT": str(small.root), "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}
     command = [sys.executable, "-m", "tfdet", "site", "--out", str(tmp_path / "again")]
     subprocess.run(command, env=environ, check=True, capture_output=True)
@@ -205,7 +205,7 @@ HOSTILE = "<script>alert(1)</script>\u202e\u2066\"'><img src=x onerror=alert(1)>
 
 
 def plant(project: Project, **changes: Any) -> None:
-    """One more record of tf2.1, which has none."""
+    """Add a record of tf2.1, which has none."""
     line = journal.dump(make_record(environment="tf2.1", version="2.1.0", **changes)) + "\n"
     EvidenceStore.open(project).ingest([parse(line.encode())])
 
@@ -240,7 +240,7 @@ def test_what_strangers_say_is_harmless(tmp_path: Path) -> None:
 def test_a_forged_batch_changes_nothing_of_the_site(
     small: Project, site: Path, tmp_path: Path, line: Callable[..., bytes]
 ) -> None:
-    """But what tells of the files that it was made from."""
+    """Only the fingerprint and the number of records change."""
     project = small_project(tmp_path / "small")
     cases, source = current_cases(project).by_hash, json.loads(line())["source"]
     code, case, mode = next((c, *sorted(modes or ())[0]) for (name, c), modes in cases.items() if name == source)

@@ -1,4 +1,4 @@
-"""The site in a real browser, opened as a file: found, filtered, shared, followed to a record, read by everybody."""
+"""The site in a real browser, opened as a file: search, filter, share, follow to a record, accessibility."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WIDTHS = [390, 900, 1280, 1600]
 
 @pytest.fixture
 def window(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
-    """window(width, scheme): whose pages must not complain, of a policy that was broken or anything else."""
+    """Yield a function window(width, scheme) that makes a browser context, whose pages may log no error."""
     opened: list[BrowserContext] = []
     complaints: list[str] = []
 
@@ -57,7 +57,7 @@ def show(context: BrowserContext, path: Path, fragment: str = "") -> Page:
 
 
 def one_of_each_kind(site: Path, longest: bool = True) -> dict[str, Path]:
-    """The longest page has the most of what can be wrong, and takes the longest; else one of middle length."""
+    """Return one page of each kind: the longest, which has most to check, or one of middle length."""
     by_kind: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(pages(site), key=lambda path: path.stat().st_size):
         by_kind[json.loads(path.with_suffix(".json").read_text("utf-8"))["kind"]].append(path)
@@ -93,7 +93,7 @@ def test_no_column_is_cut_on_a_desktop(site: Path, window: Callable[..., Browser
 
 @pytest.mark.parametrize(("width", "scheme"), [(900, "light"), pytest.param(390, "dark", marks=weekly.ONLY)])
 def test_everybody_can_read_it(site: Path, window: Callable[..., BrowserContext], width: int, scheme: str) -> None:
-    """Axe finds nothing serious: names, roles, contrast, keyboard."""
+    """Axe finds no serious violation: names, roles, contrast, keyboard."""
     context = window(width, scheme)
     for kind, path in one_of_each_kind(site, longest=False).items():
         page = show(context, path)
@@ -110,7 +110,7 @@ def test_everybody_can_read_it(site: Path, window: Callable[..., BrowserContext]
 
 
 def state(page: Page) -> dict[str, Any]:
-    """What the reader of the table sees."""
+    """Return the table's filters, search text, grouping, count and first rows."""
     chosen = {name: page.locator(f"#f-{name}").input_value() for name in ("verdict", "device", "environment")}
     rows = page.locator(".tabulator-row:not(.tabulator-group)").all_inner_texts()
     return {**chosen, "q": page.locator("#q").input_value(), "group": page.locator("#group").input_value(),
@@ -118,7 +118,7 @@ def state(page: Page) -> dict[str, Any]:
 
 
 def test_the_table_opens_on_what_differs(site: Path, window: Callable[..., BrowserContext]) -> None:
-    """With what mends it beside it, not on cells that show nothing."""
+    """The first rows differ and show their solution, instead of cells without result."""
     page = show(window(), site / "table.html")
     verdicts = page.locator(".tabulator-row .verdict").all_inner_texts()
     assert verdicts[0] == "✗ nondeterministic"
@@ -193,7 +193,7 @@ def test_from_a_search_to_a_record(site: Path, window: Callable[..., BrowserCont
 
 
 def pasted(page: Page) -> str:
-    """What the clipboard holds."""
+    """Return the content of the clipboard."""
     page.bring_to_front()
     page.goto(page.url.split("/cells/")[0] + "/index.html")
     page.locator("#q").click()
@@ -259,7 +259,7 @@ def test_a_copied_command_makes_the_same_observation(
 def test_the_readmes_picture(
     site: Path, window: Callable[..., BrowserContext], checkout: Project, tmp_path: Path
 ) -> None:
-    """TFDET_PICTURE=1 renews it, from all evidence."""
+    """TFDET_PICTURE=1 renews the README's picture, from all evidence."""
     full_site = build(checkout, tmp_path / "site").folder if os.environ.get("TFDET_PICTURE") else site
     page = show(window(1200), full_site / "sources" / "crop-and-resize-backprop.html")
     page.evaluate("document.querySelector('h2').scrollIntoView()")

@@ -1,4 +1,4 @@
-"""What the site brings from others is what they published, and nothing of it looks elsewhere."""
+"""Third-party files of the site are the published ones, and request nothing from elsewhere."""
 
 from __future__ import annotations
 

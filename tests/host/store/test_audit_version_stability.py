@@ -1,4 +1,4 @@
-"""What carries no meaning makes nothing stale: names of the audit's modules, comments and layout of cases."""
+"""Changes without meaning make nothing stale: module names of the audit, comments and layout of cases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfdet.base.paths import Project
 
 
 def cells(project: Project) -> str:
-    """What the tfdet of this copy says of its own data."""
+    """Return the cells that this copy's tfdet infers from its own data."""
     path = os.pathsep.join([str(project.root / "src"), str(project.runtime)])
     done = subprocess.run(
         [sys.executable, "-m", "tfdet", "status", "--json"],
@@ -46,7 +46,7 @@ def test_no_cell_changes(copy: Project, checkout: Project) -> None:
 
 
 def test_a_changed_case_is_noticed(copy: Project, checkout: Project) -> None:
-    """The control of the test above."""
+    """This is the control of the test above."""
     shutil.copytree(checkout.root / "src", copy.root / "src", ignore=shutil.ignore_patterns("__pycache__"))
     before = cells(copy)
     path = copy.suite("tensorflow") / "test_bias.py"

@@ -1,4 +1,4 @@
-"""The host reads the cases from text; its hashes must be the probe's, in old and new Pythons."""
+"""The host parses the cases from text; its hashes equal the probe's in old and new Pythons."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_every_case_has_its_source(checkout: Project) -> None:
 
 
 def test_a_case_that_stands_in_no_file_is_refused() -> None:
-    """Its hash is of the text of its file."""
+    """The hash covers the text of the case's file."""
     typed = {"case": case, "__name__": "typed"}
     exec('@case("some-source", unplaced="why")\ndef one(make): pass', typed)
     with pytest.raises(ValueError, match="one: write @case"):
@@ -118,7 +118,7 @@ def texts(suite: str) -> dict[str, str]:
     ],
 )
 def test_a_hash_is_of_what_a_case_means(old: str, new: str, changed: set[str]) -> None:
-    """Its tokens and those of all that it uses; not of comments, docstrings, blank lines, nor of its neighbours."""
+    """It covers the tokens of the case and of what it uses, but no comments, docstrings, blank lines or other cases."""
     assert old in SUITE
     before, after = texts(SUITE), texts(SUITE.replace(old, new))
     assert {name for name in before if before[name] != after[name]} == changed
@@ -130,7 +130,7 @@ def test_what_stands_elsewhere_in_the_module_is_the_same() -> None:
 
 
 def test_a_comment_leaves_every_cell_as_it_was(copy: Project) -> None:
-    """Under today's hashes and under those that earlier records have, until the case itself changes."""
+    """Records keep their cells under today's and earlier hashes until the case itself changes."""
     before = current_hashes(copy)
     for path in copy.suite("tensorflow").glob("test_*.py"):
         path.write_text("# The shared suite.\n" + path.read_text("utf-8").replace(":\n    ", ":  # so\n    "), "utf-8")

@@ -1,4 +1,4 @@
-"""What replaced ops cost: kept as measured, refused when damaged, shown beside the source."""
+"""The costs of replaced ops: stored as measured, rejected when damaged, shown beside the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store loses nothing, takes nothing broken, and names what does not agree."""
+"""The store loses no record, accepts no invalid one, and reports conflicts."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_same_record_twice_is_one(store: EvidenceStore, line: Line) -> None:
 
 @pytest.fixture
 def package_data(tmp_path: Path, line: Line) -> Path:
-    """Evidence as it comes with an installed tfdet: one record, which nobody may write to."""
+    """Evidence of an installed tfdet: one record in a read-only folder."""
     folder = tmp_path / "brought"
     EvidenceStore(folder).ingest([parse(line(machine="a" * 12))])
     return folder
@@ -146,7 +146,7 @@ def test_one_machine_that_says_two_things_keeps_both(store: EvidenceStore, line:
 
 
 def test_a_run_with_a_proof_stands_beside_the_runs_without(store: EvidenceStore, line: Line) -> None:
-    """The proof has one run of its own, which is never worth as much as many."""
+    """A proof has one run, so it replaces no record of many runs."""
     plain, proved = line(started="2026-02-01T00:00:00Z"), line(proof=proof_of(True), started="2026-01-01T00:00:00Z")
     for record in (plain, proved):
         assert store.ingest([parse(record)]).ingested == 1
@@ -156,7 +156,7 @@ def test_a_run_with_a_proof_stands_beside_the_runs_without(store: EvidenceStore,
 
 
 def test_records_of_chosen_code_stand_beside_those_of_the_default(store: EvidenceStore, line: Line) -> None:
-    """Machine code and PTX of the same kernels: none replaces the other."""
+    """Machine code and PTX of the same kernels do not replace each other."""
     details = {"reference": "serial", "schedules": [], "sources": "0" * 12, "code": ["ptx"]}
     vgpu = {"device": {**device_of("vgpu-sm80"), "details": details}, "ran_on": ["GPU:0"]}
     chosen = {**vgpu["device"], "details": {**details, "code": ["sass"], "chosen_code": "sass"}}
@@ -251,11 +251,12 @@ def test_what_no_run_can_have_given_is_refused(line: Line, changes: dict[str, An
 
 @pytest.fixture
 def suite(tmp_path: Path, line: Line) -> EvidenceStore:
-    """Of a suite that has the case under one hash of ones."""
+    """A store whose suite has the case under the hash of ones."""
     return EvidenceStore(tmp_path / "evidence", hashes=lambda: {parse(line()).source: {"1" * 16}})
 
 
 def stored_keys(store: EvidenceStore) -> set[tuple[str, str]]:
+    """Return the (machine, case hash) pairs of the stored records."""
     return {(r.machine, r.case_hash) for path in store.files() for r in read_records(path)}
 
 
@@ -268,14 +269,14 @@ def test_a_changed_case_measured_anew_replaces_its_stale_record_of_that_machine_
 
 
 def test_a_record_of_a_form_that_the_suite_never_had_takes_none_away(suite: EvidenceStore, line: Line) -> None:
-    """Anybody may write one, of any machine, and say that it is the newest."""
+    """Anyone may write such a record, with any machine and date."""
     suite.ingest([parse(line(case_hash="1" * 16))])
     suite.ingest([parse(line(case_hash="d" * 16, started="2026-02-01T00:00:00Z"))])
     assert ("1" * 16) in {code for _, code in stored_keys(suite)}
 
 
 def test_in_which_order_records_come_does_not_matter(tmp_path: Path, line: Line) -> None:
-    """Runs, times, checksums alone, forms of the case, what was seen."""
+    """The records differ in runs, time, checksum, form of the case, or observation."""
     case = parse(line()).source
     days = [f"2026-02-0{day}T00:00:00Z" for day in (1, 2)]
     few_runs = {"repeats": 5, "digests": ["a" * 64], "runs": 5}
@@ -293,7 +294,7 @@ def test_in_which_order_records_come_does_not_matter(tmp_path: Path, line: Line)
 
 
 def test_a_case_under_its_earlier_hash_is_the_same_case(store: EvidenceStore, line: Line) -> None:
-    """When hashes were made in another way, no case changed: as many runs replace the record, fewer do not."""
+    """A new hash method changes no case; a record with as many runs replaces the older one."""
     store.folder.mkdir(parents=True)
     (store.folder / "earlier-hashes.json").write_text(json.dumps({"hashes": {"0" * 16: "1" * 16}}))
     earlier = line(case_hash="0" * 16, started="2026-01-01T00:00:00Z", relaunches=2)

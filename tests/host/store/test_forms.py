@@ -21,7 +21,7 @@ NUMBERS = [1e-07, 9.999e-05, 1e-4, 0.5, 123456.75, 1e7]
 
 
 def sealed(line: bytes) -> bytes:
-    """The line with the checksum of its own bytes."""
+    """Return the line with the checksum of its own bytes."""
     bare = re.sub(rb'"checksum":"[0-9a-f]{64}",', b"", line, count=1)
     digest = hashlib.sha256(bare).hexdigest().encode("ascii")
     return re.sub(rb'"checksum":"[0-9a-f]{64}"', b'"checksum":"' + digest + b'"', line, count=1)
@@ -32,7 +32,7 @@ def line(*arguments: Any, **changes: Any) -> bytes:
 
 
 def is_taken(text: bytes) -> bool:
-    """Do the readers accept the line? Both must agree."""
+    """Return whether the readers accept the line; both must agree."""
     answers = []
     for reader in (read_line, parse):
         try:
@@ -87,7 +87,7 @@ def test_another_way_to_write_the_same(old: bytes, new: bytes) -> None:
 
 
 def test_one_byte_more_or_less() -> None:
-    """Whatever is changed at random: either it says another thing in the one form, or no reader takes it."""
+    """A changed line is either valid in its canonical form and says something else, or no reader accepts it."""
     chance, good = random.Random(7), line("differs", max_absolute=1e-07, duration_seconds=1e-05)
     for _ in range(1500):
         position = chance.randrange(1, len(good) - 1)

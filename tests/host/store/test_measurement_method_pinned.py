@@ -1,4 +1,4 @@
-"""The way of measuring is pinned: a change of it must say whether old records still mean the same."""
+"""The method of measurement is pinned: a change must say whether old records keep their meaning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PINNED = {1: "d424532dc0a2756c"}
 
 
 def test_a_changed_method_is_noticed(checkout: Project) -> None:
-    """What these files mean: a comment in them changes no result."""
+    """The hash ignores comments in these files, because they change no result."""
     digest = hashlib.sha256()
     for name in MEASURES:
         text = (checkout.runtime / "tfdet_probe" / name).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""A record is known by its checksum, which what is signed names: it is over all that any reader reads."""
+"""A record is identified by its checksum, which signatures name and which covers everything that a reader reads."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Line = Callable[..., bytes]
 
 
 def sealed(text: str) -> bytes:
-    """A line whose first checksum, which must be there, fits its other bytes."""
+    """Return a line whose first checksum matches its other bytes."""
     before, after = text.split('"checksum":"', 1)
     rest = after[64 + len('",') :]
     return f'{before}"checksum":"{hashlib.sha256((before + rest).encode()).hexdigest()}",{rest}\n'.encode()
 
 
 def forged(genuine: bytes, kind: str) -> bytes:
-    """A line that readers take for the genuine one, by its checksum, and that says something else."""
+    """Return a line with the genuine record's checksum and other content."""
     content = {**json.loads(genuine), "observation": "crashed", "ran_on": []}
     if kind == "in a part":
         part = {"checksum": "0" * 64, "more": ""}
@@ -39,7 +39,7 @@ def forged(genuine: bytes, kind: str) -> bytes:
 
 @pytest.mark.parametrize("kind", ["twice", "in a part"])
 def test_one_checksum_cannot_fit_and_another_be_read(line: Line, tmp_path: Path, kind: str) -> None:
-    """What is signed is known by its checksum."""
+    """Signatures identify records by their checksums."""
     false = forged(line(), kind)
     with pytest.raises(ValueError, match=r"'checksum' occurs twice|its checksum does not fit"):
         parse(false)

@@ -1,4 +1,4 @@
-"""Records by their checksums: many of them in little memory, and none for another that begins alike."""
+"""Looking up records by checksum: little memory for many, and no false match on a common prefix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = [RecordLine(read_line(line), line) for line in LINES]
 
 @pytest.fixture(params=[False, True], ids=["apart", "alike"])
 def alike(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether all checksums begin as one."""
+    """Run with the real prefixes of checksums, and with one prefix for all."""
     if request.param:
         monkeypatch.setattr(record_lookup, "_prefix", lambda checksum: 7)
 

@@ -1,4 +1,4 @@
-"""The field `ranks` of a record: read, and refused where it contradicts the rest."""
+"""The field `ranks` of a record is read, and rejected where it contradicts other fields."""
 
 from __future__ import annotations
 

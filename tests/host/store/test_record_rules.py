@@ -1,4 +1,4 @@
-"""What no run can have given is refused by `evidence add`, `status --write` and `--check` alike."""
+"""Records that no run can produce are rejected by `evidence add`, `status --write` and `--check`."""
 
 from __future__ import annotations
 
@@ -114,19 +114,19 @@ BESIDE: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.fixture
 def project(copy: Project) -> Project:
-    """Nothing measured but what a test adds."""
+    """A project without records or trusted keys, to which a test adds."""
     for path in copy.evidence.glob("*/*.jsonl"):
         path.unlink()
     return copy
 
 
 def signed(content: dict[str, Any]) -> bytes:
-    """With a checksum that fits."""
+    """Return the record with a matching checksum."""
     return (journal.dump({**content, "checksum": journal.checksum(content)}) + "\n").encode()
 
 
 def known(project: Project) -> dict[str, Any]:
-    """A current case of a source."""
+    """Return the fields of a current case of a source."""
     by_hash = current_cases(project).by_hash
     code, cases = next((code, cases) for (name, code), cases in by_hash.items() if name == "bias-add-backprop")
     case, mode = sorted(cases or ())[0]
@@ -211,17 +211,17 @@ def test_the_evidence_names_cases_that_the_text_of_the_suite_gives(checkout: Pro
 
 
 MUTANTS = 10_000
-Told = dict[CellKey, tuple[Verdict, int]]
+InferredCells = dict[CellKey, tuple[Verdict, int]]
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The places of all values in a record, of tables and lists as well."""
+    """Return the path of every value in a record, in tables and lists, too."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [path_of_leaf for key, item in inside for path_of_leaf in [(*path, key), *leaves(item, (*path, key))]]
 
 
 def other(chance: random.Random, value: Any) -> Any:
-    """Another value: near, far, of another kind, or none."""
+    """Return another value: a near one, a distant one, one of another type, or None."""
     pool: list[Any] = [None, 0, 1, -1, 2, 999, 2**63, HUGE, 0.5, 1e308, True, "", "a" * 64, "cpu", [], {}, [0]]
     pool += ["equal", "differs", "raises", "unsupported", "crashed", "timed-out", "2019-01-01T00:00:00Z", "\x1b[2J"]
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -247,25 +247,23 @@ def mutate(chance: random.Random, content: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def inferred_cells(hashes: dict[str, set[str]], records: list[RecordSummary]) -> Told:
-    """What is said of cells; of one that only stale records speak of, nothing is."""
+def inferred_cells(hashes: dict[str, set[str]], records: list[RecordSummary]) -> InferredCells:
+    """Return {cell: (verdict, runs)}, without cells that have only stale records."""
     evidence = EvidenceIndex(hashes).extend(records)
     cells = {key: evidence.cell(key) for key in evidence.cell_keys()}
     return {key: (cell.verdict, cell.runs) for key, cell in cells.items() if cell.verdict is not Verdict.STALE}
 
 
 def reaches(record: Record) -> RecordSummary:
-    """What of a record reaches a verdict, but for what another run, or another machine, could well have given: such a
-    record is possible, and only a signature could tell.
-    """
+    """Return what reaches a verdict, without values that another run or machine could have: only a signature covers those."""
     return replace(summarize(record), machine="", seconds=None, differed=0, digests=[])
 
 
 @pytest.mark.no_cover  # thousands of records, and nothing that other tests do not reach
 def test_every_mutant_is_refused_or_harmless(checkout: Project) -> None:
-    """One that is taken says what the record said, or nothing at all.
+    """An accepted mutant gives the genuine record's cells, or none.
 
-    No mutation gives a solution or a case the name of another of its kind: that record is possible, too.
+    No mutation renames a solution or case to another of its kind, because such a record is possible, too.
     """
     rules, hashes = (
         ConsistencyRules.from_matrix(load_matrix(checkout.matrix), current_cases(checkout)),

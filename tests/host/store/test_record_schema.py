@@ -1,4 +1,4 @@
-"""Records of other schemas than this tfdet's are refused, with the advice that fits."""
+"""Records of other schemas than this tfdet's are rejected with advice for the version."""
 
 from __future__ import annotations
 

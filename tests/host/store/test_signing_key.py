@@ -1,4 +1,4 @@
-"""The key of this machine: made whole or not at all, and what is wrong with one is told with the way out."""
+"""The signing key of this machine is written completely or not at all, and faults of a key come with advice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfdet.store import signing_key
 
 
 def test_a_full_disk_leaves_no_half_of_a_key(tmp_path: Path) -> None:
-    """A limit on the size of files stands in for the disk: what was begun is gone, and the next try makes a key."""
+    """A file size limit simulates the full disk: the partial file is removed, and a second try succeeds."""
     path = tmp_path / "config" / "key.pem"
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20)); from tfdet.cli.main import main; main()"
@@ -44,7 +44,7 @@ def test_a_damaged_key_is_told_with_the_way_out(
 
 
 def test_a_key_never_takes_the_place_of_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Not even of one that came while it was made."""
+    """A key that another process makes at the same time is kept, too."""
     path = tmp_path / "key.pem"
     monkeypatch.setenv("TFDET_KEY", str(path))
     monkeypatch.setattr(os, "fsync", lambda number: path.write_text("another"))

@@ -1,4 +1,4 @@
-"""What is taken in can be read, and what cannot be read is not taken in: one reader at every door of the store."""
+"""The store accepts exactly the records that it can read: all entry points use one reader."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SOURCE = "bias-add-backprop"
 
 
 def sealed(body: bytes) -> bytes:
-    """With a checksum over whatever else stands there."""
+    """Return the line with a checksum over its other bytes."""
     start = body.find(b'"checksum":"')
     if start < 0:
         return body
@@ -53,14 +53,14 @@ def rules(checkout: Project) -> ConsistencyRules:
 
 @pytest.fixture(scope="module")
 def known(rules: ConsistencyRules) -> dict[str, Any]:
-    """A case of today's suite."""
+    """Return the fields of a case of today's suite."""
     code, cases = next((code, cases) for (name, code), cases in rules.cases.by_hash.items() if name == SOURCE)
     case, mode = sorted(cases or ())[0]
     return {"case_hash": code, "case": case, "mode": mode}
 
 
 def is_accepted(store: EvidenceStore, path: Path, rules: ConsistencyRules) -> bool:
-    """As `evidence add` takes it; what it refuses it refuses in words."""
+    """Whether `evidence add` accepts the file; otherwise it must report an error."""
     try:
         store.ingest(list(read_record_lines(path, rules.faults_of_new)))
     except DataError:
@@ -70,7 +70,7 @@ def is_accepted(store: EvidenceStore, path: Path, rules: ConsistencyRules) -> bo
 
 @pytest.mark.parametrize("end", [b" \n", b"\t\n", b"\r\n", b"\n\n", b"\x0b\n", b"\xc2\xa0\n", b" "])
 def test_what_is_hashed_is_what_is_kept(tmp_path: Path, rules: ConsistencyRules, line: Line, end: bytes) -> None:
-    """One such line stopped every command that read the store."""
+    """Regression: one such line stopped every command that read the store."""
     store, path = EvidenceStore(tmp_path / "evidence", find_faults=rules.faults_of_stored), tmp_path / "records.jsonl"
     for content in (sealed(line().removesuffix(b"\n") + end), sealed(b" " + line())):
         path.write_bytes(content)
@@ -98,7 +98,7 @@ FORMS = [  # a pattern of what stands there, and the same in another form
 def test_both_readers_take_one_form_alone(
     tmp_path: Path, rules: ConsistencyRules, line: Line, form: tuple[bytes, bytes]
 ) -> None:
-    """A record that the sooner reader took, and the whole one refused, stopped `show` and `status --check`."""
+    """Regression: the fast reader accepted a record that the strict reader rejected."""
     body, count = re.subn(form[0], form[1], line("differs"), count=1)
     assert count and read_line(line("differs"))
     content = sealed(body)
@@ -134,7 +134,7 @@ PIECES = [b" ", b"\n", b"\t", b"\r\n", b"\\u0041", b'"', b",", b"{}", b"0", b"e0
 
 @st.composite
 def mutants(draw: st.DrawFn) -> bytes:
-    """Another value in some field, or other bytes somewhere; its checksum fits what it is then."""
+    """A record with one field's value replaced or other bytes inserted, and a matching checksum."""
     line = draw(st.sampled_from(seeds()))
     if draw(st.booleans()):
         content = json.loads(line)
@@ -159,7 +159,7 @@ def mutants(draw: st.DrawFn) -> bytes:
 def test_whatever_is_taken_in_is_read(
     tmp_path_factory: pytest.TempPathFactory, rules: ConsistencyRules, line: bytes
 ) -> None:
-    """And both readers of a record say the same of it."""
+    """Both readers return the same content of the record."""
     folder = tmp_path_factory.mktemp("store")
     store, path = EvidenceStore(folder / "evidence", find_faults=rules.faults_of_stored), folder / "records.jsonl"
     path.write_bytes(line)

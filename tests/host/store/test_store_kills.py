@@ -1,4 +1,4 @@
-"""Whatever is killed when: the store is the old one or the new one, and the next run goes on."""
+"""After a kill at any step the store is the old one or the new one, and the next run continues."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new_store(tmp_path: Path, chec
 
 
 def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout: Project, line: Line) -> None:
-    """As docs/how-to/sign-records.md advises after a theft: the order of a file does not hang on who signed."""
+    """docs/how-to/sign-records.md advises it after a theft: the order of records is independent of signers."""
     store, lab, yard = EvidenceStore(tmp_path / "matrix" / "evidence"), Signer("lab"), Signer("yard")
     first, two, three = (parse(line(**H100, duration_seconds=seconds)) for seconds in (1.0, 2.0, 3.0))
 

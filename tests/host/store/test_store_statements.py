@@ -1,4 +1,4 @@
-"""An envelope that lies in the store is compared with its records at every read, as where it is taken in."""
+"""Stored envelopes are compared with their records at every read, as when records are added."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def signatures(copy: Project) -> tuple[Project, Signer]:
 
 
 def write_bundle(project: Project, lab: Signer, records: list[Record], change: Change) -> tuple[AttestationStore, str]:
-    """Records in the store, and what was signed of them by a key that is believed, changed: as if a hand had put it."""
+    """Store records and a changed statement that a trusted key signed, as if edited by hand."""
     EvidenceStore(project.evidence).ingest(records)
     content = json.loads(parse_unverified(lab.sign(project, records)[0])[1])
     change(content)
@@ -116,7 +116,7 @@ def test_what_is_refused_where_it_is_taken_in_is_not_believed_where_it_lies(sign
 
 
 def test_what_gave_way_to_better_records_is_missed_by_no_envelope(signatures: tuple[Project, Signer]) -> None:
-    """What is left of its batch is compared: it cannot have ended graver than it was said to."""
+    """The remaining records of the batch are compared with the statement."""
     project, lab = signatures
     records = batch("differs", **H100)
     code, _ = write_bundle(project, lab, records, lambda _: None)

@@ -1,4 +1,4 @@
-"""Who vouches for records: keys, envelopes, whom matrix/keys believes, and what a table makes of it."""
+"""Trust in records: keys, envelopes, the keys in matrix/keys, and their effect on tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEY = CellKey("tf2.0", "nvidia-h100", "bias-add-backprop", "none")
 
 @pytest.fixture
 def project(copy: Project) -> Project:
-    """Nothing measured, and nobody believed, but what a test adds."""
+    """A project without records or trusted keys, to which a test adds."""
     for path in [
         *copy.matrix.glob("evidence/*/*.jsonl"),
         *copy.matrix.glob("signatures/*/*"),
@@ -42,7 +42,7 @@ def project(copy: Project) -> Project:
 
 @pytest.fixture
 def batch(project: Project, line: Line) -> Callable[..., list[Record]]:
-    """batch("differs", machine=...): records of two cases, of two days, on an H100 or wherever `changes` say."""
+    """Return a function batch(observation, machine=...) that makes records of two cases and days, on an H100."""
     (code, cases), _ = ((code, cases) for (n, code), cases in current_cases(project).by_hash.items() if n == KEY.source)
 
     def create(observation: str = "differs", **changes: Any) -> list[Record]:
@@ -70,7 +70,7 @@ def add_signed(project: Project, records: list[Record], *signers: Signer) -> Non
 
 
 def test_what_is_signed_is_what_dsse_says() -> None:
-    """The test vector of its protocol.md."""
+    """The test vector is that of DSSE's protocol.md."""
     assert (
         pae("http://example.com/HelloWorld", b"hello world")
         == b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
@@ -239,7 +239,7 @@ def test_a_key_is_believed_of_what_its_file_says(
 
 
 def test_an_unsigned_record_never_takes_the_place_of_a_signed_one(project: Project, batch: Any, line: Line) -> None:
-    """It may copy machine, stack and case, and be younger and longer."""
+    """It may copy machine, stack and case, and be newer and have more runs."""
     lab = Signer("lab")
     lab.trust_in(project)
     add_signed(project, batch(), lab)
@@ -300,6 +300,7 @@ def test_files_of_the_store_are_signed_together_or_not_at_all(project: Project, 
 def side(
     project: Project, batch: Any, name: str, observation: str, machine: str, holder: str = "", **fields: Any
 ) -> None:
+    """Store a batch that this signer signed, one side of a conflict."""
     signer = Signer(name)
     signer.trust_in(project, holder=holder)
     add_signed(project, batch(observation, machine=machine * 12, **fields), signer)

@@ -1,4 +1,4 @@
-"""Nobody gets a record believed who is not believed of it: envelopes as an attacker would make them."""
+"""An attacker's envelopes never make a record trusted."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Attack(NamedTuple):
 
 
 class World(NamedTuple):
-    """lab: believed of GPUs; office: of processors; gone: of GPUs, and revoked; thief: nobody has heard of them."""
+    """Signers: lab is trusted for GPUs, office for CPUs, revoked was trusted for GPUs, and thief is unknown."""
 
     project: Project
     signatures: AttestationStore
     lab: Signer
     office: Signer
-    gone: Signer
+    revoked: Signer
     thief: Signer
     genuine: list[Record]
     line: str
@@ -72,14 +72,14 @@ def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def bent(chance: random.Random, world: World) -> Attack:
-    """One character of the envelope is another."""
+    """Change one character of the envelope."""
     position = chance.randrange(len(world.line) - 1)
     other = chance.choice([c for c in 'Ab0+/_-="{}:, ' if c != world.line[position]])
     return Attack("bent", world.genuine, world.line[:position] + other + world.line[position + 1 :])
 
 
 def signed_by_nobody(chance: random.Random, world: World) -> Attack:
-    """Forged records, or the genuine ones, by a key that nobody knows; its hint may be that of the lab."""
+    """Forged or genuine records, signed by an unknown key, whose hint may be the lab's."""
     forged = chance.choice([batch("differs", f"{chance.getrandbits(48):012x}", **H100), world.genuine])
     content = json.loads(world.thief.sign(world.project, forged)[0])
     if chance.random() < 0.5:
@@ -90,19 +90,19 @@ def signed_by_nobody(chance: random.Random, world: World) -> Attack:
 
 
 def replayed(chance: random.Random, world: World) -> Attack:
-    """The genuine envelope, and other records beside it."""
+    """The genuine envelope beside other records."""
     return Attack("replayed", batch("differs", f"{chance.getrandbits(48):012x}", **H100), world.line)
 
 
 def truncated(chance: random.Random, world: World) -> Attack:
-    """Less of the records than were signed, or less of the envelope."""
+    """Fewer records than were signed, or a shorter envelope."""
     if chance.random() < 0.5:
         return Attack("truncated", world.genuine, world.line[: chance.randrange(len(world.line) - 2)])
     return Attack("truncated", chance.sample(world.genuine, chance.randrange(3)), world.line)
 
 
 def restated(chance: random.Random, world: World) -> Attack:
-    """The lab's signature over a statement that was changed: re-ordered, shortened, of another place."""
+    """The lab's signature over a changed statement: reordered, shortened, or of another environment."""
     content = json.loads(world.line)
     statement = json.loads(base64.b64decode(content["payload"]))
     notes = next(subject["annotations"] for subject in statement["subject"] if subject["name"] == "records")
@@ -122,14 +122,14 @@ def restated(chance: random.Random, world: World) -> Attack:
 
 
 def relabelled(chance: random.Random, world: World) -> Attack:
-    """What a processor did, told as a GPU's: by who is believed of processors alone, or as if signed as it was."""
+    """A CPU's record relabelled as a GPU's, signed by a key trusted for CPUs, or with the original signature."""
     gpu = [record(case=r.case, machine=r.machine, **H100) for r in world.processors]
     line = chance.choice([world.office.sign(world.project, gpu), world.office.sign(world.project, world.processors)])[0]
     return Attack("relabelled", gpu, line)
 
 
 def misdeclared(chance: random.Random, world: World) -> Attack:
-    """A believed key says of which place a batch is, and the records say another."""
+    """A trusted key declares another environment or device than the records have."""
     content = json.loads(world.office.sign(world.project, world.genuine)[0])
     statement = json.loads(base64.b64decode(content["payload"]))
     next(subject["annotations"] for subject in statement["subject"] if subject["name"] == "records")["device"] = "cpu"
@@ -140,13 +140,13 @@ def misdeclared(chance: random.Random, world: World) -> Attack:
 
 
 def by_a_revoked_key(chance: random.Random, world: World) -> Attack:
-    """Its dates are what the thief says they are."""
+    """The dates are the attacker's own."""
     forged = batch(chance.choice(["equal", "differs"]), f"{chance.getrandbits(48):012x}", **H100)
-    return Attack("by a revoked key", forged, world.gone.sign(world.project, forged)[0])
+    return Attack("by a revoked key", forged, world.revoked.sign(world.project, forged)[0])
 
 
 def of_another_type(chance: random.Random, world: World) -> Attack:
-    """Signed by the lab, but as something else: what is signed names its type."""
+    """The lab signed it as another type of payload, which the signature covers."""
     content = json.loads(world.line)
     content["payloadType"] = chance.choice(["application/json", "text/plain", "application/vnd.in-toto+json "])
     if chance.random() < 0.5:
@@ -167,7 +167,7 @@ def attacks(world: World) -> Iterator[Attack]:
 
 
 def is_genuine(world: World, attack: Attack) -> bool:
-    """Did nothing change that anybody signed?  (A bent character may stand where none counts, as in the hint.)"""
+    """Whether no signed byte changed. (A changed character may be in the hint, which counts for nothing.)"""
     try:
         same = parse_unverified(attack.line)[1] == parse_unverified(world.line)[1]
     except ValueError:
@@ -190,7 +190,7 @@ def test_no_attack_is_believed(world: World) -> None:
 
 @pytest.mark.no_cover  # as many
 def test_none_is_believed_that_was_put_into_the_store_by_hand(world: World) -> None:
-    """It is compared with the records there, at each look."""
+    """The envelope is compared with the stored records at each read."""
     signed = {genuine.checksum for genuine in world.genuine}
     for attack in attacks(world):
         find_line = {genuine.checksum: genuine.line().encode() for genuine in attack.records}.get
@@ -205,7 +205,7 @@ def test_none_is_believed_that_was_put_into_the_store_by_hand(world: World) -> N
 
 
 def test_what_the_lab_signed_is_believed(world: World) -> None:
-    """Else the attacks would prove nothing."""
+    """This is the control of the attacks."""
     assert verify_for_records(world.signatures, world.genuine, world.line).name == "lab"
     url_safe = world.line.replace("+", "-").replace("/", "_").replace("application_vnd.in-toto-json", PAYLOAD_TYPE)
     assert verify_for_records(world.signatures, world.genuine, url_safe).name == "lab"
@@ -216,7 +216,7 @@ def test_what_the_lab_signed_is_believed(world: World) -> None:
 
 
 def test_a_record_is_signed_whole(world: World) -> None:
-    """Its checksum is over every other byte: no other line passes for it, wherever the checksum stands."""
+    """The checksum covers all other bytes, so no other line has it."""
     chance = random.Random(7)
     line = world.genuine[0].line().encode()
     for _ in range(2_000):

@@ -1,4 +1,4 @@
-"""Envelopes as DSSE lets others write them, and statements that say something else than the records do."""
+"""Envelopes in all forms that DSSE allows, and statements that disagree with the records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DOCKER = {**H100["stack"], "image_digest": f"tfdet@sha256:{'c' * 64}", "engine":
 
 
 class World(NamedTuple):
-    """lab, yard: believed of GPUs; late: was, before the records; office: of processors; thief: of nothing."""
+    """Signers: lab and yard are trusted for GPUs, late was before the records, office for CPUs, thief for nothing."""
 
     project: Project
     signatures: AttestationStore
@@ -42,7 +42,7 @@ class World(NamedTuple):
         return verify_for_records(self.signatures, records or self.records, line)
 
     def envelope(self, *signers: Signer) -> dict[str, Any]:
-        """One that all of them signed."""
+        """An envelope that all of these signers signed."""
         envelopes = [json.loads(signer.sign(self.project, self.records)[0]) for signer in signers]
         return {**envelopes[0], "signatures": [envelope["signatures"][0] for envelope in envelopes]}
 
@@ -60,7 +60,7 @@ def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def signed(key: Signer, content: dict[str, Any] | bytes) -> str:
-    """By a believed key, whatever is said."""
+    """Return an envelope of this payload, signed by the key."""
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
     signature = {"keyid": key.id, "sig": base64.b64encode(key.key.sign(pae(PAYLOAD_TYPE, body))).decode()}
     payload = base64.b64encode(body).decode()
@@ -91,7 +91,7 @@ def without_hint(envelope: dict[str, Any]) -> None:
     ],
 )
 def test_what_dsse_allows_is_taken(world: World, change: Callable[[dict[str, Any]], None]) -> None:
-    """And is kept as if its signer had written it as we do."""
+    """The envelope is stored in tfdet's own form."""
     envelope = world.envelope(world.lab)
     change(envelope)
     verified = world.verified(json.dumps(envelope))
@@ -142,7 +142,7 @@ def test_an_envelope_has_no_more_signatures_than_can_be_tried(world: World) -> N
 
 
 def test_a_field_that_is_there_twice_is_refused(world: World) -> None:
-    """Of two readers one takes the first, the other the last."""
+    """One parser uses the first value, another the last."""
     (line,) = world.lab.sign(world.project, world.records)
     for duplicated in (f'{{"payload": "AAAA", {line[1:]}', line.strip()[:-1] + ', "payload": "AAAA"}'):
         with pytest.raises(ValueError, match=r"no envelope: '[a-zA-Z]+' occurs twice"):
@@ -165,7 +165,7 @@ def test_what_is_no_json_is_refused_in_words(world: World, line: str) -> None:
 
 
 def test_what_names_no_key_stands_for_no_unsigned_record(world: World, copy: Project) -> None:
-    """Records of different keys, or of none, never give way to each other."""
+    """Records of different keys, or of none, never replace each other."""
     envelope = world.envelope(world.lab)
     without_hint(envelope)
     assert parse_unverified(json.dumps(envelope))[0]
@@ -179,7 +179,7 @@ def test_what_names_no_key_stands_for_no_unsigned_record(world: World, copy: Pro
 def test_many_records_are_signed_in_several_envelopes(
     world: World, copy: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that nobody has to hold more of them than one envelope may name."""
+    """The number of records in one envelope is limited, and so is the memory to verify it."""
     monkeypatch.setattr(in_toto, "MAX_BATCH_RECORDS", 2)
     first, second = batch(**H100), batch(**{**H100, "stack": DOCKER})
     records = [*first, *second]
@@ -202,7 +202,7 @@ def parse_envelope_batch(line: str) -> list[str]:
 
 
 def subjects(content: dict[str, Any], **digests: str | None) -> dict[str, Any]:
-    """With other digests, or without: what the records are is left as it was."""
+    """Return the statement with other digests, or without them; the records stay unchanged."""
     remaining = [subject for subject in content["subject"] if subject["name"] not in digests]
     added = [{"name": name, "digest": {"sha256": digest}} for name, digest in digests.items() if digest]
     return {**content, "subject": remaining + added}
@@ -251,7 +251,7 @@ def test_a_statement_gives_the_result_that_its_records_give(world: World) -> Non
 
 
 def test_another_lock_is_taken_and_told(copy: Project, world: World) -> None:
-    """It may be an earlier one."""
+    """The lock file may be an earlier one."""
     world.lab.trust_in(copy)
     content = statement(world)
     bundle = write_bundle(copy, "own.jsonl", world.records, [signed(world.lab, content)])

@@ -1,4 +1,4 @@
-"""docs/how-to/sign-records.md as it stands: each of its commands is run, there and at home."""
+"""Execute each command of docs/how-to/sign-records.md, on both machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An installed tfdet believes its user's own keys besides those that came with it."""
+"""An installed tfdet trusts its user's own keys besides the packaged ones."""
 
 from __future__ import annotations
 

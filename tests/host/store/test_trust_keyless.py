@@ -1,4 +1,4 @@
-"""Signed by a workflow's identity: a bundle that sigstore's staging instance made, and others that nobody signed."""
+"""Signatures by a workflow's identity: a bundle of sigstore's staging instance, and forged ones."""
 
 # ruff: noqa: F811
 from __future__ import annotations
@@ -57,7 +57,7 @@ def changed(*path: str | int, to: Any) -> str:
 
 
 def flipped(text: str) -> str:
-    """One bit of the first byte."""
+    """Flip one bit of the first byte."""
     content = bytearray(base64.b64decode(text))
     content[0] ^= 1
     return base64.b64encode(content).decode()
@@ -65,7 +65,7 @@ def flipped(text: str) -> str:
 
 @pytest.fixture
 def staging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What the staging instance vouches for is believed in this test alone."""
+    """Trust the staging instance in this test only."""
     monkeypatch.setattr(keyless, "_verifier", lambda: Verifier.staging(offline=True))
     yield
 
@@ -145,7 +145,7 @@ def test_records_of_a_believed_workflow_count(
     batch: Callable[..., list[Record]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By a stand-in for the authority: none of its certificates can be had here for a statement of ours."""
+    """A fake certificate authority signs, because the real one cannot sign a test's statement."""
     records = batch()
     statement = in_toto.to_statement(project, records)
     own_bundle = changed("dsseEnvelope", "payload", to=lambda text: base64.b64encode(statement).decode())

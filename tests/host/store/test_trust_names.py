@@ -1,4 +1,4 @@
-"""What a signer is called: in the file of a key, on the command line, and where signers are counted."""
+"""Names of signers: in key files, on the command line, and where signers are counted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tfdet.store import signing_key
 
 @pytest.fixture
 def own_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The key of this machine, made."""
+    """Create the signing key of this machine; return its folder."""
     monkeypatch.delenv("TFDET_KEY", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     signing_key.generate()
@@ -52,7 +52,7 @@ def test_a_kind_of_device_that_is_none_is_told_with_the_nearest(own_project: Pat
 
 
 def test_an_empty_name_of_a_key_names_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_project: Path) -> None:
-    """As a secret of CI that is not set."""
+    """For example, a CI secret that is not set."""
     monkeypatch.setenv("TFDET_KEY", "")
     assert signing_key.load() is not None
     own_project.unlink()
@@ -82,7 +82,7 @@ WEAK = [bytes(32), b"\1" + bytes(31), b"\1" + bytes(30) + b"\x80", b"\xec" + b"\
 
 @pytest.mark.parametrize("other", ALIKE)
 def test_names_that_look_alike_have_to_be_written_alike(copy: Project, other: str) -> None:
-    """Else they would be two signers who agree."""
+    """Otherwise one person would count as two signers who agree."""
     Signer("a").trust_in(copy, holder="lab")
     Signer("b").trust_in(copy, holder=other)
     with pytest.raises(DataError, match=r"keys/b\.toml: signer: .* in keys/a\.toml: write one holder alike"):
@@ -108,7 +108,7 @@ def test_a_key_of_nobody_is_refused(copy: Project, name: str) -> None:
     "point", [bytes(32), b"\1" + bytes(31), b"\1" + bytes(30) + b"\x80", b"\xec" + b"\xff" * 30 + b"\x7f"]
 )
 def test_a_key_that_anybody_can_sign_for_is_refused(point: bytes) -> None:
-    """A point of small order: signatures for it are known without a private key."""
+    """The key is a point of small order: signatures for it need no private key."""
     der = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + point).decode()
     with pytest.raises(ValueError, match="weak"):
         raw_public_key(f"-----BEGIN PUBLIC KEY-----\n{der}\n-----END PUBLIC KEY-----\n")

@@ -1,4 +1,4 @@
-"""`tfdet reproduce`: which cells of others it chooses, and what it says of them."""
+"""`tfdet reproduce`: which cells of other signers it chooses, and what it reports of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEY = CellKey("tf2.0", "cpu", "bias-add-backprop", "none")
 
 @pytest.fixture
 def others(whole_copy: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """What others measured in one environment on processors."""
+    """Return a project with records of another signer, of one environment on CPUs."""
     for path in whole_copy.evidence.glob("*/*.jsonl"):
         if (path.parent.name, path.stem) != ("cpu", "tf2.0"):
             path.unlink()
@@ -43,7 +43,7 @@ def as_ours(record: Record, **changes: Any) -> bytes:
 
 @pytest.fixture
 def runs(others: Project, monkeypatch: pytest.MonkeyPatch) -> list[Selection]:
-    """In place of an engine: each cell comes out here as it did there.  What was asked to be run."""
+    """Replace the engine: each cell comes out as recorded. Return the selections that were run."""
     (path,) = EvidenceStore.open(others).files()
     records, requested = list(read_records(path)), list[Selection]()
 
@@ -140,7 +140,7 @@ def test_a_disagreement_ends_with_one(
     records = list(read_records(path))
 
     def differs(project: Project, matrix: Any, key: str, selection: Selection, name: str | None, out: Path) -> None:
-        """The other way round: what was equal there differs here."""
+        """Return the opposite observation of each record."""
         chosen = [r for r in records if r.source in selection.sources and r.solution in selection.solutions]
         with out.open("ab") as journal:
             for r in (r for r in chosen if r.observation == "equal"):

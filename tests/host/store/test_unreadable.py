@@ -1,4 +1,4 @@
-"""What cannot be read is not taken for what is not there."""
+"""Unreadable files are errors, not treated as absent."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_folder_that_cannot_be_read_is_told_of(copy: Project, tmp_path: Path, 
 
 
 def test_no_table_is_written_of_evidence_that_cannot_be_read(copy: Project) -> None:
-    """It was: 26 files, without a word."""
+    """Regression: 26 files were skipped without a message."""
     before = {path: path.read_bytes() for path in walk_files(copy.root / "docs")}
     copy.evidence.rename(copy.root / "away")
     loop(copy.evidence)
@@ -101,7 +101,7 @@ for read in (
 
 
 def test_a_folder_without_permission_is_not_empty() -> None:
-    """Of another user: none binds root."""
+    """Run as another user, because permissions do not bind root."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as temporary:
@@ -136,7 +136,7 @@ ALLOWED = {"base/folders.py", "base/runtime_folder.py", "cli/options.py", "publi
 
 
 def test_no_room_of_the_store_lists_a_folder_in_another_way() -> None:
-    """`Path.glob` says nothing of what it could not read."""
+    """`Path.glob` does not report folders that it cannot read."""
     functions = set()
     for room in ("base", "matrix", "store", "verdicts", "publish", "site", "fleet", "cli"):
         for path in sorted((ROOT / "src" / "tfdet" / room).rglob("*.py")):

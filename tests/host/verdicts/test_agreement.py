@@ -15,13 +15,13 @@ Row = tuple[str, str, Observation, str]  # signer, case, what was seen, of which
 
 
 def cell(rows: list[Row], solution: str = "none", machine: str = "", signed: bool = True) -> InferredCell:
-    """machine: the one of all signers."""
+    """Return a cell inferred from `rows`; machine: the same one for all signers, by default one each."""
     evidence, digests = EvidenceIndex({"source": {"now"}}), {"x": X, "y": Y, "z": Z}
     for signer, case, outcome, named in rows:
         name, _, how = case.partition(" ")
         evidence.add(
             RecordSummary("tf2.0", CPU, "source", name, machine or f"{signer}'s", how or solution, "now", outcome, 30,
-                 30 if outcome == "differs" else 0, 0.1, [digests[letter] for letter in named]),
+                          30 if outcome == "differs" else 0, 0.1, [digests[letter] for letter in named]),
             signer if signed else "",
         )  # fmt: skip
     return evidence.cell(CellKey("tf2.0", "cpu", "source", solution))

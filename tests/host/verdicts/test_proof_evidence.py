@@ -1,4 +1,4 @@
-"""All proofs against all evidence: nothing that was ever seen to differ is proved."""
+"""All proofs are consistent with all evidence: no proved case was ever seen to differ."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def key_of(record: FastRecord) -> _Key:
 
 @pytest.fixture(scope="module")
 def of_gpus(checkout: Project) -> list[FastRecord]:
-    """Under all schedules that were ever run, on cards, too, and of all earlier forms of a case."""
+    """Return records of all schedules and GPUs, of earlier forms of a case, too."""
 
     def read() -> Iterator[FastRecord]:
         store = EvidenceStore.open(checkout)
@@ -45,7 +45,7 @@ def test_nothing_that_any_record_saw_differ_is_proved(of_gpus: list[FastRecord])
 
 
 def test_runs_differ_although_all_is_proved_only_where_no_kernel_decides(of_gpus: list[FastRecord]) -> None:
-    """Elsewhere the prover would be wrong, and this is how it would show."""
+    """Any other such case would show a defect of the prover."""
     unproved = {
         record.source
         for record in of_gpus

@@ -1,4 +1,4 @@
-"""`schedule-independent`: only where each case that ran is proved, and none was seen to differ."""
+"""`schedule-independent` requires that each case that ran is proved, and that none was seen to differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def proof(*kernels: KernelProof, host: tuple[str, ...] = (), axes: str = "schedu
 
 
 def infer(*observations: tuple[str, str, Proof | None], solution: str = "none", machine: str = "m") -> InferredCell:
-    """seen: (case, observation, proof) of one cell each; `case@machine` is of that machine."""
+    """Infer a cell from (case, observation, proof) rows; `case@machine` names the machine."""
     evidence = EvidenceIndex({"s": {"now"}})
     for name, observation, record_proof in observations:
         case, _, machine_name = name.partition("@")

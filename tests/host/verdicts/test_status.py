@@ -1,4 +1,4 @@
-"""`tfdet status --check` is green, and red when a record, a claim or a cell is changed by hand."""
+"""`tfdet status --check` passes, and fails when a record, a claim or a cell is edited by hand."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_write_then_check_is_green(copy: Project) -> None:
 
 @pytest.fixture(scope="module")
 def cells(checkout: Project) -> list[dict[str, Any]]:
-    """What `tfdet status --json` tells of this checkout."""
+    """Return the cells of `tfdet status --json` in this checkout."""
     output = json.loads(tfdet(checkout, "status", "--json").stdout)
     assert set(output) == {"cells"}
     listed: list[dict[str, Any]] = output["cells"]
@@ -155,7 +155,7 @@ def test_a_gpu_claim_is_never_backed_by_a_cpu(cells: list[dict[str, Any]]) -> No
 
 @pytest.fixture
 def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> Callable[..., str]:
-    """What the GPU page says of a source for TF 2.1 after a GPU gave (observation, solution) records for it."""
+    """Return the GPU page's mark of a source for TF 2.1 with these (observation, solution) records of a GPU."""
     from tfdet.store.cases import current_cases
 
     for emulated in copy.evidence.glob("vgpu-*"):
@@ -202,7 +202,7 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
 
 
 def test_a_gpu_mark_needs_a_gpu_that_agrees(mark_on_a_gpu: Callable[..., str]) -> None:
-    """A crash backs nothing; a difference refutes; only equal runs beside a control that differed are measured."""
+    """A crash backs nothing, a difference refutes; equal runs count only beside a control that differed."""
     row = "`tf.nn.bias_add` backprop (see XLA note)"
 
     def cell(*showed: tuple[str, str]) -> str:
@@ -215,7 +215,7 @@ def test_a_gpu_mark_needs_a_gpu_that_agrees(mark_on_a_gpu: Callable[..., str]) -
 
 
 def test_a_replaced_op_stands_beside_no_solution(mark_on_a_gpu: Callable[..., str]) -> None:
-    """By its graph until a GPU has measured it; never where TensorFlow has a solution of its own."""
+    """Its backing is its graph until a GPU measures it; never where TensorFlow has a solution."""
     row = "| `tf.math.segment_sum` forward"
 
     def cell(*showed: tuple[str, str]) -> str:
