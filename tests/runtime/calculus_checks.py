@@ -30,7 +30,7 @@ def values(shape):
 
 
 def functions():
-    """name -> (function of one tensor, a value for it)."""
+    """Return {name: (function of one tensor, a value for it)}, one for each replaced op."""
     indices = [[0], [2], [0], [3]]
     sparse = tf.SparseTensor([[0, 1], [1, 0], [1, 2]], values((3,)), [3, 4])
     image, filters = values((1, 4, 5, 2)), values((2, 2, 2, 1))
@@ -62,7 +62,7 @@ def gradient(function, x):
 
 
 def in_a_loop(function, x):
-    """The gradient through a tf.while_loop of a function."""
+    """Return the gradient of a function through a tf.while_loop."""
     def looped(x):
         start = tf.zeros_like(function(x))
         return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y + function(x * tf.cast(i, x.dtype))),
@@ -71,7 +71,7 @@ def in_a_loop(function, x):
 
 
 def twice_through_a_function(function, x):
-    """Built by one function, differentiated by two tapes outside."""
+    """Differentiate a result of tf.function twice, with two tapes outside of it."""
     called = tf.function(function)
     return gradient(lambda x: gradient(called, x), x)
 
@@ -84,7 +84,7 @@ def jacobian(function, x):
 
 
 def jacobian_of_a_function_without_them(function, x):
-    """The vectorized loop itself turns IndexedSlices into tensors."""
+    """Compute a jacobian; the vectorized loop itself converts IndexedSlices to tensors."""
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = x * x
@@ -108,7 +108,7 @@ def forward_over_backward(function, x):
 
 
 def saved(function, x):
-    """The gradient of a saved and loaded function."""
+    """Return the gradient of a function that was saved and loaded."""
     module, folder = tf.Module(), tempfile.mkdtemp()
     module.call = tf.function(function, input_signature=[tf.TensorSpec(x.shape, x.dtype)])
     try:
@@ -135,7 +135,7 @@ def results():
 
 
 def unconverted(key):
-    """What no loop vectorizes (docs/how-to/make-a-program-deterministic.md): gathers by 64-bit indices."""
+    """Return the cases that no loop vectorizes (docs/how-to/make-a-program-deterministic.md): 64-bit indices."""
     use, name = key.split(" ")
     return VERSION < (2, 1) and (use, name) in (("jacobian", "gather"), ("vectorized", "unsorted_segment_sum"))
 

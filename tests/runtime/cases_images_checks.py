@@ -1,4 +1,4 @@
-"""Calls that work on images."""
+"""Cases of the patched image ops."""
 
 import numpy as np
 from making_checks import DIMS, EAGER, FLOATS, STATIC

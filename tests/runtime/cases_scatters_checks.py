@@ -1,4 +1,4 @@
-"""Calls that scatter, into tensors and into variables."""
+"""Cases of scatters into tensors and variables."""
 
 import numpy as np
 from making_checks import ALL, DIMS, EAGER, FLOATS
@@ -50,7 +50,7 @@ def _tensor_scatter(tf, name):
 
 
 def _into_variable(tf, tf1, scatter, resource):
-    """A call that makes a variable of a tensor, scatters into it, and reads it; in a graph all of it in one run."""
+    """Return a function that creates a variable, scatters into it and reads it; in a graph, in one session run."""
     def call(value, indices, updates):
         # validate_shape: a variable of a shape that the graph does not know.
         variable = tf1.Variable(value, use_resource=resource, validate_shape=value.shape.is_fully_defined())
@@ -64,7 +64,7 @@ def _into_variable(tf, tf1, scatter, resource):
 
 
 def scattered(value, indices, updates, name):
-    """What scatter_<name> does, one update after the other."""
+    """Return what scatter_<name> computes, one update after the other."""
     out, positions = value.copy(), indices.astype(int)
     operators = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
                  "update": lambda old, new: new}

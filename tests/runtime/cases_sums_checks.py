@@ -1,4 +1,4 @@
-"""Calls that sum: segments, gradients of gathers, histograms, sparse products."""
+"""Cases of sums: segments, gradients of gathers, histograms, sparse products."""
 
 import numpy as np
 from making_checks import ALL, DIMS, EAGER, FLOATS, STATIC

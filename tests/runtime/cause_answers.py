@@ -1,4 +1,4 @@
-"""What `locate --json` says of a program of the collection of causes, beside the program's answers."""
+"""Compare an answer of `locate --json` with the expected causes of a program of the collection of causes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Outcome:
 
 
 def compared(program: CauseProgram, answer: Mapping[str, Any], fix: bool | None, times: float) -> Outcome:
-    """answer: of `locate --json`."""
+    """Compare an answer of `locate --json` with the program's causes; return the Outcome."""
     named = answer.get("causes") or []
     description = (
         "; ".join(f"{found_cause['kind']} at {_describe_places(found_cause)}" for found_cause in named)
@@ -56,7 +56,7 @@ def _describe_places(cause: Mapping[str, Any]) -> str:
 
 
 def pair(program: CauseProgram, named: Sequence[Mapping[str, Any]]) -> list[tuple[Cause, Mapping[str, Any]]]:
-    """Each cause that was named beside the one of the program that it is; those of the same place first."""
+    """Pair each named cause with the program's cause that it is; a cause at a right place is preferred."""
     pairs, open_to = [], list(program.causes)
     for found_cause in named:
         fitting = [cause for cause in open_to if any(place.kind == found_cause["kind"] for place in cause.places)]
@@ -68,7 +68,7 @@ def pair(program: CauseProgram, named: Sequence[Mapping[str, Any]]) -> list[tupl
 
 
 def is_place_right(program: CauseProgram, cause: Cause, named: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
-    """Every line that was named is one of the cause's; without a line, the first op's for a coarse kind."""
+    """Whether each named line is one of the cause's; a coarse kind without lines has its first culprit's."""
     lines = list(named["places"])
     if not lines and named["kind"] in COARSE:
         lines = list(answer.get("culprits") or [])[:1]

@@ -29,7 +29,7 @@ class Place:
     why: str = ""
 
     def line(self, folder: Path) -> int:
-        """The number of the line; raises ValueError unless the file has it exactly once."""
+        """The number of the line; ValueError unless the file contains it exactly once."""
         lines = (folder / self.file).read_text("utf-8").splitlines()
         numbers = [number for number, line in enumerate(lines, 1) if line.strip() == self.text]
         if len(numbers) != 1:
@@ -37,13 +37,13 @@ class Place:
         return numbers[0]
 
     def is_at(self, folder: Path, place: Mapping[str, Any]) -> bool:
-        """place: of the answer of `locate --json`."""
+        """Whether a place of an answer of `locate --json` is this place."""
         return Path(place["file"] or "").name == Path(self.file).name and place["line"] == self.line(folder)
 
 
 @dataclass(frozen=True)
 class Cause:
-    """The place to name first, and those that are right as well."""
+    """A cause: the place that an answer should name, and other places that are right, too."""
 
     place: Place
     alternatives: tuple[Place, ...]
@@ -109,7 +109,7 @@ class CauseProgram:
 
 
 def programs(framework: str, names: Iterable[str] = ()) -> list[CauseProgram]:
-    """Those of a framework, or only some; raises ValueError for a name that there is not."""
+    """Return the programs of a framework, or those of these names; ValueError for an unknown name."""
     all_programs = {path.parent.name: _read(path) for path in sorted((FOLDER / framework).glob("*/expected.toml"))}
     if unknown := set(names) - set(all_programs):
         raise ValueError(f"no program of {framework}: {', '.join(sorted(unknown))}")

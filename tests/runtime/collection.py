@@ -102,7 +102,7 @@ def expect_race_if_replayed(want: Sequence[str], raced: bool) -> list[str]:
 
 
 def framework(environment: str) -> str:
-    """The module that its programs import."""
+    """Return the name of the module that the programs of this environment import."""
     return "torch" if environment in TORCH_ENVIRONMENTS else "tensorflow"
 
 
@@ -113,7 +113,7 @@ def programs(environment: str) -> list[Program]:
 
 
 class Forked(Launcher):
-    """Runs are forks of one process that has imported TensorFlow."""
+    """Makes the runs of `locate` as forks of one process that has imported TensorFlow."""
 
     def __init__(self, program: Program, folder: Path, forks: Forks) -> None:
         super().__init__([str(program.path)], str(folder))
@@ -135,7 +135,7 @@ class Forked(Launcher):
 
 
 def located(program: Program, forks: Forks, folder: Path, runs: int = 5) -> dict[str, Any]:
-    """What `locate --json` gives for a program."""
+    """Run `locate --json` on a program; return the parsed output."""
     progress = Progress(8, out=io.StringIO())
     search = Search([str(program.path)], str(folder), runs, progress=progress,
                     launcher=Forked(program, folder, forks))  # fmt: skip

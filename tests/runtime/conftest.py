@@ -21,7 +21,7 @@ Build = Callable[[Hand, int], object]  # (trace, number of the run) -> records
 
 @pytest.fixture(scope="session")
 def forks(tf_python: Callable[[str], Path]) -> Iterator[Callable[[str], Forks]]:
-    """forks("tf2.0"): runs programs in that environment; all tests share one import of each framework."""
+    """Return a function forks("tf2.0") that runs programs in that environment; tests share one framework import."""
     by_environment: dict[str, Forks] = {}
     with ExitStack() as stack:
 
@@ -47,7 +47,7 @@ def make(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def compare(make: Callable[..., Path]) -> Callable[..., TraceDiff]:
-    """compare(build): of run 0 and run 1 of what build writes."""
+    """Return a function compare(build) that compares the traces which build writes for run 0 and run 1."""
 
     def compared(build: Build, **header: Any) -> TraceDiff:
         return trace_diff.compare([str(make(build, run, **header)) for run in (0, 1)])

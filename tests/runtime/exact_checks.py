@@ -28,7 +28,7 @@ RANDOM = np.random.RandomState(11)
 
 
 def addends(kind):
-    """name -> [N, 3] adversarial numbers."""
+    """Return {name: [N, 3] array of adversarial numbers}."""
     large, tiny = (1e38, 1e-38) if kind == "float32" else (1e300, 1e-300)
     count = 2000
     spread = RANDOM.uniform(-1, 1, (count, 3)) * 10.0 ** RANDOM.randint(-30, 30, (count, 3))
@@ -53,7 +53,7 @@ def addends(kind):
 
 
 def ops():
-    """patch -> (call of (rows, ids), original, types): every form in which rows are summed by ids."""
+    """Return (patch, function of (rows, ids), dtypes) for every form in which rows are summed by ids."""
     as_index = lambda ids: ids[:, None]  # noqa: E731
     zeros = lambda rows: tf.zeros([KEYS, 3], rows.dtype)  # noqa: E731
 
@@ -65,7 +65,7 @@ def ops():
                 return variable.read_value()
 
     def product(rows, ids):
-        """One column of the sparse matrix for each addend."""
+        """Multiply by a sparse matrix with one column for each addend."""
         count = rows.shape.as_list()[0]
         cells = tf.stack([tf.cast(ids, tf.int64), tf.range(count, dtype=tf.int64)], 1)
         ones = tf.ones([count], rows.dtype)
@@ -89,7 +89,7 @@ def ops():
 
 
 def true_sums(rows, ids):
-    """[KEYS, columns], correctly rounded to float64."""
+    """Return the sums, [KEYS, columns], correctly rounded to float64."""
     with np.errstate(all="ignore"):
         return np.array([[_sum(column) for column in rows[ids == key].astype("float64").T] for key in range(KEYS)])
 
@@ -101,7 +101,7 @@ def _sum(values):
 
 
 def bound(rows, ids):
-    """What additions one by one may be wrong by, at most: half a place in the last for each."""
+    """Return the largest error of sequential additions: half a unit in the last place for each addition."""
     eps = np.finfo(rows.dtype).eps
     tiny = np.finfo(rows.dtype).tiny  # TensorFlow's threads take smaller numbers for zero
     size = np.zeros((KEYS, rows.shape[1]))
@@ -113,7 +113,7 @@ def bound(rows, ids):
 
 
 def in_order(rows, ids):
-    """The control: added one by one, as they come."""
+    """The control: add sequentially, in the given order."""
     total = np.zeros((KEYS, rows.shape[1]), rows.dtype)
     with np.errstate(all="ignore"):
         for row, key in zip(rows, ids):
@@ -129,7 +129,7 @@ def orders(rows, ids):
 
 
 def by_blocks(rows, ids):
-    """The same addends in orders that keep sorted ids sorted."""
+    """Yield the addends in orders that keep sorted ids sorted."""
     order = np.argsort(ids, kind="mergesort")
     for permuted, keys in orders(rows[order], ids[order]):
         by_key = np.argsort(keys, kind="mergesort")
@@ -143,7 +143,7 @@ def keys_for(rows):
 
 
 def check(patch, call, rows, ids):
-    """(faults, whether the control differed)."""
+    """Return (faults, whether the control differed)."""
     session = Replacements()
     session.install(PATCHES[patch])
     try:
@@ -186,7 +186,7 @@ def main():
 
 
 def check_all(forms, is_wanted):
-    """(faults, number of comparisons, kind of addends -> whether the control differed); wanted(kind): which kinds."""
+    """Return (faults, number of comparisons, {kind of addends: whether the control differed}) of the wanted kinds."""
     faults, compared, control = [], 0, {}
     for patch, call, kinds in forms:
         if not PATCHES[patch].applies(VERSION):

@@ -62,7 +62,7 @@ def _start(job):
 
 
 def _code_of(job):
-    """Run it; the exit code that Python would end with."""
+    """Run the job in this process; return the exit code that Python would end with."""
     try:
         _become(job)
     except SystemExit as stop:
@@ -77,7 +77,7 @@ def _code_of(job):
 
 
 def _end(code):
-    """As Python ends, but for the seconds that it takes to free all of TensorFlow's modules."""
+    """End as Python does, but without the seconds that it takes to free TensorFlow's modules."""
     threading._shutdown()
     try:
         atexit._run_exitfuncs()
@@ -110,7 +110,7 @@ def _become(job):
 
 
 def _seed():
-    """A fork has its parent's generators, a process of its own would not."""
+    """Seed the generators anew: a fork inherits its parent's state, a fresh process does not."""
     import numpy
 
     numpy.random.seed()

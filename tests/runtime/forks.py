@@ -1,4 +1,4 @@
-"""Many runs in one environment: forks of one process that has imported the framework, two at a time."""
+"""Run many programs in one environment: forks of one process that has imported the framework, two at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRACE = ("-m", "tfdeterminism.trace")
 
 @dataclass
 class Job:
-    """arguments: what follows `python`; fresh: in a process of its own; alone: with nothing beside it."""
+    """One run. arguments: what follows `python`; fresh: in a fresh process; alone: no other job runs beside it."""
 
     arguments: Sequence[str]
     folder: str | None = None
@@ -29,6 +29,7 @@ class Job:
 
 
 def environ(**changes: str) -> dict[str, str]:
+    """Return this process's environment variables for a run, with these changes."""
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
     return {**os.environ, "PYTHONPATH": str(RUNTIME), **quiet, **changes}
 
@@ -51,7 +52,7 @@ class Forks:
         self._folder.cleanup()
 
     def run(self, jobs: Sequence[Job]) -> list[subprocess.CompletedProcess[str]]:
-        """Run them, and wait for all."""
+        """Run the jobs, wait for all, and return their results in order."""
         outputs = [self._output() for _ in jobs]
         requests = [{**asdict(job), "output": str(output)} for job, output in zip(jobs, outputs, strict=True)]
         codes = self._ask(requests)
@@ -85,5 +86,5 @@ def _completed_process(job: Job, code: int, output: Path) -> subprocess.Complete
 def traced(
     out: Path | str, program: Path | str, *arguments: str, options: Sequence[str] = (), **job_options: Any
 ) -> Job:
-    """A job: record that program into the folder `out`."""
+    """Return a job that records the program's trace into the folder `out`."""
     return Job([*TRACE, "run", "--out", str(out), *options, "--", str(program), *arguments], **job_options)

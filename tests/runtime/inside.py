@@ -1,4 +1,4 @@
-"""Runs the checks of this folder (`*_checks.py`) inside an environment."""
+"""Run the checks of this folder (`*_checks.py`) inside an environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PASSED = ("TFDET_TESTS",)  # what a caller asks the checks themselves for
 
 
 def environment(checkout: Project) -> dict[str, str]:
-    """The variables that a check sees: nothing of the shell that decides how TensorFlow computes."""
+    """Return the variables that a check sees: without those of the shell that affect TensorFlow's results."""
     return {
         "PATH": "/usr/bin:/bin",
         "PYTHONPATH": str(checkout.runtime),
@@ -26,7 +26,7 @@ def environment(checkout: Project) -> dict[str, str]:
 
 
 def run(checkout: Project, python: Path, script: str, *arguments: str | Path, **variables: str) -> str:
-    """What a script prints; it has to end well."""
+    """Run a script that must succeed; return what it prints."""
     done = subprocess.run(
         [python, HERE / script, *arguments],
         env={**environment(checkout), **variables}, capture_output=True, text=True, timeout=1800,
@@ -36,6 +36,6 @@ def run(checkout: Project, python: Path, script: str, *arguments: str | Path, **
 
 
 def objects(checkout: Project, python: Path, script: str, *arguments: str | Path) -> list[Any]:
-    """The JSON objects that it prints, a line each."""
+    """Run a script; return the JSON objects that it prints, one a line."""
     lines = run(checkout, python, script, *arguments).splitlines()
     return [json.loads(line) for line in lines if line.startswith("{")]

@@ -1,4 +1,4 @@
-"""Random inputs of the cases, and the kinds of calls that they are made in."""
+"""Random inputs for the cases, and the functions that build cases."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ ALL = ("eager", "static", "dims", "rank")
 
 
 class Maker:
-    """Random arrays, the same in every run, and cases made of them."""
+    """Makes random arrays, equal in every run, and cases of them."""
 
     def __init__(self, case):
         self.case = case

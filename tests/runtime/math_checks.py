@@ -45,7 +45,7 @@ class Case:
         self.modes, self.eps = list(modes), eps
 
     def originals(self):
-        """({mode: what the original op gives there}, faults)."""
+        """Return ({mode: results of the original op}, faults)."""
         values = {}
         for mode in self.modes:
             try:
@@ -56,7 +56,7 @@ class Case:
         return values, []
 
     def faults(self, originals):
-        """What the patched op, which is in place, does otherwise."""
+        """Return how the results of the installed patched op differ from the original's."""
         faults = []
         for mode, expected in originals.items():
             try:
@@ -66,7 +66,7 @@ class Case:
         return faults
 
     def results(self, mode):
-        """The outputs, the gradients, the gradients of these, by the ops as they are now."""
+        """Return outputs, gradients and second gradients, computed by the ops that are installed now."""
         return (_eager if mode == "eager" else _graph)(self, mode)
 
     def compare(self, expected, actual):
@@ -186,7 +186,7 @@ def main():
 
 
 def compared(key, cases):
-    """(case, the originals' results, faults); put in place once for all, as looking for an op's names takes long."""
+    """Return [(case, the originals' results, faults)]; install the patches once, as finding an op's names is slow."""
     case_values = [(case,) + case.originals() for case in cases]
     replaced = Replacements()
     replaced.install(PATCHES[key])

@@ -1,4 +1,4 @@
-"""Wrong arguments: what the patched ops refuse is what the originals refuse."""
+"""Patched ops reject the same wrong arguments as the original ops."""
 
 import numpy as np
 import tensorflow as tf
@@ -77,7 +77,7 @@ def _bad_calls():
 
 
 def _bad_dense_bincounts():
-    """The negative value in the second row: before 2.16 the original writes outside its output for it."""
+    """The negative value is in the second row: before 2.16 the original then writes out of bounds."""
     if VERSION < (2, 16):
         return []
     return [lambda: raw("gen_math_ops", "dense_bincount")([[0, 1], [0, -1]], 3, [[1., 2.], [3., 4.]])]
@@ -90,7 +90,7 @@ def into_variable(name, *arguments, **options):
 
 
 def _raised(call, eager):
-    """How a call ends: the type of its exception and, told by an op that ran at once, the first line of its words."""
+    """Return the type of the exception and, for an op that ran eagerly, the first line of its message."""
     try:
         if eager:
             call()

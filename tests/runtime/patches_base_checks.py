@@ -1,4 +1,4 @@
-"""What the checks of patches share: inputs, variables, and the patches of this version, put in and taken out."""
+"""Shared by the checks of patches: inputs, variables, and installing and removing this version's patches."""
 
 import os
 import warnings
@@ -32,7 +32,7 @@ def raw(module, name):
 
 
 def grad(function, *inputs):
-    """The outputs, and the gradients to every input, dense."""
+    """Return the outputs, and dense gradients to every input."""
     outputs = function(*inputs)
     grads = tf1.gradients(outputs * tf.ones_like(outputs) * 2, list(inputs))
     return [outputs] + [tf.convert_to_tensor(gradient) for gradient in grads if gradient is not None]

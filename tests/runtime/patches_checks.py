@@ -30,7 +30,7 @@ def types_in(definition):
 
 
 def _is_exact(node):
-    """Whether it adds, in float64, what was rounded so that every partial sum is exact."""
+    """Whether the op adds, in float64, numbers that were rounded so that every partial sum is exact."""
     in_float64 = "T" in node.attr and node.attr["T"].type == tf.float64.as_datatype_enum
     return in_float64 and "ExactSum" in re.split("[/_]", node.name)
 
@@ -50,7 +50,7 @@ def structure(op_types):
 
 
 def write_once(graph, op_type):
-    """Whether the ops of this type scatter into variables, and each writes every place once: run, not read off."""
+    """Whether all scatters of this type into variables write each element once; determined by running them."""
     into_variable = op_type.startswith(("Scatter", "ResourceScatter")) and op_type != "ScatterNd"
     ops = [op for op in graph.get_operations() if op.type == op_type]
     if not into_variable or any(node.op == op_type for function in graph.as_graph_def().library.function
@@ -76,7 +76,7 @@ def reach(op_types):
 
 
 def crops():
-    """crop_and_resize's image gradient of 2,048 boxes, ten times: TensorFlow's CPU kernel races, the patch does not."""
+    """Return ten image gradients of crop_and_resize with 2,048 boxes: TensorFlow's CPU kernel races on them."""
     r = np.random.RandomState(1)
     image, boxes = r.uniform(size=(1, 16, 16, 4)).astype("float32"), r.uniform(size=(2048, 4)).astype("float32")
     with tf.Graph().as_default(), patched("crop-and-resize"), tf1.Session() as session:

@@ -1,4 +1,4 @@
-"""Indices out of range: told by words on a CPU, by what is not a number on a GPU."""
+"""Indices out of range: an error on a CPU, NaN on a GPU."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ from patches_base_checks import KEYS, VERSION, patched, random, tf1, variable
 
 
 def refused():
-    """Scatters into variables, one index of which is out of range: the words say which, and nothing is added twice."""
+    """Scatter into variables with one index out of range: the error names it, and no element is added twice."""
     rows = np.ones((3, 2), "float32")
     calls = {
         "scatter_add": ([0, 0, 9], rows), "scatter_sub": ([9, 2, 2], rows), "scatter_update": ([1, 1, -3], rows),
@@ -31,7 +31,7 @@ def refused():
 
 
 def _refused(name, arguments, resource, eager):
-    """Which index the words name, and what the variable is then."""
+    """Return the index that the error message names, and the variable's value afterwards."""
     try:
         if eager:
             target = variable()
@@ -51,7 +51,7 @@ def _refused(name, arguments, resource, eager):
 
 
 class gathers_of_a_gpu(object):
-    """Where an index is out of range they give zeros, and raise nothing."""
+    """Gathers give zeros where an index is out of range, and raise nothing."""
 
     def __enter__(self):
         self._array_ops = sys.modules["tensorflow.python.ops.array_ops"]
@@ -73,7 +73,7 @@ class gathers_of_a_gpu(object):
 
 
 def not_a_number():
-    """A GPU cannot raise: an index that the originals' kernels for it find out of range makes its results NaN."""
+    """A GPU cannot raise: an index that the original GPU kernels would reject makes the results NaN."""
     calls = {
         "sparse-dense-matmul": lambda: tf.sparse.sparse_dense_matmul(
             tf.SparseTensor([[0, 1], [1, 9], [2, 0]], [1., 1., 1.], [3, 2]), random((2, 2))),

@@ -1,4 +1,4 @@
-"""Keras' layers and losses that are made of patched ops, forward and backward."""
+"""Keras layers and losses that use patched ops, forward and backward."""
 
 import numpy as np
 import tensorflow as tf
@@ -6,7 +6,7 @@ from patches_base_checks import tf1
 
 
 def keras_layers():
-    """(name, patch, function of no arguments that builds forward and backward)."""
+    """Return (name, patch, function without arguments that builds forward and backward)."""
     k = tf.keras
     image, sequence, volume = (2, 6, 6, 2), (2, 6, 2), (2, 4, 4, 4, 2)
     return [

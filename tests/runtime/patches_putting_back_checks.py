@@ -1,4 +1,4 @@
-"""Names of results, references to what is replaced, and all put back."""
+"""Names of results, references to replaced ops, and restoring the originals."""
 
 import sys
 import types
@@ -11,14 +11,14 @@ from tfdeterminism.patches import Replacements
 
 
 def _second_name(function):
-    """The original's result after a patched one in the same scope."""
+    """Return the name of the original's result after a patched op in the same scope."""
     with tf1.name_scope("Outer"):
         function(random((3, 2)), [0, 0, 1], 4)
         return function(ints(9, (3, 2)), [0, 0, 1], 4)
 
 
 def names():
-    """What the caller calls the result, and the shape known for it, are the original's."""
+    """The result's name and static shape are those of the original."""
     calls = {
         "segment": lambda: tf.math.segment_sum(random((3, 2)), [0, 0, 1], name="given"),
         "unsorted-segment": lambda: tf.math.unsorted_segment_sum(random((3, 2)), [0, 0, 1], 4, name="given"),
@@ -46,7 +46,7 @@ def names():
 
 
 def putting_back():
-    """After restore() every module holds what it held; installing twice does no harm; user's references are named."""
+    """restore() restores every module; installing twice has no further effect; references of the user are reported."""
     user = types.ModuleType("users_model")
     user.mine, user.bias = tf.image.adjust_contrast, tf.nn.bias_add
     user.stale = raw("gen_math_ops", "bincount")

@@ -1,4 +1,4 @@
-"""Calls of every patched op, forward and backward."""
+"""Forward and backward calls of every patched op."""
 
 import tensorflow as tf
 from patches_base_checks import KEYS, VERSION, grad, ints, random, raw, tf1, variable
@@ -7,7 +7,7 @@ from tfdeterminism.patches import PATCHES
 
 
 def scenarios():
-    """patch key -> function that returns tensors; each is differentiated with respect to the floating-point ones."""
+    """Return {patch key: function that returns tensors}; each is differentiated to its floating-point tensors."""
     tables = {
         "bias-add": [lambda: grad(tf.nn.bias_add, random((2, 3, 4)), random((4,))),
                      lambda: grad(lambda x, b: tf.nn.bias_add(x, b, data_format="NCHW"), random((2, 3, 4, 5)),
@@ -75,7 +75,7 @@ def scenarios():
 
 
 def _public_bincount():
-    """tf.math.bincount; not where it sums by unsorted_segment_sum, and that op is deterministic."""
+    """Return [a call of tf.math.bincount]; [] where it uses unsorted_segment_sum, which is deterministic there."""
     if (2, 7) <= VERSION < (2, 12):
         return []
     return [lambda: [tf.math.bincount([1, 2, 1], weights=random((3,)), minlength=3, maxlength=3)]]

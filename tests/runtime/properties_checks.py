@@ -21,7 +21,7 @@ tf1 = math_checks.tf1
 
 
 def random(request, shape, low=-1.0, high=1.0):
-    """Random numbers of the dtype that was asked for."""
+    """Return random numbers of the requested dtype."""
     draw = np.random.RandomState(request["seed"]).uniform
     values = draw(low, high, shape)
     dtype = request["dtype"]
@@ -154,7 +154,7 @@ def crop(request):
 
 
 def _pixels(boxes, height, width, size):
-    """(box, row, column of its crop, place in the image) of every pixel that lies inside the image."""
+    """Yield (box, row, column of its crop, position in the image) of every pixel inside the image."""
     for box, (top, left, bottom, right) in enumerate(boxes):
         for row, y in enumerate(_along(top, bottom, height, size[0])):
             for column, x in enumerate(_along(left, right, width, size[1])):
@@ -163,7 +163,7 @@ def _pixels(boxes, height, width, size):
 
 
 def _along(first, last, old, new):
-    """Where the crop's rows lie, in float32: the last bit decides whether one is outside."""
+    """Return the positions of a crop's rows in float32, whose last bit decides whether one is outside."""
     extent = np.float32(old - 1)
     if new == 1:
         return [np.float32(0.5) * (first + last) * extent]
@@ -184,7 +184,7 @@ def _to_image(grads, boxes, box_indices, shape, name):
 
 
 def _to_boxes(grads, images, boxes, box_indices):
-    """By the chain rule: the slope of the image at a pixel, times how far the pixel moves with each edge."""
+    """Return the gradient to the boxes: the image's slope at a pixel times how far each edge moves the pixel."""
     out, (_, height, width, _), size = np.zeros((len(boxes), 4)), images.shape, grads.shape[1:3]
     for box, row, column, y, x in _pixels(boxes, height, width, size):
         (above, below), (left, right) = [(int(np.floor(n)), int(np.ceil(n))) for n in (y, x)]
@@ -223,7 +223,7 @@ def resize(request):
 
 
 def _interpolation(new, old, mode, nearest):
-    """The matrix [new, old] of resizing; where a pixel lies is computed in float32, as the op defines it."""
+    """Return the [new, old] matrix of a resize; positions are computed in float32, as the op does."""
     unit = np.float32(1)
     scale = np.float32(old) / np.float32(new)
     if mode == "align_corners" and new > 1:
@@ -271,7 +271,7 @@ _cache = {}
 
 
 def _put_in(patch, kind):
-    """Replace the patch's ops; where they were found is kept for later calls of this kind: looking takes long."""
+    """Replace the patch's ops, and cache where they were found, because the search is slow."""
     if kind not in _cache:
         replaced = Replacements()
         replaced.install(PATCHES[patch])
@@ -289,7 +289,7 @@ def _outcome(case):
 
 
 def _no_kernel(error):
-    """Whether the original has none for this dtype: the patched op may have more."""
+    """Whether the original op has no kernel for this dtype; the patched op may have one."""
     return isinstance(error, (tf.errors.NotFoundError, tf.errors.UnimplementedError))
 
 

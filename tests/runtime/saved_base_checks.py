@@ -1,4 +1,4 @@
-"""What the checks of saving share: what is asked, inputs, names and places."""
+"""Shared by the checks of saving: arguments, inputs, names and paths."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ def values(shape):
 
 
 def plain(compute):
-    """What it computes as lists, or the name of the error."""
+    """Return the results as lists, or the name of the error."""
     try:
         result = compute()
     except Exception as error:
@@ -33,7 +33,7 @@ def plain(compute):
 
 
 def know_loops(name):
-    """Until 2.3 a process that made no While cannot differentiate one: that is for loops which are the case itself."""
+    """Until 2.3 unregister the gradients of loops, unless the case has one: the first loop registers them."""
     if WHAT == "load" and (2, 0) <= VERSION < (2, 4):
         from tensorflow.python.framework import ops
         from tensorflow.python.ops import cond_v2, while_v2  # noqa: F401 (of an If, neither)

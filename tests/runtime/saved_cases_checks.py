@@ -1,4 +1,4 @@
-"""Functions of one tensor that are saved: of each replaced op, in loops and branches."""
+"""Functions of one tensor to save: of each replaced op, in loops and branches."""
 
 import numpy as np
 import tensorflow as tf
@@ -25,14 +25,14 @@ def sparse_values(x):
 
 
 def sparse_found(x):
-    """Of a matrix whose number of elements is known only when it runs."""
+    """Multiply by a sparse matrix whose number of elements is known only at run time."""
     indices = tf.where(x > 0.5)
     matrix = tf.SparseTensor(indices, tf.gather_nd(x, indices), [4, 2])
     return tf.sparse.sparse_dense_matmul(matrix, values((2, 3)))
 
 
 def resized(resize, size):
-    """The gradient of a resizing: what is replaced."""
+    """Return the gradient of a resize, which is what the patch replaces."""
     return lambda x: gradient_of(lambda image: resize(image, [4, 3]), tf.zeros([1] + size + [2]), x)
 
 
@@ -46,20 +46,20 @@ def cropped_at(boxes):
 
 
 def normalized(x):
-    """The gradient of a batch normalization that does not train."""
+    """Return the gradient of a batch normalization in inference mode."""
     def normal(scale):
         return tf1.nn.fused_batch_norm(x, scale, [0.0, 0.1], [0.5, 0.6], [1.0, 1.1], is_training=False)[0]
     return gradient_of(normal, tf.ones([2]), values((1, 4, 5, 2)))
 
 
 def gradient_of(function, point, upstream):
-    """Built into the graph at hand, so that it is saved."""
+    """Build a gradient into the current graph, so that it is saved."""
     point = tf.convert_to_tensor(point)
     return tf.convert_to_tensor(tf1.gradients(function(point), point, grad_ys=upstream)[0])
 
 
 def looped(x):
-    """A replaced op inside of a loop."""
+    """Run a replaced op in a loop."""
     def body(i, y):
         return i + 1, y + tf.math.unsorted_segment_sum(x * y[:, :1], [1, 0, 1, 1], 4)
     return tf1.while_loop(lambda i, y: i < 3, body, [tf.constant(0), tf.ones_like(x)])[1]
@@ -71,13 +71,13 @@ def branched(x):
 
 
 def after_something(x):
-    """What it is made of must not lose that it runs after something else."""
+    """The replacement must keep the op's control dependencies."""
     with tf.control_dependencies([tf1.assert_greater(tf.reduce_sum(x), -1.0)]):
         return tf.math.unsorted_segment_sum(x * 2.0, [1, 0, 1, 1], 3)
 
 
 def cases():
-    """name -> (function of one tensor, a value for it)."""
+    """Return {name: (function of one tensor, a value for it)}."""
     indices, hot = [[0], [2], [0], [3]], np.eye(4, dtype="float32")[:3]
     rows, image = values((4, 2)), values((1, 4, 5, 2))
     m, n = tf.math, tf.nn
@@ -121,7 +121,7 @@ def cases():
 
 
 def all_cases():
-    """(name, function, value, static shape)"""
+    """Return (name, function, value, static shape) of all cases."""
     for name, (function, value) in sorted(cases().items()):
         shapes = [(name, list(value.shape))]
         if name in OF_ANY_SIZE:

@@ -25,7 +25,7 @@ from saved_models_checks import keras_formats, load_models, model, model_results
 
 
 def save():
-    """All formats; what this process gets, by kind."""
+    """Save in all formats; return this process's results, by format."""
     os.makedirs(path(""))
     results = {}
     if VERSION >= (2, 0):
@@ -42,7 +42,7 @@ def save():
 
 
 def load():
-    """What comes of it, by format."""
+    """Return the results of the loaded files, by format."""
     if VERSION < (2, 0):
         return load_graphs()
     functions = dict(load_functions(), **load_models())
@@ -50,7 +50,7 @@ def load():
 
 
 def compare(functions):
-    """Faults, and how many results there were of each format."""
+    """Return the faults, and the number of results of each format."""
     faults, count = [], {}
     for kind, results in sorted(functions.items()):
         source = "function" if kind in ("function", "signature") else "keras" if "keras" in kind else "graph"
@@ -91,7 +91,7 @@ def install():
 
 
 def use_others():
-    """Ops in another order than they were saved in."""
+    """Run the ops in another order than they were saved in."""
     with tf.Graph().as_default():
         for _, (function, value) in sorted(cases().items(), reverse=True):
             try:
@@ -101,7 +101,7 @@ def use_others():
 
 
 def never_silent():
-    """What cannot be saved says so; and no name that older versions of the library wrote means anything here."""
+    """An op that cannot be saved raises; names that older versions of the library wrote have no meaning."""
     from tensorflow.python.framework import ops
 
     from tfdeterminism import SavedGradientWarning
@@ -130,7 +130,7 @@ def never_silent():
 
 
 def first_of_all(op):
-    """A function whose op gets the number that the first op of a process gets."""
+    """Return a function whose op gets the number of the first op of a process."""
     function = tf.function(lambda x: op(tf.zeros([3]), [[0], [1], [2]], x),
                            input_signature=[tf.TensorSpec([3], tf.float32)], autograph=False)
     function.get_concrete_function()
@@ -144,7 +144,7 @@ def save_add():
 
 
 def load_add():
-    """The gradient, or the name of the error."""
+    """Return the gradient, or the name of the error."""
     first_of_all(tf.tensor_scatter_nd_sub)
     module, x = tf.saved_model.load(path("add")), tf.ones([3])
 

@@ -1,4 +1,4 @@
-"""Cases as functions: saved, loaded, frozen."""
+"""Cases as functions: saved, loaded, and frozen."""
 
 import tensorflow as tf
 from saved_base_checks import ALL, TWICE, attribute, know_loops, path, plain, read_graph, tf1
@@ -8,7 +8,7 @@ FROZEN_AS_FUNCTIONS = ("unsorted_segment_sum", "sparse_dense_matmul", "nearest b
 
 
 def functions():
-    """name -> tf.function, of all cases that this TensorFlow can build."""
+    """Return {name: tf.function} of all cases that this TensorFlow can build."""
     functions_by_name = {}
     for name, function, _, shape in all_cases():
         traced = tf.function(function, input_signature=[tf.TensorSpec(shape, tf.float32)], autograph=False)

@@ -1,4 +1,4 @@
-"""Cases in a graph with a session: as a meta graph, frozen, served."""
+"""Cases in the graph of a session: as a meta graph, frozen, and for serving."""
 
 import tensorflow as tf
 from saved_base_checks import ALL, TWICE, VERSION, attribute, know_loops, path, read_graph, tf1
@@ -6,7 +6,7 @@ from saved_cases_checks import all_cases
 
 
 def build():
-    """The cases in the default graph; the names of those that this TensorFlow can build."""
+    """Build the cases in the default graph; return the names of those that this TensorFlow can build."""
     names = []
     for name, function, _, shape in all_cases():
         with tf1.name_scope(attribute(name)):
@@ -20,7 +20,7 @@ def build():
 
 
 def of_graph(session):
-    """As slopes, of every case in the session's graph; all in one run, as each one costs seconds."""
+    """Return slopes() of every case in the session's graph, in one session run, because each run takes seconds."""
     ops = set(op.name for op in session.graph.get_operations())
     results, fetches, feeds = {}, {}, {}
     for name, _, value, _ in all_cases():
@@ -41,7 +41,7 @@ def of_graph(session):
 
 
 def derived(y, x):
-    """The gradient of the sum of y's squares, None, or the name of the error."""
+    """Return the gradient of the sum of y's squares, None, or the name of the error."""
     try:
         gradient = tf1.gradients(y ** 2, x)[0]
     except Exception as error:

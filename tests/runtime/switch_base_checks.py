@@ -1,4 +1,4 @@
-"""What the checks of the switch share: each runs in a fork, a fresh process of its own."""
+"""Shared by the checks of the switch: each check runs in a forked process."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def check(function):
 
 
 def enabled(*arguments):
-    """(report, classes of the warnings of ours)."""
+    """Call enable_determinism(); return (report, classes of this package's warnings)."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         report = tfdeterminism.enable_determinism(*arguments)
@@ -38,7 +38,7 @@ def variables():
 
 
 def attributes():
-    """What every name in every module of TensorFlow and Keras is bound to now."""
+    """Return the current value of every name in every module of TensorFlow and Keras."""
     values = {}
     for name, module in list(sys.modules.items()):
         if name.split(".")[0] in ("tensorflow", "tensorflow_core", "keras"):
@@ -51,13 +51,13 @@ def changed(before, after):
 
 
 def keys_of_patches():
-    """The patches that this version is to get."""
+    """Return the keys of the patches that this version should get."""
     version = tuple(int(part) for part in tf.version.VERSION.split(".")[:2])
     return [patch.key for patch in recipes.patches_for("stock", version)]
 
 
 def in_child(function):
-    """(did it pass, what it said)."""
+    """Run a function in a fork; return (whether it passed, what it printed)."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -1,4 +1,4 @@
-"""What patch() does, the call of 2019: part of switch_checks.py."""
+"""The checks of patch(), the function of 2019; part of switch_checks.py."""
 
 import contextlib
 import io
@@ -10,7 +10,7 @@ import tfdeterminism
 
 
 def gradient_ops():
-    """The types of the ops that the gradient of tf.nn.bias_add is made of."""
+    """Return the op types in the gradient of tf.nn.bias_add."""
     with tf.Graph().as_default() as graph:
         bias = V1.placeholder(tf.float32, [3])
         V1.gradients(tf.nn.bias_add(V1.placeholder(tf.float32, [2, 3]), bias), bias)

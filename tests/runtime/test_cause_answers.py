@@ -1,4 +1,4 @@
-"""When an answer of `locate` is right about a program of the collection of causes."""
+"""When an answer of `locate` counts as right for a program of the collection of causes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cause_collection import CauseProgram, programs
 
 
 def named(program: CauseProgram, number: int = 0, **other: Any) -> dict[str, Any]:
-    """The cause as the program's answers have it."""
+    """Return a cause of the program in the form of `locate --json`."""
     place = program.causes[number].place
     line = {"file": f"/copy/{place.file}", "line": place.line(program.folder), "text": place.text}
     return {"kind": place.kind, "places": [line], **other}

@@ -87,7 +87,7 @@ def test_some_have_two_causes() -> None:
 
 
 def _count(chosen: list[CauseProgram]) -> Counter[str]:
-    """How many programs have this as a cause, or as one that is right as well."""
+    """Count, for each kind, the programs that have it as a cause or as another right answer."""
     return Counter(
         kind for entry in chosen for kind in {place.kind for cause in entry.causes for place in _main(cause)}
     )

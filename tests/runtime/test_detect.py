@@ -1,4 +1,4 @@
-"""What tells builds apart, and what is said where there is no TensorFlow or one that patch() is not for."""
+"""How builds of TensorFlow are recognized, and messages where there is none or patch() does not support it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_build_is_told(
 
 
 def fake(folder: Path, version: str) -> None:
-    """A package tensorflow that has a version and no more."""
+    """Write a package tensorflow that has only a version."""
     (folder / "tensorflow").mkdir()
     (folder / "tensorflow" / "__init__.py").write_text(
         f"class version: GIT_VERSION = 'v1'\n__version__ = {version!r}\n", "utf-8"

@@ -1,4 +1,4 @@
-"""tfdet from its wheels: an environment with nothing else in it, an empty folder, an empty home."""
+"""tfdet installed from its wheels: an environment with nothing else, an empty working folder, an empty home."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Installed:
 
 @pytest.fixture(scope="session")
 def venv(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Both wheels and what they depend on, at the versions that requirements.txt has."""
+    """Install both wheels and their dependencies, in the versions of requirements.txt."""
     home = tmp_path_factory.mktemp("installed")
     tfdet, library = (build(folder, home / folder.name) for folder in (checkout.root, checkout.runtime))
     wheels = [f"tfdet[audit] @ {tfdet.as_uri()}", str(library)]
@@ -51,7 +51,7 @@ def venv(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tfdet(venv: Path, tmp_path: Path) -> Iterator[Installed]:
-    """What came with the package is as it was afterwards."""
+    """Yield the installed tfdet; afterwards check that its package folder is unchanged."""
     (data,) = venv.glob("lib/*/site-packages/tfdet/data")
     home = tmp_path / "home"
     home.mkdir()
@@ -101,7 +101,7 @@ def test_what_belongs_to_a_checkout_is_refused_with_advice(tfdet: Installed, arg
 
 
 def test_environments_get_the_runtime_and_nothing_else(venv: Path, tfdet: Installed, checkout: Project) -> None:
-    """All that a checkout gives them; the folder that it is installed in holds this host's NumPy."""
+    """Environments must not import from site-packages, which has this host's NumPy."""
     ask = "from tfdet.base.paths import find_project; print(find_project().runtime)"
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tfdet.home)}
     done = subprocess.run(
@@ -127,7 +127,7 @@ print(*maps)
 
 
 def virtual_gpu(tfdet: Installed, **environ: str) -> Path:
-    """Where the library is from that a program finds on it."""
+    """Return the folder of the library that a program on the virtual GPU loads."""
     done = tfdet("vgpu", "--", str(tfdet.bin / "python"), "-c", NAME, **environ)
     assert done.returncode == 0, done.stdout + done.stderr
     message, folder = done.stdout.splitlines()
@@ -137,7 +137,7 @@ def virtual_gpu(tfdet: Installed, **environ: str) -> Path:
 
 @contextmanager
 def installed(venv: Path, name: str, *arguments: str | Path) -> Iterator[None]:
-    """One more distribution, for a while; what: as pip is told, if not by its name."""
+    """Install one more distribution while the block runs; arguments: for pip, by default its name."""
     uv, python = [find_uv_bin(), "pip"], ["--quiet", "--python", str(venv / "bin" / "python")]
     subprocess.run([*uv, "install", *python, *(arguments or [name])], check=True)
     try:
@@ -147,7 +147,7 @@ def installed(venv: Path, name: str, *arguments: str | Path) -> Iterator[None]:
 
 
 def test_it_builds_the_virtual_gpu_of_its_checkout(venv: Path, tfdet: Installed, checkout: Project) -> None:
-    """In the user's cache; here in this one's, where it may be already: of which environment ziglang is is the same."""
+    """It is built in the user's cache; this test uses the shared cache to save time."""
     with installed(venv, "ziglang", f"ziglang=={metadata.version('ziglang')}"):
         folder = virtual_gpu(tfdet, XDG_CACHE_HOME=str(cache_dir().parent), VGPU_COMPILER="zig")
     built = subprocess.check_output([sys.executable, checkout.vgpu / "build.py", "--portable"], text=True).strip()
@@ -188,7 +188,7 @@ def test_a_run_is_kept_in_the_users_data_folder(tfdet: Installed, tf_python: Cal
 
 
 def runs(tfdet: Installed, **environ: str) -> int:
-    """Of which the verdict on that cell is made."""
+    """Return the number of runs behind the verdict of that cell."""
     cells = json.loads(tfdet("status", "--environment", "tf2.21", "--json", **environ).stdout)["cells"]
     selection = {"device": "cpu", "source": "bias-add-backprop", "solution": "none"}
     (cell,) = (cell for cell in cells if selection.items() <= cell.items())

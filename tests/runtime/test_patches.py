@@ -1,4 +1,4 @@
-"""The patched ops in real TensorFlows: the same mathematics, no order-dependent op, every Keras layer, all put back."""
+"""Patched ops in real TensorFlows: equal results, no order-dependent op, every Keras layer, restoring the originals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ORDERLESS = {"GatherV2", "ResizeBilinear"}
 
 
 def patches(key: str) -> list[Patch]:
-    """The patches of an environment's version."""
+    """Return the patches of an environment's version."""
     version = tuple(int(part) for part in key[2:].split("."))
     return [patch for patch in PATCHES.values() if patch.applies(version)]
 
@@ -46,7 +46,7 @@ def order_dependent(checkout: Project, key: str) -> list[str]:
 
 
 def helped(matrix: Matrix, key: str, source: Source) -> bool:
-    """Whether documents say that what `enable_determinism` switches on in this version is enough for the source."""
+    """Whether documents say that the settings of `enable_determinism` in this version suffice for the source."""
     environment = matrix.environment(key)
     solution = remaining_sources.recipe_of(environment).solution
     effects = remaining_sources.expand_includes(matrix, solution) if solution else set()
@@ -83,7 +83,7 @@ def test_loops_functions_jacobians_and_forward_mode(
     "key", weekly.todays(("tf1.14", "tf2.0"), of=("tf1.14", "tf2.0", "tf2.6"), days=weekly.DAYS, first=4)
 )
 def test_additions_are_exact(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
-    """Any order of the addends gives the same bits, of adversarial numbers too; added one by one they differ."""
+    """Every order of adversarial addends gives equal bits; sequential additions differ."""
     [report] = objects(checkout, tf_python(key), "exact_checks.py")
     assert report["faults"] == []
     assert report["compared"] > 70
@@ -101,7 +101,7 @@ def test_the_audit_says_what_may_not_be_left(checkout: Project) -> None:
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", ENVIRONMENTS)
 def test_no_order_dependent_op_is_left(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
-    """In graphs, forward and backward, of every patched op and of Keras layers; and with no patch each one fails."""
+    """Graphs of every patched op and of Keras layers, forward and backward; without patches each fails."""
     ops = order_dependent(checkout, key)
     [unpatched] = objects(checkout, tf_python(key), "patches_checks.py", request(ops, patched=False))
     assert unpatched["structure"] and all(unpatched["structure"].values())

@@ -38,7 +38,7 @@ def shape(draw: st.DrawFn, low: int, high: int, smallest: int = 0) -> list[int]:
 
 
 def indices(draw: st.DrawFn, count: int, size: int, invalid: int = -1) -> list[int]:
-    """`many` indices below `size`, often repeated, seldom with one out of range; zeros if size is 0."""
+    """Draw `count` indices below `size`: often repeated, seldom with one out of range; zeros if size is 0."""
     inside = st.integers(0, size - 1) if size else st.just(0)
     values = draw(st.lists(inside, min_size=count, max_size=count))
     if values and seldom(draw):
@@ -47,7 +47,7 @@ def indices(draw: st.DrawFn, count: int, size: int, invalid: int = -1) -> list[i
 
 
 def common(draw: st.DrawFn, dtypes: tuple[str, ...]) -> Call:
-    """What every call has: a dtype of its data, one of its indices (`kind`), and a seed of its data."""
+    """Draw what every call has: a dtype of the data, a dtype of the indices (`kind`), and a seed."""
     return {
         "dtype": draw(st.sampled_from(dtypes)),
         "kind": draw(st.sampled_from(["int32", "int64"])),
@@ -171,7 +171,7 @@ FAMILIES: list[tuple[str, str, st.SearchStrategy[Call]]] = [
 
 
 def parameters() -> list[Any]:
-    """Every family in every environment whose version needs its patch."""
+    """Return every (environment, family) whose version needs the patch."""
     return [
         pytest.param(key, family, calls, id=f"{key}-{family}-{patch}")
         for key in ENVIRONMENTS

@@ -1,4 +1,4 @@
-"""What is saved under the library runs and differentiates where it is loaded, with the library and without it."""
+"""Models saved under the library run and differentiate where they are loaded, with the library and without it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def formats(key: str) -> set[str]:
 def test_what_is_saved_differentiates_elsewhere(
     checkout: Project, tf_python: Callable[[str], Path], key: str, tmp_path: Path
 ) -> None:
-    """Each phase is a process: the originals, saving, loading without the library, and under it in another order."""
+    """Each step is a process: save originals, save, load without the library, load with it."""
     python = tf_python(key)
     for step in ("originals", "save"):
         objects(checkout, python, SCRIPT, step, tmp_path)
@@ -54,7 +54,7 @@ def test_what_is_saved_differentiates_elsewhere(
 def test_a_gradient_is_not_that_of_the_op_with_the_same_number(
     checkout: Project, tf_python: Callable[[str], Path], key: str, tmp_path: Path
 ) -> None:
-    """Names that a process counts mean something else in the next: here they would mean a subtraction."""
+    """Op numbers of one process mean other ops in the next one: here a subtraction."""
     python = tf_python(key)
     objects(checkout, python, SCRIPT, "save-add", tmp_path)
     assert objects(checkout, python, SCRIPT, "load-add", tmp_path) == [{"gradient": [1, 1, 1]}]

@@ -1,4 +1,4 @@
-"""Every program of the site's guide runs in the TensorFlows that stand above it; every command is one of ours."""
+"""Every program of the site's guide runs in the TensorFlow versions above it; every command exists."""
 
 from __future__ import annotations
 

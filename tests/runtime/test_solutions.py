@@ -1,4 +1,4 @@
-"""patch() and enable_determinism() as solutions of the matrix: applied, placed, and the race on the CPU gone."""
+"""patch() and enable_determinism() as solutions of the matrix: applied, on the right device, without the CPU race."""
 
 from __future__ import annotations
 

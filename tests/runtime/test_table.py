@@ -1,4 +1,4 @@
-"""The one table: no hole, no overlap, and what it says is what the matrix' solutions say."""
+"""The table of recipes has no gap and no overlap, and agrees with the matrix's solutions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_newest_version_is_that_of_the_matrix(matrix: Matrix) -> None:
 
 
 def test_a_newer_version_has_the_newest_row() -> None:
-    """No line of the table has to change for it."""
+    """A new version requires no new row."""
     newer = (recipes.NEWEST_TENSORFLOW[0], recipes.NEWEST_TENSORFLOW[1] + 1)
     assert recipes.recipe_for("stock", newer).covers("stock", newer)
     assert recipes.recipe_for("stock", newer).name_for(newer).endswith(f" to {recipes.as_text(newer)}")
@@ -64,7 +64,7 @@ def test_a_row_does_what_its_solution_says(matrix: Matrix, row: recipes.Recipe) 
 
 
 def test_no_other_solution_is_claimed_to_help_more(matrix: Matrix) -> None:
-    """The claims were not asked when the table was written; they must not contradict it."""
+    """The claims must not contradict the table, which does not read them."""
     for key, environment in matrix.environments.items():
         chosen = remaining_sources.recipe_of(environment).solution
         helped = {

@@ -1,4 +1,4 @@
-"""tfdeterminism.pytorch in a real PyTorch."""
+"""The functions of tfdeterminism.pytorch in a real PyTorch."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ PROGRAMS = Path(__file__).parent / "torch_programs"
 
 
 def run(python: Path, program: str, *arguments: str, hash_seed: str = "0") -> str:
-    """A fresh process, as users start one."""
+    """Run a program in a fresh process, as users do."""
     environ = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": hash_seed}
     command = [python, PROGRAMS / f"{program}.py", *arguments]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=240)

@@ -1,4 +1,4 @@
-"""The programs of the texts for PyTorch's maintainers, in a real PyTorch on a processor."""
+"""The programs of the reports to PyTorch's maintainers, run in a real PyTorch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FINDINGS = upstream.load(find_project().matrix, "torch")
 
 @pytest.fixture(scope="module")
 def gpu_build(checkout: Project) -> Path:
-    """PyTorch's build for CUDA, without NVIDIA's libraries."""
+    """Return the Python with PyTorch's CUDA build, without NVIDIA's libraries."""
     environment = load_matrix(checkout.matrix).environment("torch2.14")
     return VenvEngine(checkout).interpreter("torch2.14", environment, "gpu", without_vendor_libraries=True)
 

@@ -1,4 +1,4 @@
-"""The advice that the debug tool carries: generated from the matrix, its ranges read like everybody's."""
+"""The debug tool's advice, generated from the matrix, and its version ranges."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_row_of_an_op(op: str, forward: str | None, source: str | None) -> N
 
 
 def test_pytorchs_users_are_told_about_pytorch() -> None:
-    """And of no row of the matrix, which speaks of TensorFlow's ops."""
+    """No source of TensorFlow is named."""
     header = {"framework": "torch", "version": "2.13.0"}
     definition = trace_format.definition(0, "aten.index_add_.default", "x", device="cuda:0")
     table = advice.AdviceTable(header)

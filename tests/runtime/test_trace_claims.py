@@ -1,4 +1,4 @@
-"""What `locate` claims is shown: hashes by runs of one seed and of two, probes that hide by turns, races by replay."""
+"""`locate` claims only what was shown: hash seeds by runs, masking by alternating runs, races by replay."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def fed(value: Callable[[int, dict[str, str]], object], late: Callable[[int], in
 
 
 def test_hashes_are_not_blamed_where_only_the_count_in_a_name_is_another(tmp_path: Path) -> None:
-    """A shuffle by the system's random numbers: which turn of the line differs first is chance."""
+    """A shuffle by random numbers: which iteration differs first is random."""
     diff = Scripted(tmp_path, fed(lambda run, environment: run, lambda run: run // 3 % 3)).search()
     assert diff.culprits[0]["source"] is None
     assert any("still differ" in line for line in diff.findings)
@@ -65,7 +65,7 @@ def test_hashes_are_blamed_where_equal_seeds_agree_and_others_differ(tmp_path: P
 
 
 def test_hashes_are_not_blamed_where_all_seeds_agree(tmp_path: Path) -> None:
-    """What PYTHONHASHSEED hides without deciding it, or what struck by chance before."""
+    """PYTHONHASHSEED masks the difference without causing it, or the difference is rare."""
     diff = Scripted(tmp_path, fed(lambda run, environment: 0 if environment else run)).search()
     assert diff.culprits[0]["source"] is None
 
@@ -93,7 +93,7 @@ def test_the_same_values_in_another_order_accuse_no_hash(compare: Callable[..., 
 
 
 class Ended(Scripted):
-    """Whole runs end as `told` says: (digest, files) of a run's level and number."""
+    """Its untraced runs end as `outcome_of_run`(level, number of the run) returns: (digest, files)."""
 
     def __init__(self, folder: Path, ends_of_run: Callable[[str, int], Any], **options: Any) -> None:
         def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
@@ -126,7 +126,7 @@ def test_a_first_run_that_differs_and_left_nothing_known(tmp_path: Path) -> None
 
 
 def test_a_rare_difference_is_not_said_to_be_hidden(tmp_path: Path) -> None:
-    """One of the untraced runs: so it may be by chance."""
+    """One untraced run differs, which may be chance."""
     nth: dict[str, int] = {}
 
     def outcome_of_run(level: str, run: int) -> Any:
@@ -155,7 +155,7 @@ def test_how_many_runs_show_it(otherwise: int, total: int, is_shown: bool) -> No
 
 
 def test_a_difference_that_shows_in_turns_is_named(tmp_path: Path) -> None:
-    """What is rare in both strikes a run with probes at last."""
+    """A difference that is rare with and without probes finally occurs in a traced run."""
     nth: dict[str, int] = {}
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
@@ -221,7 +221,7 @@ def test_advice_for_cuda_is_given_on_cuda(compare: Callable[..., TraceDiff], dev
 
 
 def test_an_op_in_a_later_step_is_not_accused_of_what_came_before(tmp_path: Path) -> None:
-    """Keras' fit: the state that the step begins with was not recorded, from the first step on the cause is."""
+    """Keras' fit: recording begins after the cause; recorded from the first step, the cause is named."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
@@ -242,7 +242,7 @@ def test_an_op_in_a_later_step_is_not_accused_of_what_came_before(tmp_path: Path
 
 
 def test_steps_do_not_hang_on_the_timing_of_threads() -> None:
-    """What a thread does is of the step in which it was begun; no gradient or optimizer of its ends one."""
+    """A thread's ops belong to the step in which it was started, and its gradients end no step."""
     steps = Steps(threading.RLock(), None, lambda: None)
     recording: Any = type("Recording", (), {"recorder": type("Recorder", (), {"steps": steps})})
     watched, observed = pool_tasks.PoolTasks(recording), []
@@ -271,7 +271,7 @@ def test_steps_do_not_hang_on_the_timing_of_threads() -> None:
 
 
 def test_files_that_the_program_reads_and_writes_are_known(tmp_path: Path) -> None:
-    """By its own lines alone; what lay there when it was first read."""
+    """Only files of its own lines count, with the content of the first read."""
     program, data = tmp_path / "train.py", tmp_path / "data.bin"
     program.write_text("open('made.bin', 'wb').write(b'1')\nopen('data.bin').read()\nopen('made.bin').read()\n"
                        "open('made.bin', 'ab').write(b'2')\nopen('made.bin').read()\n"
@@ -303,7 +303,7 @@ def test_files_that_the_program_reads_and_writes_are_known(tmp_path: Path) -> No
 
 
 def test_a_program_that_asks_first_for_the_temporary_folder_goes_on(tmp_path: Path) -> None:
-    """tempfile tries folders by opening files in them, under a lock of its own."""
+    """tempfile opens files under its own lock to test folders."""
     program = tmp_path / "train.py"
     program.write_text("import tempfile\ntempfile.gettempdir()\nopen('made.bin', 'wb').write(b'1')\n")
     source = (
@@ -324,7 +324,7 @@ def test_a_program_that_asks_first_for_the_temporary_folder_goes_on(tmp_path: Pa
 def test_a_value_that_was_read_from_a_file_is_told_as_such(
     tmp_path: Path, loaded: bool, line: int, other: str, kind: str
 ) -> None:
-    """By what it is, or by the line that read it; where the file is the same in both runs it decides nothing."""
+    """It is recognized by its value or line; a file that is equal in both runs is no cause."""
     paths = []
     for run in range(2):
         hand = Hand(tmp_path / f"{run}.tfdt", cwd="/w", framework="torch", version="2.13.0")

@@ -1,4 +1,4 @@
-"""The collection of programs with a known truth: what it holds, and the quick ones searched whole.
+"""The collection of programs with known causes: its content, and complete searches of the fast ones.
 
 All of them: python benchmarks/trace_collection.py ENV.
 """

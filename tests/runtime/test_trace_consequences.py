@@ -1,4 +1,4 @@
-"""`trace diff` on traces written by hand: what looks like a cause, and leads nowhere or comes of another."""
+"""`trace diff` on handwritten traces: differences that are no causes, as they lead nowhere or follow from others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfdeterminism.trace.causes.trace_diff import TraceDiff
 
 
 def test_a_value_that_chooses_the_branch_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
-    """What a call gets is recorded when it has ended, behind all that it has done."""
+    """The argument of a call is recorded when the call ends, after all of its ops."""
 
     def build(hand: Hand, run: int) -> None:
         chosen = hand.eager("train.py:3#0", "Python", kind="feed", line=3)
@@ -45,7 +45,7 @@ def test_a_branch_that_nothing_chose_is_a_structure(compare: Callable[..., Trace
 def test_a_read_that_races_with_a_write_is_no_cause_beside_another_if_it_is_only_fetched(
     compare: Callable[..., TraceDiff], beside: bool, used: str
 ) -> None:
-    """A session's run fetches a counter, and raises it: nothing that is trained depends on which came first."""
+    """A session run fetches a counter and increments it; no trained value depends on their order."""
 
     def build(hand: Hand, run: int) -> None:
         handle = hand.op("steps", "VarHandleOp", variable="steps", dtype="resource", recorded=False)
@@ -80,7 +80,7 @@ def test_a_read_that_races_with_a_write_is_no_cause_beside_another_if_it_is_only
 def test_a_read_that_no_open_write_explains(
     compare: Callable[..., TraceDiff], through: str, expected: list[tuple[str, str]]
 ) -> None:
-    """What the write that comes before or after writes differs, or it comes of the read, or its order is not open."""
+    """The written value differs, or depends on the read, or the write is ordered."""
 
     def build(hand: Hand, run: int) -> None:
         initial_write = hand.op("w/Assign", "AssignVariableOp", kind="write", variable="w", line=1)
@@ -99,7 +99,7 @@ def test_a_read_that_no_open_write_explains(
 
 @pytest.mark.parametrize("restored", [True, False])
 def test_what_is_overwritten_before_it_is_read_is_no_cause(compare: Callable[..., TraceDiff], restored: bool) -> None:
-    """Weights that begin by chance, and then come from a checkpoint."""
+    """Random initial weights are replaced by those of a checkpoint."""
 
     def build(hand: Hand, run: int) -> None:
         draws = [hand.eager(f"train.py:{line}#0", "RandomUniform", kind="random", line=line) for line in (2, 3)]

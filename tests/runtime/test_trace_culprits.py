@@ -51,7 +51,7 @@ def names(environment: str) -> list[str]:
 
 
 def expected(name: str) -> list[Expected]:
-    """What is expected of a program's trace, the root first; [] of a clean one."""
+    """Return the expected culprits of a program's trace, the root cause first; [] for a clean program."""
     text = (PROGRAMS / f"{name}.py").read_text("utf-8")
     marked = iter(n for n, line in enumerate(text.splitlines(), 1) if line.endswith("# <- culprit"))
     culprits = []
@@ -72,7 +72,7 @@ def test_every_program_says_what_is_expected() -> None:
 
 
 class Programs:
-    """The programs of one environment, each recorded twice at least, into folder/PROGRAM/NUMBER."""
+    """The programs of one environment, each recorded at least twice, into folder/PROGRAM/NUMBER."""
 
     def __init__(self, environment: str, forks: Forks, folder: Path) -> None:
         self.names = names(environment)
@@ -82,7 +82,7 @@ class Programs:
             self._record([self._job(name, number) for name in self.names])
 
     def difference(self, name: str) -> trace_diff.TraceDiff:
-        """Of the first two runs; of a race, of the first and the first other that differs."""
+        """Compare the first two runs; of a race, the first run and the first that differs from it."""
         first, count = str(self._folder / name / "0"), 2
         diff = trace_diff.compare([first, str(self._folder / name / "1")])
         while is_race(name) and diff.result == "same" and count < PATIENCE:
@@ -102,7 +102,7 @@ class Programs:
 
 
 def is_race(name: str) -> bool:
-    """Is it chance whether two runs differ?"""
+    """Whether two runs of the program may agree by chance."""
     return any(culprit.kind in ("kernel race", "input pipeline") for culprit in expected(name))
 
 
@@ -115,13 +115,13 @@ def recorded(
 
 @pytest.mark.tensorflow
 def test_each_culprit_is_named(recorded: Programs) -> None:
-    """One pass over all programs: recording them is what takes time."""
+    """One pass over all programs, because recording takes most of the time."""
     wrong = [f"{name}: {text}" for name in recorded.names for text in faults(name, recorded.difference(name))]
     assert not wrong, "\n".join(wrong)
 
 
 def faults(name: str, diff: trace_diff.TraceDiff) -> list[str]:
-    """What is not as expected of a program's runs."""
+    """Return the differences of a program's diff from the expected one, as text."""
     expected_culprits = expected(name)
     results = (
         {"structure"}
@@ -152,7 +152,7 @@ def faults(name: str, diff: trace_diff.TraceDiff) -> list[str]:
 
 @pytest.mark.tensorflow
 def test_the_order_of_a_set(forks: Callable[[str], Forks], tmp_path: Path) -> None:
-    """Two processes whose hashes have other seeds; the diff runs in the environment, as its user's would."""
+    """Two processes have different hash seeds; the diff runs in the environment, as a user's would."""
     program = PROGRAMS / f"{OWN_PROCESS}.py"
     runs = [traced(tmp_path / seed, program, environment={"PYTHONHASHSEED": seed}, fresh=True) for seed in "12"]
     assert [completed.returncode for completed in forks("tf2.21").run(runs)] == [0, 0]

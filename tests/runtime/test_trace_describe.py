@@ -1,4 +1,4 @@
-"""`trace diff` on traces written by hand: how a cause is named, its place, its class, its solution."""
+"""`trace diff` on handwritten traces: how a cause is described: its op, its line, its class, its solution."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_gradient_names_its_forward_op_and_line(compare: Callable[..., TraceDi
 
 
 def test_the_forward_op_of_an_eager_gradient(compare: Callable[..., TraceDiff]) -> None:
-    """No graph names it: it has the type that the gradient's type names, and an input in common."""
+    """It is found by the gradient's type name and a common input, since no graph names it."""
 
     def build(hand: Hand, run: int) -> None:
         boxes = hand.eager("train.py:2#0", "Python", kind="feed", line=2)
@@ -120,7 +120,7 @@ def test_weights_alone_name_no_op(compare: Callable[..., TraceDiff]) -> None:
 
 
 def test_what_feeds_a_pipeline_is_its_cause_alone(compare: Callable[..., TraceDiff]) -> None:
-    """An array goes into a dataset, over which an iterator goes."""
+    """An array is the input of a dataset, whose iterator reads it."""
 
     def build(hand: Hand, run: int) -> None:
         array = hand.eager("train.py:3#0", "Python", kind="feed")
@@ -143,7 +143,7 @@ def test_the_clock_is_not_told_to_take_a_seed(compare: Callable[..., TraceDiff])
 
 
 def test_see_below_has_something_below(compare: Callable[..., TraceDiff]) -> None:
-    """A layer that differs, of which no op is known: nothing can be advised."""
+    """A layer differs, but none of its ops is known, so there is no advice."""
 
     def build(hand: Hand, run: int) -> None:
         hand.record(hand.op("dense", "layer", kind="layer"), run)
@@ -156,7 +156,7 @@ def test_see_below_has_something_below(compare: Callable[..., TraceDiff]) -> Non
 def test_a_value_that_leads_nowhere_is_no_cause_beside_one_that_does(
     compare: Callable[..., TraceDiff],
 ) -> None:
-    """The clock is compared with something large; noise goes into a weight two steps later."""
+    """The clock is compared with a large number; noise enters a weight two steps later."""
 
     def build(hand: Hand, run: int) -> None:
         clock = hand.op("Timestamp", "Timestamp", kind="stateful")
@@ -173,7 +173,7 @@ def test_a_value_that_leads_nowhere_is_no_cause_beside_one_that_does(
 
 
 def test_a_value_that_is_kept_for_a_later_step_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
-    """Noise of the first step goes into nothing before the third."""
+    """Noise of the first step is not used before the third."""
 
     def build(hand: Hand, run: int) -> None:
         noise = hand.eager("train.py:3#0", "RandomUniform", kind="random")
@@ -188,7 +188,7 @@ def test_a_value_that_is_kept_for_a_later_step_is_the_cause(compare: Callable[..
 
 
 def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., TraceDiff]) -> None:
-    """A variable, a tensor of an earlier step: it is said to record from an earlier step."""
+    """For a variable or tensor of an earlier step, the advice is to record from an earlier step."""
 
     def build(hand: Hand, run: int) -> None:
         read = hand.op("Read", "ReadVariableOp", kind="read", variable="w")
@@ -203,7 +203,7 @@ def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., 
 
 @pytest.mark.parametrize("later", [False, True])
 def test_a_state_that_first_feeds_nothing_is_no_culprit(compare: Callable[..., TraceDiff], later: bool) -> None:
-    """What comes of it is the same in the first step; if later one differs, it is because of it."""
+    """Its consumers agree in the first step and differ later because of it."""
 
     def build(hand: Hand, run: int) -> None:
         tensor = hand.eager("train.py:9#0", "RandomUniform", kind="op", attrs={"preexisting": True})
@@ -228,7 +228,7 @@ def test_what_the_graph_leaves_open_is_shown_beside(compare: Callable[..., Trace
 
 
 def test_a_reference_that_is_written_while_it_is_read(compare: Callable[..., TraceDiff]) -> None:
-    """The product gets the variable's memory, and in it what another update puts there meanwhile."""
+    """The product reads the variable's memory while another update writes it."""
 
     def build(hand: Hand, run: int) -> None:
         read = hand.op("w/read", "Identity", kind="read", variable="w")

@@ -1,4 +1,4 @@
-"""`trace diff` on traces written by hand: what belongs together, and which record began it."""
+"""`trace diff` on handwritten traces: which records correspond, and which differs first."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_records_in_another_order_are_the_same(compare: Callable[..., TraceDiff]
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_any_interleaving_names_the_same_culprit(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A random graph, recorded in two random topological orders; one op differs, and what it feeds."""
+    """A random graph in two random topological orders; one op and its consumers differ."""
     size = data.draw(st.integers(2, 12))
     wiring = [data.draw(st.sets(st.integers(0, number - 1), max_size=2)) if number else set() for number in range(size)]
     culprit = data.draw(st.integers(0, size - 1))
@@ -117,7 +117,7 @@ def test_a_key_that_only_one_run_has_is_structure(compare: Callable[..., TraceDi
 
 
 def test_a_value_that_decides_the_structure_comes_first(compare: Callable[..., TraceDiff]) -> None:
-    """The predicate differs, so another branch is taken: the branch is a consequence."""
+    """The predicate differs; the other branch is a consequence."""
 
     def build(hand: Hand, run: int) -> None:
         noise = hand.op("PyFunc", "PyFunc", kind="feed")
@@ -131,7 +131,7 @@ def test_a_value_that_decides_the_structure_comes_first(compare: Callable[..., T
 
 
 def test_reads_of_a_variable_are_no_causes(compare: Callable[..., TraceDiff]) -> None:
-    """After a difference was written, every read of the variable differs: one cause, not twenty."""
+    """After a differing write, twenty reads of the variable differ: one cause."""
 
     def build(hand: Hand, run: int) -> None:
         reads = [hand.op(f"Read{n}", "ReadVariableOp", kind="read", variable="w") for n in range(20)]
@@ -153,7 +153,7 @@ def test_reads_of_a_variable_are_no_causes(compare: Callable[..., TraceDiff]) ->
 
 
 def test_a_write_that_races_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
-    """All that a scatter gets agrees; what is read afterwards differs."""
+    """All inputs of a scatter agree; the values that are read afterwards differ."""
 
     def build(hand: Hand, run: int) -> None:
         read = hand.op("Read", "ReadVariableOp", kind="read", variable="w")
@@ -173,7 +173,7 @@ def test_a_write_that_races_is_the_cause(compare: Callable[..., TraceDiff]) -> N
 
 
 def test_a_read_by_indices_follows_from_them(compare: Callable[..., TraceDiff]) -> None:
-    """A gather reads a variable too: other indices give other rows of the same variable."""
+    """A gather reads a variable, too: other indices read other rows."""
 
     def build(hand: Hand, run: int) -> None:
         write = hand.eager("train.py:3#0", "AssignVariableOp", kind="write", variable="w", output=-1)
@@ -216,7 +216,7 @@ def test_an_order_that_python_decides_is_a_cause(compare: Callable[..., TraceDif
 
 
 def test_a_cause_inside_a_loop(compare: Callable[..., TraceDiff]) -> None:
-    """Noise in the second turn spoils the state of the third: the state's ops are no causes."""
+    """Noise in the second iteration changes the state of the third, whose ops are no causes."""
 
     def build(hand: Hand, run: int) -> None:
         state = hand.op("arg", "_Arg", function="body", kind="argument")
@@ -251,7 +251,7 @@ def test_an_argument_follows_from_the_call(compare: Callable[..., TraceDiff]) ->
 
 
 def test_ops_that_take_from_a_pipeline_in_one_line_are_one_cause(compare: Callable[..., TraceDiff]) -> None:
-    """Keras in TensorFlow 2.0 looks at the first element with another op than it takes the rest with."""
+    """Keras in TensorFlow 2.0 reads the first element with another op than the rest."""
 
     def build(hand: Hand, run: int) -> None:
         first = hand.eager("train.py:3", "IteratorGetNextSync", kind="input", file="train.py", line=3)

@@ -1,4 +1,4 @@
-"""The digest of values: whatever changes in many bytes changes it, and it is the same in every Python and NumPy."""
+"""The digest of values changes with every tested change of bytes, and is equal in every Python and NumPy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_file_of_the_program_that_is_called_xxhash_is_not_run(tmp_path: Path) 
 
 
 def drawn(seed: int, size: int) -> bytearray:
-    """Bytes of three kinds: any, zeros, and the same again and again."""
+    """Return bytes of three kinds: random, zeros, or one repeated pattern."""
     kind = seed % 3
     return bytearray(numpy.random.RandomState(seed).bytes(size) if kind == 0 else size * (b"\0", b"\7")[kind - 1])
 
@@ -97,7 +97,7 @@ def flipped(array: NDArray[numpy.floating], *indices: int) -> int:
 
 
 def test_many_sums_of_sparse_changes_are_all_different() -> None:
-    """As a linear sum with few bits would have it by the hundred: two bits anywhere, of a block of equal words."""
+    """A linear sum with few bits would collide hundreds of times: two changed bits in a block of equal words."""
     digests, random = set(), numpy.random.RandomState(1)
     for _ in range(20_000):
         words = numpy.zeros(1024, numpy.uint64)
@@ -109,7 +109,7 @@ def test_many_sums_of_sparse_changes_are_all_different() -> None:
 
 
 def test_no_two_bits_can_cancel_out() -> None:
-    """Proven for all places: their numbers are odd, and the low halves of them and of their negatives all differ."""
+    """Proved for all positions: the coefficients are odd, and all low halves of them and their negatives differ."""
     numbers = digest._splitmix64_weights(digest._BLOCK)
     low = numbers.astype(numpy.uint32)
     assert (len(numbers), set((numbers & numpy.uint64(1)).tolist())) == (digest._BLOCK, {1})
@@ -127,7 +127,7 @@ def test_where_it_lies_in_memory_does_not_matter(seed: int, offset: int, size: i
 @pytest.mark.parametrize("value", [0, 1])
 @pytest.mark.parametrize("kind", ["<f8", "<f4", "<f2", "i1"])
 def test_signs_of_whole_rows_do_not_cancel_out(kind: str, value: int) -> None:
-    """Highest bits alone change, very many of them, and as many in each row and column."""
+    """Only highest bits change, very many of them, equally many in each row and column."""
     rows = numpy.full((128, 256), value, kind)
     digests = {digest.digest_array(rows)}
     for count in range(2, 128, 2):

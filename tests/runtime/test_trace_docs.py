@@ -1,4 +1,4 @@
-"""The examples of docs/tutorial/find-a-cause.md and of the README do what they show, and the verdicts have programs."""
+"""The examples of docs/tutorial/find-a-cause.md and of the README work, and each verdict has a program."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ VERDICT = re.compile(r"^- \*\*(.+?)\*\*(.*?)(?=^- |^## )", re.M | re.S)
 
 
 def verdicts() -> list[tuple[str, str]]:
-    """(words, what is said of them) of each verdict of the guide."""
+    """Return (verdict, its description) of each verdict in the guide."""
     text = (ROOT / "docs" / "reference" / "trace.md").read_text("utf-8")
     section = text.partition("## What the verdicts mean\n")[2]
     return VERDICT.findall(section[: section.index("\n## ") + 4])
@@ -61,7 +61,7 @@ def pattern(words: str) -> str:
 
 
 def test_every_verdict_has_its_words_and_its_program() -> None:
-    """The tool's own sentences, all of them; and a program or an example beside each."""
+    """All sentences of the tool, and a program or an example beside each."""
     words = [verdict for verdict, _ in verdicts()]
     assert [text.split(",")[0].split(":")[0].rstrip(".") for text in words] == [
         "No difference in N runs", "OP at step N", "Only the first of N runs ended otherwise", "The runs differ",

@@ -1,4 +1,4 @@
-"""What is trained is read where recording begins and ends: a write whose effect nobody sees any more is named."""
+"""Trained variables are read when recording begins and ends, so that a last write without readers can be named."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UPDATE = "ResourceScatterSub"
 def last_step(
     path: Path, end: object, start_value: object = 0, written: str = UPDATE, edge: str = "exit", **fields: Any
 ) -> str:
-    """A gradient goes into one write, and nothing reads the variable but the tool. end: what it then holds."""
+    """Write a trace in which a gradient is written and only the tool reads the variable; end: its final value."""
     hand = Hand(path)
     state = hand.op(
         "Variable@begin:w#0", "Variable", kind="read", variable="w", attrs={"boundary": "begin"}, function=""
@@ -55,7 +55,7 @@ def test_a_state_that_differs_before_is_not_the_last_writes_doing(tmp_path: Path
 
 
 def test_a_variable_that_is_but_given_its_value_accuses_nobody(tmp_path: Path) -> None:
-    """What made it another was not recorded: a pipeline's own function, say."""
+    """The op that made the value different was not recorded, such as one of a pipeline's function."""
     diff = trace_diff.compare([last_step(tmp_path / name, name, written="AssignVariableOp") for name in "ab"])
     assert (diff.result, diff.culprits) == ("same", [])
 
@@ -65,7 +65,7 @@ def test_a_variable_that_is_but_given_its_value_accuses_nobody(tmp_path: Path) -
     [("AssignVariableOp", False, []), ("AssignVariableOp", True, ["AssignVariableOp"]), (UPDATE, False, [UPDATE])],
 )
 def test_nor_where_the_program_reads_it(tmp_path: Path, written: str, is_read_again: bool, accused: list[str]) -> None:
-    """again: where two give it a value, which came last may differ."""
+    """With two writes, their order may differ."""
 
     def build(run: int) -> str:
         hand = Hand(tmp_path / f"{run}.tfdt")

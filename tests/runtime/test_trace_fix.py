@@ -1,4 +1,4 @@
-"""`locate --fix`: which advice is taken from outside, what is told of it, and in real TensorFlows whether it helps."""
+"""`locate --fix`: which advice it applies, what it reports, and whether that helps in real TensorFlows."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def test_what_is_applied_from_outside(given: list[dict[str, Any]], applied: list
 
 
 def test_every_solution_of_the_matrix_is_known_or_the_programs_own() -> None:
-    """A new solution must be sorted: here, or among those that need a change of the program."""
+    """A new solution must be listed here or among those that require a change of the program."""
     by_hand = {"ETC", "HVDGROUP", "ONEWORKER", "ORDERED", "SEQUENTIAL"}
     of_pytorch = {"UDA"}  # the file speaks of TensorFlow alone
     assert set(advice._content()["solutions"]) | of_pytorch == set(remedies.AUTOMATIC_FIXES) | by_hand
 
 
 def trial(digests: Callable[[bool, int], object], culprits: list[dict[str, Any]], runs: int = 3) -> Any:
-    """Runs take 2 s, with the advice 3 s."""
+    """A trial whose runs take 2 s, and 3 s with the advice."""
     now = [0.0]
 
     def record(options: list[str], environment: dict[str, str], turn: int) -> object:
@@ -103,7 +103,7 @@ def test_a_program_without_weights_is_compared_op_by_op() -> None:
 
 
 def test_what_only_a_change_of_the_program_mends_is_said_with_its_line() -> None:
-    """Nothing is run where nothing can be applied."""
+    """Nothing is run if no advice can be applied."""
     fix = trial(lambda fixed, turn: pytest.fail("it ran"), [culprit("ONEWORKER")])
     assert fix.result == "by hand"
     assert fix.lines() == ["not from outside: RandomUniform (train.py:7) needs a change of the program's own code:",
@@ -111,7 +111,7 @@ def test_what_only_a_change_of_the_program_mends_is_said_with_its_line() -> None
 
 
 class Mended(Scripted):
-    """Its runs end alike where the advice is applied."""
+    """Its runs agree if the advice is applied."""
 
     def _run(self, level: str, steps: Any, more: Any = (), environment: Any = None, fixed: bool = False) -> str:
         applied = fixed and "--apply-solutions" in list(more)
@@ -123,7 +123,7 @@ class Mended(Scripted):
 
 
 def test_the_search_tries_its_advice(tmp_path: Path) -> None:
-    """Exit code 5, the JSON and the words for people; the runs that try it count for nothing else."""
+    """Exit code 5, the JSON and the text; the trial's runs are not counted as others."""
     search = Mended(tmp_path, program(lambda run, environment: run), runs=3, fix=True)
     diff = search.search()
     assert (diff.result, diff.code, diff.as_json()["fix"]["result"]) == ("diverged", 5, "repeats")
@@ -167,7 +167,7 @@ APPLIED = {
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("environment", weekly.todays([*APPLIED]))
 def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
-    """The program's file stays as it is, and three runs of it end alike, or differ as before."""
+    """The program's file is unchanged, and three runs agree, or differ as before."""
     numbers: Iterator[int] = itertools.count()
     wrong = []
     for name, key, alike in APPLIED[environment]:

@@ -1,4 +1,4 @@
-"""Trace files: readable up to wherever they were cut, refused where they are not ours. Digests in NumPy."""
+"""Trace files are readable up to any cut, and foreign files are rejected. Digests in NumPy."""
 
 from __future__ import annotations
 

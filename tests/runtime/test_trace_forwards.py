@@ -1,4 +1,4 @@
-"""Each op of a gradient leads to the line of its forward op, in real TensorFlows."""
+"""Each op of a gradient refers to the line of its forward op, in real TensorFlows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def line_of(op: str) -> int:
 @pytest.mark.parametrize("how", ["eager", "function"])
 @pytest.mark.parametrize("key", ["tf2.21", "tf2.0", "tf1.14"])
 def test_each_gradient_knows_its_forward_op(forks: Callable[[str], Forks], tmp_path: Path, key: str, how: str) -> None:
-    """Though TensorFlow keeps nothing of an op whose gradient needs nothing of it, and adds up rows far from it."""
+    """TensorFlow stores no reference to some forward ops, and sums rows in other functions."""
     (done,) = forks(key).run([traced(tmp_path / "A", PROGRAM, how)])
     assert done.returncode == 0, done.stderr[-3000:]
     runs = [TraceTable(str(tmp_path / "A" / "trace-0.tfdt")) for _ in "AB"]

@@ -1,4 +1,4 @@
-"""Whose a file is: the user's program's, or a package's that may be imported at any time."""
+"""Whether a file belongs to the user's program or to a package that may be imported at any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Causes proved by interventions: what each pin takes away and what not, the search, the copy of the folder, the fix.
+"""Causes proved by interventions: what each pin removes, the search, the copied folder, the fix.
 
 The programs need no framework: what they print or write is compared.
 """
@@ -75,7 +75,7 @@ def environ() -> dict[str, str]:
 
 
 def write_program(folder: Path, **files: str) -> Path:
-    """A folder of a program; main.py and modules beside it."""
+    """Write a program into a folder: main.py and modules beside it; return the folder."""
     program_folder = folder / "program"
     program_folder.mkdir()
     for name, text in files.items():
@@ -85,7 +85,7 @@ def write_program(folder: Path, **files: str) -> Path:
 
 @dataclass
 class Runner:
-    """Runs a program with pins; printed() of each run."""
+    """Runs a program with pins; printed() returns the outputs."""
 
     runs: InterposedRuns
     copy: ProgramCopy
@@ -378,7 +378,7 @@ if __name__ == "__main__":
 
 
 def _has_ended(stat: Path, seconds: float = 30) -> bool:
-    """A process that was killed takes a moment; one that nobody waits for stays as a zombie."""
+    """Whether a killed process has ended within `seconds`; without a parent that waits it stays a zombie."""
     for _ in range(int(seconds / 0.1)):
         try:
             if stat.read_text().rpartition(")")[2].split()[0] == "Z":
@@ -614,7 +614,7 @@ print(hash("a") and count // 6)
 
 
 def test_what_is_not_varied_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables that a library asks for, and those that are varied, are none of them."""
+    """Variables that libraries read, and varied ones, are not reported."""
     text = """
 import os, json, tempfile
 print(os.environ.get("DATA_DIR"), os.getenv("JOB_ID") and 1, "LANG" in os.environ, tempfile.gettempdir() and 1)

@@ -1,4 +1,4 @@
-"""`trace locate`: the search itself on runs written by hand, and whole in a real TensorFlow."""
+"""`trace locate`: the search on handwritten runs, and complete searches in a real TensorFlow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Script = Callable[[Hand, str, int, dict[str, str]], None]  # (trace, level, numb
 
 
 class Scripted(Search):
-    """Its runs are written by hand: no program is started."""
+    """Returns handwritten runs, and starts no program."""
 
     def __init__(self, folder: Path, script: Script, **options: Any) -> None:
         super().__init__(["train.py"], str(folder), progress=Progress(8, out=io.StringIO()), **options)
@@ -51,7 +51,7 @@ class Scripted(Search):
 
 
 def program(differs: Callable[[int, dict[str, str]], object], kind: str = "op") -> Script:
-    """A program of four steps whose op `culprit` differs at step 2 by differs(run, environment)."""
+    """Return a program of four steps whose op `culprit` differs at step 2 by differs(run, environment)."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         value = differs(run, environment)
@@ -99,7 +99,7 @@ def test_the_ladder_ends_at_the_op(tmp_path: Path) -> None:
 
 
 def test_a_rare_difference_is_waited_for(tmp_path: Path) -> None:
-    """The runs 5, 10 and 15 differ from all others: each level has its own."""
+    """Runs 5, 10 and 15 differ from the others, at each level."""
     search = Scripted(tmp_path, program(lambda run, environment: run in (5, 10, 15) and run, kind="random"), runs=6)
     diff = search.search()
     assert diff.code == 1
@@ -123,7 +123,7 @@ def test_noise_is_not_taken_for_the_order_of_a_set(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("empty", [("weights",), ("layers",), ("weights", "layers")])
 def test_a_level_at_which_there_is_nothing_is_passed_by(tmp_path: Path, empty: tuple[str, ...]) -> None:
-    """A program without variables, or without layers."""
+    """The program has no variables, or no layers."""
     complete = program(lambda run, environment: run, kind="random")
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
@@ -136,7 +136,7 @@ def test_a_level_at_which_there_is_nothing_is_passed_by(tmp_path: Path, empty: t
 
 
 def test_where_recording_begins_too_late_all_steps_are_recorded(tmp_path: Path) -> None:
-    """At the step that differs a variable differs already: the cause lies before."""
+    """A variable differs before the recorded step, so the cause is earlier."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
@@ -157,7 +157,7 @@ def test_where_recording_begins_too_late_all_steps_are_recorded(tmp_path: Path) 
 
 
 def test_a_race_that_the_probes_hide_is_said(tmp_path: Path) -> None:
-    """Untraced runs differ, traced ones agree: a verdict of its own, with what the graph leaves the order open of."""
+    """Untraced runs differ and traced ones agree: the verdict lists the accesses that the graph leaves unordered."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         hand.weights = f"{run if level == 'none' else 0:04x}"  # type: ignore[attr-defined]
@@ -176,7 +176,7 @@ def test_a_race_that_the_probes_hide_is_said(tmp_path: Path) -> None:
 
 
 def test_a_race_that_shows_where_few_ops_are_recorded_is_named(tmp_path: Path) -> None:
-    """At every op the runs agree; with probes only at what may run in any order they part."""
+    """With probes at every op the runs agree; with probes at unordered accesses only they differ."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         hand.weights = f"{0 if level in ('weights', 'ops') else run:04x}"  # type: ignore[attr-defined]
@@ -194,7 +194,7 @@ def test_a_race_that_shows_where_few_ops_are_recorded_is_named(tmp_path: Path) -
 
 
 def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path) -> None:
-    """The coarse probes let the race strike, those at every op do not."""
+    """Probes at few ops let the race occur, probes at every op do not."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         fine = level in ("ops", "unordered")
@@ -211,7 +211,7 @@ def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path
 
 
 def test_final_weights_that_no_record_tells_of_are_waited_for(tmp_path: Path) -> None:
-    """In the window that is recorded the first two runs agree though they end otherwise; the third shows the op."""
+    """The first two runs agree in the recorded window and end differently; the third shows the op."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
@@ -227,7 +227,7 @@ def test_final_weights_that_no_record_tells_of_are_waited_for(tmp_path: Path) ->
 
 
 def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_path: Path) -> None:
-    """The step in which weights or layers differed first is but the step in which it struck that time."""
+    """The step of the first difference varies from run to run."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         if level == "unordered":
@@ -245,7 +245,7 @@ def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_
 
 
 def test_a_program_without_weights_is_searched_at_its_ops(tmp_path: Path) -> None:
-    """At the coarse levels there is no record: that is no error."""
+    """The coarse levels have no records, which is no error."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         hand.weights = None  # type: ignore[attr-defined]
@@ -259,7 +259,7 @@ def test_a_program_without_weights_is_searched_at_its_ops(tmp_path: Path) -> Non
 
 
 def test_another_source_does_not_mask_the_order_of_a_set(tmp_path: Path) -> None:
-    """With PYTHONHASHSEED=0 the culprit is gone, and something else still differs."""
+    """PYTHONHASHSEED=0 removes the culprit, and something else still differs."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
@@ -296,7 +296,7 @@ def started(python: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def searched(code: int, python: Path, *arguments: str) -> tuple[dict[str, Any], str]:
-    """(what `locate --json` says, its progress), once it has ended with this exit code."""
+    """Run `locate --json` to this exit code; return (its parsed output, its progress)."""
     search = started(python, "--json", *arguments)
     stdout, progress = search.communicate()
     assert search.returncode == code, progress
@@ -306,7 +306,7 @@ def searched(code: int, python: Path, *arguments: str) -> tuple[dict[str, Any], 
 @weekly.on_day(3)
 @pytest.mark.tensorflow
 def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]) -> None:
-    """In TensorFlow 2.0, where enable_op_determinism does not exist yet."""
+    """TensorFlow 2.0 has no enable_op_determinism."""
     options = ("--trace-only", "--max-runs", "12")
     output, progress = searched(1, tf_python("tf2.0"), *options, "--", str(PROGRAMS / "crop_race.py"))
     culprit = output["culprits"][0]
@@ -372,7 +372,7 @@ def test_a_program_that_fails(tf_python: Callable[[str], Path], tmp_path: Path) 
 
 
 def test_a_search_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
-    """Ctrl-C while the program runs: it ends, the traces go, the exit code tells. It needs no TensorFlow."""
+    """After Ctrl-C the program and the traces are gone; no TensorFlow is needed."""
     slow = tmp_path / "train.py"
     slow.write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
     command = [sys.executable, "-m", "tfdeterminism.trace", "locate", "--", str(slow)]

@@ -1,4 +1,4 @@
-"""Damaged and forged traces: compared or refused in a line, never a traceback. TRACE_MUTANTS=2000 for more."""
+"""Damaged and forged traces are compared or rejected, never with a traceback. TRACE_MUTANTS=2000: more of them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ODD: list[Any] = [
 
 
 def _program(hand: Hand, run: int) -> None:
-    """A loop, a call, a variable, a feed; the second run differs from step 1 on."""
+    """Write a trace with a loop, a call, a variable and a feed; the second run differs from step 1 on."""
     feed = hand.op("feed", "Placeholder", kind="feed")
     read = hand.op("read", "ReadVariableOp", kind="read", variable="w")
     body = hand.op("body", "MatMul", (feed, read), function="body", attrs={"unordered": "in any order"})
@@ -71,7 +71,7 @@ def _blocks(data: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _joined(prefix: bytes, blocks: list[tuple[bytes, bytes]]) -> bytes:
-    """With checksums that hold: nothing but the content is wrong."""
+    """Join blocks with right checksums, so that only their content is wrong."""
     out = prefix
     for tag, payload in blocks:
         head = struct.pack("<4sI", tag, len(payload))
@@ -80,7 +80,7 @@ def _joined(prefix: bytes, blocks: list[tuple[bytes, bytes]]) -> bytes:
 
 
 def _other(value: Any, chance: random.Random) -> Any:
-    """The same with one part of it replaced, left out or put in."""
+    """Return the value with one part replaced, removed or inserted."""
     if isinstance(value, dict) and value and chance.random() < 0.8:
         key = chance.choice(sorted(value))
         remaining = {name: item for name, item in value.items() if name != key}
@@ -139,7 +139,7 @@ def test_no_mutant_is_a_traceback(
 
 
 def _describe(pair: list[str], code: int) -> None:
-    """The host compares and draws it, or refuses it as well."""
+    """The host shows the comparison, or rejects it as well."""
     try:
         page = locate_page.html(locate.compare(pair))
     except DataError:

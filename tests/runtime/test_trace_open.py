@@ -1,4 +1,4 @@
-"""The level "open": a race that probes at every op hide strikes under these, and is named."""
+"""The level `unordered`: a race that probes at every op mask occurs and is named."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(forks: Forks, job: Job) -> int:
 def test_turns_that_overtake_each_other_with_values_of_their_own_are_no_difference(
     forks: Callable[[str], Forks], tmp_path: Path, key: str
 ) -> None:
-    """Which turn is recorded first is chance; what each gives is not."""
+    """The order in which iterations are recorded is random, their values are not."""
     program = tmp_path / "train.py"
     program.write_text(
         "import random, time\nimport numpy as np\nimport tensorflow as tf\n"

@@ -1,4 +1,4 @@
-"""Several processes of one program: each has its trace, and the first cause of all is named."""
+"""Programs of several processes: each has a trace, and the first cause of all processes is named."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def process(folder: Path, name: str, parent: str | None = "0", **header: Any) ->
 
 
 def test_the_first_cause_of_all_processes_is_named(tmp_path: Path) -> None:
-    """A child draws, and its parent computes with what the child sent: by the clock, not by number of step or name."""
+    """A child draws a number that its parent uses; the order is by time, not by step or name."""
     for run in (0, 1):
         parent = process(tmp_path / str(run), "0", None)
         parent._writer.time(105.0)
@@ -47,7 +47,7 @@ def test_the_first_cause_of_all_processes_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("op", ["CollectiveReduceV2", "c10d.allreduce_.default"])
 def test_what_comes_from_another_process_is_no_cause(tmp_path: Path, op: str) -> None:
-    """An all-reduce hands on what another worker put in, though it is recorded before."""
+    """An all-reduce passes on another worker's value, although it is recorded before."""
     for run in (0, 1):
         receives = process(tmp_path / str(run), "worker0")
         receives._writer.time(101.0)
@@ -63,7 +63,7 @@ def test_what_comes_from_another_process_is_no_cause(tmp_path: Path, op: str) ->
 
 @pytest.mark.parametrize(("results", "code"), [([[1, 2], [3]], "same"), ([[1, 3], [4]], "diverged")])
 def test_work_that_is_shared_out_otherwise_is_the_same(tmp_path: Path, results: list[list[int]], code: str) -> None:
-    """Which worker of a pool gets which task is chance."""
+    """Which worker of a pool gets which task is random."""
     for run, shares in enumerate(([[1], [2, 3]], results)):
         for number, share in enumerate(shares):
             hand = process(tmp_path / str(run), f"0.PoolWorker-{number}", weights="00")
@@ -109,7 +109,7 @@ def test_a_worker_that_only_one_run_has_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_captured_is_of_one_process(tmp_path: Path) -> None:
-    """The culprit's key says whose it is, and only that process keeps its inputs."""
+    """The culprit's key contains the process, and only that process captures its inputs."""
     from tfdeterminism.trace.capture import input_capture
     from tfdeterminism.trace.capture.identity import ProcessIdentity
     from tfdeterminism.trace.capture.recording import Recording
@@ -124,7 +124,7 @@ def test_what_is_captured_is_of_one_process(tmp_path: Path) -> None:
 
 
 class Runs:
-    """Two runs of a program, and what they left."""
+    """Two traced runs of a program."""
 
     def __init__(self, forks: Forks, folder: Path, program: str, *arguments: str, **options: Any) -> None:
         self.folders = [folder / name for name in "AB"]
@@ -135,7 +135,7 @@ class Runs:
         return trace_diff.compare([str(folder) for folder in self.folders])
 
     def names(self) -> list[str]:
-        """Of the processes that have a trace, but for the first, which did nothing."""
+        """Return the names of processes that have a trace, without the first one, which did nothing."""
         names = sorted(path.name[len("trace-") : -len(".tfdt")] for path in self.folders[0].iterdir())
         return [name for name in names if name != "0"]
 
@@ -171,7 +171,7 @@ def test_a_child_that_differs_is_named(
 
 @pytest.mark.tensorflow
 def test_advice_is_applied_in_what_a_program_starts(forks: Callable[[str], Forks], tmp_path: Path) -> None:
-    """Where nothing of its parent is inherited."""
+    """The child inherits no state of its parent."""
     runs = Runs(forks("tf2.0"), tmp_path / "without", "pool.py", "subprocess", "global")
     assert [culprit["rank"] for culprit in runs.diff().culprits] == ["0.pool-2"]
     runs = Runs(
@@ -184,7 +184,7 @@ def test_advice_is_applied_in_what_a_program_starts(forks: Callable[[str], Forks
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", ["tf2.21", "tf2.0"])
 def test_a_worker_that_differs_is_named(forks: Callable[[str], Forks], tmp_path: Path, key: str) -> None:
-    """MultiWorkerMirroredStrategy: the parent that starts the workers uses TensorFlow for nothing."""
+    """MultiWorkerMirroredStrategy: the parent that starts the workers computes nothing with TensorFlow."""
     runs = Runs(forks(key), tmp_path, "workers.py", "noise", fresh=True, alone=True)
     diff = runs.diff()
     assert runs.names() == ["worker0", "worker1"]
@@ -211,7 +211,7 @@ def test_a_child_that_dies_by_a_signal_is_read_up_to_there(forks: Callable[[str]
 def test_children_without_tensorflow_leave_nothing_and_load_nothing(
     forks: Callable[[str], Forks], tmp_path: Path, key: str
 ) -> None:
-    """A fork that computes nothing, and a Python that has a sitecustomize of its own."""
+    """A fork that computes nothing, and a Python with its own sitecustomize."""
     folder = tmp_path / "own"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text("import sys\nsys.own = 'the user has one'\n")
@@ -236,7 +236,7 @@ def test_children_without_tensorflow_leave_nothing_and_load_nothing(
 @weekly.on_day(5)
 @pytest.mark.tensorflow
 def test_the_search_finds_the_child(forks: Callable[[str], Forks], tmp_path: Path) -> None:
-    """The untraced runs differ by the weights of a child alone."""
+    """Untraced runs differ only in the weights of a child."""
     options = ["--trace-only", "--json", "--max-runs", "3", "--keep-traces", str(tmp_path / "kept")]
     program = [str(PROGRAMS / "pool.py"), "os.fork", "noise"]
     job = Job([*TRACE, "locate", *options, "--", *program], fresh=True, alone=True)

@@ -1,4 +1,4 @@
-"""The recorder in real TensorFlows: what it sees, where it says it is from, and that it changes nothing."""
+"""The recorder in real TensorFlows: what it records, which lines it names, and that it changes no result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.tensorflow
 
 
 class Environment:
-    """One TensorFlow, with a folder for what is run in it."""
+    """One TensorFlow, with a folder for its runs."""
 
     def __init__(self, key: str, forks: Forks, folder: Path) -> None:
         self.forks = forks
@@ -73,7 +73,7 @@ def tensorflow(
 
 @pytest.fixture(scope="module")
 def everything(tensorflow: Environment) -> Callable[[str], Trace]:
-    """everything("dtypes"): the trace of that function of recorded/everything.py."""
+    """Return a function everything("dtypes"): the trace of that function of recorded/everything.py."""
     done = tensorflow.ran["everything"]
     assert done.returncode == 0, done.stderr[-3000:]
     return lambda name: tensorflow.trace("everything/" + name)
@@ -85,7 +85,7 @@ def line_of(program: str, marker: str) -> int:
 
 
 def recorded(trace: Trace, **fields: object) -> list[dict]:
-    """Definitions with these values that have records."""
+    """Return the definitions with these values that have records."""
     keys = set(trace.records["key"].tolist())
     return [
         definition
@@ -100,7 +100,7 @@ def count(trace: Trace, **fields: object) -> int:
 
 
 def by_key(trace: Trace) -> dict:
-    """{(key, occurrence): (digest, shape)}"""
+    """Return {(key, occurrence): (digest, shape)} of the trace."""
     names = [key_of(definition) for definition in trace.definitions]
     return {
         (names[record["key"]], int(record["occurrence"])): (int(record["digest"]), int(record["shape"]))
@@ -275,7 +275,7 @@ def test_an_ops_inputs_are_kept_and_replayed(tensorflow: Environment) -> None:
 
 
 def kept_on(device: str, capture_file: str) -> str:
-    """The same inputs, as if the op had run elsewhere."""
+    """Rewrite the captured inputs as if the op had run on another device; return the path."""
     with numpy.load(capture_file) as arrays:
         parts = dict(arrays)
     meta = {**json.loads(parts["meta"].tobytes()), "device": device}
@@ -285,7 +285,7 @@ def kept_on(device: str, capture_file: str) -> str:
 
 
 def test_a_programs_traceback_shows_nothing_of_ours(tensorflow: Environment) -> None:
-    """An error inside of TensorFlow, in a function and in a session that are watched."""
+    """An error inside TensorFlow, in a traced function and in a traced session."""
     for number, body in enumerate(("tf.function(lambda x: tf.reshape(x, [3, int('x')]))(tf.ones([2]))",
                                    "tf.compat.v1.Session(graph=tf.Graph()).run('none:0')")):  # fmt: skip
         program = tensorflow.folder / f"fails-{number}.py"

@@ -1,4 +1,4 @@
-"""`trace diff` on runs that were cut short, and on files that are no traces or lie."""
+"""`trace diff` on interrupted runs, and on files that are no traces or are forged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_values_that_were_digested_otherwise_are_not_compared(make: Callable[...
 
 
 def test_a_killed_run_is_not_the_same(make: Callable[..., Path]) -> None:
-    """What it did not reach is no culprit: it is said how far each went, and that all of both agrees."""
+    """Unreached ops are no culprits: the message says how far each run went, and that the common part agrees."""
     for runs in ((0, 1), (1, 0)):
         result = trace_diff.compare([str(make(_two_steps, run, end=not run)) for run in runs])
         assert (result.result, result.culprits, result.compared) == ("structure", [], 1)
@@ -59,7 +59,7 @@ def test_what_a_killed_run_did_otherwise_before_is_named(make: Callable[..., Pat
 
 
 def test_a_run_of_more_steps_invents_no_culprit(make: Callable[..., Path]) -> None:
-    """15 steps against 1,000, both to their end, and then what each does at its end."""
+    """15 complete steps against 1,000, with different ops at the end."""
 
     def build(hand: Hand, run: int) -> None:
         key, write = hand.op("MatMul"), hand.op("AssignSub", "AssignSubVariableOp", kind="write", variable="w")
@@ -114,7 +114,7 @@ def test_a_cut_file_is_read_up_to_the_cut(make: Callable[..., Path]) -> None:
 
 
 def test_several_runs(make: Callable[..., Path]) -> None:
-    """What differs earliest speaks; the others are counted."""
+    """The earliest difference is reported, the others are counted."""
 
     def build(hand: Hand, run: int) -> None:
         key = hand.op("MatMul")
@@ -127,7 +127,7 @@ def test_several_runs(make: Callable[..., Path]) -> None:
 
 
 def test_a_program_that_was_changed_between_its_runs_is_told(make: Callable[..., Path]) -> None:
-    """What runs at another line is missing there: no fault of the program's."""
+    """Ops at another line are missing in the other run, which is no fault of the program."""
 
     def build(hand: Hand, run: int) -> None:
         hand.record(hand.eager(f"train.py:{10 + run}#0", line=10 + run), 1)
@@ -205,7 +205,7 @@ ODD = st.one_of(st.none(), NUMBERS, LETTERS, st.lists(NUMBERS, max_size=3), PAIR
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(field=st.sampled_from(sorted(trace_format.definition(0, "", ""))), value=ODD)
 def test_definitions_of_strangers(field: str, value: object, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Whatever stands in a definition: it is compared, or refused; nothing else comes out."""
+    """Any value in a definition is compared or rejected with a message."""
     paths = []
     for run in range(2):
         hand = Hand(tmp_path_factory.mktemp("t") / "x.tfdt")
@@ -229,7 +229,7 @@ HEADER_FIELDS = [
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(field=st.sampled_from(HEADER_FIELDS), value=st.one_of(ODD, st.dictionaries(LETTERS, NUMBERS, max_size=2)))
 def test_headers_of_strangers(field: str, value: object, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """argv that is no list of words, above all: compared, or refused in one line."""
+    """Any header is compared or rejected in one line, such as an argv that is no list of strings."""
     paths = []
     for run in range(2):
         hand = Hand(tmp_path_factory.mktemp("header") / "trace-0.tfdt", **{field: value})
@@ -252,7 +252,7 @@ def test_ends_of_strangers(field: str, value: object, tmp_path_factory: pytest.T
 
 
 def test_no_file_of_this_machine_is_quoted(make: Callable[..., Path], tmp_path: Path) -> None:
-    """Only what the trace carries: a stranger may name any file."""
+    """Only lines that the trace contains are shown, since an untrusted trace may name any file."""
     secret = tmp_path / "secret.py"
     secret.write_text("PASSWORD = 'x'\n")
     carried = {"train.py": {9: "before", 10: "culprit", 11: "after"}}
@@ -295,7 +295,7 @@ def test_runs_of_other_numbers_of_processes(
 
 
 def _is_refused(code: int, capsys: pytest.CaptureFixture[str], cause: str) -> None:
-    """Exit code 2, one line of cause, one of advice, nothing on standard output."""
+    """Assert exit code 2, a line of cause, a line of advice, and nothing on standard output."""
     captured = capsys.readouterr()
     assert (code, captured.out) == (2, "")
     first, advice = captured.err.splitlines()

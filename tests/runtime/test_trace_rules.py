@@ -1,4 +1,4 @@
-"""Each rule of the debug tool, alone: what it finds is of its class, and what it dismisses is no cause."""
+"""Each rule of the debug tool alone: its findings have its class, and what it dismisses is no cause."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHANGED = {"path": "/w/data.npy", "changed": 0.0, "by": [["/w/train.py", 9, "f"]
 
 
 def files(run: int) -> dict[str, Any]:
-    """A file that was read by line 9, and is not the same in both runs."""
+    """Return a file that line 9 read and that differs between the runs."""
     return {"files": [{**CHANGED, "reads": str(run)}]}
 
 
@@ -132,7 +132,7 @@ def test_a_rule_finds_its_fault(tmp_path: Path, name: str) -> None:
 
 
 def test_a_state_is_classified_where_it_is_suspected(tmp_path: Path) -> None:
-    """What was there before recording is no cause beside others, and has a class of its own."""
+    """State from before the recording is no cause beside others, and has its own class."""
     pair = pair_of(tmp_path, one_op("ReadVariableOp", "read", variable="w"))
     analysis = PairAnalysis(pair)
     assert (analysis.causes, rules.classify(CauseFacts(PairFacts(pair), analysis.preexisting))) == ([], Fault.SEED)

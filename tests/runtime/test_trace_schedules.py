@@ -1,4 +1,4 @@
-"""Runs that differ by a variable of their environment: the virtual GPU's schedules."""
+"""Runs that differ by an environment variable: the virtual GPU's schedules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfdeterminism.trace.search.search import Search
 
 
 def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:
-    """The virtual GPU's schedules: each run that is compared has the next, and so has the op that runs alone."""
+    """Each compared run, and each replay of an op, uses the next schedule."""
     schedules = Schedules("VGPU_SCHEDULE", ["serial", "reverse", "random:1"])
     assert [schedules.run_environment(turn, {"A": "b"}) for turn in (0, 4)] == [
         {"VGPU_SCHEDULE": "serial", "A": "b"}, {"VGPU_SCHEDULE": "reverse", "A": "b"}]  # fmt: skip
@@ -45,7 +45,7 @@ def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:
 
 
 def test_a_difference_that_never_reaches_the_weights_is_found(tmp_path: Path) -> None:
-    """The gradient's last bit goes with the order of the atomics, and the update rounds it away."""
+    """The order of atomics changes the gradient's last bit, which the update rounds away."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         hand.weights = "abcd"  # type: ignore[attr-defined]
@@ -76,7 +76,7 @@ def test_a_difference_that_never_reaches_the_weights_is_found(tmp_path: Path) ->
 def test_a_program_that_runs_nothing_on_the_virtual_gpu_says_nothing_of_it(
     tmp_path: Path, launches: str | None, is_reported: bool
 ) -> None:
-    """Its first run tells; the others need not."""
+    """The first run shows that, so the others write no report."""
     environments: list[dict[str, str]] = []
 
     def record(number: int, options: Any, environment: dict[str, str]) -> None:
@@ -99,7 +99,7 @@ def test_a_program_that_runs_nothing_on_the_virtual_gpu_says_nothing_of_it(
 
 
 def test_calls_that_a_cpu_computed_are_named(tmp_path: Path) -> None:
-    """By what the virtual GPU prints in the program's output, the kind of a graph's operation included."""
+    """They are read from the virtual GPU's messages, with the kind of a graph's operation."""
     calls = ["cublasSgemm_v2", "cudnnBackendExecute(CONVOLUTION_FORWARD)"]
     program = tmp_path / "program.py"
     program.write_text(f"for call in {calls}: print('vgpu:', call, 'is computed by a CPU fallback: its last bits')\n")

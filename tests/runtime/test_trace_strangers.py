@@ -1,4 +1,4 @@
-"""What a stranger's file of kept inputs makes a real TensorFlow do: nothing but compute."""
+"""Replaying an untrusted file of captured inputs in a real TensorFlow only computes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.tensorflow
 
 
 def _capture_file(folder: Path, op: str, attrs: list[object], *inputs: str) -> Path:
-    """A file of inputs by hand, and a trace that names it."""
+    """Write a file of inputs and a trace that names it; return its path."""
     arrays = {f"input_{n}": numpy.frombuffer(text.encode(), numpy.uint8) for n, text in enumerate(inputs)}
     arrays.update({f"lengths_{n}": numpy.array([len(text)]) for n, text in enumerate(inputs)})
     meta = {"framework": "tensorflow", "op": op, "outputs": 0, "eager_attrs": attrs, "dtypes": ["string"] * len(inputs),

@@ -1,4 +1,4 @@
-"""What Horovod's timeline tells of its sums. The text: as version 0.28.1 writes it, with times left out."""
+"""Reading the order of sums from Horovod's timeline, in the format of version 0.28.1 without some times."""
 
 from __future__ import annotations
 

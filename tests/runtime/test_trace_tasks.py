@@ -1,4 +1,4 @@
-"""Tasks of pools are called by the order in which they are handed in, whoever of the threads takes them."""
+"""Tasks of pools are named by the order in which they are submitted, whichever thread runs them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tfdeterminism.trace.capture.eager_keys import EagerKeys
 
 @pytest.fixture
 def recorder() -> Iterator[Any]:
-    """Of a recording that watches the pools."""
+    """Yield the recorder of a recording that watches pools."""
     lock = threading.RLock()
     fake = SimpleNamespace(
         active=True, eager=EagerKeys(lock, Definitions(lock, backends.Backend())), steps=SimpleNamespace(number=0)

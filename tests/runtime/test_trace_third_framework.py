@@ -41,7 +41,7 @@ def test_its_cause_is_located(tmp_path: Path) -> None:
 
 
 def test_what_it_writes_of_an_op_explains_a_difference(tmp_path: Path) -> None:
-    """An attribute: no rule knows its ops by name."""
+    """An attribute (trait) of the op: no rule knows the framework's ops by name."""
     output = located(tmp_path, "import toyframe\n\nx = toyframe.empty(toyframe.Tensor([1, 2, 3]))\ntoyframe.scale(x)\n")
     assert [(culprit["op_type"], culprit["class"]) for culprit in output["culprits"]] == [
         ("Empty", "uninitialized memory")

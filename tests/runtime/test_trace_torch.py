@@ -88,7 +88,7 @@ def test_what_is_trained_is_named_as_the_model_names_it(torch_forks: Forks, tmp_
 
 @pytest.mark.tensorflow
 def test_a_trace_names_its_program_where_pytorch_was_imported_before_it(torch_forks: Forks, tmp_path: Path) -> None:
-    """So that traces of two programs are not compared, and the folder that one is written to is no argument of it."""
+    """Otherwise traces of two programs could be compared, and the output folder would count as an argument."""
     program = program_of("clean_training")
     (done,) = torch_forks.run([traced(tmp_path / "A", program.path, "3", options=["--level", "none"])])
     assert done.returncode == 0, done.stderr
@@ -130,7 +130,7 @@ print(megabytes() - before)
 
 @pytest.mark.tensorflow
 def test_what_is_known_of_memory_that_is_gone_does_not_keep_it_in_pieces(torch_forks: Forks, tmp_path: Path) -> None:
-    """A few bytes that are held between large tensors, and nothing as large fits there again."""
+    """A few bytes kept between large tensors would fragment the memory."""
     program = tmp_path / "holding.py"
     program.write_text(HOLDING)
     (done,) = torch_forks.run([traced(tmp_path / "A", program)])
@@ -202,7 +202,7 @@ def test_replay_runs_no_op_that_does_more_than_compute(torch_python: Path) -> No
 
 @pytest.fixture(scope="module")
 def kept_file(torch_forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The inputs of a matrix product, in the folder of its trace."""
+    """Capture the inputs of a matrix product; return the file, in the folder of its trace."""
     folder = tmp_path_factory.mktemp("kept")
     program = folder / "train.py"
     program.write_text("import torch\nx = torch.ones(3, 3)\ny = torch.mm(x, x.t())\n")
@@ -214,7 +214,7 @@ def kept_file(torch_forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def replayed_on(device: str, capture: Path, python: Path) -> subprocess.CompletedProcess[str]:
-    """Its replay, told that all inputs were on this device."""
+    """Replay a copy of the capture that names this device for all inputs."""
     with numpy.load(capture) as arrays:
         parts = dict(arrays)
     meta = json.loads(parts["meta"].tobytes())
@@ -253,7 +253,7 @@ for _ in range(3):
 
 @pytest.mark.tensorflow
 def test_which_part_of_a_memory_is_read_is_told_though_it_was_cut_before(torch_forks: Forks, tmp_path: Path) -> None:
-    """Its bytes are those of any other part, and the ops that cut it out were not recorded."""
+    """The slices have equal bytes, and the ops that sliced them were not recorded."""
     program = tmp_path / "program.py"
     program.write_text(PART)
     options = ["--steps", "1:3"]
@@ -264,7 +264,7 @@ def test_which_part_of_a_memory_is_read_is_told_though_it_was_cut_before(torch_f
 
 
 def products(trace: Trace) -> set[int]:
-    """Digests of what Python tells the product of matrices."""
+    """Return the digests of host reads of the matrix product."""
     line = PART.splitlines().index("    torch.autograd.grad((part @ weights).sum(), weights)") + 1
     keys = [
         definition["id"]
@@ -310,7 +310,7 @@ step()
 
 @pytest.mark.tensorflow
 def test_a_fork_trains_what_it_inherits_only_if_it_steps(torch_python: Path, tmp_path: Path) -> None:
-    """The worker of a pool, say, that is killed when it has done its work: its weights are its parent's."""
+    """For example, a pool's worker, which is killed after its work, has its parent's weights."""
     (tmp_path / "program.py").write_text(INHERITED)
     command = [str(torch_python), *TRACE, "run", "--level", "none", "--out", str(tmp_path / "A"), "--"]
     subprocess.run([*command, str(tmp_path / "program.py")], env=environ(), check=True, capture_output=True)
@@ -354,7 +354,7 @@ torch.save(weight.detach(), kept)
 @weekly.on_day(0)
 @pytest.mark.tensorflow
 def test_what_torch_saves_outside_the_folder_is_restored(torch_python: Path, tmp_path: Path) -> None:
-    """PyTorch writes it from C++.  The user's file is as before."""
+    """PyTorch writes the file from C++; the user's file is as before."""
     folder, outside_file = tmp_path / "program", tmp_path / "kept.pt"
     folder.mkdir()
     (folder / "main.py").write_text(KEPT)

@@ -1,4 +1,4 @@
-"""Loops that turn more often in one step than in another: records are brought together by step."""
+"""Loops with more iterations in one step than in another: records are aligned by step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfdeterminism.trace.causes.trace_diff import TraceDiff
 
 
 def loops(hand: Hand, turns: Sequence[int], decides: Sequence[object] = (), **fields: str) -> None:
-    """A step draws a number, turns so often, and sums up; decides: what is drawn, always the same if nothing."""
+    """Write steps that draw a number, iterate that often, and sum; decides: the drawn number, by default constant."""
     drawn = hand.eager("train.py:2#0", "RandomUniform", kind="random", line=2, **fields)
     start = hand.eager("train.py:3#0", "Const", line=3, **fields)
     turned = [start]
@@ -62,7 +62,7 @@ def test_the_value_that_decides_how_often_is_the_cause(compare: Callable[..., Tr
 
 
 def test_what_is_alike_in_other_steps_is_the_same(compare: Callable[..., TraceDiff]) -> None:
-    """Another thread ends the steps: where they end is chance."""
+    """Another thread ends the steps, at random times."""
 
     def build(hand: Hand, run: int) -> None:
         op = hand.eager("train.py:4#0", "Sum", line=4)
@@ -75,7 +75,7 @@ def test_what_is_alike_in_other_steps_is_the_same(compare: Callable[..., TraceDi
 
 
 def test_threads_make_steps_chance(compare: Callable[..., TraceDiff]) -> None:
-    """What a thread of the program does stands in the step that is just under way: only how often it did it counts."""
+    """The step of a thread's op is random; only the number of its occurrences counts."""
 
     def build(hand: Hand, run: int) -> None:
         noise = hand.eager("train.py:4#0", "PyFunc", kind="feed", line=4, thread="worker-0")
@@ -104,7 +104,7 @@ def test_what_feeds_a_queue_has_no_step(compare: Callable[..., TraceDiff]) -> No
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(turns=st.lists(st.lists(st.integers(1, 5), min_size=4, max_size=4), min_size=2, max_size=2))
 def test_any_turns(turns: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The first step with other turns is named, and nothing else."""
+    """The first step with another number of iterations is named, and nothing else."""
     paths = []
     for run in range(2):
         hand = Hand(tmp_path_factory.mktemp("t") / "x.tfdt")
@@ -121,7 +121,7 @@ def test_any_turns(turns: list[list[int]], tmp_path_factory: pytest.TempPathFact
 
 
 def test_a_stranger_s_steps_need_not_rise(make: Callable[..., Path]) -> None:
-    """They are numbers of a file like any others."""
+    """Steps of an untrusted file are arbitrary numbers."""
     steps = [2, 0, 1, 0], [0, 2, 0, 7]
 
     def build(hand: Hand, run: int) -> None:
@@ -133,7 +133,7 @@ def test_a_stranger_s_steps_need_not_rise(make: Callable[..., Path]) -> None:
 
 
 def two_in_one_step(hand: Hand, turns: Sequence[int], noise: object = None) -> None:
-    """Without an optimizer a step may hold two turns of the program's own loop: its lines' numbers go on counting."""
+    """Write two iterations of the program's own loop into one step, whose line numbers count on."""
     passes, counted, line = len(turns), 0, [hand.eager(f"train.py:5#{n}", "Tanh", line=5) for n in range(sum(turns))]
     sums = [hand.eager(f"train.py:7#{n}", "Sum", tuple(line), line=7) for n in range(passes)]
     drawn = hand.eager("train.py:1#0", "RandomUniform", kind="random", line=1)
@@ -163,7 +163,7 @@ def test_noise_before_other_turns_is_their_cause(compare: Callable[..., TraceDif
 
 @pytest.mark.parametrize("matters", [False, True])
 def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., TraceDiff], matters: bool) -> None:
-    """Python goes through a set: lines come in another order, and what differs comes after them."""
+    """Python iterates over a set; lines run in another order, and a difference follows."""
 
     def build(hand: Hand, run: int) -> None:
         ops = [hand.eager(f"train.py:{line}#0", op, line=line) for line, op in ((3, "Square"), (4, "Tanh"), (5, "Exp"))]
@@ -178,7 +178,7 @@ def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., T
 
 
 def test_a_number_that_python_is_told_decides(compare: Callable[..., TraceDiff]) -> None:
-    """The noise is compared with something: it leads nowhere in step 0, and in step 1 to another turn."""
+    """Noise is compared with a number: no effect in step 0, one more iteration in step 1."""
 
     def build(hand: Hand, run: int) -> None:
         noise = hand.eager("train.py:2#0", "rand", kind="random", line=2, dtype="float32")

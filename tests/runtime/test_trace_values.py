@@ -1,4 +1,4 @@
-"""Values beside the digests: by how much two runs differ, where, on the way to the loss, and from step to step."""
+"""Values beside the digests: how much two runs differ, where, towards the loss, and from step to step."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def value(array: Any, dtype: str | None = None, **head: Any) -> tensor_values.Te
 
 
 def bfloat16(array: Any) -> Any:
-    """The upper halves of float32, as the bits of a bfloat16."""
+    """Return the upper halves of float32 values, the bits of bfloat16."""
     return (numpy.asarray(array, numpy.float32).view(numpy.uint32) >> 16).astype(numpy.uint16)
 
 
 @pytest.mark.parametrize("dtype", [numpy.float16, numpy.float32, numpy.float64])
 def test_ulps_are_steps_to_the_next_float(dtype: Any) -> None:
-    """Beside NumPy's own nextafter, across powers of two and across zero."""
+    """Compared with NumPy's nextafter, across powers of two and zero."""
     start = numpy.array([1, 2, -2, 0, 1e-4, 3.5], dtype)
     for count in (1, 2, 3, 50):
         other = start.copy()
@@ -98,7 +98,7 @@ def test_what_is_not_finite_is_counted_and_not_measured() -> None:
 
 
 def test_odd_values() -> None:
-    """Minus zero, the largest numbers, nothing at all, other shapes, one payload of NaN and another."""
+    """Minus zero, the largest numbers, empty arrays, other shapes, two NaN payloads."""
     zero = value_difference.measure_difference(value(numpy.float32([0.0])), value(numpy.float32([-0.0])))
     assert (zero["differing"], zero["absolute"], zero["ulps"]) == (1, 0.0, 0)
     large = value_difference.measure_difference(value(numpy.float64([1e308])), value(numpy.float64([-1e308])))
@@ -132,7 +132,7 @@ def test_odd_values() -> None:
     ],
 )
 def test_forged_values_are_damage(changes: dict[str, Any], tmp_path: Path) -> None:
-    """Whatever a head says that no recorder writes ends the trace there; nothing is raised, nothing takes long."""
+    """A head that no recorder writes ends the trace there, without an exception or a long computation."""
     head = {"kind": "op", "name": "x", "key": 0, "order": 0, "role": "path", "step": 0, "occurrence": 0,
             "dtype": "float32", "shape": [2, 2], "stride": 1, "nan": 0, "inf": 0, "first": None}  # fmt: skip
     array = numpy.zeros(4, numpy.float32)
@@ -155,7 +155,7 @@ def test_a_value_of_what_was_not_defined_is_damage(tmp_path: Path) -> None:
 
 
 def test_the_way_to_the_loss_leads_through_the_next_step(compare: Compare) -> None:
-    """The culprit is in the gradient: it spoils a variable, which the next step reads; beside it what agrees."""
+    """The culprit is in the gradient: it changes a variable that the next step reads."""
 
     def build(hand: Hand, run: int) -> None:
         read = hand.op("read", "ReadVariableOp", kind="read", variable="w")
@@ -174,7 +174,7 @@ def test_the_way_to_the_loss_leads_through_the_next_step(compare: Compare) -> No
 
 
 def test_the_way_leads_out_of_a_function(compare: Compare) -> None:
-    """What a body gives comes out of the op that calls it."""
+    """A function body's output is the output of the op that calls it."""
 
     def build(hand: Hand, run: int) -> None:
         noise = hand.op("noise", "RandomUniform", kind="random", function="body")
@@ -187,7 +187,7 @@ def test_the_way_leads_out_of_a_function(compare: Compare) -> None:
 
 
 def grown(hand: Hand, run: int) -> None:
-    """The culprit at step 1, a loss and two weights that part more and more, a NaN in run 1 at step 3."""
+    """Write a trace: the culprit at step 1, a loss and two weights that differ increasingly, NaN in run 1 at step 3."""
     noise = hand.op("noise", "RandomUniform", kind="random")
     for step in range(4):
         bad = run * step
@@ -245,7 +245,7 @@ SEEN = {
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("environment", SEEN)
 def test_values_of_real_runs(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
-    """What the culprit gives, all that it spoils, the loss and the weights of each step."""
+    """Values of the culprit's outputs, of what they change, of the loss, and of the weights in each step."""
     for program, op, length in SEEN[environment]:
         folders = [tmp_path / program / name for name in "ABCD"]
         request_file = tmp_path / f"{program}.json"
@@ -272,7 +272,7 @@ def test_values_of_real_runs(forks: Callable[[str], Forks], environment: str, tm
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("environment", SEEN)
 def test_values_change_nothing(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
-    """A clean program that keeps every tensor it is asked for ends with the weights of an untraced one."""
+    """A clean program that stores every requested tensor ends with the weights of an untraced run."""
     program = HERE / "programs" / ("clean_session.py" if environment == "tf1.14" else "clean_cnn.py")
     plain, with_values = tmp_path / "plain", tmp_path / "kept"
     (ran,) = forks(environment).run([traced(plain, program, options=["--level", "none"])])

@@ -1,4 +1,4 @@
-"""What people type: the modules' help and wrong usage need nothing installed; seeds are ints of any kind."""
+"""Help and usage errors of the modules need no installed package; seeds may be integers of any type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRACE = "tfdeterminism.trace"
 
 
 def bare(checkout: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """In a Python without any package."""
+    """Run a module in a Python without packages."""
     command = [sys.executable, "-S", "-m", *arguments]
     environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(checkout.runtime), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)

@@ -1,4 +1,4 @@
-"""docs/how-to/test-a-model-in-ci.md: its repository is tested by its workflow, without a GPU."""
+"""Execute docs/how-to/test-a-model-in-ci.md: its workflow tests its repository without a GPU."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def repository(tmp_path: Path) -> Path:
 
 @weekly.on_day(2)
 def test_a_failure_names_the_op_its_line_and_the_schedule(repository: Path) -> None:
-    """In an environment that is there already, under one schedule: the whole workflow runs once a week."""
+    """Uses an existing environment and one schedule; the whole workflow runs once a week."""
     key = "torch2.14"
     environment = load_matrix(ROOT / "matrix").environment(key)
     python = VenvEngine(find_project()).interpreter(key, environment, "gpu", without_vendor_libraries=True)
@@ -71,7 +71,7 @@ def shell(command: str, folder: Path, **environ: str) -> subprocess.CompletedPro
 
 @weekly.ONLY  # it installs PyTorch
 def test_the_workflow_fails_and_passes_with_the_fix(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Each step is run as it stands, but for the address of tfdet, which is this checkout."""
+    """Each step is run unchanged, except for tfdet's address, which is this checkout."""
     home = tmp_path_factory.mktemp("runner")
     subprocess.run([sys.executable, "-m", "venv", home / "venv"], check=True)
     environ = {"PATH": f"{home / 'venv' / 'bin'}:{os.environ['PATH']}", "TFDET": str(ROOT)}
@@ -91,7 +91,7 @@ def test_the_workflow_fails_and_passes_with_the_fix(repository: Path, tmp_path_f
 
 
 def fix(model: Path) -> None:
-    """As the page says: the lines at the beginning of `train`, and the import above."""
+    """Apply the page's fix: the lines at the beginning of `train`, and the import."""
     text, docstring = model.read_text("utf-8"), '    """The weights after a few steps."""\n'
     assert text.count(docstring) == 1
     model.write_text("import os\n" + text.replace(docstring, docstring + block("python fix")), "utf-8")

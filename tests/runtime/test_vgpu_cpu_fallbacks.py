@@ -1,4 +1,4 @@
-"""Whole programs on the virtual GPU in a stock TensorFlow: its kernels, and stand-ins for cuBLAS and cuDNN."""
+"""Whole programs on the virtual GPU in a stock TensorFlow: its kernels, and CPU fallbacks for cuBLAS and cuDNN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tfdet locate --device vgpu` of a PyTorch program: the op, its line, its kernel, without a GPU."""
+"""`tfdet locate --device vgpu` on a PyTorch program names op, line and kernel without a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suite on the virtual GPU, in a real old TensorFlow: the experiment of the matrix without a card."""
+"""The suite on the virtual GPU, in a real old TensorFlow."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(out: Path, *arguments: str, key: str = "tf2.0") -> list[dict[str, Any]]:
 
 
 def program_command(key: str, folder: Path, text: str) -> list[str]:
-    """The words that run a program in an environment for GPUs, without the vendor's libraries."""
+    """Return the command that runs a program in a GPU environment without NVIDIA's libraries."""
     project, program = find_project(), folder / "program.py"
     environment = load_matrix(project.matrix).environments[key]
     python = VenvEngine(project).interpreter(key, environment, "gpu", without_vendor_libraries=True)
@@ -43,7 +43,7 @@ def program_command(key: str, folder: Path, text: str) -> list[str]:
 
 @weekly.on_day(3)
 def test_an_op_differs_by_itself_and_not_under_its_solution(tmp_path: Path) -> None:
-    """Of the kernels that TensorFlow 2.0 ships; a second run shows the same two results."""
+    """Kernels of TensorFlow 2.0; a second run gives the same two results."""
     often = ["--repeats", "5", "--processes", "1"]
     first = run(tmp_path / "first.jsonl", *SUM, *often)
     assert {record["device"]["model"] for record in first} == {"vgpu-sm70"}
@@ -170,18 +170,18 @@ def run_on_vgpu(tmp_path: Path, program: str, **variables: str) -> str:
 
 
 def test_pytorch_captures_cuda_graphs(tmp_path: Path) -> None:
-    """What it captured it replays, random numbers too; what may not be captured ends the capture, and nothing else."""
+    """A captured graph is replayed, with random numbers, too; an op that may not be captured ends the capture only."""
     assert run_on_vgpu(tmp_path, GRAPH) == "28.0\n"
 
 
 def test_pytorch_captures_a_step_of_training(tmp_path: Path) -> None:
-    """Its layers are calls of cuBLAS, cublasLt and cuDNN, computed when the graph is launched."""
+    """Its layers call cuBLAS, cublasLt and cuDNN, which are computed when the graph is launched."""
     assert run_on_vgpu(tmp_path, STEP, VGPU_CPU_FALLBACKS="all") == "True\n"
 
 
 @pytest.mark.parametrize("fallbacks", ["cublas", "all"])
 def test_pytorch_trains_whole_networks(tmp_path: Path, fallbacks: str) -> None:
-    """Convolutions, LSTMs and attention come to what they do on the CPU: by PyTorch's kernels, or as cuDNN."""
+    """Convolutions, LSTMs and attention give the CPU's results, by PyTorch's kernels or as cuDNN."""
     run_on_vgpu(tmp_path, NETWORKS, VGPU_CPU_FALLBACKS=fallbacks)
 
 
@@ -204,7 +204,7 @@ def test_ops_are_proved_or_have_a_reason(tmp_path: Path) -> None:
 
 
 def test_a_replaced_product_has_its_kernels_within_a_function(tmp_path: Path) -> None:
-    """TensorFlow's optimizer makes BroadcastTo of zeros plus a number; of 64-bit integers old GPU builds have none."""
+    """TensorFlow's optimizer adds BroadcastTo, which old GPU builds lack for 64-bit integers."""
     chosen = ["--source", "unsorted-segment-prod", "--solution", "ED", "--repeats", "3", "--processes", "1"]
     records = run(tmp_path / "records.jsonl", *chosen)
     observations = {(record["solution"], record["observation"]) for record in records}
@@ -214,7 +214,7 @@ def test_a_replaced_product_has_its_kernels_within_a_function(tmp_path: Path) ->
 def test_what_a_closed_library_would_compute_is_unsupported_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even where the caller's shell has its stand-ins on: they are for whole programs, never for evidence."""
+    """CPU fallbacks are never used for evidence, even if the shell enables them."""
     monkeypatch.setenv("VGPU_CPU_FALLBACKS", "all")
     chosen = ["--source", "cudnn-max-pool-backprop", "--solution", "none", "--repeats", "1", "--processes", "1"]
     records = run(tmp_path / "records.jsonl", *chosen)
@@ -224,7 +224,7 @@ def test_what_a_closed_library_would_compute_is_unsupported_by_its_name(
 
 @weekly.ONLY  # test_minimize_schedule.py is shorter
 def test_a_difference_comes_down_to_two_atomics(tmp_path: Path) -> None:
-    """Of two warps, for a column has one addend in each: their exchange changes the bytes of a real program."""
+    """Each warp has one addend of a column: exchanging two warps' atomics changes the result."""
     searched = program_command("tf2.0", tmp_path, PROGRAM)
     command = [sys.executable, str(find_project().vgpu / "minimize_schedule.py"), "--", *searched]
     silent = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}

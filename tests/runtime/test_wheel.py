@@ -46,7 +46,7 @@ def wheel(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True)
 class _WithLock(Project):
-    """A checkout whose lock of one environment is another file."""
+    """A checkout in which the lock file of one environment is another file."""
 
     file: Path
 
@@ -56,7 +56,7 @@ class _WithLock(Project):
 
 @pytest.fixture(scope="session")
 def python_of(checkout: Project, tf_python: Callable[[str], Path]) -> Callable[[str], Path]:
-    """tf_python, and TensorFlow 1.14 on CPython 3.6, which the matrix does not have."""
+    """Return tf_python's environment, or TensorFlow 1.14 on CPython 3.6, which the matrix lacks."""
 
     def interpreter(key: str) -> Path:
         if key != "tf1.14-python3.6":
@@ -107,7 +107,7 @@ def test_no_file_is_in_both_wheels_and_tfdet_depends_on_the_other(
 
 
 def test_a_wheel_from_a_checkout_depends_on_the_checkout(checkout: Project, tmp_path: Path) -> None:
-    """`pip install .` needs no index for what no index has."""
+    """`pip install .` finds tfdeterminism in the checkout, since no index has it."""
     needed = contents(build(checkout.root, tmp_path, release=False))[1].get_all("Requires-Dist", [])
     assert [text for text in needed if text.startswith("tfdeterminism")] == [
         f"tfdeterminism @ {checkout.runtime.as_uri()}"
@@ -138,7 +138,7 @@ def test_a_published_wheel_names_the_repository_that_published_it(
 def test_what_documents_say_of_installing_it_is_true(
     checkout: Project, wheel: Path, tmp_path: Path, document: str, folder: str
 ) -> None:
-    """Typed as it stands, into a fresh environment that reaches no package index."""
+    """Each command is run unchanged in a fresh environment without a package index."""
     copy_folder = tmp_path / "checkout"
     (copy_folder / "dist").mkdir(parents=True)
     shutil.copytree(checkout.root / "scripts", copy_folder / "scripts")  # they look for the checkout beside them
@@ -170,7 +170,7 @@ def test_what_documents_say_of_installing_it_is_true(
 
 
 def test_nobody_is_told_to_install_the_predecessor(checkout: Project) -> None:
-    """pip gives an empty package for that name."""
+    """pip installs an empty package of that name."""
     texts = [*checkout.root.glob("*.md"), *checkout.root.glob("docs/**/*.md"), *checkout.runtime.rglob("*.md")]
     texts += [*checkout.runtime.rglob("*.py"), *(checkout.root / "src").rglob("*.py")]
     texts += [*(checkout.root / "src").rglob("*.j2"), *checkout.runtime.rglob("*.toml")]
@@ -184,7 +184,7 @@ def test_nobody_is_told_to_install_the_predecessor(checkout: Project) -> None:
 
 @pytest.mark.parametrize("version", ["3.7", "3.13"])
 def test_it_installs_alone_and_says_what_it_lacks(wheel: Path, version: str, tmp_path: Path) -> None:
-    """In an environment with nothing but the pip that came with that Python."""
+    """The environment has nothing but the pip of its Python."""
     python = find_python(version)
     if python is None:
         pytest.skip(f"no CPython {version} on this machine")

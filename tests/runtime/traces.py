@@ -1,4 +1,4 @@
-"""Traces written by hand, for tests of what reads them."""
+"""Write traces by hand, for tests of their readers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Hand:
         return definition["id"]
 
     def eager(self, line: str, op: str = "MatMul", inputs: tuple[int, ...] = (), **fields: Any) -> int:
-        """place: FILE:LINE#N."""
+        """Define an op of an eager call; line: FILE:LINE#N, the N-th op of the line."""
         return self.op(f"{op}@{line}", op, inputs, function="", **fields)
 
     def record(self, key: int, value: object, step: int = 0) -> None:
@@ -55,14 +55,14 @@ class Hand:
         self._writer.events(row)
 
     def write(self, key: int, step: int = 0) -> None:
-        """A record that a variable was written: it has no digest."""
+        """Record that a variable was written, without a digest."""
         row = numpy.zeros(1, trace_format.RECORD_DTYPE)
         row["key"], row["step"], row["occurrence"] = key, step, self._seen[key]
         self._seen[key] += 1
         self._writer.events(row)
 
     def value(self, array: Any, step: int = 0, **head: Any) -> None:
-        """A value: of an op where `key` is given, else of the loss, or what `kind` and `name` say."""
+        """Write a value: of the op `key` if given, else of the loss, or as `kind` and `name` say."""
         dtype = head.pop("dtype", array.dtype.name)
         flat = tensor_values.to_stored(array, dtype)
         nan, inf, first = tensor_values.count_nonfinite(flat, dtype)
@@ -72,7 +72,7 @@ class Hand:
         self._writer.value(tensor_values.pack(definition, flat[:: definition["stride"]]))
 
     def source(self, lines: dict[int, str], file: str = "train.py") -> None:
-        """Lines of the program that the trace carries."""
+        """Write lines of the program into the trace."""
         self._writer.source({file: {str(number): line for number, line in lines.items()}})
 
     def end(self, **fields: Any) -> Path:

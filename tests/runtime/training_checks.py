@@ -15,7 +15,7 @@ import tfdeterminism
 
 
 def train():
-    """The weights after two epochs of a network of convolution, up-sampling, embedding and dense layers."""
+    """Train a network of convolution, up-sampling, embedding and dense layers for two epochs; return its weights."""
     layers = tf.keras.layers
     random = np.random.RandomState(0)
     images, words = random.rand(16, 8, 8, 2).astype("float32"), random.randint(0, 5, (16, 6))

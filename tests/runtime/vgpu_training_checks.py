@@ -28,7 +28,7 @@ SHAPES = {"dense": (32, 20), "convolutions": (8, 12, 12, 3)}
 
 
 def trained(kind, device, initial_weights):
-    """The loss and the variables after three steps from `begin`, or from what the layers begin with."""
+    """Return the loss and variables after three steps, from `initial_weights` or the layers' own initial ones."""
     random = np.random.RandomState(0)
     x, y = random.randn(*SHAPES[kind]).astype(np.float32), random.randint(0, 5, SHAPES[kind][0])
     with tf.device(device):

@@ -1,4 +1,4 @@
-"""Build a wheel, and look into it."""
+"""Build a wheel and read its content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def build(project: Path, folder: Path, release: bool = True) -> Path:
-    """As publish.yml builds it, or (`release` false) as pip does from a checkout."""
+    """Build the wheel as publish.yml does, or (`release` false) as pip does from a checkout."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
     environ = {**os.environ, "TFDET_RELEASE": "1" if release else ""}
     subprocess.run(command, cwd=project, check=True, capture_output=True, env=environ)
@@ -21,7 +21,7 @@ def build(project: Path, folder: Path, release: bool = True) -> Path:
 
 
 def contents(wheel: Path) -> tuple[set[str], email.message.Message]:
-    """Its files without its metadata, and that."""
+    """Return the names of the files without metadata, and the metadata."""
     with zipfile.ZipFile(wheel) as content:
         names = content.namelist()
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))

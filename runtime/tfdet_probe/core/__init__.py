@@ -1,1 +1,1 @@
-"""What is the same for every framework and device: build, fork, repeat, compare, record."""
+"""The parts that depend neither on a framework nor on a kind of device: build, fork, repeat, compare, record."""

@@ -38,7 +38,7 @@ def normalize_module(text):
 
 
 def _with_helpers(case, by_name, unnamed):
-    """The text of the case and of what it uses, transitively, wherever in the module that is defined."""
+    """Return the tokens of a case and, transitively, of the statements of its module that it uses."""
     used, pending = {}, [case] + unnamed
     while pending:
         statement = pending.pop()

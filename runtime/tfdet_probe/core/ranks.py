@@ -75,7 +75,7 @@ def run(job, directory, launch):
 
 
 def _listen(directory):
-    """A socket for the ranks; by way of the folder's number, because the path of a socket is short."""
+    """Return a listening socket for the ranks; bound through /proc/self/fd, because a socket's path is short."""
     path = os.path.join(directory, rank_process.SOCKET)
     if os.path.exists(path):  # of the process before
         os.unlink(path)
@@ -230,5 +230,5 @@ def _count_outputs(reports):
 
 
 def _digest(digests):
-    """Of what all ranks have, in the order of the ranks."""
+    """Return one digest of those of all ranks, in the order of the ranks."""
     return hashlib.sha256("\n".join(digests).encode("ascii")).hexdigest()

@@ -10,7 +10,7 @@ _RANK = "TFDET_RANK"
 
 
 class Processes(Launcher):
-    """Processes without a connection: the case connects them, or nothing does."""
+    """Starts processes without a connection; the case itself connects them if it needs one."""
 
     name, transport = "processes", "none"
 
@@ -33,7 +33,7 @@ class TfConfig(Processes):
 
 
 def _free_ports(number):
-    """So many ports on which nothing listens now."""
+    """Return `number` free TCP ports of localhost."""
     sockets = [socket.socket() for _ in range(number)]
     try:
         for listener in sockets:

@@ -67,7 +67,7 @@ def test_a_version_of_a_package_is_brought_once_and_nothing_is_installed(
 
 
 @pytest.mark.parametrize(
-    ("request", "code", "message"),
+    ("requirement", "code", "message"),
     [
         ("fast-kernels==3.0", ExitCode.RUN_FAILED, "Available: 2.0, 1.0."),
         ("fast-kernel==1.0", ExitCode.RUN_FAILED, "Is the name right?"),
@@ -77,9 +77,9 @@ def test_a_version_of_a_package_is_brought_once_and_nothing_is_installed(
     ],
 )
 def test_a_version_that_cannot_be_had_is_told(
-    run: Run, published: Path, request: str, code: ExitCode, message: str
+    run: Run, published: Path, requirement: str, code: ExitCode, message: str
 ) -> None:
-    done = run(request)
+    done = run(requirement)
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -13,7 +13,7 @@ from tfdet.matrix.load import load_matrix
 
 
 @pytest.mark.parametrize(
-    ("request", "expected"),
+    ("typed", "expected"),
     [
         ("tf2.O", ["tf2.0"]),
         ("tf2.o", ["tf2.0"]),
@@ -27,10 +27,10 @@ from tfdet.matrix.load import load_matrix
         ("", []),
     ],
 )
-def test_what_was_meant(checkout: Project, request: str, expected: list[str]) -> None:
+def test_what_was_meant(checkout: Project, typed: str, expected: list[str]) -> None:
     matrix = load_matrix(checkout.matrix)
-    names = nearest(request, [*matrix.environments, *matrix.sources])
-    assert names[:1] == expected[:1] and (request[:1] != "t" or names == expected)
+    names = nearest(typed, [*matrix.environments, *matrix.sources])
+    assert names[:1] == expected[:1] and (typed[:1] != "t" or names == expected)
 
 
 def test_the_nearest_versions_come_first(checkout: Project) -> None:

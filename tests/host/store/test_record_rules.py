@@ -255,7 +255,7 @@ def inferred_cells(hashes: dict[str, set[str]], records: list[RecordSummary]) ->
 
 
 def reaches(record: Record) -> RecordSummary:
-    """Return what reaches a verdict, without values that another run or machine could have: only a signature covers those."""
+    """Return what reaches a verdict; other values differ between honest runs, so only a signature covers them."""
     return replace(summarize(record), machine="", seconds=None, differed=0, digests=[])
 
 

@@ -1,4 +1,4 @@
-"""A framework of three ops, for tests: what a third framework has to bring is one folder, toy_backend."""
+"""A framework of a few ops, for tests of the interface that a third framework implements in toy_backend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Tensor:
 
 
 def run_op(name: str, *inputs: Tensor) -> Tensor:
-    """Every op goes through here, as those of a real framework go through its dispatcher."""
+    """Run an op; all ops pass here, like a real framework's dispatcher."""
     return Tensor(_OPS[name](*[tensor.value for tensor in inputs]))
 
 

@@ -1,1 +1,1 @@
-"""The folder of a third framework."""
+"""The package of the toy framework's backend."""

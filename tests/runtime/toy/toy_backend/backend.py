@@ -1,4 +1,4 @@
-"""Records toyframe. Found by its entry "toyframe=toy_backend.backend:ToyBackend"."""
+"""Records toyframe; registered by the entry "toyframe=toy_backend.backend:ToyBackend"."""
 
 from __future__ import annotations
 

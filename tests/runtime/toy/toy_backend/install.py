@@ -1,4 +1,4 @@
-"""Puts the probe into toyframe."""
+"""Installs the probe into toyframe."""
 
 from __future__ import annotations
 
