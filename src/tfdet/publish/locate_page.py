@@ -32,7 +32,7 @@ def html(result: LocateResult) -> str:
     template = engine.from_string((files("tfdet.publish") / "templates" / "locate.html.j2").read_text("utf-8"))
     plot = growth_plot.plot(result.values.growth) if result.values else None
     window = _window(result.first_difference_window)
-    return template.render(found=result, bars=_bars(result), window=window, plot=plot)
+    return template.render(result=result, bars=_bars(result), window=window, plot=plot)
 
 
 def _finalize(value: object) -> object:
