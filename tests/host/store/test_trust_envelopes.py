@@ -53,7 +53,7 @@ def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = Project(tmp_path_factory.mktemp("keys"))
     folder.matrix.mkdir()
     files = [office.trust_in(folder, "cpu"), lab.trust_in(folder), yard.trust_in(folder)]
-    files.append(late.trust_in(folder, rest="until = 2025-12-31", since="2025-01-01"))
+    files.append(late.trust_in(folder, extra_lines="until = 2025-12-31", since="2025-01-01"))
     keys = Keyring({path.stem: load_file(path, PublicKey) for path in files})
     signatures = AttestationStore(keys, load_matrix(checkout.matrix).environments, project=checkout)
     return World(checkout, signatures, lab, yard, late, office, thief, batch(**H100))
