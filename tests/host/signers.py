@@ -50,10 +50,15 @@ class Signer:
         return self.key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
 
     def trust_in(
-        self, project: Project, device: str = "nvidia", rest: str = "", holder: str = "", since: str = "2026-01-01"
+        self,
+        project: Project,
+        device: str = "nvidia",
+        extra_lines: str = "",
+        holder: str = "",
+        since: str = "2026-01-01",
     ) -> Path:
-        """The file of matrix/keys; `rest` before its tables, a table after it behind `[[trusted_for]]`'s own."""
-        top, _, tables = rest.partition("\n\n")
+        """Write the signer's file of matrix/keys; `extra_lines`: more lines before its tables, then more tables."""
+        top, _, tables = extra_lines.partition("\n\n")
         text = FILE.format(signer=holder or self.name, pem=public_pem(self.key), since=since, rest=top, device=device)
         path = project.matrix / "keys" / f"{self.name}.toml"
         path.parent.mkdir(exist_ok=True)
