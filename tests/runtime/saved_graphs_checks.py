@@ -20,7 +20,10 @@ def build():
 
 
 def of_graph(session):
-    """Return slopes() of every case in the session's graph, in one session run, because each run takes seconds."""
+    """Return {case: [value, gradient, second gradient]} of the session's graph, from one session run, for speed.
+
+    The second gradient is computed for the cases of TWICE, or for all with TFDET_TESTS=all.
+    """
     ops = set(op.name for op in session.graph.get_operations())
     results, fetches, feeds = {}, {}, {}
     for name, _, value, _ in all_cases():

@@ -1,4 +1,8 @@
-"""`trace diff` on handwritten traces: which records correspond, and which differs first."""
+"""`trace diff` on handwritten traces: which records correspond, and which differs first.
+
+A Hand writes one trace: op() and eager() define ops and return their keys, record(key, value, step) records an output.
+The fixture compare(build) writes two traces by build(hand, run) for run 0 and 1, and returns their TraceDiff.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +23,8 @@ from tfdeterminism.trace.commands import diff
 from tfdeterminism.trace.report import text
 
 
-def names(trace_diff_: TraceDiff) -> list[str]:
-    return [culprit["op_name"] for culprit in trace_diff_.culprits]
+def names(result: TraceDiff) -> list[str]:
+    return [culprit["op_name"] for culprit in result.culprits]
 
 
 def test_equal_runs_are_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,7 +37,7 @@ def test_equal_runs_are_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_the_first_op_whose_inputs_agree_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for seed, name in enumerate("ab"):
-        write_trace(str(tmp_path / f"{name}.tfdt"), differs=[(7, 13)], seed=seed)
+        write_trace(str(tmp_path / f"{name}.tfdt"), differs=[(7, 13)], seed=seed)  # (step, op number)
     assert diff.main([str(tmp_path / "a.tfdt"), str(tmp_path / "b.tfdt"), "--json"]) == 1
     output = json.loads(capsys.readouterr().out)
     assert (output["result"], output["first_step"]) == ("diverged", 7)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.tensorflow
 
 
 def _capture_file(folder: Path, op: str, attrs: list[object], *inputs: str) -> Path:
-    """Write a file of inputs and a trace that names it; return its path."""
+    """Write a file of captured inputs, and a trace (by a Hand) that names it; return the file's path."""
     arrays = {f"input_{n}": numpy.frombuffer(text.encode(), numpy.uint8) for n, text in enumerate(inputs)}
     arrays.update({f"lengths_{n}": numpy.array([len(text)]) for n, text in enumerate(inputs)})
     meta = {"framework": "tensorflow", "op": op, "outputs": 0, "eager_attrs": attrs, "dtypes": ["string"] * len(inputs),
@@ -23,7 +23,7 @@ def _capture_file(folder: Path, op: str, attrs: list[object], *inputs: str) -> P
     arrays["meta"] = numpy.frombuffer(json.dumps(meta).encode(), numpy.uint8)
     numpy.savez(folder / "capture-0.npz", **arrays)
     hand = Hand(folder / "trace-0.tfdt")
-    hand._writer.capture(hand.op(op, op), 0, 0, "capture-0.npz")
+    hand._writer.capture(hand.op(op, op), occurrence=0, step=0, name="capture-0.npz")
     hand.end()
     return folder / "capture-0.npz"
 

@@ -15,7 +15,7 @@ class Real:
 
     def __init__(self, name):
         self.name = name
-        self.exponent, self.fraction = FORMATS[name]
+        self.exponent, self.fraction = FORMATS[name]  # numbers of bits
         self.bias = (1 << self.exponent - 1) - 1
         self.sign = 1 << self.exponent + self.fraction
         self.infinite = ((1 << self.exponent) - 1) << self.fraction

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from virtual_device import kernel
 
+# Registers of kernel(): %r b32, %l b64, %h b16, %p predicates. %pm3_64 is a performance counter.
 COMPONENTS = {"x": 0, "y": 1, "z": 2, "r": 0, "g": 1, "b": 2}
 ALWAYS = {
     **{f"%{name}.{fourth}": 0 for name in ("tid", "ntid", "ctaid", "nctaid", "cluster_nctaid") for fourth in "wa"},

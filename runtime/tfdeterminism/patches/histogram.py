@@ -1,4 +1,8 @@
-"""bincount with weights. Without weights, counting is independent of the order and stays TensorFlow's."""
+"""bincount with weights. Without weights, counting is independent of the order and stays TensorFlow's.
+
+require(): a call that does not meet the condition is left to the original op. like_op(): a computation with the
+gradient of an op. exact_sum: sums without rounding, so that their order does not matter.
+"""
 
 from tfdeterminism.patches import chunked, exact_sum
 from tfdeterminism.patches.common import (

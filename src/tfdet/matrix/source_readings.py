@@ -19,6 +19,8 @@ from tfdet.base.folders import is_there
 from tfdet.matrix.field_types import StrictModel, Text
 from tfdet.matrix.files import load_toml
 
+# The kinds of disagreement of publish/op_comparison.py.  alert: a call of alertNotDeterministic, which raises under the
+# deterministic switch; unlisted, against, missing: compared with the documentation.  under: under that switch.
 ReadingKind = Literal[
     "tolerance", "gradient", "documentation",
     "differs", "differs-under", "raises", "no-error", "alert-unlisted", "alert-against", "alert-missing",

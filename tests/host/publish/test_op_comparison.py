@@ -20,9 +20,8 @@ from tfdet.publish.recipe import recipe_text, remaining_rows
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import Status
 
+# UDA and ONETHREAD are solutions: torch.use_deterministic_algorithms(True), and one thread.
 KEY = "torch2.13"
-
-
 H100 = "nvidia-h100"
 
 
@@ -44,7 +43,7 @@ def row(
 
 
 CUDA = DocumentedEntry(api="torch.an_op", says="raises", devices=["gpu"], backward=True, modes=[])
-CALM = CUDA.model_copy(update={"says": "deterministic"})
+DETERMINISTIC = CUDA.model_copy(update={"says": "deterministic"})
 EQUAL, DIFFERS, RAISES = Verdict.NOT_SHOWN, Verdict.NONDETERMINISTIC, Verdict.RAISES
 
 
@@ -58,10 +57,10 @@ EQUAL, DIFFERS, RAISES = Verdict.NOT_SHOWN, Verdict.NONDETERMINISTIC, Verdict.RA
         (row([CUDA], DIFFERS, EQUAL, 1e-12), ["it differs on a CPU; the documentation names it for none"]),
         (row([CUDA], EQUAL, RAISES, 1e-12), ["it raises on a CPU under UDA; the documentation names it for none"]),
         (row([CUDA], EQUAL, DIFFERS, 1e-12), ["it differs on a CPU under UDA"]),
-        (row([CUDA, CALM], EQUAL, EQUAL, 1e-12), ["another that it raises"]),
-        (row([CUDA, CALM.model_copy(update={"api": "torch.OtherOp"})], EQUAL, EQUAL, 1e-12), []),
-        (row([CUDA, CALM.model_copy(update={"backward": False})], EQUAL, EQUAL, 1e-12), []),
-        (row([CUDA, CALM.model_copy(update={"devices": ["cpu"]})], EQUAL, EQUAL, 1e-12), []),
+        (row([CUDA, DETERMINISTIC], EQUAL, EQUAL, 1e-12), ["another that it raises"]),
+        (row([CUDA, DETERMINISTIC.model_copy(update={"api": "torch.OtherOp"})], EQUAL, EQUAL, 1e-12), []),
+        (row([CUDA, DETERMINISTIC.model_copy(update={"backward": False})], EQUAL, EQUAL, 1e-12), []),
+        (row([CUDA, DETERMINISTIC.model_copy(update={"devices": ["cpu"]})], EQUAL, EQUAL, 1e-12), []),
     ],
 )
 def test_what_does_not_fit(row: OpRow, words: list[str]) -> None:
@@ -70,7 +69,7 @@ def test_what_does_not_fit(row: OpRow, words: list[str]) -> None:
     assert all(word in text for word, (_, text) in zip(words, texts, strict=True))
 
 
-CARD_CALM = CALM.model_copy(update={"backward": False})
+FORWARD_DETERMINISTIC = DETERMINISTIC.model_copy(update={"backward": False})
 
 
 @pytest.mark.parametrize(
@@ -78,16 +77,16 @@ CARD_CALM = CALM.model_copy(update={"backward": False})
     [
         ([], (DIFFERS, EQUAL), "gpu-differs", "it differs on nvidia-h100; the documentation names it for no GPU"),
         ([CUDA], (DIFFERS, RAISES), None, ""),
-        ([CARD_CALM], (DIFFERS, Verdict.DETERMINISTIC), None, ""),
-        ([CARD_CALM], (EQUAL, EQUAL), None, ""),
+        ([FORWARD_DETERMINISTIC], (DIFFERS, Verdict.DETERMINISTIC), None, ""),
+        ([FORWARD_DETERMINISTIC], (EQUAL, EQUAL), None, ""),
         (
-            [CARD_CALM],
+            [FORWARD_DETERMINISTIC],
             (DIFFERS, DIFFERS),
             "gpu-differs-under",
             "it differs on nvidia-h100 under UDA; the documentation says deterministic",
         ),
         (
-            [CARD_CALM],
+            [FORWARD_DETERMINISTIC],
             (EQUAL, RAISES),
             "gpu-raises",
             "it raises on nvidia-h100 under UDA; the documentation says deterministic",
@@ -105,12 +104,12 @@ CARD_CALM = CALM.model_copy(update={"backward": False})
             "it does not raise on nvidia-h100 under UDA; the documentation says raises",
         ),
         (
-            [CARD_CALM],
+            [FORWARD_DETERMINISTIC],
             (EQUAL, Verdict.FAILED),
             "gpu-fails-under",
             "it ends in another error on nvidia-h100 under UDA, and in none without",
         ),
-        ([CARD_CALM], (Verdict.FAILED, Verdict.FAILED), None, ""),
+        ([FORWARD_DETERMINISTIC], (Verdict.FAILED, Verdict.FAILED), None, ""),
         ([CUDA], (Verdict.UNSUPPORTED, Verdict.UNSUPPORTED), None, ""),
     ],
 )
@@ -242,6 +241,7 @@ def test_an_op_that_no_list_names_has_a_row_where_its_kernels_add_in_the_order_o
     attention = rows["nn-functional-scaled-dot-product-attention"]
     assert not attention.is_documented
     assert attention in join.notable_rows
+    # The number of order-dependent kernels: ° attributed by names and sources, × out of reach of the op.
     cells_by_binary = {
         binary: replace(attention, binary=binary).is_notable for binary in ("380°", "8", "8×", "(8)", "0", "?", "–", "")
     }

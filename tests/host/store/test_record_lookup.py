@@ -31,8 +31,8 @@ def test_a_record_comes_once_and_is_found(tmp_path: Path) -> None:
     assert [row.line for row in spool] == LINES
     path = tmp_path / "records.jsonl"
     path.write_bytes(b"no record\n" + b"".join(LINES))
-    with RecordFiles([tmp_path / "none.jsonl", path]) as lying:
-        for find in (spool, lying):
+    with RecordFiles([tmp_path / "none.jsonl", path]) as files:
+        for find in (spool, files):
             assert [find(row.record.checksum) for row in ROWS] == LINES
             assert find("0" * 64) is None
 

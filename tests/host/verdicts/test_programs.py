@@ -16,7 +16,7 @@ from tfdet.verdicts.program_check import InstalledBuild, ProgramFinding
 from tfdet.verdicts.programs import parse_programs
 from tfdet.verdicts.static_analysis import Call
 
-BUILD = InstalledBuild("tensorflow", "2.21.0", "tf2.21", True)
+BUILD = InstalledBuild("tensorflow", "2.21.0", "tf2.21", exact_version=True)
 
 
 def notebook(folder: Path, *cells: Any, **metadata: Any) -> Path:
@@ -75,7 +75,7 @@ def test_what_is_no_notebook_of_python_is_refused(tmp_path: Path, text: str, mes
 
 
 def test_a_line_of_a_cell_is_no_line_of_the_file() -> None:
-    by_build = {BUILD: [ProgramFinding("error", "a", "b", (), (Call("tf.x", "a.ipynb", 2, 3),))]}
+    by_build = {BUILD: [ProgramFinding("error", "a", "b", calls=(Call("tf.x", "a.ipynb", line=2, cell=3),))]}
     (location,) = as_sarif(by_build)["runs"][0]["results"][0]["locations"]
     assert "region" not in location["physicalLocation"]
     assert location["logicalLocations"] == [{"name": "cell 3, line 2"}]
@@ -92,6 +92,6 @@ def test_what_is_nested_too_deeply_is_refused(tmp_path: Path, text: str) -> None
 
 def test_a_name_that_is_no_text_is_an_address_in_sarif(tmp_path: Path) -> None:
     name = os.fsdecode(b"sur\xff.py")
-    by_build = {BUILD: [ProgramFinding("error", "a", "b", (), (Call("tf.x", name, 1),))]}
+    by_build = {BUILD: [ProgramFinding("error", "a", "b", calls=(Call("tf.x", name, line=1),))]}
     (location,) = as_sarif(by_build)["runs"][0]["results"][0]["locations"]
     assert location["physicalLocation"]["artifactLocation"] == {"uri": "sur%FF.py"}

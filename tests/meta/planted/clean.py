@@ -4,6 +4,9 @@ import numpy as np
 
 from tfdet_probe import case
 
+# @case("source", modes=...) registers the function as cases, one for each combination of its parameters.  `make` builds
+# the computation of a case; make.host(f): f is plain Python and returns the arrays to compare (mode "host").
+
 
 @case("numbers", modes=["host"],
       dtype=["bool", "int8", "uint8", "int32", "int64", "uint64", "float16", "float32", "float64", "complex64",

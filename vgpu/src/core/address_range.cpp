@@ -1,4 +1,4 @@
-// First-fit search for gaps in a range of addresses.
+// First-fit search for gaps in a range of addresses.  guard: bytes behind an allocation that stay unused, see the header.
 #include "address_range.h"
 
 #include <algorithm>

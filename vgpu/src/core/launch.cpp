@@ -1,4 +1,5 @@
-// Runs the blocks of a grid in the order that the schedule chooses.
+// Runs the blocks of a grid in the order that the schedule chooses.  Resident blocks run in turns: a slice runs one warp of a
+// block until it yields or its quantum (a number of instructions) expires.  A deferred atomic is settled when it is performed.
 #include "launch.h"
 
 #include <algorithm>

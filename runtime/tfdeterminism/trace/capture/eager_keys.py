@@ -1,4 +1,8 @@
-"""Key ids of eager ops: the same line of the program has the same ids in each step."""
+"""Key ids of eager ops: the same line of the program has the same ids in each step.
+
+A definition is the dict that describes one output of an op in the trace file (schema/format.py); its id is the key of
+the output's records.
+"""
 
 import collections
 
@@ -34,7 +38,7 @@ class EagerKeys(object):
         return self.key_at(op, place, output, caller, inputs, occurrence, lambda: stack, make_fields, fields)
 
     def key_at(self, op, place, output, caller, inputs, occurrence, stack, make_fields=None, fields=None):
-        """Return the same by a place, (file, line) or (). stack(): returns its stack, and is called once."""
+        """Like key(). place: (file, line) or (); stack(): returns the stack of that line, called at most once."""
         name = caller, op, place, occurrence, output
         with self._lock:
             number = self.find_known(name, inputs)

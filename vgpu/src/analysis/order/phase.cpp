@@ -1,4 +1,6 @@
-// Lets an access join the current phase of its location, begins the next phase, or reports a conflict.
+// Lets an access join the current phase of its location, begins the next phase, or reports a conflict; phase.h explains phases.
+// A silent access leaves the value unchanged; a strong one is atomic, volatile or ordered.  An operation is one work of a
+// stream, such as a launch or a copy.
 #include "phase.h"
 
 #include "reason.h"

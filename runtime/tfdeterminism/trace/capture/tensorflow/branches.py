@@ -53,7 +53,10 @@ class ControlFlowPacker(object):
 
 
 def _join(pack, branch, packed, outputs):
-    """Add a branch's pack, which is alive behind these switch outputs, the outermost first, and zero elsewhere."""
+    """Add a branch's pack, which is alive behind these switch outputs, the outermost first, and zero elsewhere.
+
+    packed: its digests, a row of 8 bytes each; branch.present: whether each key of the pack has a row.
+    """
     if not branch.keys:
         return
     zeros = numpy.zeros((sum(branch.present) + 1, 8), numpy.uint8)

@@ -22,5 +22,6 @@ class DataLoaderHook(object):
             batch = original(iterator)
         stack = user_frames.stack_of_caller()
         for tensor in pt.tensors_in(batch):
+            # op, kind, stack and attributes of the record that call.py writes for a tensor without a recorded op
             tensor._tfdet_from = "DataLoader", "input", stack, {"workers": workers}
         return batch

@@ -8,5 +8,5 @@ from ...faults import CauseKind, Fault
 FAULT = Fault.STRUCTURE
 
 
-def matches(facts):
+def matches(facts):  # facts: a CauseFacts, causes/cause_facts.py
     return facts.cause.kind is CauseKind.STRUCTURE

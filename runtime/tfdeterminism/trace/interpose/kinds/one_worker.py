@@ -18,7 +18,7 @@ _WORKERS = (
 
 
 class OneWorker(Kind):
-    name, words, coarse = "one-worker", "several workers", 5
+    name, words, coarse = "one-worker", "several workers", 5  # 5: the pin that removes most other nondeterminism
 
     def open(self):
         for module, name, argument, number in _WORKERS:
@@ -40,10 +40,11 @@ class OneWorker(Kind):
         @functools.wraps(original)
         def __init__(self, *args, **kwargs):
             place, arguments = kind.interposer.place(), signature.bind(self, *args, **kwargs).arguments
+            # Without the argument a constructor chooses several workers, unless 0 (none) is the number of the pin.
             has_several = arguments.get(argument, number if number == 0 else None) != number
             is_held = has_several and kind.holds(place)
             if has_several:
-                kind.note(place, owner.__name__, None, is_held)
+                kind.note(place, owner.__name__, value=None, held=is_held)
             if not is_held:
                 return original(self, *args, **kwargs)
             arguments[argument] = number
