@@ -43,9 +43,9 @@ class Hand:
         self._next += 1
         return definition["id"]
 
-    def eager(self, line: str, op: str = "MatMul", inputs: tuple[int, ...] = (), **fields: Any) -> int:
-        """Define an op of an eager call; line: FILE:LINE#N, the N-th op of the line."""
-        return self.op(f"{op}@{line}", op, inputs, function="", **fields)
+    def eager(self, location: str, op: str = "MatMul", inputs: tuple[int, ...] = (), **fields: Any) -> int:
+        """Define an op of an eager call; location: FILE:LINE#N, the N-th op of the line."""
+        return self.op(f"{op}@{location}", op, inputs, function="", **fields)
 
     def record(self, key: int, value: object, step: int = 0) -> None:
         row = numpy.zeros(1, trace_format.RECORD_DTYPE)

@@ -7,8 +7,8 @@ from tfdet_common.variables import CALLER_VARIABLES
 
 def determinism_environment(solution):
     """The determinism-related environment variables under a solution, {name: value}; solution: an entry of the plan."""
-    caller_variables = {name: os.environ[name] for name in CALLER_VARIABLES if os.environ.get(name)}
-    return dict(caller_variables, **solution.get("env") or {})
+    ours = {name: os.environ[name] for name in CALLER_VARIABLES if os.environ.get(name)}
+    return dict(ours, **solution.get("env") or {})
 
 
 class SolutionSettings(object):

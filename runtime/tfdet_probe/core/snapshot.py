@@ -123,8 +123,8 @@ def _differing(a, b, dtype):
     """The elements whose bytes differ, so that equal infinities and NaNs do not spoil the maximum."""
     size = np.dtype(dtype).itemsize
     rows = [np.frombuffer(data, np.uint8).reshape(-1, size) for data in (a, b)]
-    differing_rows = (rows[0] != rows[1]).any(axis=1)
-    return [np.frombuffer(data, dtype)[differing_rows] for data in (a, b)]
+    where = (rows[0] != rows[1]).any(axis=1)
+    return [np.frombuffer(data, dtype)[where] for data in (a, b)]
 
 
 def _absolute(dtype, a, b):

@@ -1,9 +1,9 @@
 """Data flow in SASS, the machine code, of Volta and later: finds the instructions that write what another one reads.
 
-An instruction is 128 bits, `low` and `high`.  Bits of low: opcode (0-8), encoding (9-11), guard predicate (12-14, negated
-by 15), destination (16-23), operand a (24-31), operand b (32-39, or an immediate in 32-63).  Bits of high: operand c
-(0-7), size or modifiers (9-11), destination predicates (17-22).  PT is the predicate that is always true.  `copies` has
-the calls whose function was appended to the code.
+An instruction is 128 bits, `low` and `high`.  Bits of low: opcode (0-8), encoding (9-11), guard predicate (12-14,
+negated by 15), destination (16-23), operand a (24-31), operand b (32-39, or an immediate in 32-63).  Bits of high:
+operand c (0-7), size or modifiers (9-11), destination predicates (17-22).  PT is the predicate that is always true.
+`copies` has the calls whose function was appended to the code.
 
 The operand fields were compared with the output of nvdisasm of CUDA 12.4, for all instructions of functions with a
 compare-and-swap.

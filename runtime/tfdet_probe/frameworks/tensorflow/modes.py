@@ -70,13 +70,13 @@ class _Eager(_TensorRunner):
         return self._flat(self.computation.function(*inputs))
 
     def _gradient(self, inputs, upstream):
-        differentiated = [inputs[i] for i in self.computation.wrt]
+        wanted = [inputs[i] for i in self.computation.wrt]
         with self.tf.GradientTape() as tape:
-            for tensor in differentiated:
+            for tensor in wanted:
                 tape.watch(tensor)
             outputs = self._flat(self.computation.function(*inputs))
             injected = [y * g for y, g in zip(outputs, upstream)]
-        return self._flat(tape.gradient(injected, differentiated))
+        return self._flat(tape.gradient(injected, wanted))
 
     def _program(self):
         return self._flat(self.computation.function())
@@ -133,8 +133,8 @@ class _Session(_TensorRunner):
         self._feed = self._feed + fed
         self.computation.inputs = self.computation.inputs + upstream
         injected = [y * g for y, g in zip(outputs, fed)]
-        differentiated = [inputs[i] for i in self.computation.wrt]
-        return self._flat(self.tf1.gradients(injected, differentiated))
+        wanted = [inputs[i] for i in self.computation.wrt]
+        return self._flat(self.tf1.gradients(injected, wanted))
 
     def _forward_alone(self):
         return self._session.run(self._outputs, dict(zip(self._feed, self.computation.inputs)))
