@@ -280,8 +280,8 @@ def test_signing_again_what_lies_in_the_store(project: Project, batch: Any) -> N
 
 def test_files_of_the_store_are_signed_together_or_not_at_all(project: Project, batch: Any) -> None:
     cpu = {**H100["stack"], "gpu": None, "driver": None, "compute_capability": None}
-    taken(project, batch(device="cpu", ran_on=["CPU:0"], stack=cpu))
-    taken(project, batch())
+    add_signed(project, batch(device="cpu", ran_on=["CPU:0"], stack=cpu))
+    add_signed(project, batch())
     paths = EvidenceStore.open(project).files()
     assert [path.parent.name for path in paths] == ["cpu", "nvidia-h100"]
     tfdet(project, "key", "new")
