@@ -129,6 +129,43 @@ def test_a_pin_takes_its_kind_away_and_no_other(kind: str, runner: Any) -> None:
     assert len(program.printed(3, pins=other_kinds)) > 1
 
 
+PRODUCERS = f"""
+import os, queue, threading, time
+numbers = queue.Queue(4)
+def produce(part):
+    for number in part:
+        {SLEEP.replace("0.03", "0.001")}
+        numbers.put(number)
+for k in range(2):
+    threading.Thread(target=produce, args=(range(k, 40, 2),)).start()
+print([numbers.get() for _ in range(40)])
+"""
+WORKERS = f"""
+import os, queue, threading, time
+tasks, results = queue.Queue(), []
+def work():
+    while True:
+        number = tasks.get()
+        {SLEEP.replace("0.03", "0.001")}
+        results.append(number)
+        tasks.task_done()
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+for number in range(24):
+    tasks.put(number)
+tasks.join()
+print(results)
+"""
+
+
+@pytest.mark.parametrize("text", [PRODUCERS, WORKERS], ids=["producers", "workers"])
+def test_threads_that_share_a_queue(text: str, runner: Any) -> None:
+    program = runner(text)
+    assert len(program.printed(3)) > 1
+    assert len(program.printed(3, pins={"completion": None})) == 1
+    assert len(program.printed(2, pins={"completion": None, "pid": None, "clock": None})) == 1
+
+
 SPAWNING = """
 import multiprocessing
 

@@ -1,7 +1,8 @@
 """The order in which threads, tasks and processes finish.
 
 Pinned: results come in the order of submission, and a thread or process that is started runs to its end before its
-starter continues, unless it waits itself. Varied: threads, processes and tasks begin later at random, and threads
+starter continues, unless it waits itself. The main thread puts into a queue, and gets from one, when all other threads
+wait. Varied: threads, processes and tasks begin later at random, and threads
 switch often. Cannot be pinned: threads of C++ code, which worker of a pool runs which task. Example: ``for future in
 as_completed(futures)``.
 """
@@ -12,18 +13,21 @@ import os
 import sys
 import threading
 import time
+import weakref
 import zlib
 
 from .base import Kind, nothing
 
 _NANOSLEEP = ("230", "35")  # numbers of system calls on x86-64: a child that sleeps does not wait for its parent
 _PATIENCE = 0.3  # seconds without work after which a thread counts as one that waits
+_QUEUE_PATIENCE = 0.05  # the same at each call of a queue, of which a program makes many
 _LONGEST = 600.0  # seconds that one start is waited for
 _POOL_WAIT = 10  # seconds that a pool's task is waited for
 _TASK_WAIT = 2.0  # seconds that an asyncio task is waited for: it may wait for a later one
 _DELAYS = (0.0, 0.0, 0.02, 0.06)  # seconds, of varied starts
 _SHORT_INTERVAL = 1e-5  # seconds that a thread of a varied run computes at a stretch
 _clock, _sleep, _listdir = time.monotonic, time.sleep, os.listdir
+_own_thread = getattr(threading, "get_native_id", os.getpid)  # other pins replace it in its module
 
 
 class _Ordered(set):
@@ -51,6 +55,7 @@ class Completion(Kind):
                 "threading": self._hook_threads,
                 "concurrent.futures._base": self._hook_futures,
                 "concurrent.futures.thread": self._hook_submit,
+                "queue": self._hook_queues,
                 "multiprocessing.process": self._hook_processes,
                 "multiprocessing.pool": self._hook_pool,
                 "asyncio.tasks": self._hook_asyncio,
@@ -86,10 +91,11 @@ class Completion(Kind):
 
     # Starts: the caller waits until the started thread or process has ended, or waits itself
 
-    def _settle(self, has_ended, work, pid="self"):
+    def _settle(self, has_ended, work, pid="self", patience=_PATIENCE):
         """Wait until a started thread, process or task has ended, or waits itself.
 
-        has_ended(): returns whether it has ended; work(): returns a number that rises while it works; pid: its process.
+        has_ended(): returns whether it has ended; work(): returns a number that rises while it works; pid: its process;
+        patience: the seconds without work after which it counts as one that waits.
         """
         begin = idle_since = _clock()
         previous = work()
@@ -98,7 +104,7 @@ class Completion(Kind):
             now, current = _clock(), work()
             if current != previous or self._sleepers:
                 previous, idle_since = current, now
-            if now - idle_since > _PATIENCE and not _has_running_thread(pid) or now - begin > _LONGEST:
+            if now - idle_since > patience and not _has_running_thread(pid) or now - begin > _LONGEST:
                 break
 
     def _own_work(self):
@@ -114,6 +120,26 @@ class Completion(Kind):
             self._settle(lambda: not thread.is_alive(), self._own_work)
 
         self.replace(module.Thread, "start", start, unless=self.is_called_by_library, varied=self._delayed_thread)
+
+    def _hook_queues(self, module):
+        references, original_init = [], module.Queue.__init__  # a list is safe between threads
+
+        @functools.wraps(original_init)
+        def __init__(queue, *args, **kwargs):
+            original_init(queue, *args, **kwargs)
+            references.append(weakref.ref(queue))
+
+        def after_the_others(place, original, *args, **kwargs):
+            self._settle(lambda: _others_wait_for(references), self._own_work, patience=_QUEUE_PATIENCE)
+            return original(*args, **kwargs)
+
+        module.Queue.__init__ = __init__
+        for name in ("put", "get", "put_nowait", "get_nowait"):
+            self.replace(module.Queue, name, after_the_others, nothing, unless=self._is_called_elsewhere)
+
+    def _is_called_elsewhere(self, *args):
+        """Return whether the caller is a library, or another thread than the main one."""
+        return threading.current_thread() is not threading.main_thread() or self.is_called_by_library()
 
     def _hook_processes(self, module):
         def start(place, original, process):
@@ -238,12 +264,19 @@ def _after(seconds, function):
     return call
 
 
+def _others_wait_for(references):
+    """Return whether all other Python threads wait for one of some queues. references: weak ones to the queues."""
+    queues = [queue for queue in (reference() for reference in list(references)) if queue is not None]
+    conditions = [condition for queue in queues for condition in (queue.not_empty, queue.not_full)]
+    return sum(len(getattr(condition, "_waiters", ())) for condition in conditions) >= threading.active_count() - 1
+
+
 def _has_running_thread(pid):
     """Return whether another thread of a process runs, or is ready to.
 
     On a busy machine a thread that gets no CPU time does not necessarily wait.
     """
-    own_id = str(threading.get_native_id() if hasattr(threading, "get_native_id") else os.getpid())  # novm
+    own_id = str(_own_thread())
     for thread in _listdir("/proc/{}/task".format(pid)):
         try:
             with open("/proc/{}/task/{}/stat".format(pid, thread)) as lines:
