@@ -91,6 +91,6 @@ def test_the_runtime_of_cuda_13_has_properties_of_its_own_form(device):
     assert (properties[1008:] == 0xAA).all()
     words = properties[:1008].view(np.int32)
     for offset, attribute in {360: 75, 364: 76, 384: 16, 588: 41, 604: 39, 624: 81, 668: 95, 672: 97, 320: 1}.items():
-        # Asked of the runtime: modules that other tests load may have raised the capability of the driver's own instance.
+        # Asked of the runtime: modules of other tests may have raised the capability of the driver's own instance.
         assert runtime.cudaDeviceGetAttribute(ctypes.byref(value), attribute, 0) == 0
         assert words[offset // 4] == value.value, offset
