@@ -27,6 +27,11 @@ def test_a_label_belongs_to_its_scope(device, block):
         '.pragma "nounroll"; .pragma "nounroll", "enable_smem_spilling"; ret;',
         ".shared .align 4 .b8 much[49152]; st.shared.u32 [much], 0; ret;",
         "mov.f64 %l0, 1e308; ret;",
+        "mov.f32 %r1, (1.5)*2.0; mov.u32 %r1, (2+3)*4; mov.u32 %r1, ((5)); mov.u32 %r1, 5 + -(1); ret;",
+        "ld.param.u64 %l0, [p0+(0)]; ld.param::entry.u64 %l0, [p0]; ret;",
+        "setp.eq.u32 _, %r1, %r2; setp.eq.u32 %p1|_, %r1, %r2; setp.eq.u32 _|%p1, %r1, %r2; ret;",
+        "shfl.sync.idx.b32 %r1|_, %r1, 1, 31, -1; match.all.sync.b32 _|%p1, %r1, -1; ret;",
+        "mov.u32 %r1, %clock_hi; mov.u64 %l0, %clock64; mov.b16 %h1, %tid.x; ret;",
     ],
 )
 def test_what_ptxas_takes_is_taken(device, body):
@@ -47,6 +52,19 @@ def test_what_ptxas_takes_is_taken(device, body):
         "mov.f64 %l0, 1e400; ret;",
         "shfl.down.b32 %r1, %r1, 1, 31; ret;",
         "vote.all.pred %p1, %p2; ret;",
+        "st.param.u32 [p0], 5; ret;",
+        "mov.u32 %r1, (%r2); ret;",
+        "ld.global.u32 %r1, [(%l0)]; ret;",
+        "or.pred _, %p1, %p2; ret;",
+        "mov.pred _, %p1; ret;",
+        "not.pred _, %p1; ret;",
+        "vote.sync.any.pred _, %p1, -1; ret;",
+        "isspacep.global _, %l0; ret;",
+        "bar.red.or.pred _, 0, %p1; ret;",
+        "setp.eq.u32 _|_, %r1, %r2; ret;",
+        "mov.b16 %h1, %clock_hi; ret;",
+        "mov.f32 %r1, 1.5+1; ret;",
+        "mov.f32 %r1, 1e-400; ret;",
     ],
 )
 def test_what_ptxas_refuses_is_refused(device, body):
@@ -64,6 +82,7 @@ def test_what_ptxas_refuses_is_refused(device, body):
         (".const .b8 c[40000]; .const .b8 d[25536];", "ran"),
         (".global .u32 x; .extern .global .u32 x;", "ran"),
         (".func f(); .func f() { ret; }", "ran"),
+        (".func (.param .u32 o) f(.param .u32 i) { st.param.u32 [o], 5; ret; }", "ran"),
     ],
 )
 def test_a_module_defines_each_name_once(device, head, end):

@@ -43,6 +43,13 @@ def test_literals(device):
     ]
 
 
+def test_constant_expressions_as_operands(device):
+    """Bits of a single number in a double are its lower half, as ptxas gives them."""
+    body = """mov.f32 %d, (1.5)*-2.0; mov.f64 %e, 1e-3+.5; mov.u32 %f, (2+3)*4; mov.f64 %g, 0f3F812345;"""
+    results = device.evaluate(body, [np.uint32, np.float64, np.uint32, np.uint64], np.zeros(3, np.uint32))
+    assert [values[0].item() for values in results] == [0xC0400000, 0.501, 20, 0x3F812345]
+
+
 @pytest.mark.parametrize("wide", [16, 32, 64])
 @pytest.mark.parametrize("type", TYPES)
 def test_loads_into_wider_registers(device, type, wide):

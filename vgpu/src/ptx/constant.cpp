@@ -54,7 +54,8 @@ Constant parse_number(const Token& token) {
     char* end = nullptr;
     double value = std::strtod(text.c_str(), &end);
     if (*end) reject(token, "no number");
-    if (std::isinf(value)) reject(token, "a number that no type has room for");
+    const bool is_zero = text.find_first_of("123456789") >= text.find_first_of("eE");
+    if (std::isinf(value) || (value == 0 && !is_zero)) reject(token, "a number that no type has room for");
     Constant result{Constant::Double, 0};
     std::memcpy(&result.bits, &value, sizeof value);
     return result;
@@ -83,7 +84,7 @@ class Expression {
     if (!is(":")) reject(mark, "no ':' follows");
     at_++;
     Constant no = parse();
-    if (condition.real()) reject(mark, "a condition that is no integer");
+    if (condition.real() || yes.real() || no.real()) reject(mark, "a condition that is no integer");
     return condition.bits ? yes : no;
   }
 
@@ -117,7 +118,7 @@ class Expression {
   }
 
   static Constant apply(const Token& mark, std::string_view op, const Constant& x, const Constant& y) {
-    if (x.real() || y.real()) reject(mark, "arithmetic of real constants");
+    if (x.real() || y.real()) return apply_real(mark, op, x, y);
     bool is_shift = op == "<<" || op == ">>";
     bool is_unsigned = x.kind == Constant::Unsigned || (!is_shift && y.kind == Constant::Unsigned);
     uint64_t a = x.bits, b = y.bits;
@@ -134,6 +135,22 @@ class Expression {
     if (op == "<<") return {kind, a << b};
     if (op == ">>") return {kind, is_unsigned ? a >> b : static_cast<uint64_t>(static_cast<int64_t>(a) >> b)};
     return apply_division(mark, op == "/", x, y, kind);
+  }
+
+  static Constant apply_real(const Token& mark, std::string_view op, const Constant& x, const Constant& y) {
+    if (x.kind != Constant::Double || y.kind != Constant::Double) reject(mark, "arithmetic of constants of two types");
+    double a, b, value;
+    std::memcpy(&a, &x.bits, sizeof a);
+    std::memcpy(&b, &y.bits, sizeof b);
+    if (op == "+") value = a + b;
+    else if (op == "-") value = a - b;
+    else if (op == "*") value = a * b;
+    else if (op != "/") reject(mark, "an operator that real constants do not have");
+    else if (b == 0) reject(mark, "a division by zero");
+    else value = a / b;
+    Constant result{Constant::Double, 0};
+    std::memcpy(&result.bits, &value, sizeof value);
+    return result;
   }
 
   // Returns false if the operator is not a comparison.
@@ -219,10 +236,9 @@ bool real_bits(const Constant& constant, std::string_view type, uint64_t& bits) 
   uint32_t low = static_cast<uint32_t>(constant.bits);
   std::memcpy(&single, &low, sizeof single);
   std::memcpy(&value, &constant.bits, sizeof value);
-  if (constant.kind == Constant::Single) value = single;
-  else single = static_cast<float>(value);
+  if (constant.kind == Constant::Double) single = static_cast<float>(value);
   if (type == "f32") return bits = 0, std::memcpy(&bits, &single, sizeof single), true;
-  if (type == "f64") return std::memcpy(&bits, &value, sizeof value), true;
+  if (type == "f64") return std::memcpy(&bits, &value, sizeof value), true;  // 0fXXXXXXXX: its lower half, as ptxas gives
   bits = constant.bits;
   return type == (constant.kind == Constant::Single ? "b32" : "b64");
 }

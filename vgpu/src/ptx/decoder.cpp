@@ -86,17 +86,20 @@ Decoder::Decoder(const ptx::Function& function, const SymbolTable& symbols)
       registers_end_(kSpecialBytes) {
   program_.name = function.name;
   program_.parameter_bytes = function.parameter_bytes;
-  add_formals(function.parameters);
-  add_formals(function.results);
+  add_formals(function.parameters, Symbol::Input);
+  add_formals(function.results, Symbol::Result);
 }
 
-void Decoder::add_formals(const std::vector<ptx::Parameter>& formals) {
-  for (const ptx::Parameter& formal : formals) {
-    if (formal.name != "_") check_new_name(formal.name);
-    if (!formal.in_register) scopes_[0].variables[formal.name] = {ptx::StateSpace::Param, formal.offset, formal.size};
-    else
-      scopes_[0].registers[formal.name] = {add_register(std::max(formal.size, 2u)), std::max(formal.size, 2u),
-                                           sort_of(formal.type)};
+void Decoder::add_formals(const std::vector<ptx::Parameter>& parameters, Symbol::Formal formal) {
+  for (const ptx::Parameter& parameter : parameters) {
+    if (parameter.name != "_") check_new_name(parameter.name);
+    const uint32_t width = std::max(parameter.size, 2u);
+    if (parameter.in_register) {
+      scopes_[0].registers[parameter.name] = {add_register(width), width, sort_of(parameter.type)};
+    } else {
+      Symbol& symbol = scopes_[0].variables[parameter.name] = {ptx::StateSpace::Param, parameter.offset, parameter.size};
+      symbol.formal = formal;
+    }
   }
 }
 
@@ -277,7 +280,7 @@ void Decoder::parse_statement(size_t begin, size_t end) {
     part_begin = dot + 1;
   }
   while (at < end) {
-    s.operands.push_back(parse_operand(at, end));
+    s.operands.push_back(s.op == "call" && text(at, end) == "(" ? parse_list(at, end) : parse_operand(at, end));
     if (at < end && tokens_[at].text != ",") reject(s, "operands that are not separated");
     at++;
   }
@@ -410,8 +413,8 @@ uint32_t Decoder::predicate(const Operand& o) {
   return i.d;
 }
 
-uint32_t Decoder::predicate_result(const Operand& o) {
-  if (o.text == "_") return scratch_register(0);
+uint32_t Decoder::predicate_result(const Operand& o, bool allows_sink) {
+  if (allows_sink && o.text == "_") return scratch_register(0);
   if (o.inverted || o.kind == Operand::Literal) reject_operand(o, "only registers are written");
   return predicate(o);
 }

@@ -16,11 +16,13 @@ namespace vgpu {
 
 // A variable of a module or function.
 struct Symbol {
+  enum Formal : uint8_t { None, Input, Result };
   ptx::StateSpace space;
   uint64_t address;  // of global and const variables; for shared and local ones an offset
   uint32_t size;
   uint32_t align = 1;
   bool dynamic = false;  // dynamic shared memory
+  Formal formal = None;  // which parameter of the decoded function it is
 };
 
 // The variables and functions of a module.
@@ -91,7 +93,7 @@ class Decoder {
   uint32_t predicate(const Operand& operand);                                  // a source; inverted for `!%p`
   RegisterSlot result_slot(const Operand& operand, std::string_view type);     // at least as wide as the type
   uint32_t result(const Operand& operand, std::string_view type, bool allows_sink = false);  // exactly as wide as the type
-  uint32_t predicate_result(const Operand& operand);
+  uint32_t predicate_result(const Operand& operand, bool allows_sink = false);
   uint32_t constant(uint64_t bits, uint32_t width);                // the same in all lanes
   uint64_t bits(const Operand& literal, std::string_view type) const;
   uint32_t scratch_register(uint32_t width);                       // an unnamed register
@@ -124,7 +126,7 @@ class Decoder {
 
   void decode_body();
   void enter_scope();
-  void add_formals(const std::vector<ptx::Parameter>& formals);
+  void add_formals(const std::vector<ptx::Parameter>& parameters, Symbol::Formal formal);
   Label label_here(std::string_view name) const { return {scopes_.back().number, std::string(name)}; }
   template <class T> const T* find_visible(const std::map<Label, T>& definitions, Label use) const;
   void check_new_name(const std::string& name) const;
@@ -139,7 +141,6 @@ class Decoder {
   Operand parse_list(size_t& at, size_t end) const;
   Operand parse_address(size_t& at, size_t end) const;
   std::string_view text(size_t at, size_t end) const { return at < end ? tokens_[at].text : std::string_view(); }
-  bool is_cast(size_t at, size_t end) const;
   const RegisterSlot* find_register(std::string_view name) const;
   [[noreturn]] void reject_operand(const Operand& operand, const char* why) const;
   uint32_t add_register(uint32_t width);

@@ -2,7 +2,9 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "module.h"
 
@@ -10,7 +12,8 @@ namespace vgpu {
 
 class InitialValue {
  public:
-  using AddressOf = std::function<uint64_t(const std::string& name, bool with_offset)>;  // returns 0 if there is no such name
+  // Returns 0 if there is no such name.  is_variable: the name must be a variable's, not a function's.
+  using AddressOf = std::function<uint64_t(const std::string& name, bool is_variable)>;
 
   InitialValue(const ptx::Declaration& declaration, AddressOf address_of)
       : declaration_(declaration), tokens_(declaration.initial), address_of_(std::move(address_of)) {}
@@ -23,6 +26,7 @@ class InitialValue {
   void write_value(uint8_t* memory);
   uint64_t parse_number();
   uint64_t parse_address();
+  bool has_type(std::initializer_list<std::string_view> types) const;
   bool is(std::string_view text) const { return at_ < tokens_.size() && tokens_[at_].text == text; }
   void expect(std::string_view text);
   [[noreturn]] void reject(const char* why) const;

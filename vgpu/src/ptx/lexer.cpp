@@ -54,7 +54,19 @@ class Lexer {
     size_t n = 0;
     // `.reg.b32` are two tokens: directives need no blank between them, but qualifiers belong to their op.
     while (at_ + n < text_.size() && is_word(text_[at_ + n]) && !(n && text_[at_] == '.' && text_[at_ + n] == '.')) n++;
+    if (ends_before_exponent(n))
+      for (n++; at_ + n < text_.size() && is_digit(text_[at_ + n]);) n++;
     return n ? n : 1;
+  }
+
+  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+  // Returns whether the n characters here are a decimal number up to its `e`, and a sign and a digit follow, as in `1.5e-3`.
+  bool ends_before_exponent(size_t n) const {
+    if (n < 2 || at_ + n + 1 >= text_.size() || (text_[at_ + n - 1] | 0x20) != 'e') return false;
+    for (size_t k = 0; k < n - 1; k++)
+      if (!is_digit(text_[at_ + k]) && text_[at_ + k] != '.') return false;
+    return (text_[at_ + n] == '-' || text_[at_ + n] == '+') && is_digit(text_[at_ + n + 1]);
   }
 
   // Returns the length of the block that begins here, up to its closing brace.

@@ -20,8 +20,8 @@ LoadedModule::LoadedModule(std::string text, DeviceMemory& memory, bool guards_s
   // Initialized after all are allocated, as a variable may contain another's address.
   for (const ptx::Declaration& declaration : module_.variables)
     if (!declaration.initial.empty())
-      InitialValue(declaration, [this](const std::string& name, bool with_offset) {
-        return address_of(name, with_offset);
+      InitialValue(declaration, [this](const std::string& name, bool is_variable) {
+        return address_of(name, is_variable);
       }).write(reinterpret_cast<uint8_t*>(symbols_.at(declaration.name).address));
   for (const auto& [name, symbol] : symbols_)
     if (symbol.space == ptx::StateSpace::Const) memory.protect(reinterpret_cast<void*>(symbol.address));
@@ -54,11 +54,11 @@ void LoadedModule::allocate_variable(const ptx::Declaration& declaration) {
 }
 
 // Returns the address of a name in an initial value; 0: it has none.
-uint64_t LoadedModule::address_of(const std::string& name, bool with_offset) {
+uint64_t LoadedModule::address_of(const std::string& name, bool is_variable) {
   const Symbol* symbol = find(name);
   if (symbol) return symbol->space == ptx::StateSpace::Global || symbol->space == ptx::StateSpace::Const ? symbol->address : 0;
   const ptx::Function* target = function(name);
-  if (with_offset || !target || !target->defined) return 0;
+  if (is_variable || !target || !target->defined) return 0;
   address_taken_.push_back(name);
   return ptx::address_of(*target);
 }

@@ -35,7 +35,7 @@ class LoadedModule : public CodeModule, public SymbolTable {
 
  private:
   void allocate_variable(const ptx::Declaration& declaration);
-  uint64_t address_of(const std::string& name, bool with_offset);
+  uint64_t address_of(const std::string& name, bool is_variable);
 
   struct Variables {
     explicit Variables(DeviceMemory& device_memory) : memory(device_memory) {}

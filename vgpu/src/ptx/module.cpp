@@ -227,6 +227,7 @@ size_t parse_declarator_suffix(const std::vector<Token>& tokens, size_t k, size_
     if (declaration.initial.empty()) reject(tokens[mark], "no initial value");
     if (declaration.incomplete) elements *= declaration.extents[0], declaration.incomplete = false;
   }
+  if (declaration.type == "pred" && declaration.space != StateSpace::Register) reject(tokens[k - 1], "a predicate in memory");
   if (elements * declaration.element > 1u << 30) reject(tokens[k - 1], "too large a variable");
   declaration.size = declaration.incomplete ? 0 : static_cast<uint32_t>(elements * declaration.element);
   const uint32_t width = size_of(declaration.type);
@@ -355,6 +356,9 @@ std::vector<Declaration> parse_declarations(const std::vector<Token>& tokens, si
   return result;
 }
 
-bool is_literal(std::string_view text) { return !text.empty() && text[0] >= '0' && text[0] <= '9'; }
+bool is_literal(std::string_view text) {
+  const size_t first = text.size() > 1 && text[0] == '.' ? 1 : 0;  // .5
+  return text.size() > first && text[first] >= '0' && text[first] <= '9';
+}
 
 }  // namespace vgpu::ptx

@@ -54,12 +54,9 @@ Operand Decoder::parse_operand(size_t& at, size_t end) const {
   Operand pair;
   pair.kind = Operand::Vector;
   pair.parts = {first, parse_single(++at, end)};
+  if (first.text == "_" && pair.parts[1].text == "_")
+    throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": two results that nothing receives");
   return pair;
-}
-
-// Returns whether a cast such as `(.u64)` begins here.
-bool Decoder::is_cast(size_t at, size_t end) const {
-  return at + 2 < end && tokens_[at].text == "(" && (tokens_[at + 1].text == ".u64" || tokens_[at + 1].text == ".s64");
 }
 
 // Parses `{a, b}` or `(a, b)`.
@@ -68,7 +65,7 @@ Operand Decoder::parse_list(size_t& at, size_t end) const {
   o.kind = Operand::Vector;
   const std::string_view close = text(at, end) == "{" ? "}" : ")";
   for (at++; at < end && text(at, end) != close;) {
-    if (is_in_group("{|(|[", text(at, end)))
+    if (is_in_group("{|[", text(at, end)))
       throw Unsupported("line " + std::to_string(tokens_[at].line) + ": a list in another");
     o.parts.push_back(parse_single(at, end));
     if (text(at, end) == ",") at++;
@@ -94,11 +91,12 @@ Operand Decoder::parse_address(size_t& at, size_t end) const {
 }
 
 Operand Decoder::parse_single(size_t& at, size_t end) const {
-  if (text(at, end) == "{" || (text(at, end) == "(" && !is_cast(at, end))) return parse_list(at, end);
+  if (text(at, end) == "{") return parse_list(at, end);
   if (text(at, end) == "[") return parse_address(at, end);
   Operand o;
   const bool has_sign = text(at, end) == "!" || text(at, end) == "-";
-  if (ptx::begins_constant(text(has_sign ? at + 1 : at, end)) || (has_sign && text(at + 1, end) == "(") || is_cast(at, end)) {
+  const std::string_view first = text(has_sign ? at + 1 : at, end);
+  if (ptx::begins_constant(first) || first == "(") {
     o.kind = Operand::Literal;
     o.text = text(at, end);
     o.constant = ptx::constant(tokens_, at, end);

@@ -187,11 +187,11 @@ bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "set") {
     i.d = d.result(s.operands[0], result_type);
   } else if (s.operands[0].kind == Operand::Vector) {
-    i.d = d.predicate_result(s.operands[0].parts.at(0));
-    i.e = d.predicate_result(s.operands[0].parts.at(1));
+    i.d = d.predicate_result(s.operands[0].parts.at(0), true);
+    i.e = d.predicate_result(s.operands[0].parts.at(1), true);
     i.count = 2;
   } else {
-    i.d = d.predicate_result(s.operands[0]);
+    i.d = d.predicate_result(s.operands[0], true);
   }
   i.a = d.exact_operand(s.operands[1], t);
   i.b = d.exact_operand(s.operands[2], t);

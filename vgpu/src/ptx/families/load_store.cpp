@@ -140,7 +140,11 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   if (elements(s) * ptx::size_of(t) > 16) return false;
   AccessSpace space = access_space_of(s);
   uint32_t width = decode_values(d, registers, t, loads, i);
-  decode_address(d, s, s.operands[loads ? 1 : 0], space, i);
+  const Operand& address = s.operands[loads ? 1 : 0];
+  decode_address(d, s, address, space, i);
+  const Symbol* symbol = d.symbol(std::string(address.text));
+  if (symbol && symbol->formal == (loads ? Symbol::Result : Symbol::Input))
+    d.reject(s, loads ? "a load of a returned parameter" : "a store to an input parameter");
   i.execute = loads ? load_store_for_type<true>(t, width, space) : load_store_for_type<false>(t, width, space);
   if (!i.execute) return false;
   bool is_visible = space == AccessSpace::Generic || space == AccessSpace::Shared;

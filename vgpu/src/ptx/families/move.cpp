@@ -179,7 +179,7 @@ bool is_clock(std::string_view name) {
 }
 
 bool decode_clock(Decoder& d, std::string_view name, uint32_t width, Instruction& i) {
-  if ((name == "%clock64" || name == "%globaltimer") != (width == 8)) return false;
+  if (width != (name == "%clock64" || name == "%globaltimer" ? 8 : 4)) return false;
   i.variant = name.substr(name.size() - 3) == "_hi";
   i.execute = width == 8 ? clock<uint64_t> : clock<uint32_t>;
   i.source = ScheduleSource::Clock;

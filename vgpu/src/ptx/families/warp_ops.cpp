@@ -118,7 +118,7 @@ Execute reduction(const Statement& s) {
 void decode_result(Decoder& d, const Operand& o, bool allow_sink, Instruction& i) {
   bool has_predicate = o.kind == Operand::Vector;
   i.d = d.result(has_predicate ? o.parts.at(0) : o, "b32", allow_sink && has_predicate);
-  if (has_predicate) i.vector_registers[0] = d.predicate_result(o.parts.at(1)), i.count = 2;
+  if (has_predicate) i.vector_registers[0] = d.predicate_result(o.parts.at(1), true), i.count = 2;
 }
 
 bool decode_shuffle(Decoder& d, const Statement& s, Instruction& i) {
