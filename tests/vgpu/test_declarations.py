@@ -31,6 +31,7 @@ def test_a_label_belongs_to_its_scope(device, block):
         "ld.param.u64 %l0, [p0+(0)]; ld.param::entry.u64 %l0, [p0]; ret;",
         "setp.eq.u32 _, %r1, %r2; setp.eq.u32 %p1|_, %r1, %r2; setp.eq.u32 _|%p1, %r1, %r2; ret;",
         "shfl.sync.idx.b32 %r1|_, %r1, 1, 31, -1; match.all.sync.b32 _|%p1, %r1, -1; ret;",
+        ".shared .u32 s; mov.u16 %h1, s; barrier.cta.sync.aligned 0; setp.eq.and.u32 %p1, %r1, %r2, 1; ret;",
         "mov.u32 %r1, %clock_hi; mov.u64 %l0, %clock64; mov.b16 %h1, %tid.x; ret;",
     ],
 )
@@ -61,6 +62,8 @@ def test_what_ptxas_takes_is_taken(device, body):
         "vote.sync.any.pred _, %p1, -1; ret;",
         "isspacep.global _, %l0; ret;",
         "bar.red.or.pred _, 0, %p1; ret;",
+        "barrier.sync.cta 0; ret;",
+        "setp.num.and.bf16 %p1, %h1, %h2, 1; ret;",
         "setp.eq.u32 _|_, %r1, %r2; ret;",
         "mov.b16 %h1, %clock_hi; ret;",
         "mov.f32 %r1, 1.5+1; ret;",

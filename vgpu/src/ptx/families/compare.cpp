@@ -157,6 +157,7 @@ template <class V> Execute select_packed(const Statement& s) {
 bool decode_second_predicate(Decoder& d, const Statement& s, Instruction& i) {
   if (s.operands.size() <= 3) return s.qualifier_of("and|or|xor").empty();
   i.variant = s.has("and") ? kAnd : s.has("or") ? kOr : s.has("xor") ? kXor : kAlone;
+  if (s.operands[3].kind == Operand::Literal && is_in_group("bf16|bf16x2", s.type())) return false;  // as ptxas refuses it
   i.c = d.predicate(s.operands[3]);
   return i.variant != kAlone;
 }

@@ -39,6 +39,7 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   }
   bool reduces = s.has("red");
   if (!s.allows_only({"sync|arrive|red", "cta", "aligned", "popc|and|or"}, reduces)) return false;
+  if (s.has("cta") && s.qualifiers[0] != "cta") return false;
   if (s.qualifier_of("sync|arrive|red").empty() || s.qualifier_of("popc|and|or").empty() == reduces) return false;
   size_t k = 0;
   i.kind = InstructionKind::Barrier;

@@ -187,14 +187,14 @@ bool decode_clock(Decoder& d, std::string_view name, uint32_t width, Instruction
   return true;
 }
 
-// Emits a variable's address; only shared variables have 32-bit ones.
+// Emits a variable's address; only shared variables have 32-bit ones.  A 16-bit register takes the lower half.
 bool decode_name(Decoder& d, const Operand& source, uint32_t width, Instruction& i) {
   if (width == 8) return decode_variable_address(d, source, i, false);
   const Symbol* symbol = d.symbol(std::string(source.text));
-  if (!symbol || width != 4 || symbol->space == ptx::StateSpace::Global) return false;
-  i.a =
-      symbol->dynamic ? special_offset(kDynamicShared) : d.constant(symbol->address + static_cast<uint64_t>(source.offset), 4);
-  i.execute = copy<uint32_t>;
+  if (!symbol || (width == 4 ? symbol->space == ptx::StateSpace::Global : symbol->dynamic)) return false;
+  i.a = symbol->dynamic ? special_offset(kDynamicShared)
+                        : d.constant(symbol->address + static_cast<uint64_t>(source.offset), width);
+  i.execute = width == 4 ? Execute(copy<uint32_t>) : copy<uint16_t>;
   d.emit(i);
   return true;
 }
