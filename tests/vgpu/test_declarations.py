@@ -33,6 +33,10 @@ def test_a_label_belongs_to_its_scope(device, block):
         "shfl.sync.idx.b32 %r1|_, %r1, 1, 31, -1; match.all.sync.b32 _|%p1, %r1, -1; ret;",
         ".shared .u32 s; mov.u16 %h1, s; barrier.cta.sync.aligned 0; setp.eq.and.u32 %p1, %r1, %r2, 1; ret;",
         "mov.u32 %r1, %clock_hi; mov.u64 %l0, %clock64; mov.b16 %h1, %tid.x; ret;",
+        "setp.and.eq.u32 %p1, %r1, %r2, %p1; setp.ftz.xor.ltu.f32 %p1, %r1, %r2, %p1; ret;",
+        ".local .u32 l; .shared .u32 s; cvta.local.u64 %l0, l; cvta.shared::cta.u64 %l0, s+4; ret;",
+        "barrier.sync 0, -4294967296; barrier.aligned.sync 0; barrier.red.aligned.popc.u32 %r1, 0, %p1; ret;",
+        "cvta.param.u64 %l0, p0; cvta.to.param.u64 %l0, %l0; cvta.global.u64 %l0, 4; ret;",
     ],
 )
 def test_what_ptxas_takes_is_taken(device, body):
@@ -68,6 +72,13 @@ def test_what_ptxas_takes_is_taken(device, body):
         "mov.b16 %h1, %clock_hi; ret;",
         "mov.f32 %r1, 1.5+1; ret;",
         "mov.f32 %r1, 1e-400; ret;",
+        ".shared .u32 s; cvta.global.u64 %l0, s; ret;",
+        "cvta.global.u64 %l0, p0; ret;",
+        "cvta.global.u64 %l0, k; ret;",
+        ".shared .u32 s; cvta.to.shared.u64 %l0, s; ret;",
+        "cvta.param.to.u64 %l0, %l0; ret;",
+        "barrier.aligned.arrive 0, 32; ret;",
+        "barrier.sync 0, -33; ret;",
     ],
 )
 def test_what_ptxas_refuses_is_refused(device, body):

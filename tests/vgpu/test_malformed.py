@@ -61,7 +61,6 @@ BODIES = {
 HEADS = {
     "an initial value of shared memory": ".shared .align 4 .b32 x = 5;",
     "too many values": ".global .b32 x[2] = {1, 2, 3};",
-    "a type of 16 bytes": ".global .b128 x = 5;",
     "an unknown variable's address": ".global .u64 x = y;",
     "no end": ".global .b32 x[",
     "no name": ".global .b32",

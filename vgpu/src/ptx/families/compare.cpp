@@ -12,6 +12,8 @@ namespace {
 enum Relation : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe, kNum, kNan, kEqu, kNeu, kLtu, kLeu, kGtu, kGeu };
 enum Combine : uint8_t { kAlone, kAnd, kOr, kXor };
 
+constexpr std::string_view kRelations = "eq|ne|lt|le|gt|ge|lo|ls|hi|hs|num|nan|equ|neu|ltu|leu|gtu|geu";
+
 int relation_of(std::string_view name) {
   static const std::map<std::string_view, Relation> relations = {
       {"eq", kEq},   {"ne", kNe},   {"lt", kLt},   {"le", kLe},   {"gt", kGt},   {"ge", kGe},
@@ -178,7 +180,7 @@ Execute select_relation(const Statement& s, std::string_view t, std::string_view
 }
 
 bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
-  int relation = s.qualifiers.empty() ? -1 : relation_of(s.qualifiers[0]);
+  int relation = relation_of(s.qualifier_of(kRelations));
   std::string_view t = s.type(), result_type = s.op == "set" ? s.type(1) : "";
   if (relation < 0 || s.operands.size() < 3 || !decode_second_predicate(d, s, i)) return false;
   i.imm |= true_value(result_type, t == "f16x2" || t == "bf16x2");
@@ -234,10 +236,9 @@ bool decode_selection(Decoder& d, const Statement& s, Instruction& i) {
 }  // namespace
 
 bool decode_compare(Decoder& d, const Statement& s, Instruction& i) {
-  static const std::string_view relations = "eq|ne|lt|le|gt|ge|lo|ls|hi|hs|num|nan|equ|neu|ltu|leu|gtu|geu";
   bool is_valid = s.op == "selp"   ? s.allows_only({})
                   : s.op == "slct" ? s.allows_only({"ftz"}, 2)
-                                   : s.allows_only({relations, "and|or|xor", "ftz"}, s.op == "set" ? 2 : 1);
+                                   : s.allows_only({kRelations, "and|or|xor", "ftz"}, s.op == "set" ? 2 : 1);
   if (!is_valid) return false;
   return s.op == "setp" || s.op == "set" ? decode_relation(d, s, i) : decode_selection(d, s, i);
 }

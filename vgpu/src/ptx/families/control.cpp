@@ -40,6 +40,7 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   bool reduces = s.has("red");
   if (!s.allows_only({"sync|arrive|red", "cta", "aligned", "popc|and|or"}, reduces)) return false;
   if (s.has("cta") && s.qualifiers[0] != "cta") return false;
+  if (!s.has("sync") && s.qualifiers[s.has("cta") ? 1 : 0] == "aligned") return false;  // arrive and red precede it
   if (s.qualifier_of("sync|arrive|red").empty() || s.qualifier_of("popc|and|or").empty() == reduces) return false;
   size_t k = 0;
   i.kind = InstructionKind::Barrier;
@@ -51,7 +52,7 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   size_t remaining = s.operands.size() - k;
   i.count = 1;
   const bool has_thread_count = remaining == (reduces ? 2u : 1u);
-  if (has_thread_count && is_literal_out_of_range(d, s.operands[k], UINT32_MAX, kWarpSize)) return false;
+  if (has_thread_count && is_literal_out_of_range(d, s.operands[k], UINT64_MAX, kWarpSize)) return false;
   if (has_thread_count && i.variant == kBarrierArrive && is_zero(d, s.operands[k])) return false;
   if (has_thread_count) i.b = d.exact_operand(s.operands[k++], "u32"), i.count = 2;
   if (reduces) i.c = d.predicate(s.operands.at(k));

@@ -1,4 +1,6 @@
 // mov, cvta and isspacep, of values, addresses of variables, and special registers.
+#include <map>
+
 #include "address.h"
 #include "families.h"
 #include "ptx/special_registers.h"
@@ -108,13 +110,28 @@ uint8_t space_of(const Statement& s) {
 
 constexpr std::string_view kSpaces = "global|const|shared|shared::cta|local|param|param::entry";
 
+// Returns whether a variable is in the state space of this name, such as "shared::cta".
+bool is_variable_in(const Symbol* symbol, std::string_view name) {
+  static const std::map<std::string_view, ptx::StateSpace> spaces = {{"global", ptx::StateSpace::Global},
+                                                                     {"const", ptx::StateSpace::Const},
+                                                                     {"shared", ptx::StateSpace::Shared},
+                                                                     {"local", ptx::StateSpace::Local},
+                                                                     {"param", ptx::StateSpace::Param}};
+  auto space = spaces.find(name.substr(0, name.find(':')));
+  return symbol && space != spaces.end() && space->second == symbol->space;
+}
+
 bool decode_cvta(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
   bool to_space = s.has("to"), is_global = s.has("global") || s.has("const");
   if (!s.allows_only({"to", kSpaces}) || t != "u64" || s.operands.size() != 2) return false;
+  if (to_space && s.qualifiers[0] != "to") return false;
   i.d = d.result(s.operands[0], t);
   const Operand& source = s.operands[1];
-  if (source.kind == Operand::Name) return decode_variable_address(d, source, i, !is_global && !to_space);
+  if (source.kind == Operand::Name) {
+    if (to_space || !is_variable_in(d.symbol(std::string(source.text)), s.qualifier_of(kSpaces))) return false;
+    return decode_variable_address(d, source, i, !is_global);
+  }
   i.a = d.exact_operand(source, t);
   i.variant = space_of(s);
   i.execute = is_global || i.variant == kLocal ? copy<uint64_t> : to_space ? generic<true> : generic<false>;
