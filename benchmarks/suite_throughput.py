@@ -29,14 +29,16 @@ import importlib, json, os, sys, tempfile
 suite, module, function, key, plan, solution = sys.argv[1:]
 from tfdet_probe import devices, frameworks
 from tfdet_probe.core import child
-from tfdet_probe.core.fork_server import ChildJob, RunTarget
+from tfdet_probe.core.child_job import ChildJob, Limits, RunTarget
 from tfdet_probe.core.plan import Plan
 plan = Plan.load(plan)
 family = getattr(importlib.import_module(module), function)
 target = RunTarget(frameworks.load_adapter(plan.framework), devices.by_cli_name("cpu"))
 case = next(c for c in family.cases(target.framework.modes) if c.key == key)
 with tempfile.TemporaryDirectory() as folder:
-    child.main(ChildJob(case, plan.solutions[solution], target, REPEATS, 0, plan.determinism_variables), folder)
+    limits = Limits(120, 4096)
+    job = ChildJob(case, plan.solutions[solution], target, REPEATS, 0, limits, plan.determinism_variables)
+    child.main(job, folder)
     report = json.load(open(os.path.join(folder, "report-0.json")))
 assert "error" not in report or report["error"]["kind"] == "unsupported", report
 """.replace("REPEATS", str(REPEATS))

@@ -53,7 +53,7 @@ def _checked(arguments):
     warnings.simplefilter("ignore")  # of old frameworks on newer NumPys
     from tfdet_common.journal import Journal, JournalUnusableError
 
-    from .core.fork_server import RunTarget
+    from .core.child_job import RunTarget
     from .core.plan import Plan, PlanFormatError
     try:
         plan = Plan.load(arguments.plan)

@@ -10,11 +10,11 @@ import os
 import sys
 
 from . import devices, frameworks
-from .core.case_builder import CaseBuilder
+from .base.case_builder import CaseBuilder
+from .base.settings import SolutionSettings
 from .core.child import make_runner
 from .core.plan import Plan
 from .core.registry import CaseFunction
-from .core.settings import SolutionSettings
 
 
 class CaseNotFoundError(Exception):

@@ -5,16 +5,16 @@ import subprocess
 
 import pytest
 
-from tfdet_probe.core.snapshot import Snapshot
+from tfdet_probe.base.snapshot import Snapshot
 
 SCRIPT = """
 import json, sys
 import numpy as np
 import tensorflow as tf
 from tfdet_probe import frameworks
-from tfdet_probe.core.case_builder import CaseBuilder
-from tfdet_probe.core.settings import SolutionSettings
-from tfdet_probe.core.snapshot import Snapshot
+from tfdet_probe.base.case_builder import CaseBuilder
+from tfdet_probe.base.settings import SolutionSettings
+from tfdet_probe.base.snapshot import Snapshot
 
 copies = []
 

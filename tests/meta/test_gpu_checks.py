@@ -10,6 +10,7 @@ import pytest
 
 from tfdet_probe import devices, frameworks
 from tfdet_probe.core import child, contention, fork_server, record
+from tfdet_probe.core.child_job import Limits
 from tfdet_probe.devices import nvml
 from tfdet_probe.devices.nvidia import Nvidia
 from tfdet_probe.frameworks.tensorflow import profile
@@ -201,7 +202,7 @@ def test_what_was_measured_outlives_a_profiler_that_kills(tmp_path):
         child._write_report({"differed": [], "whole": True}, job, str(tmp_path))
         os.kill(os.getpid(), signal.SIGKILL)
 
-    limits, framework = fork_server.Limits(60, 4096), frameworks.load_adapter("tensorflow")
+    limits, framework = Limits(60, 4096), frameworks.load_adapter("tensorflow")
     assert fork_server.in_child(main, str(tmp_path), 0, limits, framework) == {"differed": [], "whole": True}
 
 

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from tfdet_probe.core.snapshot import Snapshot, max_difference
+from tfdet_probe.base.snapshot import Snapshot, max_difference
 
 INF, NAN = float("inf"), float("nan")
 

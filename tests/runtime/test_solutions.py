@@ -14,8 +14,8 @@ import weekly
 from tfdet.base.paths import Project
 from tfdet.store.records import Record, read_records
 from tfdet_probe import frameworks
+from tfdet_probe.base.errors import WrongPlacementError
 from tfdet_probe.core import placement
-from tfdet_probe.core.errors import WrongPlacementError
 
 CPU, GPU = "CPU:0", "GPU:0"
 

@@ -4,23 +4,23 @@ import contextlib
 import json
 import os
 import time
-import traceback
 from typing import TYPE_CHECKING
 
 from .. import launchers
-from . import contention, placement, proof
-from .case_builder import CaseBuilder
-from .errors import NoKernelError, UnsupportedError, classify, recorded_type
+from ..base.case_builder import CaseBuilder
+from ..base.errors import UnsupportedError
+from ..base.settings import SolutionSettings
+from ..base.snapshot import Snapshot, max_difference
+from . import contention, placement, proof, ranks
+from .error_report import NoKernelError, classify, describe_error, refused_by_device
 from .host import Host
 from .registry import HOST_MODE
-from .settings import SolutionSettings
-from .snapshot import Snapshot, max_difference
 
 if TYPE_CHECKING:  # for type comments alone
+    from ..base.case_builder import Computation  # noqa: F401
     from ..devices.base import Device  # noqa: F401
     from ..frameworks.base import Framework, Runner  # noqa: F401
-    from .case_builder import Computation  # noqa: F401
-    from .fork_server import ChildJob  # noqa: F401
+    from .child_job import ChildJob  # noqa: F401
 
 REFERENCE = "reference"  # written by process 0, read by the others
 
@@ -31,7 +31,7 @@ def main(job, directory):
     try:
         report = _run_case(job, directory)
     except Exception as error:  # an exception of a case is its observation, not a failure of the suite
-        report = {"error": _device_refusal(job.target.device, describe_error(job.target.framework, error))}
+        report = {"error": refused_by_device(job.target.device, describe_error(job.target.framework, error))}
     _write_report(report, job, directory)
 
 
@@ -40,31 +40,6 @@ def _write_report(report, job, directory):
     with open(path + ".part", "w") as out:
         json.dump(report, out)
     os.rename(path + ".part", path)
-
-
-def describe_error(framework, error):
-    # type: (Framework, BaseException) -> dict[str, str | None]
-    """An exception as a record states it: {kind, type, message, where}; where: file:line, or None."""
-    lines = framework.error_text(error).strip().splitlines() or [""]
-    frames = traceback.extract_tb(error.__traceback__)
-    last_frame = frames[-1] if frames else None
-    return {"kind": classify(framework, error), "type": recorded_type(error), "message": printable(lines[0])[:400],
-            "where": "{}:{}".format(os.path.basename(last_frame[0]), last_frame[1]) if last_frame else None}
-
-
-def _device_refusal(device, error):
-    """Report a crash as unsupported if the case called what the device does not support."""
-    unsupported = device.refusal() if error["kind"] == "crashed" else None
-    if not unsupported:
-        return error
-    message = error["message"] if unsupported in error["message"] else "{}: {}".format(unsupported, error["message"])
-    return dict(error, kind="unsupported", message=printable(message)[:400])
-
-
-def printable(text):
-    # type: (str) -> str
-    """A text with control characters replaced, which a terminal would obey."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _run_case(job, directory):
@@ -78,8 +53,7 @@ def _run_case(job, directory):
     settings.apply(job.determinism_variables)
     computation = job.case.build(CaseBuilder(settings.options, rank=job.rank or 0))
     if computation.launch and job.rank is None:
-        from . import ranks  # which runs this module in each rank
-        return ranks.run(job, directory, computation.launch)
+        return ranks.run(job, directory, computation.launch, main)
     report = {"differed": [], "outputs": [], "schedules": [], "digests": [], "seconds": [], "ulp": 0, "absolute": 0.0}
     if computation.launch:
         report["library"] = launchers.load(computation.launch.launcher).join(framework)

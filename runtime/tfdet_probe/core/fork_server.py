@@ -1,111 +1,34 @@
-"""Run cases in forked children: the fork comes after the framework's import and before its first op.
+"""Run functions in forked children: the fork comes after the framework's import and before its first op.
 
 So each child has a fresh runtime without importing again.  A child that dies, hangs or exceeds its memory becomes an
 observation; the parent continues.
 """
 
-import functools
 import json
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 import traceback
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tfdet_common import parent_death
 
-from ..devices.base import Device
-from ..frameworks.base import Framework
-from . import child, child_processes
+from . import child_processes
+from .error_report import printable
 
 if TYPE_CHECKING:  # for type comments alone
-    from typing import Any, Callable, Sequence  # noqa: F401
+    from typing import Any, Callable  # noqa: F401
 
-    from .registry import Case  # noqa: F401
+    from ..frameworks.base import Framework  # noqa: F401
+    from .child_job import Limits  # noqa: F401
 
 POLL_SECONDS = 0.01
 _PR_SET_CHILD_SUBREAPER = 36
 
-# What cases run on.
-RunTarget = NamedTuple("RunTarget", [("framework", Framework), ("device", Device)])
-
 
 class RuntimeAlreadyStartedError(Exception):
     """The framework's runtime was started in the parent: all children would share it."""
-
-
-class ChildJob(object):
-    """What one child runs: one case under one solution; process_index 0 writes the reference.
-
-    limits: of each rank, if the case has several.  rank: None in a process that is no rank.
-    proves: whether the device proves process 0, see Device.proof.
-    """
-
-    def __init__(self, case, solution, target, repeats, process_index, limits, determinism_variables=(),
-                 contention=False, rank=None, proves=False):
-        # type: (Case, dict[str, Any], RunTarget, int, int, Limits, Sequence[str], bool, int | None, bool) -> None
-        self.case = case
-        self.solution = solution
-        self.target = target
-        self.repeats = repeats
-        self.process_index = process_index
-        self.determinism_variables = determinism_variables
-        self.contention = contention
-        self.limits = limits
-        self.rank = rank
-        self.proves = proves
-
-    def as_rank(self, rank):
-        # type: (int) -> ChildJob
-        """The same job, of one rank."""
-        return ChildJob(self.case, self.solution, self.target, self.repeats, self.process_index, self.limits,
-                        self.determinism_variables, self.contention, rank)
-
-
-class Limits(object):
-    """The limits of one child: seconds of wall clock, MiB of resident memory."""
-
-    def __init__(self, seconds, mebibytes):
-        # type: (float, int) -> None
-        self.seconds = seconds
-        self.mebibytes = mebibytes
-
-
-def run_case(case, solution, target, repeats, processes, limits, determinism_variables=(), contention=False,
-             proves=False):
-    # type: (Case, dict[str, Any], RunTarget, int, int, Limits, Sequence[str], bool, bool) -> list[dict[str, Any]]
-    """Run one case in fresh processes, one after another, until the first error.
-
-    Args:
-        case: the case.
-        solution: its entry of the plan, see core.plan.
-        target: framework and device.
-        repeats: in each process.
-        processes: how many.
-        limits: of each process.
-        determinism_variables: environment variables to unset before the solution's are set.
-        contention: keep the device busy beside every process but the first.
-        proves: the device proves the first process.
-
-    Returns:
-        The children's reports; one that failed is {"error": {kind, type, message, where}}.
-    """
-    directory = tempfile.mkdtemp(prefix="tfdet-")
-    try:
-        reports = []
-        for process_index in range(processes):
-            job = ChildJob(case, solution, target, repeats, process_index, limits, determinism_variables,
-                           contention, proves=proves)
-            main = functools.partial(child.main, job, directory)
-            reports.append(in_child(main, directory, process_index, limits, target.framework))
-            if "error" in reports[-1]:
-                break
-        return reports
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def in_child(main, directory, number, limits, framework):
@@ -219,4 +142,4 @@ def _tail(path, size=2000):
         return ""
     lines = [line.strip() for line in lines if line.strip()]
     fatal = [line for line in lines if " F " in line or "Check failed" in line]
-    return child.printable((fatal or lines or [""])[-1])[:300]
+    return printable((fatal or lines or [""])[-1])[:300]

@@ -1,6 +1,6 @@
 """Check that each op of a case ran, and only on the requested device."""
 
-from .errors import WrongPlacementError
+from ..base.errors import WrongPlacementError
 
 
 def check(ops, device, placed, is_op, replaced=False):

@@ -11,9 +11,11 @@ import pytest
 from tfdet_common.defaults import RUN_DEFAULTS
 from tfdet_common.journal import JournalWriteError, dump
 
+from ..base.settings import determinism_environment
 from . import fork_server, provenance, record
+from .case_processes import run_case
+from .child_job import Limits
 from .registry import CaseFunction
-from .settings import determinism_environment
 
 
 class ClaimContradictedError(Exception):
@@ -67,7 +69,7 @@ class Options(object):
     """How to run: how often, within which limits, and what to leave out.
 
     parameters: defaults.RunParameters.  time_budget: minutes after which no case is
-    begun, None for no end.  contention: see fork_server.run_case.
+    begun, None for no end.  contention: see case_processes.run_case.
     resume_from_any_machine: a case that another machine has run under all of its solutions is not run again.
     cases: patterns, of which the name of a case has to match one; none: each does.
     proves: the device proves the first process of each case.
@@ -77,7 +79,7 @@ class Options(object):
                  resume_from_any_machine=False, cases=None, proves=False):
         self.repeats = parameters.repeats
         self.processes = parameters.processes
-        self.limits = fork_server.Limits(parameters.seconds, parameters.mebibytes)
+        self.limits = Limits(parameters.seconds, parameters.mebibytes)
         self.sources = sources
         self.solutions = solutions
         self.time_budget = time_budget
@@ -119,7 +121,7 @@ class Suite(object):
             with open(os.path.join(directory, "report-0.json"), "w") as out:
                 out.write(dump(report))
         try:
-            answer = fork_server.in_child(main, directory, 0, fork_server.Limits(300.0, 1 << 20), self.target.framework)
+            answer = fork_server.in_child(main, directory, 0, Limits(300.0, 1 << 20), self.target.framework)
         finally:
             shutil.rmtree(directory, ignore_errors=True)
         if "error" in answer:
@@ -136,9 +138,9 @@ class Suite(object):
         started = time.time()
         settings = self.plan.solutions[solution]
         state_before = self.target.device.state()
-        reports = fork_server.run_case(case, settings, self.target, self.options.repeats, self.options.processes,
-                                  self.options.limits, self.plan.determinism_variables,
-                                  self.options.contention, self.options.proves)
+        reports = run_case(case, settings, self.target, self.options.repeats, self.options.processes,
+                           self.options.limits, self.plan.determinism_variables, self.options.contention,
+                           self.options.proves)
         provenance_fields = {
             "framework": self.provenance["framework"], "stack": self.provenance["stack"],
             "machine": self.provenance["machine"],

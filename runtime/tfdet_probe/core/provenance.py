@@ -13,7 +13,7 @@ from tfdet_common.machine import machine_name, read_system_file
 from .. import devices
 
 if TYPE_CHECKING:  # for type comments alone
-    from .fork_server import RunTarget  # noqa: F401
+    from .child_job import RunTarget  # noqa: F401
 
 
 def describe(target):

@@ -21,26 +21,27 @@ from typing import TYPE_CHECKING
 from tfdet_common import parent_death
 
 from .. import launchers
-from . import child, child_processes, rank_process
-from .errors import UnsupportedError
+from ..base.errors import UnsupportedError
+from . import child_processes, rank_process
 
 if TYPE_CHECKING:  # for type comments alone
-    from typing import Any  # noqa: F401
+    from typing import Any, Callable  # noqa: F401
 
-    from .case_builder import Launch  # noqa: F401
-    from .fork_server import ChildJob  # noqa: F401
+    from ..base.case_builder import Launch  # noqa: F401
+    from .child_job import ChildJob  # noqa: F401
 
 POLL_SECONDS = 0.02
 
 
-def run(job, directory, launch):
-    # type: (ChildJob, str, Launch) -> dict[str, Any]
+def run(job, directory, launch, main):
+    # type: (ChildJob, str, Launch, Callable[[ChildJob, str], object]) -> dict[str, Any]
     """Run a case in its ranks.  fork_server limits the time.
 
     Args:
         job: of this child.
         directory: of the case; each rank has its folder there.
         launch: how the case wants its ranks started.
+        main: what each rank does with its job and folder: child.main.
 
     Returns:
         The report of one process, as child.main writes it, with the field `ranks`; or {"error": ...}.
@@ -53,7 +54,7 @@ def run(job, directory, launch):
             launch.number))
     launcher = launchers.load(launch.launcher)
     command = [sys.executable, "-m", rank_process.__name__, directory, launcher.name]
-    ranks, started = _Ranks(job, directory, _listen(directory)), []
+    ranks, started = _Ranks(job, directory, _listen(directory), main), []
     try:
         for line, variables in launcher.commands(launch.number, command):
             started.append(_start(line, dict(launch.variables, **variables)))
@@ -107,9 +108,9 @@ def _launcher_error(started):
 class _Ranks(object):
     """The ranks that have come so far: forks of this process."""
 
-    def __init__(self, job, directory, listener):
-        # type: (ChildJob, str, socket.socket) -> None
-        self._job, self._directory, self._listener = job, directory, listener
+    def __init__(self, job, directory, listener, main):
+        # type: (ChildJob, str, socket.socket, Callable[[ChildJob, str], object]) -> None
+        self._job, self._directory, self._listener, self._main = job, directory, listener, main
         self._pids = {}  # type: dict[int, int]
         self._connections = []  # type: list[socket.socket]
 
@@ -139,7 +140,7 @@ class _Ranks(object):
             os.environ.update(environ)
             folder = self._folder(rank)
             os.makedirs(folder, exist_ok=True)
-            child.main(self._job.as_rank(rank), folder)
+            self._main(self._job.as_rank(rank), folder)
             while True:
                 signal.pause()
         except BaseException:  # never return into the parent's stack

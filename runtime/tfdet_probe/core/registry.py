@@ -13,7 +13,7 @@ from . import normalized_source
 if TYPE_CHECKING:  # for type comments alone: the host hashes cases without NumPy
     from typing import Callable, Iterable, Iterator, Sequence  # noqa: F401
 
-    from .case_builder import CaseBuilder, Computation  # noqa: F401
+    from ..base.case_builder import CaseBuilder, Computation  # noqa: F401
 
 # The version of the measuring method, a part of each case's hash.  Increase it if a change of the method changes what a
 # record means: every record becomes stale.

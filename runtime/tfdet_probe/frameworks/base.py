@@ -11,8 +11,8 @@ if TYPE_CHECKING:  # for type comments alone: the host has no use for what these
 
     import numpy as np  # noqa: F401
 
-    from tfdet_probe.core.case_builder import Computation  # noqa: F401
-    from tfdet_probe.core.settings import SolutionSettings  # noqa: F401
+    from tfdet_probe.base.case_builder import Computation  # noqa: F401
+    from tfdet_probe.base.settings import SolutionSettings  # noqa: F401
 
 
 _MAX_KERNELS = 12  # names that a record lists
@@ -60,7 +60,7 @@ class Framework(object):
         """Build a Runner of a computation.
 
         Args:
-            computation: see core.case_builder.
+            computation: see base.case_builder.
             mode: one of `modes`.
             device: such as GPU:0.
             settings: of the solution.
@@ -100,7 +100,7 @@ class Framework(object):
 
     def classify(self, error):
         # type: (BaseException) -> str
-        """The kind of an exception: 'raises', 'unsupported' or 'crashed', see core.errors.classify."""
+        """The kind of an exception: 'raises', 'unsupported' or 'crashed', see core.error_report.classify."""
         raise NotImplementedError
 
     def refused_by_gradient(self, error, ops):

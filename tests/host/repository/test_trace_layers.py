@@ -7,14 +7,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from runtime_imports import RUNTIME, imports
 
-RUNTIME = Path(__file__).resolve().parents[3] / "runtime"
-LIBRARY = RUNTIME / "tfdeterminism"
-TRACE = LIBRARY / "trace"
+TRACE = RUNTIME / "tfdeterminism" / "trace"
 FRAMEWORKS = {"tensorflow", "tensorflow_core", "keras", "tf_keras", "torch", "jax"}
 FOLDERS = {"tensorflow": {"tensorflow", "tensorflow_core", "keras", "tf_keras"}, "torch": {"torch"}}  # in capture
 BASE = {"errors", "untrusted", "faults", "remedies", "backends", "command_line"}  # modules beside the layers
@@ -28,18 +26,6 @@ BELOW = {
     "report": {"schema", "align", "causes", "search"},
     "commands": {"schema", "align", "causes", "search", "report"},
 }
-
-
-def imports(path: Path) -> Iterator[str]:
-    """Return the absolute names of all modules and members that a file imports, anywhere in it."""
-    package = path.relative_to(RUNTIME).with_suffix("").parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else ()
-            start = ".".join([*base, *([node.module] if node.module else [])])
-            yield from (f"{start}.{alias.name}" for alias in node.names)
 
 
 def files(layer: str) -> list[Path]:
@@ -122,26 +108,3 @@ for layer in {sorted(set(BELOW) - {"capture"})}:
 assert not [name for name in sys.modules if name.startswith("tfdeterminism.trace.capture")]
 """
     subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": str(RUNTIME)}, check=True)
-
-
-def test_no_circle_of_imports_in_the_public_library() -> None:
-    """Imports inside functions count, too."""
-    names = {".".join(path.relative_to(RUNTIME).with_suffix("").parts): path for path in LIBRARY.rglob("*.py")}
-    modules = {name.removesuffix(".__init__"): path for name, path in names.items()}
-    imports_by_module = {
-        name: {_module(imported, modules) for imported in imports(path)} - {None, name}
-        for name, path in modules.items()
-    }
-    order = tuple(TopologicalSorter(imports_by_module).static_order())  # CycleError names the circle
-    assert len(order) == len(modules)
-
-
-def _module(imported: str, modules: dict[str, Path]) -> str | None:
-    """Return the module of the library that an imported name is, or is in; None for other modules."""
-    return (
-        imported
-        if imported in modules
-        else imported.rpartition(".")[0]
-        if imported.rpartition(".")[0] in modules
-        else None
-    )

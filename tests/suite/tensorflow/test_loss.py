@@ -4,7 +4,7 @@ from tfdet_probe import case
 
 tf1 = getattr(tf.compat, "v1", tf)
 
-# `make` is a CaseBuilder (runtime/tfdet_probe/core/case_builder.py), `@case` is in registry.py beside it.
+# `make` is a CaseBuilder (runtime/tfdet_probe/base/case_builder.py), `@case` is in core/registry.py.
 
 
 # Labels that are probabilities: each row sums to 1.

@@ -42,7 +42,7 @@ class Adapter(Framework):
         return modes.prepare(computation, mode, device, settings)
 
     def apply(self, call):
-        from tfdet_probe.core.errors import SolutionUnavailableError
+        from tfdet_probe.base.errors import SolutionUnavailableError
         raise SolutionUnavailableError("JAX has no call of that name: {}".format(call))
 
     def seed(self, call, seed):

@@ -56,7 +56,7 @@ def _in_gradient(error):
 
 
 def classify(error):
-    """See core.errors.classify."""
+    """See core.error_report.classify."""
     name, message = type(error).__name__, error_text(error)
     if name in ("UnimplementedError", "RuntimeError", "InvalidArgumentError", "FailedPreconditionError") \
             and _DETERMINISM.search(_OP_NAME.sub("", message)):

@@ -1,6 +1,6 @@
 """The calls and seeds that are solutions in TensorFlow."""
 
-from tfdet_probe.core.errors import SolutionUnavailableError
+from tfdet_probe.base.errors import SolutionUnavailableError
 
 
 def apply(call):

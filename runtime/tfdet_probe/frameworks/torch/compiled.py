@@ -6,7 +6,7 @@ import shutil
 import sysconfig
 import tempfile
 
-from tfdet_probe.core.errors import UnsupportedError
+from tfdet_probe.base.errors import UnsupportedError
 
 from . import placement
 

@@ -5,8 +5,8 @@ import random
 import numpy as np
 import torch
 
-from tfdet_probe.core.errors import UnsupportedError
-from tfdet_probe.core.snapshot import Snapshot
+from tfdet_probe.base.errors import UnsupportedError
+from tfdet_probe.base.snapshot import Snapshot
 from tfdet_probe.frameworks.base import Runner
 
 from . import compiled, placement, pytree, solutions
