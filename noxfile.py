@@ -49,8 +49,8 @@ def types(session: nox.Session) -> None:
 
 
 @nox.session(tags=["static"])
-def rooms(session: nox.Session) -> None:
-    """Import-linter: no room of src/tfdet imports one above it."""
+def layers(session: nox.Session) -> None:
+    """Import-linter: no layer of src/tfdet imports one above it."""
     session.run("lint-imports")
 
 

@@ -14,6 +14,7 @@ DOCS = ROOT / "docs"
 OUTSIDE = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "matrix/README.md")]
 PURPOSES = {"tutorial", "how-to", "reference", "explanation"}
 MAX_LINES = 200
+MAX_CHANGES = 25  # of one release
 MAX_HEADING = 60  # characters
 MAX_MEAN_SENTENCE, MAX_SENTENCE = 25, 40  # words
 GENERATED = re.compile(r"<!-- (?:tfdet:begin|\w+: written).*?<!-- (?:tfdet:end|end of).*?-->", re.S)
@@ -140,6 +141,13 @@ def of_sentences(path: Path) -> list[str]:
 def of_words(path: Path) -> list[str]:
     text = " ".join(inlines(path, "paragraph_open", "heading_open", "td_open", "th_open"))
     return [f"{match[0]!r}: {advice}" for words, advice in BANNED.items() for match in re.finditer(words, text, re.I)]
+
+
+def test_a_release_has_few_changes() -> None:
+    releases = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text("utf-8"), flags=re.M)[1:]
+    assert releases
+    for release in releases:
+        assert len(re.findall(r"^- ", release, re.M)) <= MAX_CHANGES, release.partition("\n")[0]
 
 
 def test_every_page_can_be_reached_from_the_index() -> None:
