@@ -18,8 +18,9 @@ import pytest
 import weekly
 from axe_playwright_python.sync_playwright import Axe
 from browser import needs_browser
+from copies import ROOT
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from site_builder import pages
+from site_builder import OPS, pages
 
 from tfdet.base.paths import Project
 from tfdet.site.build import build
@@ -85,10 +86,44 @@ CUT = """
 @pytest.mark.parametrize("width", [1280, 1600])
 def test_no_column_is_cut_on_a_desktop(site: Path, window: Callable[..., BrowserContext], width: int) -> None:
     context = window(width)
-    for kind, path in one_of_each_kind(site).items():
+    documents = {path.stem: path for path in (site / "docs").rglob("*.html") if "<table" in path.read_text("utf-8")}
+    for kind, path in {**documents, **one_of_each_kind(site)}.items():
         page = show(context, path)
         assert page.evaluate(CUT) == [], (kind, path)
         page.close()
+
+
+# Give each row of a table as many columns as the whole matrix gives it, by copies of its third: the site here is small.
+ADD_COLUMNS = """
+([table, columns]) => document.querySelectorAll(table + " tr").forEach(row => {
+    while (row.children.length < columns) row.children[2].after(row.children[2].cloneNode(true));
+})
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 1600])
+def test_no_column_of_the_whole_matrix_is_cut(site: Path, window: Callable[..., BrowserContext], width: int) -> None:
+    builds = len(list((ROOT / "matrix" / "environments" / "tensorflow").glob("tf*.toml")))
+    context = window(width)
+    page = show(context, site / "sources" / "crop-and-resize-backprop.html")
+    page.locator("table.strip tbody th a").first.evaluate("link => link.textContent = 'XLADET or TDO-FE'")
+    page.locator("table.strip tbody td").first.evaluate("cell => cell.textContent = 'nvidia-h100'")
+    page.evaluate(ADD_COLUMNS, ["table.strip", builds + 2])
+    assert page.locator("table.strip thead th").count() == builds + 2 > 30
+    assert page.evaluate(CUT) == []
+    page.close()
+    page = show(context, site / "lists" / f"{OPS}.html")
+    row = page.locator("table.list").last.locator("tbody tr").first
+    row.locator("td").nth(2).evaluate("cell => cell.textContent = 'nondeterministic_seeded'")
+    row.locator("td").last.evaluate("cell => cell.textContent = 'upsample_bilinear2d_aa_backward_out_cuda'")
+    columns = page.locator("table.list").last.locator("thead th")
+    columns.nth(4).evaluate("heading => heading.textContent = 'CPU, ONETHREAD'")
+    while columns.count() < 13:
+        page.evaluate(
+            "document.querySelectorAll('table.list:has(th:nth-child(9)) tr')"
+            ".forEach(row => row.children[5].after(row.children[5].cloneNode(true)))"
+        )
+    assert page.evaluate(CUT) == []
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(900, "light"), pytest.param(390, "dark", marks=weekly.ONLY)])
