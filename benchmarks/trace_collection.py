@@ -81,7 +81,7 @@ def table(stored: dict[str, dict[str, list[str]]]) -> str:
     import collection
 
     environments = [env for env in collection.ENVIRONMENTS + collection.TORCH_ENVIRONMENTS if env in stored]
-    forms = {program.name: "clean" if not program.expected else program.form for env in environments
+    forms = {program.name: "clean" if program.outcome == "same" else program.form for env in environments
              for program in collection.programs(env)}  # fmt: skip
     lines = ["", f"| programs | {' | '.join(environments)} |", "|:--|" + "--:|" * len(environments)]
     for form in [*sorted({*forms.values()} - {"clean"}), "clean", "all"]:

@@ -6,8 +6,8 @@ form: the kind of program, such as "Keras fit"; for people only.
 in: the environments that run it; absent: all of ENVIRONMENTS or TORCH_ENVIRONMENTS.
 fresh: why its runs must not be forks of one process; absent: they are.
 expect: the expected answer, one line for each cause, the root cause first.
-    OP | CLASS | ROW | NAME=VALUE: op type, class of the cause, source of the matrix (optional), further facts
-    (optional, step=N); alternatives are separated by /, * matches anything.
+    op=TYPE | class=CLASS | source=SOURCE | step=N: op type, class of the cause; optional: source of the matrix, step;
+    alternatives are separated by /, * matches anything.
     length: one run is longer than the other.
     hidden: no recorded op shows the difference.
     same: the program is deterministic.
@@ -36,13 +36,15 @@ FOLDER = Path(__file__).resolve().parent / "collection"
 TORCH = FOLDER.with_name("collection_torch")
 ENVIRONMENTS = ("tf2.21", "tf2.0", "tf1.14")
 TORCH_ENVIRONMENTS = ("torch2.13",)
+FACTS = {"op", "class", "source", "step", "forward"}  # what `expect:` may name; forward: the op whose gradient op is
 
 
 class Program:
     """One program and its directives.
 
     Attributes:
-        expected: a list [OP, CLASS, ...] for each cause; empty for `same`.
+        outcome: "causes", or the directive's word: "length", "hidden", "same".
+        expected: {name: value} of each cause; empty for other outcomes.
         lines: the line numbers of the causes.
         alternative_lines: line numbers that are right as well.
     """
@@ -53,7 +55,7 @@ class Program:
         default = TORCH_ENVIRONMENTS if path.parent == TORCH else ENVIRONMENTS
         self.environments = self._directive("in").split() or list(default)
         self.fresh = bool(self._directive("fresh"))
-        self.expected = [spec.split(" | ") for spec in re.findall(r"^expect: (.*)", self.text, re.M) if spec != "same"]
+        self.outcome, self.expected = expectations(self.text)
         self.alternative_lines = [n for n, line in enumerate(self.text.splitlines(), 1) if line.endswith("# <- or")]
         self.lines = [n for n, line in enumerate(self.text.splitlines(), 1) if line.endswith("# <- culprit")]
 
@@ -63,12 +65,12 @@ class Program:
 
     def faults(self, result: Mapping[str, Any]) -> list[str]:
         """The differences between the answer of `locate --json` and the expected one, as text."""
-        if not self.expected:
+        if self.outcome == "same":
             return [] if result["result"] == "same" else [f"accused: {result['verdict']}"]
-        if self.expected == [["length"]]:
+        if self.outcome == "length":
             length = result["result"] == "structure" and not result["culprits"]
             return [] if length else [f"{result['result']}: {result['verdict']}"]
-        if self.expected == [["hidden"]]:
+        if self.outcome == "hidden":
             is_hidden = result["result"] == "diverged" and not result["masked_by_tracing"] and not result["culprits"]
             return [] if is_hidden else [f"{result['result']}: {result['verdict']}"]
         culprits = result["culprits"]
@@ -80,25 +82,35 @@ class Program:
             wrong += self._faults_of(expect_race_if_replayed(want, raced and actual is culprits[0]), line, actual)
         return wrong or ([f"nothing found: {result['verdict']}"] if not culprits else [])
 
-    def _faults_of(self, want: Sequence[str], line: int, actual: Mapping[str, Any]) -> list[str]:
-        op, kind, *rest = want
-        expected_fields = dict(part.split("=") for part in rest if "=" in part)
-        facts = [("op", op, actual["op_type"].replace("IteratorGetNextSync", "IteratorGetNext")),
-                 ("class", kind, actual["class"]),
-                 ("line", "/".join(f"{self.path.name}:{number}" for number in [line, *self.alternative_lines]),
-                  f"{Path(actual['file'] or '').name}:{actual['line']}"),
-                 ("row", next((part for part in rest if "=" not in part), "*"), actual["source"]),
-                 ("step", expected_fields.get("step", "*"), str(actual["step"]))]  # fmt: skip
-        return [f"{name} {reported}, not {expected}" for name, expected, reported in facts
-                if expected != "*" and reported not in expected.split("/")]  # fmt: skip
+    def _faults_of(self, want: Mapping[str, str], line: int, actual: Mapping[str, Any]) -> list[str]:
+        lines = "/".join(f"{self.path.name}:{number}" for number in [line, *self.alternative_lines])
+        reported = {"op": actual["op_type"].replace("IteratorGetNextSync", "IteratorGetNext"),
+                    "class": actual["class"],
+                    "line": f"{Path(actual['file'] or '').name}:{actual['line']}",
+                    "source": actual["source"],
+                    "step": str(actual["step"])}  # fmt: skip
+        return [f"{name} {reported[name]}, not {expected}" for name, expected in {**want, "line": lines}.items()
+                if expected != "*" and reported[name] not in expected.split("/")]  # fmt: skip
 
 
-def expect_race_if_replayed(want: Sequence[str], raced: bool) -> list[str]:
-    """Expect `unexplained` instead of `kernel race` unless a replay of the op gave several results.
+def expectations(text: str) -> tuple[str, list[dict[str, str]]]:
+    """Return (outcome, {name: value} of each expected cause) of a program's directives `expect:`."""
+    specs = re.findall(r"^expect: (.*)", text, re.M)
+    if not specs or specs == ["same"]:
+        return "same", []
+    if specs in (["length"], ["hidden"]):
+        return specs[0], []
+    causes = [dict(part.split("=", 1) for part in spec.split(" | ")) for spec in specs]
+    assert all({"op", "class"} <= set(cause) <= FACTS for cause in causes), specs
+    return "causes", causes
+
+
+def expect_race_if_replayed(want: Mapping[str, str], raced: bool) -> dict[str, str]:
+    """Expect the class `unexplained` instead of `kernel race` unless a replay of the op gave several results.
 
     Two traces alone do not show that a kernel races.
     """
-    return [part if raced else part.replace("kernel race", "unexplained") for part in want]
+    return dict(want) if raced else {**want, "class": want["class"].replace("kernel race", "unexplained")}
 
 
 def framework(environment: str) -> str:

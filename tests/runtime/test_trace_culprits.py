@@ -1,20 +1,19 @@
 """Programs with a known culprit each, and clean ones, recorded in real TensorFlows: the right op, the right line.
 
-A program says what is expected in its docstring: `expect: OP | CLASS | ROW OF THE MATRIX | NAME=VALUE`, or
-`expect: same`; the line is marked `# <- culprit`.
+A program says what is expected in its docstring, as the README of the folder `collection` explains:
+`expect: op=TYPE | class=CLASS | source=SOURCE | step=N | forward=TYPE`, or `expect: same`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 import weekly
-from collection import expect_race_if_replayed
+from collection import expect_race_if_replayed, expectations
 from forks import TRACE, Forks, Job, traced
 
 from tfdeterminism.trace.causes import trace_diff
@@ -36,32 +35,16 @@ IN_OLD = {
 ENVIRONMENTS = ["tf2.21", *IN_OLD]
 
 
-@dataclass
-class Expected:
-    op: str
-    kind: str
-    source: str | None
-    line: int | None
-    more: dict[str, str] = field(default_factory=dict)
-
-
 def names(environment: str) -> list[str]:
     all_names = sorted(path.stem for path in PROGRAMS.glob("*.py"))
     return [name for name in IN_OLD.get(environment, all_names) if name != OWN_PROCESS]
 
 
-def expected(name: str) -> list[Expected]:
-    """Return the expected culprits of a program's trace, the root cause first; [] for a clean program."""
+def expected(name: str) -> list[dict[str, Any]]:
+    """Return the facts of the expected culprits of a program's trace, the root cause first; [] for a clean program."""
     text = (PROGRAMS / f"{name}.py").read_text("utf-8")
     marked = iter(n for n, line in enumerate(text.splitlines(), 1) if line.endswith("# <- culprit"))
-    culprits = []
-    for spec in re.findall(r"^expect: (.*)", text, re.M):
-        if spec != "same":
-            parts = spec.split(" | ")
-            fields = dict(part.split("=") for part in parts if "=" in part)
-            plain = [*(part for part in parts if "=" not in part), None]
-            culprits.append(Expected(parts[0], parts[1], plain[2], next(marked, None), fields))
-    return culprits
+    return [{**culprit, "line": next(marked, None)} for culprit in expectations(text)[1]]
 
 
 def test_every_program_says_what_is_expected() -> None:
@@ -103,7 +86,7 @@ class Programs:
 
 def is_race(name: str) -> bool:
     """Whether two runs of the program may agree by chance."""
-    return any(culprit.kind in ("kernel race", "input pipeline") for culprit in expected(name))
+    return any(culprit["class"] in ("kernel race", "input pipeline") for culprit in expected(name))
 
 
 @pytest.fixture(scope="module", params=weekly.todays(ENVIRONMENTS))
@@ -125,7 +108,7 @@ def faults(name: str, diff: trace_diff.TraceDiff) -> list[str]:
     expected_culprits = expected(name)
     results = (
         {"structure"}
-        if any(culprit.kind == "structure" for culprit in expected_culprits)
+        if any(culprit["class"] == "structure" for culprit in expected_culprits)
         else {"diverged"}
         if expected_culprits
         else {"same"}
@@ -136,17 +119,21 @@ def faults(name: str, diff: trace_diff.TraceDiff) -> list[str]:
     if len(diff.culprits) != len(expected_culprits):
         wrong.append(f"{len(diff.culprits)} culprits, not {len(expected_culprits)}: {diff.culprits}")
     for want, actual in zip(expected_culprits, diff.culprits, strict=False):
-        for attribute, expected_value, other in (
-            ("op", want.op, actual["op_type"].replace("IteratorGetNextSync", "IteratorGetNext")),
-            ("class", expect_race_if_replayed([want.kind], False)[0], actual["class"]),
-            ("row", want.source, actual["source"]),
-            ("line", want.line, actual["line"]),
-            ("file", name, Path(actual["file"] or "").stem),
-            ("forward op", want.more.get("forward"), actual["forward_op"]),
-            ("step", want.more.get("step"), str(actual["step"]) if "step" in want.more else None),
-        ):
-            if expected_value not in (None, "*", other) and not (attribute == "forward op" and expected_value is None):
-                wrong.append(f"{attribute} {other!r}, not {expected_value!r}")
+        reported = {
+            "op": actual["op_type"].replace("IteratorGetNextSync", "IteratorGetNext"),
+            "class": actual["class"],
+            "source": actual["source"],
+            "line": actual["line"],
+            "file": Path(actual["file"] or "").stem,
+            "forward": actual["forward_op"],
+            "step": str(actual["step"]),
+        }
+        facts = {**expect_race_if_replayed(want, False), "file": name}
+        wrong += [
+            f"{fact} {reported[fact]!r}, not {value!r}"
+            for fact, value in facts.items()
+            if value not in (None, "*", reported[fact])
+        ]
     return wrong
 
 
@@ -161,5 +148,5 @@ def test_the_order_of_a_set(forks: Callable[[str], Forks], tmp_path: Path) -> No
     assert ran.returncode == 1, ran.stderr
     (culprit,) = json.loads(ran.stdout)["culprits"]
     (want,) = expected(OWN_PROCESS)
-    assert (culprit["class"], culprit["line"]) == (want.kind, want.line)
+    assert (culprit["class"], culprit["line"]) == (want["class"], want["line"])
     assert any("PYTHONHASHSEED" in line for line in culprit["lines"])

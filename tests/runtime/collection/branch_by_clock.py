@@ -2,7 +2,7 @@
 
 form: function
 in: tf2.21 tf2.0
-expect: * | Python feed
+expect: op=* | class=Python feed
 """
 import time
 

@@ -1,7 +1,7 @@
 """Keras layers and an optimizer in a loop of the program's own; a noise layer has no seed.
 
 form: custom loop
-expect: * | seed or state
+expect: op=* | class=seed or state
 """
 import numpy as np
 import tensorflow as tf

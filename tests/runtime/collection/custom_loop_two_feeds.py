@@ -1,7 +1,7 @@
 """Features, labels and sample weights as NumPy arrays; the weights of the samples are drawn anew.
 
 form: several feeds
-expect: * | Python feed
+expect: op=* | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

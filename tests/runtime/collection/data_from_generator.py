@@ -1,7 +1,7 @@
 """A Python generator behind from_generator draws without a seed.
 
 form: generators
-expect: IteratorGetNext | input pipeline
+expect: op=IteratorGetNext | class=input pipeline
 """
 import numpy as np
 import tensorflow as tf

@@ -2,7 +2,7 @@
 
 form: tf.data
 in: tf2.21 tf2.0
-expect: IteratorGetNext | input pipeline
+expect: op=IteratorGetNext | class=input pipeline
 """
 import numpy as np
 import tensorflow as tf

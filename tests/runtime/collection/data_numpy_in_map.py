@@ -1,7 +1,7 @@
 """A serial map whose NumPy function draws without a seed.
 
 form: tf.data
-expect: IteratorGetNext | input pipeline
+expect: op=IteratorGetNext | class=input pipeline
 """
 import numpy as np
 import tensorflow as tf

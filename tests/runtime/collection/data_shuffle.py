@@ -1,7 +1,7 @@
 """An eager loop over a dataset that is shuffled without a seed.
 
 form: tf.data
-expect: IteratorGetNext | input pipeline
+expect: op=IteratorGetNext | class=input pipeline
 """
 import numpy as np
 import tensorflow as tf

@@ -1,7 +1,7 @@
 """The tensors behind a dataset come from NumPy's unseeded generator: nothing in the pipeline is at fault.
 
 form: tf.data
-expect: * | Python feed
+expect: op=* | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

@@ -1,7 +1,7 @@
 """The clock decides how the data drifts.
 
 form: eager
-expect: Timestamp | seed or state
+expect: op=Timestamp | class=seed or state
 """
 import tensorflow as tf
 

@@ -1,7 +1,7 @@
 """A learning rate that Python's generator draws.
 
 form: eager
-expect: * | Python feed
+expect: op=* | class=Python feed
 """
 import random
 

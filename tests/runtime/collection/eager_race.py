@@ -1,7 +1,7 @@
 """An eager loop through the gradient of crop_and_resize, whose threads add in any order.
 
 form: eager
-expect: CropAndResizeGradImage | kernel race
+expect: op=CropAndResizeGradImage | class=kernel race
 """
 import numpy as np
 import tensorflow as tf

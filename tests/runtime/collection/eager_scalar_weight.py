@@ -1,7 +1,7 @@
 """The weight is a single number, which NumPy copies: what is read of it is no value from Python.
 
 form: eager
-expect: RandomStandardNormal | seed or state
+expect: op=RandomStandardNormal | class=seed or state
 """
 import tensorflow as tf
 

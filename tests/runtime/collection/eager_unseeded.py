@@ -1,7 +1,7 @@
 """Noise that nobody seeded, drawn op by op.
 
 form: eager
-expect: RandomStandardNormal | seed or state
+expect: op=RandomStandardNormal | class=seed or state
 """
 import tensorflow as tf
 

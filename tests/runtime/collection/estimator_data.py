@@ -2,7 +2,7 @@
 
 form: Estimator
 in: tf2.0 tf1.14
-expect: Const | Python feed
+expect: op=Const | class=Python feed
 """
 import tempfile
 

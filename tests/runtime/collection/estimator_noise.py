@@ -2,7 +2,7 @@
 
 form: Estimator
 in: tf2.0 tf1.14
-expect: PyFunc | Python feed
+expect: op=PyFunc | class=Python feed
 """
 import tempfile
 

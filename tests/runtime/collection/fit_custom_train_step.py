@@ -2,7 +2,7 @@
 
 form: Keras fit
 in: tf2.21
-expect: RandomStandardNormal | seed or state
+expect: op=RandomStandardNormal | class=seed or state
 """
 import numpy as np
 import tensorflow as tf

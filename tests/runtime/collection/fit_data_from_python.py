@@ -1,7 +1,7 @@
 """The training data come from NumPy's unseeded generator.
 
 form: Keras fit
-expect: * | Python feed
+expect: op=* | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

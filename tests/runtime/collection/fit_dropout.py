@@ -1,7 +1,7 @@
 """Dropout in a Keras model without any seed; the weights begin with ones.
 
 form: Keras fit
-expect: * | seed or state
+expect: op=* | class=seed or state
 """
 import numpy as np
 import tensorflow as tf

@@ -2,7 +2,7 @@
 
 form: generators
 in: tf2.21 tf2.0
-expect: * | Python feed/input pipeline
+expect: op=* | class=Python feed/input pipeline
 """
 import numpy as np
 import tensorflow as tf

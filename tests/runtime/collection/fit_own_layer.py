@@ -1,7 +1,7 @@
 """A layer of the program's own pools regions; its gradient is a race.
 
 form: Keras fit
-expect: CropAndResizeGradImage | kernel race
+expect: op=CropAndResizeGradImage | class=kernel race
 """
 import numpy as np
 import tensorflow as tf

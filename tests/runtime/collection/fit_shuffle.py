@@ -2,7 +2,7 @@
 
 form: Keras fit
 in: tf2.21 tf2.0
-expect: * | input pipeline
+expect: op=* | class=input pipeline
 """
 import numpy as np
 import tensorflow as tf

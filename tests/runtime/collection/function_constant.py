@@ -1,7 +1,7 @@
 """A table from NumPy's unseeded generator becomes a constant of the function.
 
 form: function
-expect: Const | Python feed
+expect: op=Const | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

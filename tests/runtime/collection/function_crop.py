@@ -1,7 +1,7 @@
 """Random crops without a seed.
 
 form: function
-expect: RandomUniformInt | seed or state
+expect: op=RandomUniformInt | class=seed or state
 """
 import numpy as np
 import tensorflow as tf

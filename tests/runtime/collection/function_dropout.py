@@ -1,7 +1,7 @@
 """Dropout without a seed, two functions deep.
 
 form: function
-expect: RandomUniform | seed or state
+expect: op=RandomUniform | class=seed or state
 """
 import tensorflow as tf
 

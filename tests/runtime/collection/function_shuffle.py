@@ -1,7 +1,7 @@
 """Rows are shuffled in a function, without a seed.
 
 form: function
-expect: RandomShuffle | seed or state
+expect: op=RandomShuffle | class=seed or state
 """
 import numpy as np
 import tensorflow as tf

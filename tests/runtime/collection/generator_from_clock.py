@@ -2,7 +2,7 @@
 
 form: generators
 in: tf2.21 tf2.0
-expect: * | Python feed/seed or state
+expect: op=* | class=Python feed/seed or state
 """
 import time
 

@@ -2,7 +2,7 @@
 
 form: generators
 in: tf2.21
-expect: NonDeterministicInts/* | seed or state
+expect: op=NonDeterministicInts/* | class=seed or state
 """
 import tensorflow as tf
 

@@ -2,7 +2,7 @@
 
 form: several feeds
 fresh: PYTHONHASHSEED
-expect: * | Python feed | python-set-order
+expect: op=* | class=Python feed | source=python-set-order
 """
 import numpy as np
 import tensorflow as tf

@@ -2,7 +2,7 @@
 
 form: saved and restored
 in: tf2.21 tf2.0
-expect: * | seed or state/Python feed
+expect: op=* | class=seed or state/Python feed
 """
 import os
 import tempfile

@@ -1,7 +1,7 @@
 """All batches become tensors at the start, one differs, and it is used in step 6.
 
 form: late start
-expect: * | Python feed | step=6
+expect: op=* | class=Python feed | step=6
 """
 import numpy as np
 import tensorflow as tf

@@ -1,7 +1,7 @@
 """Eager training on batches from a list; the eighth holds bytes from os.urandom.
 
 form: late start
-expect: * | Python feed | step=7
+expect: op=* | class=Python feed | step=7
 """
 import os
 

@@ -1,7 +1,7 @@
 """Noise that was drawn before the first step strikes in step 5.
 
 form: late start
-expect: RandomStandardNormal | seed or state
+expect: op=RandomStandardNormal | class=seed or state
 """
 import tensorflow as tf
 

@@ -1,7 +1,7 @@
 """From step 12 on the function is called with noise.
 
 form: late start
-expect: * | Python feed | step=12
+expect: op=* | class=Python feed | step=12
 """
 import numpy as np
 import tensorflow as tf

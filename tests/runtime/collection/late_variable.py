@@ -1,7 +1,7 @@
 """A variable that is no weight gets a random value in step 3; it is used from step 6 on.
 
 form: late start
-expect: RandomUniform | seed or state
+expect: op=RandomUniform | class=seed or state
 """
 import tensorflow as tf
 

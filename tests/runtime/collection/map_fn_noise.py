@@ -1,7 +1,7 @@
 """map_fn whose function draws from NumPy, in a session.
 
 form: while and map_fn
-expect: PyFunc | Python feed
+expect: op=PyFunc | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

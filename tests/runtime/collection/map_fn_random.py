@@ -2,7 +2,7 @@
 
 form: while and map_fn
 in: tf2.21 tf2.0
-expect: RandomUniform/RandomStandardNormal | unordered access
+expect: op=RandomUniform/RandomStandardNormal | class=unordered access
 """
 import numpy as np
 import tensorflow as tf

@@ -1,7 +1,7 @@
 """The same race in a session's graph.
 
 form: while and map_fn
-expect: RandomUniform/RandomStandardNormal | unordered access
+expect: op=RandomUniform/RandomStandardNormal | class=unordered access
 """
 import numpy as np
 import tensorflow as tf

@@ -2,7 +2,7 @@
 
 form: distribution strategies
 in: tf2.21
-expect: PyFunc | Python feed
+expect: op=PyFunc | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

@@ -1,7 +1,7 @@
 """Half precision with a scaled loss; dropout has no seed.
 
 form: mixed precision
-expect: RandomUniform | seed or state
+expect: op=RandomUniform | class=seed or state
 """
 import tensorflow as tf
 

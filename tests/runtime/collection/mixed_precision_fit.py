@@ -2,7 +2,7 @@
 
 form: mixed precision
 in: tf2.21
-expect: * | seed or state
+expect: op=* | class=seed or state
 """
 import numpy as np
 import tensorflow as tf

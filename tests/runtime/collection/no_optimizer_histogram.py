@@ -1,7 +1,7 @@
 """A histogram, in a function, of values from NumPy.
 
 form: no optimizer
-expect: * | Python feed
+expect: op=* | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

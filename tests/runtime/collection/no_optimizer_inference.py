@@ -1,7 +1,7 @@
 """Inference with dropout switched on, for an estimate of how sure a model is.
 
 form: no optimizer
-expect: * | seed or state
+expect: op=* | class=seed or state
 """
 import numpy as np
 import tensorflow as tf

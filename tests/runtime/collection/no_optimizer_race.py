@@ -1,7 +1,7 @@
 """A gradient of crop_and_resize in a program without weights, without an update.
 
 form: no optimizer
-expect: CropAndResizeGradImage | kernel race
+expect: op=CropAndResizeGradImage | class=kernel race
 """
 import numpy as np
 import tensorflow as tf

@@ -1,7 +1,7 @@
 """A session that only computes.
 
 form: no optimizer
-expect: RandomUniform | seed or state
+expect: op=RandomUniform | class=seed or state
 """
 import tensorflow as tf
 

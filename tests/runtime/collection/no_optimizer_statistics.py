@@ -1,7 +1,7 @@
 """Only statistics: no weights, no tape, no optimizer.
 
 form: no optimizer
-expect: RandomStandardNormal | seed or state
+expect: op=RandomStandardNormal | class=seed or state
 """
 import tensorflow as tf
 

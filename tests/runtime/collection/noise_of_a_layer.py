@@ -2,7 +2,7 @@
 
 form: Keras fit
 in: tf2.21
-expect: * | Python feed
+expect: op=* | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

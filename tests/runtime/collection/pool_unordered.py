@@ -3,7 +3,7 @@
 form: several feeds
 in: tf2.21
 fresh: processes
-expect: * | Python feed/order only
+expect: op=* | class=Python feed/order only
 """
 import multiprocessing
 import os

@@ -1,7 +1,7 @@
 """tf.py_function around code that draws without a seed.
 
 form: py_function
-expect: EagerPyFunc | Python feed
+expect: op=EagerPyFunc | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

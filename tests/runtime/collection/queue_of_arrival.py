@@ -2,7 +2,7 @@
 
 form: threads in Python
 in: tf2.21 tf2.0
-expect: * | Python feed/order only
+expect: op=* | class=Python feed/order only
 """
 import os
 import queue

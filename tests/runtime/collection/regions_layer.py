@@ -2,7 +2,7 @@
 
 form: Keras fit
 in: tf2.21
-expect: CropAndResizeGradImage | kernel race
+expect: op=CropAndResizeGradImage | class=kernel race
 """
 import numpy as np
 import tensorflow as tf

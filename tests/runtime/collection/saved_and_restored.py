@@ -1,7 +1,7 @@
 """Weights are saved and restored; afterwards the data are noise.
 
 form: saved and restored
-expect: * | Python feed
+expect: op=* | class=Python feed
 """
 import os
 import tempfile

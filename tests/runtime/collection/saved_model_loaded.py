@@ -1,7 +1,7 @@
 """A function is exported, loaded, and called with noise.
 
 form: saved and restored
-expect: * | Python feed
+expect: op=* | class=Python feed
 """
 import tempfile
 

@@ -1,7 +1,7 @@
 """The gradient of a gradient's norm, with noise inside.
 
 form: gradients of gradients
-expect: RandomStandardNormal | seed or state
+expect: op=RandomStandardNormal | class=seed or state
 """
 import tensorflow as tf
 

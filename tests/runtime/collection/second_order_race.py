@@ -1,7 +1,7 @@
 """A penalty on the gradient of crop_and_resize: the race is in the first gradient.
 
 form: gradients of gradients
-expect: CropAndResizeGradImage | kernel race
+expect: op=CropAndResizeGradImage | class=kernel race
 """
 import numpy as np
 import tensorflow as tf

@@ -2,7 +2,7 @@
 
 form: function
 in: tf2.21 tf2.0
-expect: RandomStandardNormal | seed or state
+expect: op=RandomStandardNormal | class=seed or state
 """
 import os
 

@@ -1,7 +1,7 @@
 """The data of an initializable iterator are fed from NumPy's unseeded generator.
 
 form: several feeds
-expect: Placeholder | Python feed
+expect: op=Placeholder | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

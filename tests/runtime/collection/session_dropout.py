@@ -1,7 +1,7 @@
 """Dropout without a seed in a session's graph.
 
 form: TF1 session
-expect: RandomUniform | seed or state
+expect: op=RandomUniform | class=seed or state
 """
 import numpy as np
 import tensorflow as tf

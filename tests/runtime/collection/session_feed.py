@@ -1,7 +1,7 @@
 """A session is fed noise; of two placeholders only one differs.
 
 form: TF1 session
-expect: Placeholder | Python feed
+expect: op=Placeholder | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

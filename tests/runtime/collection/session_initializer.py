@@ -1,7 +1,7 @@
 """The initial value of a weight is drawn without a seed.
 
 form: TF1 session
-expect: TruncatedNormal | seed or state
+expect: op=TruncatedNormal | class=seed or state
 """
 import tensorflow as tf
 

@@ -2,7 +2,7 @@
 
 form: TF1 session
 in: tf2.0
-expect: RandomUniform | unordered access
+expect: op=RandomUniform | class=unordered access
 """
 import numpy as np
 import tensorflow as tf

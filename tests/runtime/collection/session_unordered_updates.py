@@ -1,7 +1,7 @@
 """Two updates of one variable in one run, and nothing says which comes first.
 
 form: TF1 session
-expect: AssignAdd/Assign/Mul | order only/unordered access
+expect: op=AssignAdd/Assign/Mul | class=order only/unordered access
 """
 import os
 import time

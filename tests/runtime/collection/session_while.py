@@ -1,7 +1,7 @@
 """A loop of a session's graph draws from NumPy.
 
 form: while and map_fn
-expect: PyFunc | Python feed
+expect: op=PyFunc | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

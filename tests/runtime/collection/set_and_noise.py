@@ -2,7 +2,7 @@
 
 form: several feeds
 fresh: PYTHONHASHSEED
-expect: * | Python feed
+expect: op=* | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

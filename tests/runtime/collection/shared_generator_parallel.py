@@ -2,7 +2,7 @@
 
 form: tf.data
 in: tf2.21
-expect: IteratorGetNext | input pipeline | tf-data-parallel-map
+expect: op=IteratorGetNext | class=input pipeline | source=tf-data-parallel-map
 """
 import threading
 import time

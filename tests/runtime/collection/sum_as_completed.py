@@ -2,7 +2,7 @@
 
 form: threads in Python
 in: tf2.21
-expect: * | order only/Python feed/structure/unordered access
+expect: op=* | class=order only/Python feed/structure/unordered access
 """
 import concurrent.futures
 import os

@@ -1,7 +1,7 @@
 """Threads prepare batches; training takes them as they come.
 
 form: threads in Python
-expect: * | order only/Python feed
+expect: op=* | class=order only/Python feed
 """
 import os
 import queue

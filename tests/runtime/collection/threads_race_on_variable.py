@@ -1,7 +1,7 @@
 """Python threads add to one variable, and nothing says who is first: sums of floats depend on it.
 
 form: threads in Python
-expect: AssignAddVariableOp | order only/unordered access
+expect: op=AssignAddVariableOp | class=order only/unordered access
 """
 import os
 import threading

@@ -1,7 +1,7 @@
 """Threads of Python add to a variable in the last step, and nothing reads it any more: what was written tells of it.
 
 form: threads in Python
-expect: AssignSubVariableOp | order only/unordered access | step=2
+expect: op=AssignSubVariableOp | class=order only/unordered access | step=2
 """
 import os
 import threading

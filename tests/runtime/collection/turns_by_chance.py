@@ -1,7 +1,7 @@
 """How often a loop turns is left to the operating system's generator, anew in each step.
 
 form: structure
-expect: Tanh | structure
+expect: op=Tanh | class=structure
 """
 import os
 

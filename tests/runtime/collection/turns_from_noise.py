@@ -1,7 +1,7 @@
 """A loop turns until a value is small; the value begins with noise that nobody seeded.
 
 form: while and map_fn
-expect: RandomUniform | seed or state | random-op-without-seed
+expect: op=RandomUniform | class=seed or state | source=random-op-without-seed
 """
 import tensorflow as tf
 

@@ -1,7 +1,7 @@
 """Noise from Python from step 2 on, the clock from step 5 on: the first is to be named.
 
 form: two culprits
-expect: PyFunc | Python feed | step=2
+expect: op=PyFunc | class=Python feed | step=2
 """
 import numpy as np
 import tensorflow as tf

@@ -1,8 +1,8 @@
 """Two random ops without seeds, on two lines.
 
 form: two culprits
-expect: RandomStandardNormal | seed or state
-expect: RandomUniform | seed or state
+expect: op=RandomStandardNormal | class=seed or state
+expect: op=RandomUniform | class=seed or state
 """
 import tensorflow as tf
 

@@ -1,7 +1,7 @@
 """A gradient through a while loop whose body draws without a seed.
 
 form: while and map_fn
-expect: RandomStandardNormal | seed or state
+expect: op=RandomStandardNormal | class=seed or state
 """
 import tensorflow as tf
 

@@ -2,7 +2,7 @@
 
 form: while and map_fn
 in: tf2.21 tf2.0
-expect: CropAndResizeGradImage | kernel race
+expect: op=CropAndResizeGradImage | class=kernel race
 """
 import numpy as np
 import tensorflow as tf

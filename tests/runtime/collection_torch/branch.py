@@ -1,7 +1,7 @@
 """How often something is done is left to chance.
 
 form: structure
-expect: aten.tanh.default | structure
+expect: op=aten.tanh.default | class=structure
 """
 
 import random

@@ -2,7 +2,7 @@
 
 form: memory
 fresh: addresses
-expect: aten.empty.memory_format/* | *
+expect: op=aten.empty.memory_format/* | class=*
 """
 
 import torch

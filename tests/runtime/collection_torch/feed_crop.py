@@ -1,7 +1,7 @@
 """Where a picture is cropped is drawn by Python.
 
 form: numbers
-expect: Python | Python feed | step=0
+expect: op=Python | class=Python feed | step=0
 """
 
 import random

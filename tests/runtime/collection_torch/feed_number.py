@@ -1,7 +1,7 @@
 """The learning rate comes from Python's own generator.
 
 form: numbers
-expect: Python | Python feed | step=0
+expect: op=Python | class=Python feed | step=0
 """
 
 import random

@@ -1,7 +1,7 @@
 """Data drawn by NumPy without a seed.
 
 form: memory
-expect: Python | Python feed | step=0
+expect: op=Python | class=Python feed | step=0
 """
 
 import numpy

@@ -2,7 +2,7 @@
 or, where recording begins later, the first that uses it.
 
 form: memory
-expect: Python | Python feed | step=2
+expect: op=Python | class=Python feed | step=2
 """
 
 import numpy

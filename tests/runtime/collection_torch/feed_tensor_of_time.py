@@ -1,7 +1,7 @@
 """A value of the clock.
 
 form: numbers
-expect: Python | Python feed | step=0
+expect: op=Python | class=Python feed | step=0
 """
 
 import time

@@ -1,7 +1,7 @@
 """Whether a batch is flipped is drawn by Python, unseeded.
 
 form: structure
-expect: * | structure/Python feed
+expect: op=* | class=structure/Python feed
 """
 
 import random

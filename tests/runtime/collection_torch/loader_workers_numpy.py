@@ -1,7 +1,7 @@
 """Workers that draw by NumPy, unseeded: each process has a trace, and the first is named.
 
 form: DataLoader
-expect: Python/DataLoader | Python feed/input pipeline | step=0
+expect: op=Python/DataLoader | class=Python feed/input pipeline | step=0
 """
 
 import numpy

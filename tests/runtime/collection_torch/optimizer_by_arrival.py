@@ -1,7 +1,7 @@
 """An optimizer of one's own mixes gradients into a NumPy buffer from threads, as they come.
 
 form: memory
-expect: Python/* | Python feed
+expect: op=Python/* | class=Python feed
 """
 
 import os

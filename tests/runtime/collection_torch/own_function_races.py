@@ -1,7 +1,7 @@
 """The backward of an autograd.Function adds from threads of Python in any order, by NumPy.
 
 form: memory
-expect: Python/* | Python feed
+expect: op=Python/* | class=Python feed
 """
 
 import os

@@ -1,7 +1,7 @@
 """Threads of a pool compute parts of a loss, which is summed in the order in which they finish.
 
 form: threads in Python
-expect: aten.add.Tensor/* | unordered access/Python feed
+expect: op=aten.add.Tensor/* | class=unordered access/Python feed
 """
 
 import multiprocessing.pool

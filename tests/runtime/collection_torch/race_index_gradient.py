@@ -2,7 +2,7 @@
 
 form: kernels
 fresh: threads
-expect: aten.index_put.default/aten._index_put_impl_.default | kernel race
+expect: op=aten.index_put.default/aten._index_put_impl_.default | class=kernel race
 """
 
 import torch

@@ -2,7 +2,7 @@
 
 form: processes
 fresh: processes
-expect: Python/* | Python feed
+expect: op=Python/* | class=Python feed
 """
 
 import os

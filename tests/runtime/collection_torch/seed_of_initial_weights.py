@@ -2,7 +2,7 @@
 
 form: modules
 fresh: the generator is seeded at the first use of PyTorch
-expect: aten.uniform_.default | seed or state | step=0
+expect: op=aten.uniform_.default | class=seed or state | step=0
 """
 
 import torch

@@ -1,7 +1,7 @@
 """A generator of the program's own draws noise from the third step on.
 
 form: modules
-expect: aten.randn.generator | seed or state | step=2
+expect: op=aten.randn.generator | class=seed or state | step=2
 """
 
 import torch

@@ -1,7 +1,7 @@
 """A loop iterates until a value is small; the value starts as a random number of an unseeded generator.
 
 form: while
-expect: aten.rand.generator | seed or state
+expect: op=aten.rand.generator | class=seed or state
 """
 
 import torch

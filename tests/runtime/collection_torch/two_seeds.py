@@ -1,8 +1,8 @@
 """Two ops that draw from a generator without a seed.
 
 form: two culprits
-expect: aten.rand.default | seed or state | step=0
-expect: aten.randn.default | seed or state | step=0
+expect: op=aten.rand.default | class=seed or state | step=0
+expect: op=aten.randn.default | class=seed or state | step=0
 """
 
 import torch

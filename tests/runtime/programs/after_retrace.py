@@ -1,6 +1,6 @@
 """The last batch is smaller: the function is traced again, and only its second trace has the culprit.
 
-expect: PyFunc | Python feed
+expect: op=PyFunc | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

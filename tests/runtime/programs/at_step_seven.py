@@ -1,6 +1,6 @@
 """The first seven steps agree: the culprit strikes at step 7 (the first is 0).
 
-expect: PyFunc | Python feed | step=7
+expect: op=PyFunc | class=Python feed | step=7
 """
 import numpy as np
 import tensorflow as tf

@@ -1,6 +1,6 @@
 """A Python branch goes another way in every second run, told by a counter in the file that PROGRAM_STATE names.
 
-expect: * | structure
+expect: op=* | class=structure
 """
 import os
 

@@ -2,7 +2,7 @@
 
 2,048 overlapping boxes: with so many some update is lost in practically every run.
 
-expect: CropAndResizeGradImage | kernel race | crop-and-resize-backprop | forward=CropAndResize
+expect: op=CropAndResizeGradImage | class=kernel race | source=crop-and-resize-backprop | forward=CropAndResize
 """
 import numpy as np
 import tensorflow as tf

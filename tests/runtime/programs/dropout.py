@@ -1,6 +1,6 @@
 """Dropout without a seed: Keras 3 draws one with Python's generator and keeps it in a variable.
 
-expect: * | seed or state | keras3-initializers
+expect: op=* | class=seed or state | source=keras3-initializers
 """
 import numpy as np
 import tensorflow as tf

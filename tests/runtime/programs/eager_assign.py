@@ -1,6 +1,6 @@
 """A variable that gets its value from NumPy in each step.
 
-expect: Python | Python feed
+expect: op=Python | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

@@ -1,6 +1,6 @@
 """A tf.random.Generator that took its state from the operating system, and is used elsewhere.
 
-expect: NonDeterministicInts | seed or state | generator-without-seed
+expect: op=NonDeterministicInts | class=seed or state | source=generator-without-seed
 """
 import tensorflow as tf
 

@@ -1,6 +1,6 @@
 """The culprit runs in the taken branch of a cond; the other branch never runs.
 
-expect: PyFunc | Python feed
+expect: op=PyFunc | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

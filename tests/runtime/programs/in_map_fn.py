@@ -1,6 +1,6 @@
 """The culprit runs in the function of a map_fn.
 
-expect: PyFunc | Python feed
+expect: op=PyFunc | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

@@ -1,6 +1,6 @@
 """The culprit runs inside a while loop.
 
-expect: PyFunc | Python feed
+expect: op=PyFunc | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

@@ -1,6 +1,6 @@
 """Keras with tf.random.set_seed alone: Keras 3 draws the seeds of its initializers from Python's generator.
 
-expect: * | seed or state | keras3-initializers
+expect: op=* | class=seed or state | source=keras3-initializers
 """
 import numpy as np
 import tensorflow as tf

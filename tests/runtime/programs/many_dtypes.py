@@ -1,6 +1,6 @@
 """Half, bfloat16, bool, strings, empty and scalar tensors all agree; one bool does not.
 
-expect: PyFunc | Python feed
+expect: op=PyFunc | class=Python feed
 """
 import os
 

@@ -1,6 +1,6 @@
 """Two runs make NaNs of different payload: no comparison of values sees it, bytes do.
 
-expect: PyFunc | Python feed
+expect: op=PyFunc | class=Python feed
 """
 import os
 

@@ -1,6 +1,6 @@
 """A training step that returns nothing gets noise from the operating system.
 
-expect: Python | Python feed
+expect: op=Python | class=Python feed
 """
 import os
 

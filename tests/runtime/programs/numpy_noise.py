@@ -1,6 +1,6 @@
 """Noise from NumPy, inside a tf.numpy_function of a training step.
 
-expect: PyFunc | Python feed
+expect: op=PyFunc | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

@@ -1,6 +1,6 @@
 """Random augmentation in a parallel map: which element gets which draw is a race.
 
-expect: IteratorGetNext | input pipeline | tf-data-parallel-map
+expect: op=IteratorGetNext | class=input pipeline | source=tf-data-parallel-map
 """
 import numpy as np
 import tensorflow as tf

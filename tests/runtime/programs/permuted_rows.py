@@ -1,6 +1,6 @@
 """The same rows in another order: a sum or an exclusive or over the tensor would not see it.
 
-expect: PyFunc | Python feed
+expect: op=PyFunc | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

@@ -1,6 +1,6 @@
 """A parallel map whose order is left open: what is ready first comes first.
 
-expect: IteratorGetNext | input pipeline | tf-data-unordered
+expect: op=IteratorGetNext | class=input pipeline | source=tf-data-unordered
 """
 import os
 import time

@@ -1,6 +1,6 @@
 """A parallel map that draws without a seed: one worker alone would not mend it.
 
-expect: IteratorGetNext | input pipeline | random-op-without-seed
+expect: op=IteratorGetNext | class=input pipeline | source=random-op-without-seed
 """
 import tensorflow as tf
 

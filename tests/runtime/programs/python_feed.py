@@ -1,6 +1,6 @@
 """An eager loop on batches that NumPy draws without a seed.
 
-expect: * | Python feed
+expect: op=* | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

@@ -1,6 +1,6 @@
 """A variable that eager code writes in a tf.py_function, from NumPy, and that the graph reads.
 
-expect: Python | Python feed
+expect: op=Python | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

@@ -1,6 +1,6 @@
 """A variable that eager code writes in a tf.py_function, from what the graph hands to it, and that the graph reads.
 
-expect: RandomStandardNormal | seed or state | random-op-without-seed
+expect: op=RandomStandardNormal | class=seed or state | source=random-op-without-seed
 """
 import tensorflow as tf
 

@@ -1,6 +1,6 @@
 """Noise from NumPy comes over a queue, from a thread of its own.
 
-expect: PyFunc | Python feed
+expect: op=PyFunc | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

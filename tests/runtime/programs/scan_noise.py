@@ -1,6 +1,6 @@
 """A recurrence by tf.scan with noise that nobody seeded: its gradient goes through lists and a second loop.
 
-expect: RandomStandardNormal | seed or state | random-op-without-seed
+expect: op=RandomStandardNormal | class=seed or state | source=random-op-without-seed
 """
 import tensorflow as tf
 

@@ -1,6 +1,6 @@
 """A stateless op whose seed is the time, handed to the function that draws.
 
-expect: * | seed or state | random-op-without-seed
+expect: op=* | class=seed or state | source=random-op-without-seed
 """
 import time
 

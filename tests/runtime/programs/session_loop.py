@@ -1,6 +1,6 @@
 """A TF1 training loop in a session: fed data, a cond, a while loop, an optimizer; dropout without a seed.
 
-expect: RandomUniform | seed or state | random-op-without-seed
+expect: op=RandomUniform | class=seed or state | source=random-op-without-seed
 """
 import numpy as np
 import tensorflow as tf

@@ -1,6 +1,6 @@
 """A recurrent network of TensorFlow 1 in a session: a loop and a cond, and their gradients by stacks.
 
-expect: RandomStandardNormal | seed or state | random-op-without-seed
+expect: op=RandomStandardNormal | class=seed or state | source=random-op-without-seed
 """
 import tensorflow as tf
 

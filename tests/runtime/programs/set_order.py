@@ -1,6 +1,6 @@
 """The order of a set of strings decides which row of a table is whose: it differs from process to process.
 
-expect: * | Python feed
+expect: op=* | class=Python feed
 """
 import numpy as np
 import tensorflow as tf

@@ -1,6 +1,6 @@
 """A case of several branches, noise in one of them, and the gradient through it.
 
-expect: RandomUniform | seed or state | random-op-without-seed | step=1
+expect: op=RandomUniform | class=seed or state | source=random-op-without-seed | step=1
 """
 import tensorflow as tf
 

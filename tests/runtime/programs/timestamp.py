@@ -1,6 +1,6 @@
 """The time of day becomes part of the loss.
 
-expect: Timestamp | seed or state | timestamp
+expect: op=Timestamp | class=seed or state | source=timestamp
 """
 import numpy as np
 import tensorflow as tf

@@ -1,7 +1,7 @@
 """Two culprits that know nothing of each other.
 
-expect: PyFunc | Python feed
-expect: Timestamp | seed or state | timestamp
+expect: op=PyFunc | class=Python feed
+expect: op=Timestamp | class=seed or state | source=timestamp
 """
 import numpy as np
 import tensorflow as tf

@@ -1,6 +1,6 @@
 """A random op without a seed, beside NumPy's that has one.
 
-expect: RandomStandardNormal | seed or state | random-op-without-seed
+expect: op=RandomStandardNormal | class=seed or state | source=random-op-without-seed
 """
 import numpy as np
 import tensorflow as tf
