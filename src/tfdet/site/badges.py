@@ -18,7 +18,7 @@ def files(facts: SiteFacts) -> Iterator[tuple[str, str]]:
         message = f"{remaining} op{'s' if remaining != 1 else ''} to avoid" if remaining else "no op known to avoid"
         yield f"badges/environments/{key}.json", _badge(key, message, "yellow" if remaining else "green")
     for key in facts.sources:
-        yield f"badges/sources/{key}.json", _badge(key, *_source_state(facts.by_source.get(key, [])))
+        yield f"badges/sources/{key}.json", _badge(key, *_source_state(facts.cells_by_source.get(key, [])))
 
 
 def _source_state(cells: Sequence[StatusCell]) -> tuple[str, str]:

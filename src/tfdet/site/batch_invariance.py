@@ -22,9 +22,11 @@ def page(facts: SiteFacts) -> Page:
         for table in batch_invariance.tables(facts.project)
     ]
     return Page(
-        "batches",
-        "batches",
-        "Does a row depend on its batch?",
-        "Whether the bytes of a row are those that it has alone, op by op, shape by shape and dtype by dtype.",
-        {"tables": tables},
+        path="batches",
+        kind="batches",
+        title="Does a row depend on its batch?",
+        description=(
+            "Whether the bytes of a row are those that it has alone, op by op, shape by shape and dtype by dtype."
+        ),
+        data={"tables": tables},
     )

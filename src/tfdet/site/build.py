@@ -116,7 +116,7 @@ def _write(facts: SiteFacts, evidence: _Evidence, writer: Writer) -> list[Verdic
     """Write all pages; return the changes of verdicts, the newest first."""
     work = _Work(facts, evidence, writer)
     keys = list(facts.matrix.environments)
-    _ = facts.by_page, facts.costs  # compute them once, before worker processes are forked
+    _ = facts.cells_by_page, facts.costs  # compute them once, before worker processes are forked
     enough = pays_to_read(chain.from_iterable(evidence.by_environment.values()))
     results = list(parallel_map(work.environment, keys, enough=enough))
     changes = sort_changes(change for environment_changes, _ in results for change in environment_changes)

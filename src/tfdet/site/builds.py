@@ -25,12 +25,14 @@ def pages(facts: SiteFacts) -> Iterator[Page]:
         (old, new) for old, new in pairwise(tables.keys) if environments[old].framework == environments[new].framework
     ]
     yield Page(
-        "builds/index",
-        "builds",
-        "Audited builds",
-        "What the shipped binaries of each build hold: GPU kernels whose result depends on the order of threads.",
-        {"builds": [asdict(build) for build in builds], "changes": [f"{old}-to-{new}" for old, new in pairs]},
-        {"pairs": pairs},
+        path="builds/index",
+        kind="builds",
+        title="Audited builds",
+        description=(
+            "What the shipped binaries of each build hold: GPU kernels whose result depends on the order of threads."
+        ),
+        data={"builds": [asdict(build) for build in builds], "changes": [f"{old}-to-{new}" for old, new in pairs]},
+        template_data={"pairs": pairs},
     )
     for build in builds:
         yield _page(facts, build.key, asdict(build), pairs)
@@ -59,12 +61,12 @@ def _page(facts: SiteFacts, key: str, build: dict[str, Any], pairs: list[tuple[s
         "changes": [f"{old}-to-{new}" for old, new in pairs if key in (old, new)],
     }  # fmt: skip
     return Page(
-        f"builds/{key}",
-        "build",
-        f"Audit of {key}",
-        f"Which GPU kernels of {key} add floats in the order in which threads come.",
-        data,
-        {"blind": NO_AUDIT_NOTE},
+        path=f"builds/{key}",
+        kind="build",
+        title=f"Audit of {key}",
+        description=f"Which GPU kernels of {key} add floats in the order in which threads come.",
+        data=data,
+        template_data={"not_seen": NO_AUDIT_NOTE},
     )
 
 
@@ -72,15 +74,19 @@ def _change(facts: SiteFacts, old: str, new: str) -> Page:
     diff = diff_builds(facts.status.audits[old], facts.status.audits[new], facts.matrix.sources)
     titles = {key: facts.matrix.sources[key].title for key in diff.sources}
     return Page(
-        f"builds/{old}-to-{new}",
-        "change",
-        f"From {old} to {new}",
-        f"What appeared and what went between the GPU kernels of {old} and {new}.",
-        diff.as_json(),
-        {"titles": titles},
+        path=f"builds/{old}-to-{new}",
+        kind="change",
+        title=f"From {old} to {new}",
+        description=f"What appeared and what went between the GPU kernels of {old} and {new}.",
+        data=diff.as_json(),
+        template_data={"titles": titles},
     )
 
 
 def _address(facts: SiteFacts, environment: str, source: str) -> str:
     """Return the address of the page of a source in an environment, or of the source if no cell exists there."""
-    return cell_page_path(environment, source) if (environment, source) in facts.by_page else f"sources/{source}.html"
+    return (
+        cell_page_path(environment, source)
+        if (environment, source) in facts.cells_by_page
+        else f"sources/{source}.html"
+    )

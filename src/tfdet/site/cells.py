@@ -33,7 +33,7 @@ def pages(facts: SiteFacts, environment: str, records: Iterable[Record]) -> Iter
         by_source[record.source].append(record)
     reasons = _skip_reasons(facts, environment)
     for source in facts.sources:
-        cells = facts.by_page.get((environment, source))
+        cells = facts.cells_by_page.get((environment, source))
         if cells:
             yield from _pages(facts, cells, by_source.get(source, []), reasons.get(source, []))
 
@@ -54,18 +54,18 @@ def _pages(
                                             for record in page_records],
                                 **subpage.data}  # fmt: skip
         yield Page(
-            subpage.path,
-            "cell" if is_first else "records",
-            f"{title} in {environment}{subpage.suffix}",
-            f"Is {title} deterministic in {environment}? Every record, claim and audit behind the answer.",
-            data,
-            {"shown": fragments, "blind": NO_AUDIT_NOTE} if is_first else {"shown": fragments},
+            path=subpage.path,
+            kind="cell" if is_first else "records",
+            title=f"{title} in {environment}{subpage.suffix}",
+            description=f"Is {title} deterministic in {environment}? Every record, claim and audit behind the answer.",
+            data=data,
+            template_data={"shown": fragments, "not_seen": NO_AUDIT_NOTE} if is_first else {"shown": fragments},
         )
 
 
 def content(facts: SiteFacts, environment: str, source: str, records: Iterable[Record]) -> dict[str, Any]:
     """Return what the JSON twins of an environment and source contain together."""
-    cells = facts.by_page.get((environment, source), [])
+    cells = facts.cells_by_page.get((environment, source), [])
     reasons = _skip_reasons(facts, environment).get(source, [])
     return {
         **_data(facts, environment, source, cells, reasons),

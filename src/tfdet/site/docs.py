@@ -160,7 +160,14 @@ def pages(document_list: list[Document], repository: str = "") -> Iterator[Page]
             "markdown": document.text,
         }
         template_data = {"text": document.rendered(repository), "purposes": PURPOSES}
-        yield Page(document.path, "docs", document.title, document.description, data, template_data)
+        yield Page(
+            path=document.path,
+            kind="docs",
+            title=document.title,
+            description=document.description,
+            data=data,
+            template_data=template_data,
+        )
 
 
 def search_data(document_list: list[Document]) -> list[list[Any]]:

@@ -37,9 +37,9 @@ def _index(facts: SiteFacts) -> Page:
     groups: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["framework"], row["line"]), []).append(row)
-    return Page("environments/index", "environments", "Environments",
-                "Every pinned build that this project knows: stock releases and NVIDIA's images.",
-                {"environments": rows}, {"groups": list(groups.items())})  # fmt: skip
+    return Page(path="environments/index", kind="environments", title="Environments",
+                description="Every pinned build that this project knows: stock releases and NVIDIA's images.",
+                data={"environments": rows}, template_data={"groups": list(groups.items())})  # fmt: skip
 
 
 def _pages(facts: SiteFacts, key: str) -> Iterator[Page]:
@@ -53,12 +53,13 @@ def _pages(facts: SiteFacts, key: str) -> Iterator[Page]:
     )
     (first, *further) = zip(subpages(f"environments/{key}", len(shards)), shards, strict=True)
     subpage, shard = first
-    yield Page(subpage.path, "environment", key, f"How to make {name} deterministic, and which ops stay a source.",
-               {**_data(facts, key), "rows": shard, **subpage.data})  # fmt: skip
+    yield Page(path=subpage.path, kind="environment", title=key,
+               description=f"How to make {name} deterministic, and which ops stay a source.",
+               data={**_data(facts, key), "rows": shard, **subpage.data})  # fmt: skip
     for subpage, shard in further:
-        yield Page(subpage.path, "environment-cells", f"{key}{subpage.suffix}",
-                   f"Further sources in {name}, and what is known of each.",
-                   {"key": key, "rows": shard, **subpage.data})  # fmt: skip
+        yield Page(path=subpage.path, kind="environment-cells", title=f"{key}{subpage.suffix}",
+                   description=f"Further sources in {name}, and what is known of each.",
+                   data={"key": key, "rows": shard, **subpage.data})  # fmt: skip
 
 
 def _data(facts: SiteFacts, key: str) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def _data(facts: SiteFacts, key: str) -> dict[str, Any]:
 def _rows(facts: SiteFacts, key: str) -> Iterator[dict[str, Any]]:
     """Yield a row for each source that has cells in the environment."""
     for source in facts.sources:
-        cells = facts.by_page.get((key, source))
+        cells = facts.cells_by_page.get((key, source))
         if cells:
             yield {"source": source, "title": facts.matrix.sources[source].title,
                    "page": cell_page_path(key, source), "cells": [_brief(cell) for cell in cells]}  # fmt: skip

@@ -29,11 +29,13 @@ def _index(facts: SiteFacts) -> Page:
         for key, comparison in facts.op_comparisons.items()
     ]  # fmt: skip
     return Page(
-        "lists/index",
-        "lists",
-        "What frameworks say of their own ops",
-        "Documentation, tags and tests of each build, op by op, beside what was measured; and where they disagree.",
-        {"environments": rows},
+        path="lists/index",
+        kind="lists",
+        title="What frameworks say of their own ops",
+        description=(
+            "Documentation, tags and tests of each build, op by op, beside what was measured; and where they disagree."
+        ),
+        data={"environments": rows},
     )
 
 
@@ -63,11 +65,13 @@ def _page(facts: SiteFacts, comparison: OpComparison) -> Page:
         ],
     }
     return Page(
-        f"lists/{comparison.environment}",
-        "list",
-        f"What {name} says of its own ops",
-        f"Documentation, tags and tests of {name}, op by op, beside what was measured; and where they disagree.",
-        data,
+        path=f"lists/{comparison.environment}",
+        kind="list",
+        title=f"What {name} says of its own ops",
+        description=(
+            f"Documentation, tags and tests of {name}, op by op, beside what was measured; and where they disagree."
+        ),
+        data=data,
     )
 
 

@@ -41,14 +41,16 @@ def page(facts: SiteFacts, changes: Sequence[VerdictChange]) -> Page:
     }
     marked_rows = [[markup_claim(text, set(facts.matrix.solutions)) for text in row["cells"]] for row in rows]
     return Page(
-        "index",
-        "index",
-        "Determinism in deep learning, proven",
-        "Which op of TensorFlow or PyTorch gives another result each time it runs, on which version and device, how we "
-        "know, and what switches it off.",
-        data,
-        {"shown": marked_rows},
-        ("static/search-data.js", "static/search.js"),
+        path="index",
+        kind="index",
+        title="Determinism in deep learning, proven",
+        description=(
+            "Which op of TensorFlow or PyTorch gives another result each time it runs, on which version and device, "
+            "how we know, and what switches it off."
+        ),
+        data=data,
+        template_data={"shown": marked_rows},
+        scripts=("static/search-data.js", "static/search.js"),
     )
 
 
@@ -81,7 +83,7 @@ def search_data(facts: SiteFacts, documents: list[docs.Document]) -> dict[str, A
     environments = list(facts.matrix.environments)
     numbers = {key: number for number, key in enumerate(environments)}
     environments_of: dict[str, list[int]] = {}
-    for environment, source in facts.by_page:
+    for environment, source in facts.cells_by_page:
         environments_of.setdefault(source, []).append(numbers[environment])
     return {
         "documents": docs.search_data(documents),

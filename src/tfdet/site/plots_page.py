@@ -73,12 +73,15 @@ def page(facts: SiteFacts, ulps: UlpHistogram) -> Page:
         }
     }
     return Page(
-        "numbers",
-        "numbers",
-        "Plots",
-        "Atomics per release, the cost of determinism, how far results are apart, and what of the matrix is covered.",
-        data,
-        template_data,
+        path="numbers",
+        kind="numbers",
+        title="Plots",
+        description=(
+            "Atomics per release, the cost of determinism, how far results are apart, and "
+            "what of the matrix is covered."
+        ),
+        data=data,
+        template_data=template_data,
     )
 
 
@@ -97,5 +100,5 @@ _BACKINGS = ("measured", "emulated", "audited", "documented")
 
 
 def _best_backing(facts: SiteFacts, environment: str, source: str) -> str:
-    backings = {cell.backing for cell in facts.by_page.get((environment, source), [])}
+    backings = {cell.backing for cell in facts.cells_by_page.get((environment, source), [])}
     return next((backing for backing in _BACKINGS if backing in backings), "blank")

@@ -75,11 +75,11 @@ def _myths(facts: SiteFacts) -> Page:
              "cells": [_current_cell(facts, expected) for expected in myth.cells],
              "tests": [test.model_dump() for test in myth.tests]} for myth in myths()]  # fmt: skip
     return Page(
-        "myths",
-        "myths",
-        "Myths and facts",
-        "What people say about determinism in deep learning, and what the records show.",
-        {"myths": entries},
+        path="myths",
+        kind="myths",
+        title="Myths and facts",
+        description="What people say about determinism in deep learning, and what the records show.",
+        data={"myths": entries},
     )
 
 
@@ -92,18 +92,25 @@ def _current_cell(facts: SiteFacts, expected: ExpectedCell) -> dict[str, Any]:
 def _links(facts: SiteFacts) -> Page:
     catalogue = links.load_catalogue()
     return Page(
-        "links",
-        "links",
-        "Issues and pull requests",
-        "Where determinism was asked for, worked on and settled.",
-        {"known_on": catalogue.known_on, "links": [link.data() for link in catalogue.links]},
-        {"titles": {key: source.title for key, source in facts.matrix.sources.items()}},
+        path="links",
+        kind="links",
+        title="Issues and pull requests",
+        description="Where determinism was asked for, worked on and settled.",
+        data={"known_on": catalogue.known_on, "links": [link.data() for link in catalogue.links]},
+        template_data={"titles": {key: source.title for key, source in facts.matrix.sources.items()}},
     )
 
 
 def _text(name: str, title: str, description: str) -> Page:
     text = (files("tfdet.site") / "content" / f"{name}.markdown").read_text("utf-8")
-    return Page(name, "prose", title, description, {"markdown": text}, {"text": render_markdown(text)})
+    return Page(
+        path=name,
+        kind="prose",
+        title=title,
+        description=description,
+        data={"markdown": text},
+        template_data={"text": render_markdown(text)},
+    )
 
 
 def render_markdown(text: str) -> Markup:

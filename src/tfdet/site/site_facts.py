@@ -75,7 +75,7 @@ class SiteFacts:
         return self.status.cells
 
     @cached_property
-    def by_page(self) -> Mapping[tuple[str, str], list[StatusCell]]:
+    def cells_by_page(self) -> Mapping[tuple[str, str], list[StatusCell]]:
         """{(environment, source): the cells of that page}."""
         cells: dict[tuple[str, str], list[StatusCell]] = defaultdict(list)
         for cell in self.cells:
@@ -83,7 +83,7 @@ class SiteFacts:
         return cells
 
     @cached_property
-    def by_source(self) -> Mapping[str, list[StatusCell]]:
+    def cells_by_source(self) -> Mapping[str, list[StatusCell]]:
         cells: dict[str, list[StatusCell]] = defaultdict(list)
         for cell in self.cells:
             cells[cell.key.source].append(cell)
@@ -93,7 +93,7 @@ class SiteFacts:
     def sources(self) -> list[str]:
         """The keys of the sources in the order of the tables, without frameworks' ops about which nothing is known."""
         notable = {row.source for comparison in self.op_comparisons.values() for row in comparison.notable_rows}
-        known_ops = notable | self.by_source.keys()
+        known_ops = notable | self.cells_by_source.keys()
         keys = [key for key, source in self.matrix.sources.items() if source.group != "op" or key in known_ops]
         return sorted(keys, key=lambda key: (self.matrix.sources[key].sort_key, key))
 

@@ -22,11 +22,11 @@ def pages(facts: SiteFacts) -> Iterator[Page]:
              "description": facts.matrix.solutions[key].description, "seen": _sort_counts(counts[key])}
             for key in facts.solutions]  # fmt: skip
     yield Page(
-        "solutions/index",
-        "solutions",
-        "Solutions",
-        "What makes a framework deterministic: every known switch.",
-        {"solutions": rows},
+        path="solutions/index",
+        kind="solutions",
+        title="Solutions",
+        description="What makes a framework deterministic: every known switch.",
+        data={"solutions": rows},
     )
     for key in facts.solutions:
         yield _page(facts, key, _sort_counts(counts[key]))
@@ -54,11 +54,11 @@ def _page(facts: SiteFacts, key: str, counts: dict[str, int]) -> Page:
         "sources": list(_sources(facts, key)),
     }  # fmt: skip
     return Page(
-        f"solutions/{key}",
-        "solution",
-        f"{key}: {solution.name}",
-        f"What {solution.name} makes deterministic in which version, and what it does not.",
-        data,
+        path=f"solutions/{key}",
+        kind="solution",
+        title=f"{key}: {solution.name}",
+        description=f"What {solution.name} makes deterministic in which version, and what it does not.",
+        data=data,
     )
 
 
@@ -73,7 +73,7 @@ def _available(facts: SiteFacts, solution: Solution) -> str:
 def _sources(facts: SiteFacts, key: str) -> Iterator[dict[str, Any]]:
     """Yield the verdicts and claims on each source under a solution."""
     for source in facts.sources:
-        cells = [cell for cell in facts.by_source.get(source, []) if cell.key.solution == key]
+        cells = [cell for cell in facts.cells_by_source.get(source, []) if cell.key.solution == key]
         cells_by_text: dict[str, list[Any]] = {}
         for cell in cells:
             cells_by_text.setdefault(f"{cell.key.device}: {cell_text(cell)}", []).append(cell)

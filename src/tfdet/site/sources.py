@@ -38,14 +38,15 @@ def _index(facts: SiteFacts) -> Page:
             {"key": key, "title": source.title, "api": source.api, "seen": verdict_counts(facts, key)}
         )
     listed = [{"group": group, "title": title, "sources": groups[group]} for group, title in GROUPS.items()]
-    return Page("sources/index", "sources", "Ops and other sources", "Every known source of nondeterminism, by kind.",
-                {"groups": [group for group in listed if group["sources"]]})  # fmt: skip
+    return Page(path="sources/index", kind="sources", title="Ops and other sources",
+                description="Every known source of nondeterminism, by kind.",
+                data={"groups": [group for group in listed if group["sources"]]})  # fmt: skip
 
 
 def verdict_counts(facts: SiteFacts, source: str) -> dict[str, int]:
     """Return {verdict: number of cells} of the cells that ran."""
     counts: dict[str, int] = defaultdict(int)
-    for cell in facts.by_source.get(source, []):
+    for cell in facts.cells_by_source.get(source, []):
         if cell.was_run:
             counts[str(cell.cell.verdict)] += 1
     return dict(sorted(counts.items(), key=lambda item: list(VERDICTS).index(item[0])))
@@ -53,7 +54,7 @@ def verdict_counts(facts: SiteFacts, source: str) -> dict[str, int]:
 
 def _page(facts: SiteFacts, key: str, ulps: UlpHistogram) -> Page:
     source = facts.matrix.sources[key]
-    cells = facts.by_source.get(key, [])
+    cells = facts.cells_by_source.get(key, [])
     data = {
         "key": key, "title": source.title, "group": GROUPS[source.group], "api": source.api,
         "direction": source.direction, "condition": source.condition, "raw_ops": source.raw_ops,
@@ -68,9 +69,9 @@ def _page(facts: SiteFacts, key: str, ulps: UlpHistogram) -> Page:
         "links": [link.data() for link in links.catalogue() if key in link.sources],
         "lists": list(framework_lists.entries_of_source(facts, key)),
     }  # fmt: skip
-    return Page(f"sources/{key}", "source", source.title,
-                f"Is {source.title} deterministic? By version, with evidence, remedy and cost.", data,
-                {"plot": plots.ulp_dots(ulps.ulp.get(key, {}))})  # fmt: skip
+    return Page(path=f"sources/{key}", kind="source", title=source.title,
+                description=f"Is {source.title} deterministic? By version, with evidence, remedy and cost.", data=data,
+                template_data={"plot": plots.ulp_dots(ulps.ulp.get(key, {}))})  # fmt: skip
 
 
 def _verdict_strips(facts: SiteFacts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:

@@ -18,9 +18,9 @@ def page(facts: SiteFacts) -> Page:
     names = [f"static/table-data-{number}" for number in range(_shard_count(facts))]
     data_scripts = [f"{name}.js" for name in names]
     scripts = ["static/table-words.js", *data_scripts, "static/tabulator/tabulator.min.js", "static/table.js"]
-    return Page("table", "table", "Every cell in one table",
-                "Search, filter, sort and group every cell: environment, source, solution, device.",
-                {"cells": len(facts.cells), "shards": [f"{name}.json" for name in names],
+    return Page(path="table", kind="table", title="Every cell in one table",
+                description="Search, filter, sort and group every cell: environment, source, solution, device.",
+                data={"cells": len(facts.cells), "shards": [f"{name}.json" for name in names],
                  "words": "static/table-words.json"}, scripts=tuple(scripts))  # fmt: skip
 
 

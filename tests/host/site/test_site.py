@@ -238,13 +238,13 @@ def test_what_strangers_say_is_harmless(tmp_path: Path) -> None:
 
 @weekly.on_day(5)
 def test_a_forged_batch_changes_nothing_of_the_site(
-    small: Project, site: Path, tmp_path: Path, line: Callable[..., bytes]
+    small: Project, site: Path, tmp_path: Path, record_line: Callable[..., bytes]
 ) -> None:
     """Only the fingerprint and the number of records change."""
     project = small_project(tmp_path / "small")
-    cases, source = current_cases(project).by_hash, json.loads(line())["source"]
+    cases, source = current_cases(project).by_hash, json.loads(record_line())["source"]
     code, case, mode = next((c, *sorted(modes or ())[0]) for (name, c), modes in cases.items() if name == source)
-    EvidenceStore.open(project).ingest([parse(line("differs", **H100, case_hash=code, case=case, mode=mode))])
+    EvidenceStore.open(project).ingest([parse(record_line("differs", **H100, case_hash=code, case=case, mode=mode))])
     built = build(project, tmp_path / "site").folder
     names = {path.relative_to(built) for path in built.rglob("*") if path.is_file()}
     assert names == {path.relative_to(site) for path in site.rglob("*") if path.is_file()}
@@ -281,7 +281,7 @@ def test_the_cells_of_an_environment_with_many_ops_go_on_further_pages(checkout:
         links = set(Read(path).links())
         assert links >= {f"../{part.path}.html" for part in parts if part != page}
     listed = [row["source"] for page in parts for row in page.data["rows"]]
-    assert len(parts) > 1 and listed == [source for source in facts.sources if (OPS, source) in facts.by_page]
+    assert len(parts) > 1 and listed == [source for source in facts.sources if (OPS, source) in facts.cells_by_page]
 
 
 def test_a_record_that_came_with_tfdet_and_was_added_too_stands_once(small: Project, tmp_path: Path) -> None:
