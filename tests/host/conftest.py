@@ -58,8 +58,8 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def line() -> Callable[..., bytes]:
-    """Return a function line(observation, **changes) that makes one record as the probe writes it, as bytes."""
+def record_line() -> Callable[..., bytes]:
+    """Return a function record_line(observation, **changes): the line of a record in a journal, as bytes."""
     return lambda observation="equal", **changes: (journal.dump(make_record(observation, **changes)) + "\n").encode()
 
 

@@ -69,11 +69,11 @@ def test_a_table_has_room_for_what_it_shows(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("command", [["show", "tf2.0", "bias-add-backprop"], ["status"], ["status", "--json"]])
 def test_a_record_hides_nothing(
-    copy: Project, line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, command: list[str]
+    copy: Project, record_line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     error = {"kind": "raises", "type": NASTY, "message": NASTY, "where": NASTY, "output": NASTY}
     path = copy.evidence / "cpu" / "tf2.0.jsonl"
-    path.write_bytes(line("raises", error=error))
+    path.write_bytes(record_line("raises", error=error))
     monkeypatch.setenv("TFDET_ROOT", str(copy.root))
     done = CliRunner().invoke(app, command)
     assert done.stdout and is_clean(done.stdout)

@@ -96,8 +96,8 @@ def test_a_poor_encoding(checkout: Project) -> None:
     assert json.loads(poor) == json.loads(rich)
 
 
-def test_markup_in_a_record_is_text(copy: Project, line: Callable[..., bytes]) -> None:
-    store(copy, line(ran_on=["CPU:[/nope]", "CPU:[bold]"]))
+def test_markup_in_a_record_is_text(copy: Project, record_line: Callable[..., bytes]) -> None:
+    store(copy, record_line(ran_on=["CPU:[/nope]", "CPU:[bold]"]))
     done = tfdet(copy, "show", "tf2.0", "bias-add-backprop")
     assert done.returncode == 0, done.stderr
     assert "CPU:[/nope] CPU:[bold]" in done.stdout
@@ -127,9 +127,9 @@ def test_a_timeout_is_a_number_of_seconds(checkout: Project, seconds: str) -> No
 
 
 def test_a_failed_environment_does_not_keep_the_next_from_running(
-    checkout: Project, line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    checkout: Project, record_line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    requests = [parse(line(environment=key)) for key in ("tf2.0", "tf2.21")]
+    requests = [parse(record_line(environment=key)) for key in ("tf2.0", "tf2.21")]
 
     def run_environment(project: Project, matrix: object, key: str, *rest: Any) -> RunResult:
         if key == "tf1.15":
@@ -149,11 +149,11 @@ def test_a_failed_environment_does_not_keep_the_next_from_running(
     assert CliRunner().invoke(app, ["run", "tf2.0", "--json", "--out", out]).exit_code == ExitCode.CONTRADICTED
 
 
-def test_status_of_one_file_alone(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> None:
+def test_status_of_one_file_alone(copy: Project, record_line: Callable[..., bytes], tmp_path: Path) -> None:
     code = min(current_hashes(copy)["bias-add-backprop"])
-    store(copy, line("differs", case_hash=code))
+    store(copy, record_line("differs", case_hash=code))
     own_records = tmp_path / "mine.jsonl"
-    own_records.write_bytes(line(case_hash=code, machine="1" * 12))
+    own_records.write_bytes(record_line(case_hash=code, machine="1" * 12))
 
     def verdict(*arguments: str | Path) -> str:
         cells = json.loads(tfdet(copy, "status", "--json", "--records", own_records, *arguments).stdout)["cells"]
@@ -165,11 +165,13 @@ def test_status_of_one_file_alone(copy: Project, line: Callable[..., bytes], tmp
     assert verdict("--no-store") == "not shown to differ"
 
 
-def test_show_says_which_code_ran(copy: Project, line: Callable[..., bytes]) -> None:
+def test_show_says_which_code_ran(copy: Project, record_line: Callable[..., bytes]) -> None:
     details = {"reference": "serial", "schedules": [], "sources": "0" * 12, "code": ["ptx", "sass"]}
     device = {"kind": "vgpu", "model": "vgpu-sm70", "details": details}
     path = copy.root / "records.jsonl"
-    path.write_bytes(line(device=device, ran_on=["GPU:0"], case_hash=min(current_hashes(copy)["bias-add-backprop"])))
+    path.write_bytes(
+        record_line(device=device, ran_on=["GPU:0"], case_hash=min(current_hashes(copy)["bias-add-backprop"]))
+    )
     assert tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
     lines = tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout.splitlines()
     assert any(" GPU:0 ptx sass " in " ".join(row.split()) for row in lines)
@@ -184,12 +186,14 @@ def test_options_of_status_that_do_not_go_together(copy: Project, arguments: lis
     assert "Traceback" not in done.stderr
 
 
-def test_contradictions_are_told_although_a_table_is_out_of_date(copy: Project, line: Callable[..., bytes]) -> None:
+def test_contradictions_are_told_although_a_table_is_out_of_date(
+    copy: Project, record_line: Callable[..., bytes]
+) -> None:
     code = min(current_hashes(copy)["bias-add-backprop"])
     path = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
     claim = 'stock = "==2.0"\ndevice = "cpu"\nsolutions = ["none"]\noutcome = "deterministic"\ncite = ["x"]\n'
     path.write_text(f"{path.read_text('utf-8')}\n[[claims]]\n{claim}", "utf-8")
-    store(copy, line("differs", case_hash=code))
+    store(copy, record_line("differs", case_hash=code))
     done = tfdet(copy, "status", "--check")
     assert done.returncode == ExitCode.CONTRADICTED
     assert "contradiction: bias-add-backprop under none in tf2.0 on cpu" in done.stderr

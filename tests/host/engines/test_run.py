@@ -214,11 +214,13 @@ def test_killed_by_force_it_leaves_nobody_who_writes_and_no_run_counts_twice(
     assert not list(copy.journals.glob("*/records.jsonl"))
 
 
-def test_a_journal_that_a_container_still_writes_is_no_one_elses(copy: Project, line: Callable[..., bytes]) -> None:
+def test_a_journal_that_a_container_still_writes_is_no_one_elses(
+    copy: Project, record_line: Callable[..., bytes]
+) -> None:
     """A container outlives a killed tfdet, whose lock on the journal is then released."""
     path = container_path(copy.journals / "tf2.0-cpu-0" / "records.jsonl")
     path.parent.mkdir(parents=True)
-    path.write_bytes(line())
+    path.write_bytes(record_line())
     holder = "import sys; from tfdet_common.journal import Journal; j = Journal(sys.argv[1], exclusive=True); "
     child = subprocess.Popen(
         [sys.executable, "-c", holder + "print('held', flush=True); sys.stdin.read()", str(path)],
@@ -263,7 +265,7 @@ def test_an_out_file_that_cannot_be_kept_is_wrong_usage(checkout: Project, tmp_p
         assert f"--out {out}" in done.stderr
 
 
-def test_records_stranded_beside_another_run_are_taken(copy: Project, line: Callable[..., bytes]) -> None:
+def test_records_stranded_beside_another_run_are_taken(copy: Project, record_line: Callable[..., bytes]) -> None:
     import filelock
 
     def strand(folder: str, content: bytes) -> Path:
@@ -272,9 +274,9 @@ def test_records_stranded_beside_another_run_are_taken(copy: Project, line: Call
         path.write_bytes(content)
         return path
 
-    torn = strand("tf2.0-cpu-3", line(machine="3" * 12) + line()[:100])
-    busy = strand("tf2.0-cpu-4", line(machine="4" * 12))
-    other = strand("tf2.0-gpu-0", line(machine="5" * 12))
+    torn = strand("tf2.0-cpu-3", record_line(machine="3" * 12) + record_line()[:100])
+    busy = strand("tf2.0-cpu-4", record_line(machine="4" * 12))
+    other = strand("tf2.0-gpu-0", record_line(machine="5" * 12))
     with filelock.FileLock(busy.parent / "lock"):
         _recover_orphaned_journals(copy, "tf2.0-cpu")
     assert [path.exists() for path in (torn, busy, other)] == [False, True, True]

@@ -45,9 +45,11 @@ def test_a_fleet_plans_every_cell_once_and_controls_with_their_solutions(checkou
     assert [task.seconds for task in planned] == sorted((task.seconds for task in planned), reverse=True)
 
 
-def test_tasks_are_sized_by_what_was_measured(checkout: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
+def test_tasks_are_sized_by_what_was_measured(
+    checkout: Project, tmp_path: Path, record_line: Callable[..., bytes]
+) -> None:
     file = tmp_path / "records.jsonl"
-    file.write_bytes(b"".join(line(case=case, duration_seconds=8.0, repeats=10) for case in ("a", "b")))
+    file.write_bytes(b"".join(record_line(case=case, duration_seconds=8.0, repeats=10) for case in ("a", "b")))
     durations = collect_durations([file], load_matrix(checkout.matrix).devices)
     assert durations.expected_seconds("tf2.0", "cpu", "bias-add-backprop", "none", 20) == pytest.approx(2 * 8.0 * 2)
     assert durations.expected_seconds("tf2.21", "cpu", "bias-add-backprop", "TDO", 10) == pytest.approx(16.0), (
@@ -95,14 +97,14 @@ def test_a_folder_is_made_once(folder: FleetFolder, tmp_path: Path) -> None:
 
 
 def test_every_finished_record_of_killed_attempts_is_taken_once(
-    folder: FleetFolder, line: Callable[..., bytes]
+    folder: FleetFolder, record_line: Callable[..., bytes]
 ) -> None:
-    first, second, third = line(case="a-eager"), line(case="b-eager"), line(case="c-eager")
-    crashed = line("crashed", case="b-eager")
+    first, second, third = record_line(case="a-eager"), record_line(case="b-eager"), record_line(case="c-eager")
+    crashed = record_line("crashed", case="b-eager")
     attempt(folder, "0-1", first + crashed + third[:40])  # killed while it wrote
     attempt(folder, "0-2", first + second, code=130)
     attempt(folder, "0-3", first + second + third, code=0)
-    attempt(folder, "1-1", line("crashed", case="d-eager"), code=3)
+    attempt(folder, "1-1", record_line("crashed", case="d-eager"), code=3)
     collected = [(record.case, record.observation) for record in collect.records(folder)]
     assert sorted(collected) == [
         ("a-eager", "equal"),
@@ -113,9 +115,9 @@ def test_every_finished_record_of_killed_attempts_is_taken_once(
 
 
 def test_a_line_that_is_no_record_is_named_and_nothing_is_taken(
-    folder: FleetFolder, line: Callable[..., bytes]
+    folder: FleetFolder, record_line: Callable[..., bytes]
 ) -> None:
-    attempt(folder, "0-1", line() + line(case="b-eager").replace(b"equal", b"differs"), code=0)
+    attempt(folder, "0-1", record_line() + record_line(case="b-eager").replace(b"equal", b"differs"), code=0)
     with pytest.raises(DataError, match=r"0-1\.jsonl:2: its checksum does not fit"):
         collect.records(folder)
 

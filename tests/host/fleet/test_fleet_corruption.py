@@ -56,7 +56,7 @@ def test_every_command_ends_with_advice_and_goes_on_once_it_was_followed(tmp_pat
     assert "1 of 1 tasks done" in process.communicate(timeout=120)[1]
 
 
-def test_what_is_somebody_elses_is_left_alone(folder: FleetFolder, line: Callable[..., bytes]) -> None:
+def test_what_is_somebody_elses_is_left_alone(folder: FleetFolder, record_line: Callable[..., bytes]) -> None:
     for kind in ("begun", "ended", "rounds", "records"):
         for name in ("zzz.json", "0-1 (copy).json.json", "x-1.json", ".nfs0001", "0000.json~", "9-1"):
             (folder.path / kind / name).write_text("{")
@@ -66,8 +66,10 @@ def test_what_is_somebody_elses_is_left_alone(folder: FleetFolder, line: Callabl
     assert records(folder) == []
 
 
-def test_tasks_that_are_not_in_the_plan_count_for_nothing(folder: FleetFolder, line: Callable[..., bytes]) -> None:
-    attempt(folder, "999-1", line(), code=0)
+def test_tasks_that_are_not_in_the_plan_count_for_nothing(
+    folder: FleetFolder, record_line: Callable[..., bytes]
+) -> None:
+    attempt(folder, "999-1", record_line(), code=0)
     progress = compute_progress(folder, NOBODY)
     assert (progress.done, progress.complete, records(folder)) == ({0}, False, [])
     for number in (1, 2):

@@ -82,19 +82,19 @@ def test_nobody_else_may_write_into_a_fleet(tmp_path: Path, checkout: Project) -
     assert {stat.S_IMODE(path.stat().st_mode) & 0o022 for path in folder.path.iterdir() if path.is_dir()} == {0}
 
 
-def test_a_tail_that_is_no_text_is_left_out(folder: FleetFolder, line: Callable[..., bytes]) -> None:
+def test_a_tail_that_is_no_text_is_left_out(folder: FleetFolder, record_line: Callable[..., bytes]) -> None:
     """A node that loses power can leave such bytes."""
-    attempt(folder, "0-1", line() + b"{\xff\x00")
+    attempt(folder, "0-1", record_line() + b"{\xff\x00")
     assert len(records(folder)) == 1
-    attempt(folder, "0-2", line(case="b-eager") + b"\xff\x00\n")
+    attempt(folder, "0-2", record_line(case="b-eager") + b"\xff\x00\n")
     with pytest.raises(DataError, match=r"0-2\.jsonl"):
         records(folder)
 
 
 def test_a_damaged_line_does_not_stop_the_next_attempt(
-    folder: FleetFolder, line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+    folder: FleetFolder, record_line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempt(folder, "0-1", line() + line(case="b-eager").replace(b"equal", b"differs"))
+    attempt(folder, "0-1", record_line() + record_line(case="b-eager").replace(b"equal", b"differs"))
 
     class Engine:
         def run(self, request: object) -> int:
@@ -104,33 +104,35 @@ def test_a_damaged_line_does_not_stop_the_next_attempt(
     monkeypatch.setattr(tasks, "_interrupt_on_signals", lambda: None)
     assert tasks.run(str(folder.path), 0) == 0
     (last,) = set(folder.started_attempts()[0]) - {"0-1"}
-    assert folder.journal(last).read_bytes() == line()
+    assert folder.journal(last).read_bytes() == record_line()
 
 
-def test_a_crash_beside_a_suite_that_was_killed_is_left_out(folder: FleetFolder, line: Callable[..., bytes]) -> None:
+def test_a_crash_beside_a_suite_that_was_killed_is_left_out(
+    folder: FleetFolder, record_line: Callable[..., bytes]
+) -> None:
     """The exit code is the signal's, so the case need not be the cause."""
-    attempt(folder, "0-1", line() + line("crashed", case="b-eager"), code=-9)
+    attempt(folder, "0-1", record_line() + record_line("crashed", case="b-eager"), code=-9)
     assert [record.case for record in records(folder)] == [record.case for record in records(folder, {0: ["0-1"]})]
     assert {record.observation for record in records(folder)} == {"equal"}
 
 
-def test_records_of_another_task_are_refused(folder: FleetFolder, line: Callable[..., bytes]) -> None:
+def test_records_of_another_task_are_refused(folder: FleetFolder, record_line: Callable[..., bytes]) -> None:
     """Otherwise anyone with write access could have records signed."""
-    attempt(folder, "0-1", line(environment="tf2.21"), code=0)
+    attempt(folder, "0-1", record_line(environment="tf2.21"), code=0)
     with pytest.raises(DataError, match=r"bias-add-backprop in tf2.21 is not of its task"):
         records(folder)
 
 
 def test_a_damaged_journal_holds_up_its_environment_alone(
-    tmp_path: Path, copy: Project, line: Callable[..., bytes]
+    tmp_path: Path, copy: Project, record_line: Callable[..., bytes]
 ) -> None:
     folder = create_folder(tmp_path / "fleet", copy, "tf1.15", "tf2.0")
-    attempt(folder, "0-1", line(environment="tf1.15").replace(b"equal", b"differs"), code=0)
-    attempt(folder, "1-1", line(), code=0)
+    attempt(folder, "0-1", record_line(environment="tf1.15").replace(b"equal", b"differs"), code=0)
+    attempt(folder, "1-1", record_line(), code=0)
     with pytest.raises(DataError, match=r"0-1.jsonl:1: its checksum"):
         ingest_into_store(folder)
     assert sum(len(path.read_bytes().splitlines()) for path in EvidenceStore.open(copy).files()) >= 1
-    assert line() in b"".join(path.read_bytes() for path in EvidenceStore.open(copy).files())
+    assert record_line() in b"".join(path.read_bytes() for path in EvidenceStore.open(copy).files())
 
 
 def test_what_never_begins_is_given_up(folder: FleetFolder) -> None:
@@ -141,11 +143,13 @@ def test_what_never_begins_is_given_up(folder: FleetFolder) -> None:
     assert "none of which started" in compute_progress(folder, NOBODY).given_up[0]
 
 
-def test_what_is_pre_empted_is_not_given_up_while_it_gets_on(folder: FleetFolder, line: Callable[..., bytes]) -> None:
+def test_what_is_pre_empted_is_not_given_up_while_it_gets_on(
+    folder: FleetFolder, record_line: Callable[..., bytes]
+) -> None:
     """The cluster preempts its machines every few minutes."""
     previous = b""
     for number in range(MAX_KILLS + 5):
-        previous += line(case=f"c{number}-eager")
+        previous += record_line(case=f"c{number}-eager")
         attempt(folder, f"0-{number:02}", previous, code=130)
     assert compute_progress(folder, NOBODY).ready == [0]
     for number in range(MAX_KILLS):

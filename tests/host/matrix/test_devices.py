@@ -61,13 +61,15 @@ def cases_of(project: Project) -> tuple[str, list[tuple[str, str]]]:
     return next((code, sorted(cases or ())) for (name, code), cases in by_hash.items() if name == SOURCE)
 
 
-def records_of(project: Project, line: Callable[..., bytes], *observations: tuple[str, str], **fields: Any) -> bytes:
+def records_of(
+    project: Project, record_line: Callable[..., bytes], *observations: tuple[str, str], **fields: Any
+) -> bytes:
     """Return records of a source that documents claim to be deterministic on GPUs under TDO."""
     code, cases = cases_of(project)
     case, mode = cases[0]
     variables = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "none": {}}
     return b"".join(
-        line(observation, **{
+        record_line(observation, **{
             "environment": "tf2.1", "version": "2.1.0", "device": SM70, "ran_on": ["GPU:0"], "stack": STACK,
             "case": case, "mode": mode, "case_hash": code, "solution": solution,
             "determinism_environment": variables[solution], "relaunches": 2, **fields})
@@ -102,12 +104,14 @@ def without_emulation(project: Project) -> Project:
     return project
 
 
-def test_what_is_emulated_is_marked_so_and_changes_no_other_cell(copy: Project, line: Callable[..., bytes]) -> None:
+def test_what_is_emulated_is_marked_so_and_changes_no_other_cell(
+    copy: Project, record_line: Callable[..., bytes]
+) -> None:
     project = without_emulation(copy)
     before, advice = cells(project), project.advice_file.read_bytes()
     printed_row = row(project)
     assert "<sup>e</sup>" not in printed_row
-    take(project, records_of(project, line, ("differs", "none"), ("equal", "TDO")))
+    take(project, records_of(project, record_line, ("differs", "none"), ("equal", "TDO")))
     after = cells(project)
     assert {key: cell for key, cell in after.items() if key in before} == before
     new = {
@@ -127,19 +131,21 @@ def test_what_is_emulated_is_marked_so_and_changes_no_other_cell(copy: Project, 
     assert "vgpu-sm70" in line_of_cell and "emulated" in line_of_cell
 
 
-def test_a_claim_that_the_emulation_contradicts_is_named(copy: Project, line: Callable[..., bytes]) -> None:
+def test_a_claim_that_the_emulation_contradicts_is_named(copy: Project, record_line: Callable[..., bytes]) -> None:
     project = without_emulation(copy)
-    take(project, records_of(project, line, ("differs", "none"), ("differs", "TDO")))
+    take(project, records_of(project, record_line, ("differs", "none"), ("differs", "TDO")))
     assert "TDO<sup>✗</sup> (TF 2.1)" in row(project)
     done = tfdet(project, "status", "--check")
     assert done.returncode == ExitCode.CONTRADICTED
     assert "claimed deterministic" in done.stderr and "emulated nondeterministic" in done.stderr
 
 
-def card_records(project: Project, line: Callable[..., bytes], *observations: tuple[str, str], **fields: Any) -> bytes:
+def card_records(
+    project: Project, record_line: Callable[..., bytes], *observations: tuple[str, str], **fields: Any
+) -> bytes:
     h200 = {"kind": "nvidia", "model": "nvidia-h200"}
     stack = {**STACK, "gpu": "NVIDIA H200", "driver": "550.54", "compute_capability": "9.0"}
-    return records_of(project, line, *observations, device=h200, stack=stack, machine="abcdef123456", **fields)
+    return records_of(project, record_line, *observations, device=h200, stack=stack, machine="abcdef123456", **fields)
 
 
 @pytest.mark.parametrize(
@@ -148,11 +154,11 @@ def card_records(project: Project, line: Callable[..., bytes], *observations: tu
     ids=["a card need not take the schedule that differs", "a card differs where no schedule did"],
 )
 def test_without_a_control_only_a_difference_disagrees(
-    copy: Project, line: Callable[..., bytes], emulated: str, card: str, conflicts: bool
+    copy: Project, record_line: Callable[..., bytes], emulated: str, card: str, conflicts: bool
 ) -> None:
     project = without_emulation(copy)
-    take(project, records_of(project, line, (emulated, "none")))
-    take(project, card_records(project, line, (card, "none")), Signer("lab"))
+    take(project, records_of(project, record_line, (emulated, "none")))
+    take(project, card_records(project, record_line, (card, "none")), Signer("lab"))
     row(project)
     done = tfdet(project, "status", "--check")
     named = "nvidia-h200 measured nondeterministic, vgpu-sm70 emulated not shown to differ"
@@ -160,21 +166,21 @@ def test_without_a_control_only_a_difference_disagrees(
     assert (done.returncode == ExitCode.CONTRADICTED) is conflicts
 
 
-def test_a_card_contradicts_no_emulation_that_ran_other_cases(copy: Project, line: Callable[..., bytes]) -> None:
+def test_a_card_contradicts_no_emulation_that_ran_other_cases(copy: Project, record_line: Callable[..., bytes]) -> None:
     project = without_emulation(copy)
-    take(project, records_of(project, line, ("equal", "none")))
+    take(project, records_of(project, record_line, ("equal", "none")))
     case, mode = cases_of(project)[1][-1]
-    take(project, card_records(project, line, ("differs", "none"), case=case, mode=mode), Signer("lab"))
+    take(project, card_records(project, record_line, ("differs", "none"), case=case, mode=mode), Signer("lab"))
     row(project)
     assert tfdet(project, "status", "--check").returncode == ExitCode.OK
 
 
 def test_a_card_whose_control_differed_contradicts_a_schedule_that_differs(
-    copy: Project, line: Callable[..., bytes]
+    copy: Project, record_line: Callable[..., bytes]
 ) -> None:
     project = without_emulation(copy)
-    take(project, records_of(project, line, ("differs", "none"), ("differs", "TDO")))
-    take(project, card_records(project, line, ("differs", "none"), ("equal", "TDO")), Signer("lab"))
+    take(project, records_of(project, record_line, ("differs", "none"), ("differs", "TDO")))
+    take(project, card_records(project, record_line, ("differs", "none"), ("equal", "TDO")), Signer("lab"))
     row(project)
     done = tfdet(project, "status", "--check")
     assert "nvidia-h200 measured deterministic, vgpu-sm70 emulated nondeterministic" in done.stderr
@@ -182,11 +188,11 @@ def test_a_card_whose_control_differed_contradicts_a_schedule_that_differs(
 
 @pytest.mark.parametrize(("card", "conflicts"), [("equal", False), ("differs", True)])
 def test_a_card_that_disagrees_with_its_emulation_is_named(
-    copy: Project, line: Callable[..., bytes], card: str, conflicts: bool
+    copy: Project, record_line: Callable[..., bytes], card: str, conflicts: bool
 ) -> None:
     project = without_emulation(copy)
-    take(project, records_of(project, line, ("differs", "none"), ("equal", "TDO")))
-    take(project, card_records(project, line, ("differs", "none"), (card, "TDO")), Signer("lab"))
+    take(project, records_of(project, record_line, ("differs", "none"), ("equal", "TDO")))
+    take(project, card_records(project, record_line, ("differs", "none"), (card, "TDO")), Signer("lab"))
     row(project)
     done = tfdet(project, "status", "--check")
     assert (done.returncode == ExitCode.CONTRADICTED) is conflicts
@@ -206,17 +212,17 @@ def test_a_card_that_disagrees_with_its_emulation_is_named(
     ],
 )
 def test_what_the_kind_does_not_say_is_refused(
-    copy: Project, line: Callable[..., bytes], changes: dict[str, Any], fault: str
+    copy: Project, record_line: Callable[..., bytes], changes: dict[str, Any], fault: str
 ) -> None:
     path = copy.root / "records.jsonl"
-    path.write_bytes(line(**{"device": SM70, "ran_on": ["GPU:0"], **changes}))
+    path.write_bytes(record_line(**{"device": SM70, "ran_on": ["GPU:0"], **changes}))
     done = tfdet(copy, "evidence", "add", "--yes", path)
     assert (done.returncode, fault in done.stderr) == (ExitCode.USAGE, True), done.stderr
 
 
-def test_a_kind_that_the_matrix_does_not_know_is_refused(copy: Project, line: Callable[..., bytes]) -> None:
+def test_a_kind_that_the_matrix_does_not_know_is_refused(copy: Project, record_line: Callable[..., bytes]) -> None:
     path = copy.root / "records.jsonl"
-    path.write_bytes(line(device={"kind": "tpu", "model": "tpu-v3"}, ran_on=["GPU:0"]))
+    path.write_bytes(record_line(device={"kind": "tpu", "model": "tpu-v3"}, ran_on=["GPU:0"]))
     done = tfdet(copy, "evidence", "add", "--yes", path)
     assert (done.returncode, "'tpu' is not a kind of device" in done.stderr) == (ExitCode.USAGE, True), done.stderr
     stored = copy.evidence / "tpu-v3" / "tf2.0.jsonl"

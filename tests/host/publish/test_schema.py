@@ -42,10 +42,10 @@ def test_the_ops_of_a_framework_fit_theirs(checkout: Project) -> None:
         assert not list(written.iter_errors(tomllib.loads(path.read_text("utf-8")))), path
 
 
-def test_a_record_fits_and_a_broken_one_does_not(line: Callable[..., bytes]) -> None:
+def test_a_record_fits_and_a_broken_one_does_not(record_line: Callable[..., bytes]) -> None:
     validator = jsonschema.Draft202012Validator(json.loads(schemas()["record.json"]))
-    assert not list(validator.iter_errors(json.loads(line())))
-    assert list(validator.iter_errors(json.loads(line(schema=3))))
+    assert not list(validator.iter_errors(json.loads(record_line())))
+    assert list(validator.iter_errors(json.loads(record_line(schema=3))))
 
 
 def test_what_the_debug_tool_prints_fits_its_schema(tmp_path: Path) -> None:

@@ -34,9 +34,9 @@ def lines(store: EvidenceStore) -> list[bytes]:
     return [line for path in store.files() for line in path.read_bytes().splitlines(keepends=True)]
 
 
-def test_a_genuine_record_is_taken_and_comes_back_byte_for_byte(store: EvidenceStore, line: Line) -> None:
-    assert store.ingest([parse(line())]).ingested == 1
-    assert lines(store) == [line()]
+def test_a_genuine_record_is_taken_and_comes_back_byte_for_byte(store: EvidenceStore, record_line: Line) -> None:
+    assert store.ingest([parse(record_line())]).ingested == 1
+    assert lines(store) == [record_line()]
     assert store.files() == [store.path("cpu", "tf2.0")]
 
 
@@ -50,26 +50,26 @@ def test_a_genuine_record_is_taken_and_comes_back_byte_for_byte(store: EvidenceS
         (b',"differed"', b', "differed"'),
     ],
 )
-def test_a_record_changed_by_hand_is_refused(line: Line, before: bytes, after: bytes) -> None:
-    changed = line().replace(before, after)
-    assert changed != line()
-    assert not is_intact(changed, json.loads(line())["checksum"])
+def test_a_record_changed_by_hand_is_refused(record_line: Line, before: bytes, after: bytes) -> None:
+    changed = record_line().replace(before, after)
+    assert changed != record_line()
+    assert not is_intact(changed, json.loads(record_line())["checksum"])
     with pytest.raises(ValueError, match="checksum"):
         parse(changed)
 
 
-def test_another_schema_is_refused_with_advice(line: Line) -> None:
+def test_another_schema_is_refused_with_advice(record_line: Line) -> None:
     with pytest.raises(ValueError, match="use a newer tfdet"):
-        parse(line(schema=3))
+        parse(record_line(schema=3))
     with pytest.raises(ValueError, match="run the suite again"):
-        parse(line(schema=0))
+        parse(record_line(schema=0))
 
 
-def test_every_fault_of_a_file_is_named_with_its_line(tmp_path: Path, line: Line) -> None:
-    broken = json.loads(line())
+def test_every_fault_of_a_file_is_named_with_its_line(tmp_path: Path, record_line: Line) -> None:
+    broken = json.loads(record_line())
     broken.update(runs=-1, observation="maybe", surprise=1)
     path = tmp_path / "records.jsonl"
-    path.write_bytes(line() + b"{torn\n" + json.dumps(broken).encode() + b"\n")
+    path.write_bytes(record_line() + b"{torn\n" + json.dumps(broken).encode() + b"\n")
     with pytest.raises(DataError) as caught:
         list(read_records(path))
     text = caught.value.cause
@@ -92,35 +92,35 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
         list(read_records(tmp_path / "nowhere.jsonl"))
 
 
-def test_the_same_record_twice_is_one(store: EvidenceStore, line: Line) -> None:
-    store.ingest([parse(line())])
-    assert store.ingest([parse(line())]).duplicates == 1
+def test_the_same_record_twice_is_one(store: EvidenceStore, record_line: Line) -> None:
+    store.ingest([parse(record_line())])
+    assert store.ingest([parse(record_line())]).duplicates == 1
     assert len(lines(store)) == 1
 
 
 @pytest.fixture
-def package_data(tmp_path: Path, line: Line) -> Path:
+def package_data(tmp_path: Path, record_line: Line) -> Path:
     """Evidence of an installed tfdet: one record in a read-only folder."""
     folder = tmp_path / "brought"
-    EvidenceStore(folder).ingest([parse(line(machine="a" * 12))])
+    EvidenceStore(folder).ingest([parse(record_line(machine="a" * 12))])
     return folder
 
 
-def test_what_came_with_tfdet_is_read_and_never_written(package_data: Path, tmp_path: Path, line: Line) -> None:
+def test_what_came_with_tfdet_is_read_and_never_written(package_data: Path, tmp_path: Path, record_line: Line) -> None:
     (file,) = EvidenceStore(package_data).files()
     before, store = file.read_bytes(), EvidenceStore(package_data, tmp_path / "own")
-    added = store.ingest([parse(line(machine="a" * 12)), parse(line("differs", machine="b" * 12))])
+    added = store.ingest([parse(record_line(machine="a" * 12)), parse(record_line("differs", machine="b" * 12))])
     assert (added.ingested, added.duplicates, len(added.conflicts)) == (1, 1, 1)
-    assert store.path("cpu", "tf2.0").read_bytes() == line("differs", machine="b" * 12)
+    assert store.path("cpu", "tf2.0").read_bytes() == record_line("differs", machine="b" * 12)
     assert file.read_bytes() == before
     assert store.files() == [file, store.path("cpu", "tf2.0")]
-    assert lines(store) == [before, line("differs", machine="b" * 12)]
+    assert lines(store) == [before, record_line("differs", machine="b" * 12)]
 
 
 def test_a_record_that_a_newer_tfdet_brings_too_counts_once(
-    checkout: Project, package_data: Path, tmp_path: Path, line: Line
+    checkout: Project, package_data: Path, tmp_path: Path, record_line: Line
 ) -> None:
-    own_folder, record = tmp_path / "own", parse(line(machine="a" * 12))
+    own_folder, record = tmp_path / "own", parse(record_line(machine="a" * 12))
     EvidenceStore(own_folder).ingest([record])
     devices, hashes = load_matrix(checkout.matrix).devices, {record.source: {record.case_hash}}
     store = EvidenceStore(package_data, own_folder)
@@ -128,84 +128,89 @@ def test_a_record_that_a_newer_tfdet_brings_too_counts_once(
     assert {cell.runs for cell in judged.values()} == {record.runs}
 
 
-def test_two_machines_are_both_kept_and_a_disagreement_is_named(store: EvidenceStore, line: Line) -> None:
-    store.ingest([parse(line("equal", machine="a" * 12))])
-    added = store.ingest([parse(line("differs", machine="b" * 12))])
+def test_two_machines_are_both_kept_and_a_disagreement_is_named(store: EvidenceStore, record_line: Line) -> None:
+    store.ingest([parse(record_line("equal", machine="a" * 12))])
+    added = store.ingest([parse(record_line("differs", machine="b" * 12))])
     assert len(lines(store)) == 2
     assert len(added.conflicts) == 1
     assert "a" * 12 in added.conflicts[0]
     assert "b" * 12 in added.conflicts[0]
-    assert not store.ingest([parse(line("equal", machine="c" * 12, solution="TDO"))]).conflicts
+    assert not store.ingest([parse(record_line("equal", machine="c" * 12, solution="TDO"))]).conflicts
 
 
-def test_one_machine_that_says_two_things_keeps_both(store: EvidenceStore, line: Line) -> None:
-    store.ingest([parse(line("differs"))])
-    added = store.ingest([parse(line("equal", started="2026-02-01T00:00:00Z"))])
+def test_one_machine_that_says_two_things_keeps_both(store: EvidenceStore, record_line: Line) -> None:
+    store.ingest([parse(record_line("differs"))])
+    added = store.ingest([parse(record_line("equal", started="2026-02-01T00:00:00Z"))])
     assert len(lines(store)) == 2
     assert added.conflicts
 
 
-def test_a_run_with_a_proof_stands_beside_the_runs_without(store: EvidenceStore, line: Line) -> None:
+def test_a_run_with_a_proof_stands_beside_the_runs_without(store: EvidenceStore, record_line: Line) -> None:
     """A proof has one run, so it replaces no record of many runs."""
-    plain, proved = line(started="2026-02-01T00:00:00Z"), line(proof=proof_of(True), started="2026-01-01T00:00:00Z")
+    plain, proved = (
+        record_line(started="2026-02-01T00:00:00Z"),
+        record_line(proof=proof_of(True), started="2026-01-01T00:00:00Z"),
+    )
     for record in (plain, proved):
         assert store.ingest([parse(record)]).ingested == 1
-    newer = line(proof=proof_of(False), started="2026-03-01T00:00:00Z")
+    newer = record_line(proof=proof_of(False), started="2026-03-01T00:00:00Z")
     assert store.ingest([parse(newer)]).replaced == 1
     assert sorted(lines(store)) == sorted([plain, newer])
 
 
-def test_records_of_chosen_code_stand_beside_those_of_the_default(store: EvidenceStore, line: Line) -> None:
+def test_records_of_chosen_code_stand_beside_those_of_the_default(store: EvidenceStore, record_line: Line) -> None:
     """Machine code and PTX of the same kernels do not replace each other."""
     details = {"reference": "serial", "schedules": [], "sources": "0" * 12, "code": ["ptx"]}
     vgpu = {"device": {**device_of("vgpu-sm80"), "details": details}, "ran_on": ["GPU:0"]}
     chosen = {**vgpu["device"], "details": {**details, "code": ["sass"], "chosen_code": "sass"}}
-    default, sass = line(**vgpu), line(device=chosen, ran_on=["GPU:0"], started="2026-02-01T00:00:00Z")
+    default, sass = record_line(**vgpu), record_line(device=chosen, ran_on=["GPU:0"], started="2026-02-01T00:00:00Z")
     for record in (default, sass):
         assert store.ingest([parse(record)]).ingested == 1
-    newer = line(**vgpu, started="2026-03-01T00:00:00Z")
+    newer = record_line(**vgpu, started="2026-03-01T00:00:00Z")
     assert store.ingest([parse(newer)]).replaced == 1
     assert sorted(lines(store)) == sorted([sass, newer])
 
 
 @pytest.mark.parametrize("proved", [True, False])
-def test_only_what_is_proved_contradicts_a_difference(store: EvidenceStore, line: Line, proved: bool) -> None:
-    store.ingest([parse(line("differs"))])
-    assert bool(store.ingest([parse(line("equal", proof=proof_of(proved)))]).conflicts) is proved
+def test_only_what_is_proved_contradicts_a_difference(store: EvidenceStore, record_line: Line, proved: bool) -> None:
+    store.ingest([parse(record_line("differs"))])
+    assert bool(store.ingest([parse(record_line("equal", proof=proof_of(proved)))]).conflicts) is proved
 
 
-def test_a_newer_run_renews_the_same_statement_and_an_older_one_does_not(store: EvidenceStore, line: Line) -> None:
-    older, newer = line(started="2026-01-01T00:00:00Z"), line(started="2026-02-01T00:00:00Z")
+def test_a_newer_run_renews_the_same_statement_and_an_older_one_does_not(
+    store: EvidenceStore, record_line: Line
+) -> None:
+    older, newer = record_line(started="2026-01-01T00:00:00Z"), record_line(started="2026-02-01T00:00:00Z")
     store.ingest([parse(older)])
     assert store.ingest([parse(newer)]).replaced == 1
     assert store.ingest([parse(older)]).duplicates == 1
     assert lines(store) == [newer]
 
 
-def test_fewer_runs_never_replace_more(store: EvidenceStore, line: Line) -> None:
-    strong = line()
-    weak = line(started="2026-02-01T00:00:00Z", repeats=5, digests=["a" * 64], runs=5)
+def test_fewer_runs_never_replace_more(store: EvidenceStore, record_line: Line) -> None:
+    strong = record_line()
+    weak = record_line(started="2026-02-01T00:00:00Z", repeats=5, digests=["a" * 64], runs=5)
     store.ingest([parse(strong)])
     assert store.ingest([parse(weak)]).duplicates == 1
     assert lines(store) == [strong]
 
 
-def test_another_stack_of_the_same_machine_is_kept_beside(store: EvidenceStore, line: Line) -> None:
-    store.ingest([parse(line()), parse(line(stack={**STACK, "engine": "docker"}))])
+def test_another_stack_of_the_same_machine_is_kept_beside(store: EvidenceStore, record_line: Line) -> None:
+    store.ingest([parse(record_line()), parse(record_line(stack={**STACK, "engine": "docker"}))])
     assert len(lines(store)) == 2
 
 
-def test_an_old_record_of_an_older_case_never_drives_out_a_current_one(suite: EvidenceStore, line: Line) -> None:
-    current = line("differs", case_hash="1" * 16, started="2026-03-01T00:00:00Z")
-    old = line("equal", case_hash="0" * 16, started="2026-01-01T00:00:00Z")
+def test_an_old_record_of_an_older_case_never_drives_out_a_current_one(suite: EvidenceStore, record_line: Line) -> None:
+    current = record_line("differs", case_hash="1" * 16, started="2026-03-01T00:00:00Z")
+    old = record_line("equal", case_hash="0" * 16, started="2026-01-01T00:00:00Z")
     for order in ([current, old], [old, current]):
         for content in order:
             suite.ingest([parse(content)])
         assert lines(suite) == [current]
 
 
-def test_a_record_twice_in_a_file_or_out_of_order_is_told(store: EvidenceStore, line: Line) -> None:
-    store.ingest([parse(line(case=name)) for name in ("a", "b")])
+def test_a_record_twice_in_a_file_or_out_of_order_is_told(store: EvidenceStore, record_line: Line) -> None:
+    store.ingest([parse(record_line(case=name)) for name in ("a", "b")])
     (path,) = store.files()
     first, two = path.read_bytes().splitlines(keepends=True)
     for text in (first + first + two, two + first):
@@ -214,12 +219,12 @@ def test_a_record_twice_in_a_file_or_out_of_order_is_told(store: EvidenceStore, 
             list(store.read(path))
 
 
-def test_all_files_or_none_are_written(store: EvidenceStore, line: Line) -> None:
+def test_all_files_or_none_are_written(store: EvidenceStore, record_line: Line) -> None:
     broken = store.path("cpu", "tf2.1")
     broken.parent.mkdir(parents=True)
     broken.write_bytes(b"{}\n")
     with pytest.raises(DataError):
-        store.ingest([parse(line()), parse(line(environment="tf2.1"))])
+        store.ingest([parse(record_line()), parse(record_line(environment="tf2.1"))])
     assert store.files() == [broken]
 
 
@@ -242,17 +247,17 @@ def test_all_files_or_none_are_written(store: EvidenceStore, line: Line) -> None
         ({"median_seconds": 1e-300}, "not a possible duration"),
     ],
 )
-def test_what_no_run_can_have_given_is_refused(line: Line, changes: dict[str, Any], fault: str) -> None:
+def test_what_no_run_can_have_given_is_refused(record_line: Line, changes: dict[str, Any], fault: str) -> None:
     if "stack" in changes:
         changes = {**changes, "stack": {**STACK, **changes["stack"]}}
     with pytest.raises(ValueError, match=fault):
-        parse(line(**changes))
+        parse(record_line(**changes))
 
 
 @pytest.fixture
-def suite(tmp_path: Path, line: Line) -> EvidenceStore:
+def suite(tmp_path: Path, record_line: Line) -> EvidenceStore:
     """A store whose suite has the case under the hash of ones."""
-    return EvidenceStore(tmp_path / "evidence", hashes=lambda: {parse(line()).source: {"1" * 16}})
+    return EvidenceStore(tmp_path / "evidence", hashes=lambda: {parse(record_line()).source: {"1" * 16}})
 
 
 def stored_keys(store: EvidenceStore) -> set[tuple[str, str]]:
@@ -261,28 +266,36 @@ def stored_keys(store: EvidenceStore) -> set[tuple[str, str]]:
 
 
 def test_a_changed_case_measured_anew_replaces_its_stale_record_of_that_machine_only(
-    suite: EvidenceStore, line: Line
+    suite: EvidenceStore, record_line: Line
 ) -> None:
-    suite.ingest([parse(line(machine="a" * 12, case_hash="0" * 16)), parse(line(machine="b" * 12, case_hash="0" * 16))])
-    suite.ingest([parse(line(machine="a" * 12, case_hash="1" * 16, started="2026-02-01T00:00:00Z"))])
+    suite.ingest(
+        [
+            parse(record_line(machine="a" * 12, case_hash="0" * 16)),
+            parse(record_line(machine="b" * 12, case_hash="0" * 16)),
+        ]
+    )
+    suite.ingest([parse(record_line(machine="a" * 12, case_hash="1" * 16, started="2026-02-01T00:00:00Z"))])
     assert stored_keys(suite) == {("a" * 12, "1" * 16), ("b" * 12, "0" * 16)}
 
 
-def test_a_record_of_a_form_that_the_suite_never_had_takes_none_away(suite: EvidenceStore, line: Line) -> None:
+def test_a_record_of_a_form_that_the_suite_never_had_takes_none_away(suite: EvidenceStore, record_line: Line) -> None:
     """Anyone may write such a record, with any machine and date."""
-    suite.ingest([parse(line(case_hash="1" * 16))])
-    suite.ingest([parse(line(case_hash="d" * 16, started="2026-02-01T00:00:00Z"))])
+    suite.ingest([parse(record_line(case_hash="1" * 16))])
+    suite.ingest([parse(record_line(case_hash="d" * 16, started="2026-02-01T00:00:00Z"))])
     assert ("1" * 16) in {code for _, code in stored_keys(suite)}
 
 
-def test_in_which_order_records_come_does_not_matter(tmp_path: Path, line: Line) -> None:
+def test_in_which_order_records_come_does_not_matter(tmp_path: Path, record_line: Line) -> None:
     """The records differ in runs, time, checksum, form of the case, or observation."""
-    case = parse(line()).source
+    case = parse(record_line()).source
     days = [f"2026-02-0{day}T00:00:00Z" for day in (1, 2)]
     few_runs = {"repeats": 5, "digests": ["a" * 64], "runs": 5}
-    all_lines = [line(started=day, case_hash=code * 16, **few_runs) for day in days for code in "012"]
-    all_lines += [line(started=days[0], case_hash=code * 16) for code in "012"]  # more, and earlier
-    all_lines += [line(started=days[0], case_hash="1" * 16, duration_seconds=9.0), line("differs", case_hash="1" * 16)]
+    all_lines = [record_line(started=day, case_hash=code * 16, **few_runs) for day in days for code in "012"]
+    all_lines += [record_line(started=days[0], case_hash=code * 16) for code in "012"]  # more, and earlier
+    all_lines += [
+        record_line(started=days[0], case_hash="1" * 16, duration_seconds=9.0),
+        record_line("differs", case_hash="1" * 16),
+    ]
     chance, results = random.Random(7), set()
     for turn in range(30):
         store = EvidenceStore(tmp_path / str(turn), hashes=lambda: {case: {"1" * 16}})
@@ -293,37 +306,37 @@ def test_in_which_order_records_come_does_not_matter(tmp_path: Path, line: Line)
     assert len(results) == 1
 
 
-def test_a_case_under_its_earlier_hash_is_the_same_case(store: EvidenceStore, line: Line) -> None:
+def test_a_case_under_its_earlier_hash_is_the_same_case(store: EvidenceStore, record_line: Line) -> None:
     """A new hash method changes no case; a record with as many runs replaces the older one."""
     store.folder.mkdir(parents=True)
     (store.folder / "earlier-hashes.json").write_text(json.dumps({"hashes": {"0" * 16: "1" * 16}}))
-    earlier = line(case_hash="0" * 16, started="2026-01-01T00:00:00Z", relaunches=2)
+    earlier = record_line(case_hash="0" * 16, started="2026-01-01T00:00:00Z", relaunches=2)
     store.ingest([parse(earlier)])
-    store.ingest([parse(line(case_hash="1" * 16, started="2026-02-01T00:00:00Z"))])
+    store.ingest([parse(record_line(case_hash="1" * 16, started="2026-02-01T00:00:00Z"))])
     assert lines(store) == [earlier]
-    same = line(case_hash="1" * 16, started="2026-03-01T00:00:00Z", relaunches=2)
+    same = record_line(case_hash="1" * 16, started="2026-03-01T00:00:00Z", relaunches=2)
     store.ingest([parse(same)])
     assert lines(store) == [same]
 
 
-def test_lines_are_sorted(store: EvidenceStore, line: Line) -> None:
-    store.ingest([parse(line(case=name, solution=key)) for name in ("b", "a") for key in ("none", "TDO")])
+def test_lines_are_sorted(store: EvidenceStore, record_line: Line) -> None:
+    store.ingest([parse(record_line(case=name, solution=key)) for name in ("b", "a") for key in ("none", "TDO")])
     order = [(r.case, r.solution) for path in store.files() for r in read_records(path)]
     assert order == [("a", "TDO"), ("a", "none"), ("b", "TDO"), ("b", "none")]
 
 
-def test_a_record_in_the_wrong_file_is_told(store: EvidenceStore, line: Line) -> None:
+def test_a_record_in_the_wrong_file_is_told(store: EvidenceStore, record_line: Line) -> None:
     path = store.path("cpu", "tf1.15")
     path.parent.mkdir(parents=True)
-    path.write_bytes(line())
+    path.write_bytes(record_line())
     with pytest.raises(DataError, match=r"holds a record of cpu/tf2\.0"):
         list(store.read(path))
 
 
-def test_two_runs_at_once_lose_nothing(store: EvidenceStore, line: Line) -> None:
+def test_two_runs_at_once_lose_nothing(store: EvidenceStore, record_line: Line) -> None:
     def add(machine: str) -> None:
         for number in range(10):
-            store.ingest([parse(line(machine=machine, case=f"case-{number}"))])
+            store.ingest([parse(record_line(machine=machine, case=f"case-{number}"))])
 
     threads = [threading.Thread(target=add, args=(digit * 12,)) for digit in "abc"]
     for thread in threads:
@@ -333,23 +346,25 @@ def test_two_runs_at_once_lose_nothing(store: EvidenceStore, line: Line) -> None
     assert len(lines(store)) == 30
 
 
-def test_a_full_disk_leaves_the_old_file(store: EvidenceStore, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.ingest([parse(line())])
+def test_a_full_disk_leaves_the_old_file(
+    store: EvidenceStore, record_line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.ingest([parse(record_line())])
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(Exception, match="No space left"):
-        store.ingest([parse(line(case="another"))])
-    assert lines(store) == [line()]
+        store.ingest([parse(record_line(case="another"))])
+    assert lines(store) == [record_line()]
     assert not list(store.folder.rglob("*.part"))
 
 
 def test_a_line_that_one_reader_alone_refuses_is_told_of(
-    store: EvidenceStore, line: Line, monkeypatch: pytest.MonkeyPatch
+    store: EvidenceStore, record_line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.ingest([parse(line(case=name)) for name in ("a", "b")])
+    store.ingest([parse(record_line(case=name)) for name in ("a", "b")])
     (path,) = store.files()
 
     def stricter(text: bytes) -> Record:

@@ -38,9 +38,9 @@ def forged(genuine: bytes, kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["twice", "in a part"])
-def test_one_checksum_cannot_fit_and_another_be_read(line: Line, tmp_path: Path, kind: str) -> None:
+def test_one_checksum_cannot_fit_and_another_be_read(record_line: Line, tmp_path: Path, kind: str) -> None:
     """Signatures identify records by their checksums."""
-    false = forged(line(), kind)
+    false = forged(record_line(), kind)
     with pytest.raises(ValueError, match=r"'checksum' occurs twice|its checksum does not fit"):
         parse(false)
     path = tmp_path / "tf2.0.jsonl"
@@ -49,7 +49,7 @@ def test_one_checksum_cannot_fit_and_another_be_read(line: Line, tmp_path: Path,
         list(read_record_lines(path))
 
 
-def test_no_member_of_a_record_is_there_twice(line: Line) -> None:
-    text = line().decode().strip()
+def test_no_member_of_a_record_is_there_twice(record_line: Line) -> None:
+    text = record_line().decode().strip()
     with pytest.raises(ValueError, match="'solution' occurs twice"):
         parse(sealed(text[:-1] + ',"solution":"TDO"}'))

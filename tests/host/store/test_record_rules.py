@@ -182,8 +182,8 @@ def test_the_fast_reader_of_status_refuses_it_too(
     ],
     ids=lambda changes: next(iter(changes)),
 )
-def test_every_door_refuses_alike(project: Project, line: Callable[..., bytes], changes: dict[str, Any]) -> None:
-    record = line(**{**known(project), **changes})
+def test_every_door_refuses_alike(project: Project, record_line: Callable[..., bytes], changes: dict[str, Any]) -> None:
+    record = record_line(**{**known(project), **changes})
     path = project.root / "records.jsonl"
     path.write_bytes(record)
     (project.evidence / "cpu").mkdir(exist_ok=True)
@@ -194,9 +194,11 @@ def test_every_door_refuses_alike(project: Project, line: Callable[..., bytes], 
         stored.write_bytes(record)
 
 
-def test_a_case_that_has_changed_since_is_stale_whatever_its_name(project: Project, line: Callable[..., bytes]) -> None:
+def test_a_case_that_has_changed_since_is_stale_whatever_its_name(
+    project: Project, record_line: Callable[..., bytes]
+) -> None:
     path = project.root / "records.jsonl"
-    path.write_bytes(line(case="a-name-of-old-eager"))
+    path.write_bytes(record_line(case="a-name-of-old-eager"))
     assert tfdet(project, "evidence", "add", "--yes", path).returncode == 0
 
 
@@ -295,9 +297,11 @@ def test_every_mutant_is_refused_or_harmless(checkout: Project) -> None:
     assert judged
 
 
-def test_add_shows_what_would_change_and_takes_nothing_unasked(project: Project, line: Callable[..., bytes]) -> None:
+def test_add_shows_what_would_change_and_takes_nothing_unasked(
+    project: Project, record_line: Callable[..., bytes]
+) -> None:
     path = project.root / "records.jsonl"
-    path.write_bytes(line("differs", **known(project)))
+    path.write_bytes(record_line("differs", **known(project)))
     done = tfdet(project, "evidence", "add", path)
     assert done.returncode == ExitCode.USAGE
     for words in ("--yes", "never run", "nondeterministic 10/10", "measured by a single machine"):
@@ -311,9 +315,11 @@ def test_add_shows_what_would_change_and_takes_nothing_unasked(project: Project,
 
 
 @pytest.mark.parametrize(("answer", "code", "files"), [("y\n", 0, 1), ("n\n", ExitCode.INTERRUPTED, 0)])
-def test_add_asks_a_person(project: Project, line: Callable[..., bytes], answer: str, code: int, files: int) -> None:
+def test_add_asks_a_person(
+    project: Project, record_line: Callable[..., bytes], answer: str, code: int, files: int
+) -> None:
     path = project.root / "records.jsonl"
-    path.write_bytes(line("differs", **known(project)))
+    path.write_bytes(record_line("differs", **known(project)))
     controller, terminal = pty.openpty()
     os.write(controller, answer.encode())
     done = subprocess.run(
@@ -329,10 +335,10 @@ def test_add_asks_a_person(project: Project, line: Callable[..., bytes], answer:
     [("a", "measured by a single machine", "| ✗ 10/10 |"), ("ab", "measured by 2 machines", "| ✗ 20/20 ×2 |")],
 )
 def test_a_cell_says_how_many_machines_measured_it(
-    project: Project, line: Callable[..., bytes], machines: str, text: str, mark: str
+    project: Project, record_line: Callable[..., bytes], machines: str, text: str, mark: str
 ) -> None:
     path = project.root / "records.jsonl"
-    path.write_bytes(b"".join(line("differs", **known(project), machine=name * 12) for name in machines))
+    path.write_bytes(b"".join(record_line("differs", **known(project), machine=name * 12) for name in machines))
     assert tfdet(project, "evidence", "add", "--yes", path).returncode == 0
     assert tfdet(project, "status", "--write").returncode == 0
     cells = json.loads(tfdet(project, "status", "--json").stdout)["cells"]

@@ -69,17 +69,17 @@ def is_accepted(store: EvidenceStore, path: Path, rules: ConsistencyRules) -> bo
 
 
 @pytest.mark.parametrize("end", [b" \n", b"\t\n", b"\r\n", b"\n\n", b"\x0b\n", b"\xc2\xa0\n", b" "])
-def test_what_is_hashed_is_what_is_kept(tmp_path: Path, rules: ConsistencyRules, line: Line, end: bytes) -> None:
+def test_what_is_hashed_is_what_is_kept(tmp_path: Path, rules: ConsistencyRules, record_line: Line, end: bytes) -> None:
     """Regression: one such line stopped every command that read the store."""
     store, path = EvidenceStore(tmp_path / "evidence", find_faults=rules.faults_of_stored), tmp_path / "records.jsonl"
-    for content in (sealed(line().removesuffix(b"\n") + end), sealed(b" " + line())):
+    for content in (sealed(record_line().removesuffix(b"\n") + end), sealed(b" " + record_line())):
         path.write_bytes(content)
         assert not is_accepted(store, path, rules)
         with pytest.raises(ValueError, match=r"\w"):
             parse(content)
-    path.write_bytes(line().removesuffix(b"\n"))  # the last line of a file may have no end
+    path.write_bytes(record_line().removesuffix(b"\n"))  # the last line of a file may have no end
     assert is_accepted(store, path, rules)
-    assert [record.line().encode() for file in store.files() for record in store.read(file)] == [line()]
+    assert [record.line().encode() for file in store.files() for record in store.read(file)] == [record_line()]
 
 
 FORMS = [  # a pattern of what stands there, and the same in another form
@@ -96,11 +96,11 @@ FORMS = [  # a pattern of what stands there, and the same in another form
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form[1].decode()[:40])
 def test_both_readers_take_one_form_alone(
-    tmp_path: Path, rules: ConsistencyRules, line: Line, form: tuple[bytes, bytes]
+    tmp_path: Path, rules: ConsistencyRules, record_line: Line, form: tuple[bytes, bytes]
 ) -> None:
     """Regression: the fast reader accepted a record that the strict reader rejected."""
-    body, count = re.subn(form[0], form[1], line("differs"), count=1)
-    assert count and read_line(line("differs"))
+    body, count = re.subn(form[0], form[1], record_line("differs"), count=1)
+    assert count and read_line(record_line("differs"))
     content = sealed(body)
     for read in (read_line, parse):
         with pytest.raises(ValueError, match=r"\w"):

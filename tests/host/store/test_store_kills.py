@@ -88,9 +88,14 @@ for step in range(1, 1000):
 """
 
 
-def test_a_kill_at_any_step_leaves_the_old_or_the_new_store(tmp_path: Path, checkout: Project, line: Line) -> None:
-    old, new = line(case="a", machine="a" * 12, **H100), line("differs", case="b", machine="b" * 12, **H100)
-    added_line = line(case="c", environment="tf2.1", version="2.1.0")
+def test_a_kill_at_any_step_leaves_the_old_or_the_new_store(
+    tmp_path: Path, checkout: Project, record_line: Line
+) -> None:
+    old, new = (
+        record_line(case="a", machine="a" * 12, **H100),
+        record_line("differs", case="b", machine="b" * 12, **H100),
+    )
+    added_line = record_line(case="c", environment="tf2.1", version="2.1.0")
     lab = Signer("lab")
     (envelope,) = lab.sign(checkout, [parse(new)])
     inputs = [tmp_path / name for name in ("old", "new", "vouches")]
@@ -114,16 +119,16 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new_store(tmp_path: Path, chec
     )
 
 
-def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout: Project, line: Line) -> None:
+def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout: Project, record_line: Line) -> None:
     """docs/how-to/sign-records.md advises it after a theft: the order of records is independent of signers."""
     store, lab, yard = EvidenceStore(tmp_path / "matrix" / "evidence"), Signer("lab"), Signer("yard")
-    first, two, three = (parse(line(**H100, duration_seconds=seconds)) for seconds in (1.0, 2.0, 3.0))
+    first, two, three = (parse(record_line(**H100, duration_seconds=seconds)) for seconds in (1.0, 2.0, 3.0))
 
     class Attestation:
         partition = ("nvidia-h100", "tf2.0")
 
         def __init__(self, line: str) -> None:
-            self.line = line
+            self.line = record_line
 
     for signer, record in ((lab, first), (yard, two), (None, three)):
         attestations = [Attestation(text.strip()) for text in signer.sign(checkout, [record])] if signer else []
@@ -140,9 +145,9 @@ def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout:
 @pytest.mark.parametrize(
     "content", ["", "{", "[1]", '["../../etc/passwd"]', '["/etc/passwd"]', '["evidence/x"]', "[" * 9000]
 )
-def test_a_list_that_somebody_else_left_there_moves_nothing(tmp_path: Path, line: Line, content: str) -> None:
+def test_a_list_that_somebody_else_left_there_moves_nothing(tmp_path: Path, record_line: Line, content: str) -> None:
     store = EvidenceStore(tmp_path / "matrix" / "evidence")
-    store.ingest([parse(line())])
+    store.ingest([parse(record_line())])
     before = sorted(os.walk(tmp_path))
     (store.user_folder / ".commit.json").write_text(content)
     with pytest.raises(DataError, match=r"commit\.json: not a list of files"):
@@ -151,9 +156,9 @@ def test_a_list_that_somebody_else_left_there_moves_nothing(tmp_path: Path, line
     assert sorted(os.walk(tmp_path)) == before
 
 
-def test_what_dead_processes_left_is_taken_away(tmp_path: Path, line: Line) -> None:
+def test_what_dead_processes_left_is_taken_away(tmp_path: Path, record_line: Line) -> None:
     store = EvidenceStore(tmp_path / "matrix" / "evidence")
-    store.ingest([parse(line())])
+    store.ingest([parse(record_line())])
     leftovers = [store.user_folder / "cpu" / name for name in ("tf2.0.jsonl.part", "tf2.1.jsonl.4711.part")]
     for path in leftovers:
         path.write_bytes(b"x" * 1000)

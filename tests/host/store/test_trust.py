@@ -41,7 +41,7 @@ def project(copy: Project) -> Project:
 
 
 @pytest.fixture
-def batch(project: Project, line: Line) -> Callable[..., list[Record]]:
+def batch(project: Project, record_line: Line) -> Callable[..., list[Record]]:
     """Return a function batch(observation, machine=...) that makes records of two cases and days, on an H100."""
     (code, cases), _ = ((code, cases) for (n, code), cases in current_cases(project).by_hash.items() if n == KEY.source)
 
@@ -49,7 +49,7 @@ def batch(project: Project, line: Line) -> Callable[..., list[Record]]:
         given = {**H100, "case_hash": code, **changes}
         two = enumerate(sorted(cases or ())[:2], 1)
         return [
-            parse(line(observation, **given, case=case, mode=mode, started=f"2026-02-0{day}T00:00:00Z"))
+            parse(record_line(observation, **given, case=case, mode=mode, started=f"2026-02-0{day}T00:00:00Z"))
             for day, (case, mode) in two
         ]
 
@@ -238,7 +238,9 @@ def test_a_key_is_believed_of_what_its_file_says(
     assert cell(project).runs == expected
 
 
-def test_an_unsigned_record_never_takes_the_place_of_a_signed_one(project: Project, batch: Any, line: Line) -> None:
+def test_an_unsigned_record_never_takes_the_place_of_a_signed_one(
+    project: Project, batch: Any, record_line: Line
+) -> None:
     """It may copy machine, stack and case, and be newer and have more runs."""
     lab = Signer("lab")
     lab.trust_in(project)
@@ -247,7 +249,7 @@ def test_an_unsigned_record_never_takes_the_place_of_a_signed_one(project: Proje
     for changes in ({}, {"case_hash": "0123456789abcdef"}):
         forged = {**H100, **known(project), "started": "2026-03-01T00:00:00Z", "relaunches": 5, **changes}
         for observation in ("differs", "equal"):
-            add_signed(project, [parse(line(observation, **forged))])
+            add_signed(project, [parse(record_line(observation, **forged))])
     assert cell(project) == before
     assert tfdet(project, "status", "--write").returncode == 0, "the store is in order"
 

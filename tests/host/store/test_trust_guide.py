@@ -22,13 +22,13 @@ BLOCK = re.compile(r"^```console at=(?P<place>\w+)\n(?P<text>.*?)^```", re.M | r
 KEY = CellKey("tf2.0", "cpu", "bias-add-backprop", "none")
 
 
-def test_the_guide_is_followed_word_by_word(copy: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
+def test_the_guide_is_followed_word_by_word(copy: Project, tmp_path: Path, record_line: Callable[..., bytes]) -> None:
     for path in [*copy.matrix.glob("evidence/*/*.jsonl"), *copy.matrix.glob("signatures/*/*")]:
         path.unlink()
     machines = {"there": tmp_path / "there", "home": copy.root}
     machines["there"].mkdir()
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    (machines["there"] / "records.jsonl").write_bytes(line("differs", **known(copy), started=now))
+    (machines["there"] / "records.jsonl").write_bytes(record_line("differs", **known(copy), started=now))
     environ = {**os.environ, "TFDET_ROOT": str(copy.root), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     states = []
     for machine, text in BLOCK.findall(GUIDE.read_text("utf-8")):

@@ -22,14 +22,14 @@ KEY = CellKey("tf2.0", "cpu", "bias-add-backprop", "none")
 
 
 def test_a_users_key_is_believed_but_takes_no_other_ones_place(
-    copy: Project, tmp_path: Path, line: Callable[..., bytes]
+    copy: Project, tmp_path: Path, record_line: Callable[..., bytes]
 ) -> None:
     for path in copy.evidence.glob("*/*.jsonl"):
         path.unlink()
     installed, lab = Project(copy.root, user_data=tmp_path / "home"), Signer("lab")
     installed.user_keys.mkdir(parents=True)
     lab.trust_in(copy, "cpu").rename(installed.user_keys / "lab.toml")
-    records = [parse(line("differs", **known(copy), started="2026-02-01T00:00:00Z"))]
+    records = [parse(record_line("differs", **known(copy), started="2026-02-01T00:00:00Z"))]
     signatures = AttestationStore.open(installed, load_matrix(installed.matrix, installed.user_keys))
     EvidenceStore.open(installed).ingest(
         records, [verify_for_records(signatures, records, envelope) for envelope in lab.sign(copy, records)]

@@ -134,7 +134,7 @@ def test_a_verdict_agrees_where_it_rests_on_the_same_case(ours: str, answer: str
 
 
 def test_a_disagreement_ends_with_one(
-    others: Project, monkeypatch: pytest.MonkeyPatch, line: Callable[..., bytes]
+    others: Project, monkeypatch: pytest.MonkeyPatch, record_line: Callable[..., bytes]
 ) -> None:
     (path,) = EvidenceStore.open(others).files()
     records = list(read_records(path))
@@ -144,7 +144,7 @@ def test_a_disagreement_ends_with_one(
         chosen = [r for r in records if r.source in selection.sources and r.solution in selection.solutions]
         with out.open("ab") as journal:
             for r in (r for r in chosen if r.observation == "equal"):
-                journal.write(line("differs", case=r.case, mode=r.mode, source=r.source, solution=r.solution,
+                journal.write(record_line("differs", case=r.case, mode=r.mode, source=r.source, solution=r.solution,
                                    case_hash=r.case_hash, threads=r.threads,
                                    determinism_environment=r.determinism_environment))  # fmt: skip
 

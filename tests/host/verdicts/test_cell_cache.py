@@ -127,8 +127,8 @@ def test_what_was_signed_is_verified_each_time(project: Project, folder: Path) -
     assert not is_forged(project)
 
 
-def test_records_of_elsewhere_are_not_kept(project: Project, folder: Path, line: Callable[..., bytes]) -> None:
-    bundle = write_bundle(project, "more.jsonl", [parse(line("differs", **H100))])
+def test_records_of_elsewhere_are_not_kept(project: Project, folder: Path, record_line: Callable[..., bytes]) -> None:
+    bundle = write_bundle(project, "more.jsonl", [parse(record_line("differs", **H100))])
     load_status(project, [bundle])
     assert not folder.exists()
 

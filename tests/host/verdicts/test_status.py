@@ -154,7 +154,7 @@ def test_a_gpu_claim_is_never_backed_by_a_cpu(cells: list[dict[str, Any]]) -> No
 
 
 @pytest.fixture
-def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> Callable[..., str]:
+def mark_on_a_gpu(copy: Project, record_line: Callable[..., bytes], tmp_path: Path) -> Callable[..., str]:
     """Return the GPU page's mark of a source for TF 2.1 with these (observation, solution) records of a GPU."""
     from tfdet.store.cases import current_cases
 
@@ -179,7 +179,7 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
             "version": "2.1.0",
         }
         records = [
-            line(
+            record_line(
                 observations,
                 **gpu,
                 ran_on=[] if observations == "crashed" else ["GPU:0"],
@@ -293,18 +293,20 @@ def test_wrong_usage_is_exit_2_with_advice(checkout: Project, arguments: list[st
     assert "Traceback" not in done.stderr
 
 
-def test_evidence_of_another_machine_is_taken(copy: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
+def test_evidence_of_another_machine_is_taken(copy: Project, tmp_path: Path, record_line: Callable[..., bytes]) -> None:
     path = tmp_path / "records.jsonl"
-    path.write_bytes(line(machine="f" * 12))
+    path.write_bytes(record_line(machine="f" * 12))
     done = tfdet(copy, "evidence", "add", path)
     assert done.returncode == 0, done.stderr
     assert "1 records added" in done.stderr
-    assert line(machine="f" * 12).decode() in (copy.evidence / "cpu" / "tf2.0.jsonl").read_text()
+    assert record_line(machine="f" * 12).decode() in (copy.evidence / "cpu" / "tf2.0.jsonl").read_text()
 
 
-def test_evidence_of_unknown_things_is_refused_whole(copy: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
+def test_evidence_of_unknown_things_is_refused_whole(
+    copy: Project, tmp_path: Path, record_line: Callable[..., bytes]
+) -> None:
     path = tmp_path / "records.jsonl"
-    path.write_bytes(line(machine="f" * 12) + line(environment="tf9.9"))
+    path.write_bytes(record_line(machine="f" * 12) + record_line(environment="tf9.9"))
     before = {p: p.read_bytes() for p in copy.evidence.rglob("*.jsonl")}
     done = tfdet(copy, "evidence", "add", path)
     assert done.returncode == ExitCode.USAGE
