@@ -1,4 +1,4 @@
-"""The reference of the floating-point tests against the processor's own arithmetic."""
+"""exact.py, the reference of the floating-point tests, gives the results of the processor's own arithmetic."""
 
 import numpy as np
 import pytest

@@ -1,8 +1,8 @@
-"""Parameters of more than 4 KiB, which another attribute of the machine code describes, reach the kernel."""
+"""Parameters of more than 4 KiB reach the kernel: a cubin describes them by another attribute than smaller ones."""
 
 import numpy as np
 import pytest
-from containers import KERNELS, Launch, run
+from containers import KERNELS, Launch, run  # run: (CUDA's result, arrays) of each launch, and standard error
 
 IMAGE = KERNELS / "wide_parameters.fatbin"
 TABLE = np.arange(7000, dtype=np.int32) * 3

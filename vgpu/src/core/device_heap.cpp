@@ -17,7 +17,7 @@ bool DeviceHeap::resize(uint64_t bytes) {
 
 uint64_t DeviceHeap::allocate(uint64_t bytes) {
   if (!begin_) {
-    begin_ = reinterpret_cast<uint64_t>(memory_.allocate_divided(bytes_, kSpan * bytes_));
+    begin_ = reinterpret_cast<uint64_t>(memory_.allocate_in_pieces(bytes_, kSpan * bytes_));
     if (!begin_) return 0;
     address_range_ = std::make_unique<AddressRange>(begin_, begin_ + kSpan * bytes_);
   }

@@ -84,7 +84,7 @@ struct Instruction {
   uint32_t line = 0;  // in the module's text, or offset of the machine code
   // For analyses:
   bool result_unused = false;  // no other instruction names the registers that it writes
-  ScheduleSource source = ScheduleSource::None;
+  ScheduleSource schedule_source = ScheduleSource::None;
   // Of a compare-and-swap in an update loop (ptx/update_loop.h): the operation, whose operand is in vector_registers; None: it
   // is not in such a loop.
   AtomicOperation update = AtomicOperation::None;

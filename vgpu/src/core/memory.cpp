@@ -84,7 +84,7 @@ void DeviceMemory::erase(std::map<uint64_t, AllocationState>::iterator block) {
     used_ -= state.bytes;
   }
   blocks_.erase(block);
-  generation_++;
+  generation_++;  // warps keep found allocations only while it stays the same
 }
 
 bool DeviceMemory::deallocate(void* address) {
@@ -109,7 +109,7 @@ bool DeviceMemory::unregister_host(const void* address) {
 
 void DeviceMemory::protect(const void* address) { set_access(reinterpret_cast<uint64_t>(address), Access::ReadOnly); }
 
-void* DeviceMemory::allocate_divided(uint64_t bytes, uint64_t span) {
+void* DeviceMemory::allocate_in_pieces(uint64_t bytes, uint64_t span) {
   void* address = allocate(bytes, span, false, kPage);
   std::lock_guard<std::mutex> guard(lock_);
   if (address) blocks_[reinterpret_cast<uint64_t>(address)].pieces = std::make_unique<std::map<uint64_t, uint64_t>>();
@@ -135,12 +135,12 @@ void DeviceMemory::unreserve(uint64_t address) {
   std::lock_guard<std::mutex> guard(lock_);
   address_range_->deallocate(address);
 }
-bool DeviceMemory::charge(uint64_t bytes) {
+bool DeviceMemory::count_used(uint64_t bytes) {
   std::lock_guard<std::mutex> guard(lock_);
   if (bytes > total_ - used_) return false;
   return used_ += bytes, true;
 }
-void DeviceMemory::discharge(uint64_t bytes) {
+void DeviceMemory::count_freed(uint64_t bytes) {
   std::lock_guard<std::mutex> guard(lock_);
   used_ -= bytes;
 }

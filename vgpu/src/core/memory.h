@@ -45,15 +45,15 @@ class DeviceMemory {
   void protect(const void* address);  // makes an allocation read-only for kernels
 
   // Allocates memory of which only the added pieces may be accessed; they lie in `span` bytes of addresses.
-  void* allocate_divided(uint64_t bytes, uint64_t span);
+  void* allocate_in_pieces(uint64_t bytes, uint64_t span);
   void add_piece(uint64_t allocation, uint64_t address, uint64_t bytes);
   void remove_piece(uint64_t allocation, uint64_t address);
 
   // CUDA's virtual memory management: reserved addresses, to which parts of files are mapped (driver/virtual_memory.cpp).
   uint64_t reserve(uint64_t bytes, uint64_t alignment);
   void unreserve(uint64_t address);
-  bool charge(uint64_t bytes);  // counts bytes as used; returns false if there are not enough
-  void discharge(uint64_t bytes);
+  bool count_used(uint64_t bytes);  // counts bytes as used; returns false if there are not enough
+  void count_freed(uint64_t bytes);
   bool map(uint64_t address, uint64_t bytes, int file, uint64_t offset);
   void unmap(uint64_t address);
   void set_access(uint64_t address, Access access);

@@ -183,5 +183,5 @@ API int cublasLtMatmul(void*, const MatmulDescriptor* descriptor, const void* al
                  offset_by_elements(at_d, gemm.d.type, k * product.d.batch_stride), product.epilogue(k));
     };
   };
-  return run_fallback_on("cublasLtMatmul", stream, prepare, WhenDisabled::Trial);
+  return run_fallback_on_stream("cublasLtMatmul", stream, prepare, WhenDisabled::Trial);
 }

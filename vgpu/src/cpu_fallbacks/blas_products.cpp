@@ -75,7 +75,7 @@ DataType accumulator_type(int compute, DataType result) {
 #define PRODUCTS(letter, name, type)                                                                                          \
   API int cublas##letter##name(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, int lda, void* b, int ldb, \
                                void* beta, void* c, int ldc) {                                                                \
-    return run_fallback_on("cublas" #letter #name, stream_of_handle(h), [&] {                                                 \
+    return run_fallback_on_stream("cublas" #letter #name, stream_of_handle(h), [&] {                                          \
       return multiply(gemm(h, ta, tb, m, n, k, alpha, beta, DataType::type, DataType::type, lda, DataType::type, ldb,         \
                            DataType::type, ldc),                                                                              \
                       a, b, c);                                                                                               \
@@ -83,7 +83,7 @@ DataType accumulator_type(int compute, DataType result) {
   }                                                                                                                           \
   API int cublas##letter##gemmBatched(void* h, int ta, int tb, int m, int n, int k, void* alpha, void** a, int lda, void** b, \
                                       int ldb, void* beta, void** c, int ldc, int count) {                                    \
-    return run_fallback_on("cublas" #letter "gemmBatched", stream_of_handle(h), [&] {                                         \
+    return run_fallback_on_stream("cublas" #letter "gemmBatched", stream_of_handle(h), [&] {                                  \
       return multiply_batched(gemm(h, ta, tb, m, n, k, alpha, beta, DataType::type, DataType::type, lda, DataType::type, ldb, \
                                    DataType::type, ldc),                                                                      \
                               a, b, c, count);                                                                                \
@@ -92,7 +92,7 @@ DataType accumulator_type(int compute, DataType result) {
   API int cublas##letter##gemmStridedBatched(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, int lda,     \
                                              int64_t stride_a, void* b, int ldb, int64_t stride_b, void* beta, void* c,       \
                                              int ldc, int64_t stride_c, int count) {                                          \
-    return run_fallback_on("cublas" #letter "gemmStridedBatched", stream_of_handle(h), [&] {                                  \
+    return run_fallback_on_stream("cublas" #letter "gemmStridedBatched", stream_of_handle(h), [&] {                           \
       return multiply_strided(gemm(h, ta, tb, m, n, k, alpha, beta, DataType::type, DataType::type, lda, DataType::type, ldb, \
                                    DataType::type, ldc),                                                                      \
                               a, stride_a, b, stride_b, c, stride_c, count);                                                  \
@@ -107,7 +107,7 @@ PRODUCTS(H, gemm, Half)
 
 API int cublasSgemmEx(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, DataType type_a, int lda, void* b,
                       DataType type_b, int ldb, void* beta, void* c, DataType type_c, int ldc) {
-  return run_fallback_on("cublasSgemmEx", stream_of_handle(h), [&] {
+  return run_fallback_on_stream("cublasSgemmEx", stream_of_handle(h), [&] {
     return multiply(gemm(h, ta, tb, m, n, k, alpha, beta, DataType::Float, type_a, lda, type_b, ldb, type_c, ldc), a, b, c);
   });
 }
@@ -118,7 +118,7 @@ API int cublasGemmEx(void* h, int ta, int tb, int m, int n, int k, void* alpha, 
         gemm(h, ta, tb, m, n, k, alpha, beta, accumulator_type(compute, type_c), type_a, lda, type_b, ldb, type_c, ldc), a, b,
         c);
   };
-  return run_fallback_on("cublasGemmEx", stream_of_handle(h), prepare, failure_mode_of(algorithm));
+  return run_fallback_on_stream("cublasGemmEx", stream_of_handle(h), prepare, failure_mode_of(algorithm));
 }
 API int cublasGemmBatchedEx(void* h, int ta, int tb, int m, int n, int k, void* alpha, void** a, DataType type_a, int lda,
                             void** b, DataType type_b, int ldb, void* beta, void** c, DataType type_c, int ldc, int count,
@@ -128,7 +128,7 @@ API int cublasGemmBatchedEx(void* h, int ta, int tb, int m, int n, int k, void* 
         gemm(h, ta, tb, m, n, k, alpha, beta, accumulator_type(compute, type_c), type_a, lda, type_b, ldb, type_c, ldc), a, b,
         c, count);
   };
-  return run_fallback_on("cublasGemmBatchedEx", stream_of_handle(h), prepare, failure_mode_of(algorithm));
+  return run_fallback_on_stream("cublasGemmBatchedEx", stream_of_handle(h), prepare, failure_mode_of(algorithm));
 }
 API int cublasGemmStridedBatchedEx(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, DataType type_a, int lda,
                                    int64_t stride_a, void* b, DataType type_b, int ldb, int64_t stride_b, void* beta, void* c,
@@ -138,5 +138,5 @@ API int cublasGemmStridedBatchedEx(void* h, int ta, int tb, int m, int n, int k,
         gemm(h, ta, tb, m, n, k, alpha, beta, accumulator_type(compute, type_c), type_a, lda, type_b, ldb, type_c, ldc), a,
         stride_a, b, stride_b, c, stride_c, count);
   };
-  return run_fallback_on("cublasGemmStridedBatchedEx", stream_of_handle(h), prepare, failure_mode_of(algorithm));
+  return run_fallback_on_stream("cublasGemmStridedBatchedEx", stream_of_handle(h), prepare, failure_mode_of(algorithm));
 }

@@ -104,24 +104,24 @@ struct TriangularSystem {
 
 #define VECTORS(letter, T, number)                                                                                             \
   API int cublas##letter##axpy_v2(void* h, int n, void* alpha, void* x, int incx, void* y, int incy) {                         \
-    return run_fallback_on("cublas" #letter "axpy_v2", stream_of_handle(h), [&] {                                              \
+    return run_fallback_on_stream("cublas" #letter "axpy_v2", stream_of_handle(h), [&] {                                       \
       const Scalar a(h, alpha, DataType::number);                                                                              \
       return [=] { add<T>(DataType::number, n, a.load<T>(), x, incx, y, incy); };                                              \
     });                                                                                                                        \
   }                                                                                                                            \
   API int cublas##letter##scal_v2(void* h, int n, void* alpha, void* x, int incx) {                                            \
-    return run_fallback_on("cublas" #letter "scal_v2", stream_of_handle(h), [&] {                                              \
+    return run_fallback_on_stream("cublas" #letter "scal_v2", stream_of_handle(h), [&] {                                       \
       const Scalar a(h, alpha, DataType::number);                                                                              \
       return [=] { scale<T>(DataType::number, n, a.load<T>(), x, incx); };                                                     \
     });                                                                                                                        \
   }                                                                                                                            \
   API int cublas##letter##copy_v2(void* h, int n, void* x, int incx, void* y, int incy) {                                      \
-    return run_fallback_on("cublas" #letter "copy_v2", stream_of_handle(h),                                                    \
-                           [&] { return [=] { copy(DataType::number, n, x, incx, y, incy); }; });                              \
+    return run_fallback_on_stream("cublas" #letter "copy_v2", stream_of_handle(h),                                             \
+                                  [&] { return [=] { copy(DataType::number, n, x, incx, y, incy); }; });                       \
   }                                                                                                                            \
   API int cublas##letter##gemv_v2(void* h, int op, int m, int n, void* alpha, void* a, int lda, void* x, int incx, void* beta, \
                                   void* y, int incy) {                                                                         \
-    return run_fallback_on("cublas" #letter "gemv_v2", stream_of_handle(h), [&] {                                              \
+    return run_fallback_on_stream("cublas" #letter "gemv_v2", stream_of_handle(h), [&] {                                       \
       const Scalar a_scale(h, alpha, DataType::number), y_scale(h, beta, DataType::number);                                    \
       return [=] {                                                                                                             \
         matrix_vector<T>(DataType::number, op, m, n, a_scale.load<T>(), a, lda, x, incx, y_scale.load<T>(), y, incy);          \
@@ -130,7 +130,7 @@ struct TriangularSystem {
   }                                                                                                                            \
   API int cublas##letter##trsm_v2(void* h, int side, int fill, int op, int unit, int m, int n, void* alpha, void* a, int lda,  \
                                   void* b, int ldb) {                                                                          \
-    return run_fallback_on("cublas" #letter "trsm_v2", stream_of_handle(h), [&] {                                              \
+    return run_fallback_on_stream("cublas" #letter "trsm_v2", stream_of_handle(h), [&] {                                       \
       const TriangularSystem system{DataType::number, side == 1, fill == 1, unit == 1, Op(op), m, n, lda, ldb};                \
       const Scalar scale(h, alpha, DataType::number);                                                                          \
       return [=] { system.solve<T>(scale.load<T>(), a, b); };                                                                  \
@@ -138,7 +138,7 @@ struct TriangularSystem {
   }                                                                                                                            \
   API int cublas##letter##trsmBatched(void* h, int side, int fill, int op, int unit, int m, int n, void* alpha, void** a,      \
                                       int lda, void** b, int ldb, int count) {                                                 \
-    return run_fallback_on("cublas" #letter "trsmBatched", stream_of_handle(h), [&] {                                          \
+    return run_fallback_on_stream("cublas" #letter "trsmBatched", stream_of_handle(h), [&] {                                   \
       const TriangularSystem system{DataType::number, side == 1, fill == 1, unit == 1, Op(op), m, n, lda, ldb};                \
       const Scalar scale(h, alpha, DataType::number);                                                                          \
       return [=] {                                                                                                             \

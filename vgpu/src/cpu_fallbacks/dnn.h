@@ -140,11 +140,13 @@ void store_tensor(const Tensor& tensor, const std::vector<T>& results, const Sca
 }
 
 // The operation that calls f(Tag<T>()), where T is the type in which calls on this type compute.
-template <class F> Operation in_compute_type(DataType type, F f) {
+template <class F> Operation operation_in_compute_type(DataType type, F f) {
   if (type == DataType::Double) return [=] { f(Tag<double>()); };
   return [=] { f(Tag<float>()); };
 }
-template <class F> Operation in_compute_type(const TensorDescriptor& tensor, F f) { return in_compute_type(tensor.type(), f); }
+template <class F> Operation operation_in_compute_type(const TensorDescriptor& tensor, F f) {
+  return operation_in_compute_type(tensor.type(), f);
+}
 
 // The input element that each tap (element of the window) reads for each output element.
 class WindowIndices {

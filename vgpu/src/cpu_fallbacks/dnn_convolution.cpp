@@ -19,11 +19,11 @@ int workspace_size(const char* call, int algorithm, size_t* bytes) {
 API int cudnnConvolutionForward(void* handle, void* alpha, TensorDescriptor* x_desc, void* x_data, Filter* w_desc, void* w_data,
                                 Convolution* convolution, int, void*, size_t, void* beta, TensorDescriptor* y_desc,
                                 void* y_data) {
-  return run_fallback_on("cudnnConvolutionForward", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnConvolutionForward", stream_of_handle(handle), [&] {
     const Tensor x(x_desc, x_data), w(required(w_desc).tensor, w_data), y(y_desc, y_data);
     const Scales scales(x.descriptor, alpha, beta);
     const ConvolutionShapes shapes(x.descriptor, w.descriptor, required(convolution), y.descriptor);
-    return in_compute_type(x.descriptor, [=](auto tag) {
+    return operation_in_compute_type(x.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
       store_tensor(y, convolve(shapes, load_tensor<T>(x), load_tensor<T>(w)), scales);
     });
@@ -32,11 +32,11 @@ API int cudnnConvolutionForward(void* handle, void* alpha, TensorDescriptor* x_d
 API int cudnnConvolutionBackwardData(void* handle, void* alpha, Filter* w_desc, void* w_data, TensorDescriptor* dy_desc,
                                      void* dy_data, Convolution* convolution, int, void*, size_t, void* beta,
                                      TensorDescriptor* dx_desc, void* dx_data) {
-  return run_fallback_on("cudnnConvolutionBackwardData", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnConvolutionBackwardData", stream_of_handle(handle), [&] {
     const Tensor w(required(w_desc).tensor, w_data), dy(dy_desc, dy_data), dx(dx_desc, dx_data);
     const Scales scales(dy.descriptor, alpha, beta);
     const ConvolutionShapes shapes(dx.descriptor, w.descriptor, required(convolution), dy.descriptor);
-    return in_compute_type(dy.descriptor, [=](auto tag) {
+    return operation_in_compute_type(dy.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
       store_tensor(dx, convolve_backward_data(shapes, load_tensor<T>(w), load_tensor<T>(dy)), scales);
     });
@@ -45,11 +45,11 @@ API int cudnnConvolutionBackwardData(void* handle, void* alpha, Filter* w_desc, 
 API int cudnnConvolutionBackwardFilter(void* handle, void* alpha, TensorDescriptor* x_desc, void* x_data,
                                        TensorDescriptor* dy_desc, void* dy_data, Convolution* convolution, int, void*, size_t,
                                        void* beta, Filter* dw_desc, void* dw_data) {
-  return run_fallback_on("cudnnConvolutionBackwardFilter", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnConvolutionBackwardFilter", stream_of_handle(handle), [&] {
     const Tensor x(x_desc, x_data), dy(dy_desc, dy_data), dw(required(dw_desc).tensor, dw_data);
     const Scales scales(x.descriptor, alpha, beta);
     const ConvolutionShapes shapes(x.descriptor, dw.descriptor, required(convolution), dy.descriptor);
-    return in_compute_type(x.descriptor, [=](auto tag) {
+    return operation_in_compute_type(x.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
       store_tensor(dw, convolve_backward_filter(shapes, load_tensor<T>(x), load_tensor<T>(dy)), scales);
     });
@@ -57,10 +57,10 @@ API int cudnnConvolutionBackwardFilter(void* handle, void* alpha, TensorDescript
 }
 API int cudnnConvolutionBackwardBias(void* handle, void* alpha, TensorDescriptor* dy_desc, void* dy_data, void* beta,
                                      TensorDescriptor* db_desc, void* db_data) {
-  return run_fallback_on("cudnnConvolutionBackwardBias", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnConvolutionBackwardBias", stream_of_handle(handle), [&] {
     const Tensor dy(dy_desc, dy_data), db(db_desc, db_data);
     const Scales scales(dy.descriptor, alpha, beta);
-    return in_compute_type(dy.descriptor, [=](auto tag) {
+    return operation_in_compute_type(dy.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
       const std::vector<T> gradients = load_tensor<T>(dy);
       std::vector<T> sums(static_cast<size_t>(dy.descriptor.channels()));
@@ -76,14 +76,14 @@ API int cudnnConvolutionBiasActivationForward(void* handle, void* alpha1, Tensor
                                               void* alpha2, TensorDescriptor* z_desc, void* z_data, TensorDescriptor* b_desc,
                                               void* b_data, Activation* activation_desc, TensorDescriptor* y_desc,
                                               void* y_data) {
-  return run_fallback_on("cudnnConvolutionBiasActivationForward", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnConvolutionBiasActivationForward", stream_of_handle(handle), [&] {
     const Tensor x(x_desc, x_data), w(required(w_desc).tensor, w_data), b(b_desc, b_data), y(y_desc, y_data);
     const Scales scales(x.descriptor, alpha1, alpha2);
     const Tensor z = scales.beta != 0 ? Tensor(z_desc, z_data) : y;  // which is not read then
     const Activation activation = required(activation_desc);
     const ConvolutionShapes shapes(x.descriptor, w.descriptor, required(convolution), y.descriptor);
     if (b.descriptor.count() != y.descriptor.channels() || z.descriptor.count() != y.descriptor.count()) throw InvalidValue();
-    return in_compute_type(x.descriptor, [=](auto tag) {
+    return operation_in_compute_type(x.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
       std::vector<T> results = convolve(shapes, load_tensor<T>(x), load_tensor<T>(w));
       const std::vector<T> bias = load_tensor<T>(b);

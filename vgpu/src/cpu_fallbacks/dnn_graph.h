@@ -119,7 +119,7 @@ struct GraphDescriptor {
 
 // Checks the descriptor of an operation. InvalidValue, FallbackUnsupported.
 void check_operation(const GraphDescriptor& operation);
-// Computes the operations of the plan's graph, in the order of the graph, on the pointers of the variant pack.
+// Checks the plan; returns the operation that computes its graph, in the graph's order, on the pointers of the variant pack.
 Operation prepare_graph(const GraphDescriptor& plan, const GraphDescriptor& variant_pack);
 // The call that runs the plan, with the kind of its first operation, as reports name it.
 const char* call_of_plan(const GraphDescriptor& plan);

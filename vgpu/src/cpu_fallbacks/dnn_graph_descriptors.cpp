@@ -185,5 +185,5 @@ API int cudnnBackendExecute(void* library, Handle* plan, Handle* variant_pack) {
   if (!planned.is(GraphDescriptorType::ExecutionPlan) || !planned.is_finalized || !pack.is(GraphDescriptorType::VariantPack) ||
       !pack.is_finalized)
     return cudnn_status().invalid_value;
-  return run_fallback_on(call_of_plan(planned), stream_of_handle(library), [&] { return prepare_graph(planned, pack); });
+  return run_fallback_on_stream(call_of_plan(planned), stream_of_handle(library), [&] { return prepare_graph(planned, pack); });
 }

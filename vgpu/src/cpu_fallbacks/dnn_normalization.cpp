@@ -168,7 +168,7 @@ API int cudnnBatchNormalizationForwardTraining(void* handle, int mode, void* alp
                                                void* x, TensorDescriptor* y_desc, void* y, TensorDescriptor* parameters_desc,
                                                void* scale, void* bias, double factor, void* mean, void* variance,
                                                double epsilon, void* saved_mean, void* saved_inverse) {
-  return run_fallback_on("cudnnBatchNormalizationForwardTraining", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnBatchNormalizationForwardTraining", stream_of_handle(handle), [&] {
     const Parameters parameters{required(parameters_desc), scale, bias, mean, variance, saved_mean, saved_inverse};
     return prepare_training({x_desc, x}, {y_desc, y}, mode, alpha, beta, parameters, factor, epsilon, Epilogue());
   });
@@ -179,7 +179,7 @@ API int cudnnBatchNormalizationForwardTrainingEx(void* handle, int mode, int ops
                                                  void* scale, void* bias, double factor, void* mean, void* variance,
                                                  double epsilon, void* saved_mean, void* saved_inverse, Activation* activation,
                                                  void*, size_t, void*, size_t) {
-  return run_fallback_on("cudnnBatchNormalizationForwardTrainingEx", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnBatchNormalizationForwardTrainingEx", stream_of_handle(handle), [&] {
     const Parameters parameters{required(parameters_desc), scale, bias, mean, variance, saved_mean, saved_inverse};
     return prepare_training({x_desc, x}, {y_desc, y}, mode, alpha, beta, parameters, factor, epsilon,
                             Epilogue(ops, activation, z_desc, z));
@@ -189,7 +189,7 @@ API int cudnnBatchNormalizationForwardInference(void* handle, int mode, void* al
                                                 void* x_data, TensorDescriptor* y_desc, void* y_data,
                                                 TensorDescriptor* parameters_desc, void* scale, void* bias, void* mean,
                                                 void* variance, double epsilon) {
-  return run_fallback_on("cudnnBatchNormalizationForwardInference", stream_of_handle(handle), [&]() -> Operation {
+  return run_fallback_on_stream("cudnnBatchNormalizationForwardInference", stream_of_handle(handle), [&]() -> Operation {
     const Tensor x(x_desc, x_data), y(y_desc, y_data);
     const Scales scales(x.descriptor, alpha, beta);
     return [=, descriptor = required(parameters_desc)] {
@@ -205,7 +205,7 @@ API int cudnnBatchNormalizationBackward(void* handle, int mode, void* alpha, voi
                                         TensorDescriptor* x_desc, void* x_data, TensorDescriptor* dy_desc, void* dy,
                                         TensorDescriptor* dx_desc, void* dx, TensorDescriptor* parameters_desc, void* scale,
                                         void* dscale, void* dbias, double epsilon, void* saved_mean, void* saved_inverse) {
-  return run_fallback_on("cudnnBatchNormalizationBackward", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnBatchNormalizationBackward", stream_of_handle(handle), [&] {
     const Tensor x(x_desc, x_data);
     const Parameters parameters{required(parameters_desc), scale, nullptr, nullptr, nullptr, saved_mean, saved_inverse};
     return prepare_gradients(x, {}, {dy_desc, dy}, {dx_desc, dx}, mode, Scales(x.descriptor, alpha, beta),
@@ -219,7 +219,7 @@ API int cudnnBatchNormalizationBackwardEx(void* handle, int mode, int ops, void*
                                           TensorDescriptor* dx_desc, void* dx, TensorDescriptor* parameters_desc, void* scale,
                                           void*, void* dscale, void* dbias, double epsilon, void* saved_mean,
                                           void* saved_inverse, Activation* activation, void*, size_t, void*, size_t) {
-  return run_fallback_on("cudnnBatchNormalizationBackwardEx", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnBatchNormalizationBackwardEx", stream_of_handle(handle), [&] {
     const Tensor x(x_desc, x_data);
     const Parameters parameters{required(parameters_desc), scale, nullptr, nullptr, nullptr, saved_mean, saved_inverse};
     std::vector<Tensor> outputs;

@@ -54,10 +54,10 @@ template <class T> std::vector<T> softmax_gradient(const Tensor& y, const Tensor
 
 API int cudnnActivationForward(void* handle, Activation* activation_desc, void* alpha, TensorDescriptor* x_desc, void* x_data,
                                void* beta, TensorDescriptor* y_desc, void* y_data) {
-  return run_fallback_on("cudnnActivationForward", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnActivationForward", stream_of_handle(handle), [&] {
     const Tensor x(x_desc, x_data), y(y_desc, y_data);
     const Scales scales(x.descriptor, alpha, beta);
-    return in_compute_type(x.descriptor, [=, activation = required(activation_desc)](auto tag) {
+    return operation_in_compute_type(x.descriptor, [=, activation = required(activation_desc)](auto tag) {
       using T = typename decltype(tag)::type;
       std::vector<T> values = load_tensor<T>(x);
       for (T& value : values) value = static_cast<T>(activation.value(value));
@@ -68,10 +68,10 @@ API int cudnnActivationForward(void* handle, Activation* activation_desc, void* 
 API int cudnnActivationBackward(void* handle, Activation* activation_desc, void* alpha, TensorDescriptor* y_desc, void* y_data,
                                 TensorDescriptor* dy_desc, void* dy_data, TensorDescriptor* x_desc, void* x_data, void* beta,
                                 TensorDescriptor* dx_desc, void* dx_data) {
-  return run_fallback_on("cudnnActivationBackward", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnActivationBackward", stream_of_handle(handle), [&] {
     const Tensor x(x_desc, x_data), y(y_desc, y_data), dy(dy_desc, dy_data), dx(dx_desc, dx_data);
     const Scales scales(x.descriptor, alpha, beta);
-    return in_compute_type(x.descriptor, [=, activation = required(activation_desc)](auto tag) {
+    return operation_in_compute_type(x.descriptor, [=, activation = required(activation_desc)](auto tag) {
       using T = typename decltype(tag)::type;
       const std::vector<T> inputs = load_tensor<T>(x), outputs = load_tensor<T>(y);
       std::vector<T> values = load_tensor<T>(dy);
@@ -84,10 +84,10 @@ API int cudnnActivationBackward(void* handle, Activation* activation_desc, void*
 
 API int cudnnSoftmaxForward(void* handle, int algorithm, int mode, void* alpha, TensorDescriptor* x_desc, void* x_data,
                             void* beta, TensorDescriptor* y_desc, void* y_data) {
-  return run_fallback_on("cudnnSoftmaxForward", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnSoftmaxForward", stream_of_handle(handle), [&] {
     const Tensor x(x_desc, x_data), y(y_desc, y_data);
     const Scales scales(x.descriptor, alpha, beta);
-    return in_compute_type(x.descriptor, [=](auto tag) {
+    return operation_in_compute_type(x.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
       store_tensor(y, softmax<T>(x, algorithm, mode), scales);
     });
@@ -95,10 +95,10 @@ API int cudnnSoftmaxForward(void* handle, int algorithm, int mode, void* alpha, 
 }
 API int cudnnSoftmaxBackward(void* handle, int algorithm, int mode, void* alpha, TensorDescriptor* y_desc, void* y_data,
                              TensorDescriptor* dy_desc, void* dy_data, void* beta, TensorDescriptor* dx_desc, void* dx_data) {
-  return run_fallback_on("cudnnSoftmaxBackward", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnSoftmaxBackward", stream_of_handle(handle), [&] {
     const Tensor y(y_desc, y_data), dy(dy_desc, dy_data), dx(dx_desc, dx_data);
     const Scales scales(y.descriptor, alpha, beta);
-    return in_compute_type(y.descriptor, [=](auto tag) {
+    return operation_in_compute_type(y.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
       store_tensor(dx, softmax_gradient<T>(y, dy, algorithm, mode), scales);
     });
@@ -107,10 +107,10 @@ API int cudnnSoftmaxBackward(void* handle, int algorithm, int mode, void* alpha,
 
 API int cudnnAddTensor(void* handle, void* alpha, TensorDescriptor* a_desc, void* a_data, void* beta, TensorDescriptor* c_desc,
                        void* c_data) {
-  return run_fallback_on("cudnnAddTensor", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnAddTensor", stream_of_handle(handle), [&] {
     const Tensor a(a_desc, a_data), c(c_desc, c_data);
     const Scales scales(c.descriptor, alpha, beta);
-    return in_compute_type(c.descriptor, [=](auto tag) {
+    return operation_in_compute_type(c.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
       store_tensor(c, load_tensor<T>(Tensor(a.descriptor.broadcast_to(c.descriptor.dims), a.data)), scales);
     });
@@ -118,30 +118,30 @@ API int cudnnAddTensor(void* handle, void* alpha, TensorDescriptor* a_desc, void
 }
 API int cudnnTransformTensor(void* handle, void* alpha, TensorDescriptor* x_desc, void* x_data, void* beta,
                              TensorDescriptor* y_desc, void* y_data) {
-  return run_fallback_on("cudnnTransformTensor", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnTransformTensor", stream_of_handle(handle), [&] {
     const Tensor x(x_desc, x_data), y(y_desc, y_data);
     const Scales scales(x.descriptor, alpha, beta);
-    return in_compute_type(x.descriptor, [=](auto tag) {
+    return operation_in_compute_type(x.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
       store_tensor(y, load_tensor<T>(x), scales);
     });
   });
 }
 API int cudnnSetTensor(void* handle, TensorDescriptor* y_desc, void* y_data, void* value_data) {
-  return run_fallback_on("cudnnSetTensor", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnSetTensor", stream_of_handle(handle), [&] {
     const Tensor y(y_desc, y_data);
     const double value = load_element<double>(value_data, y.descriptor.type(), 0);
-    return in_compute_type(y.descriptor, [=](auto tag) {
+    return operation_in_compute_type(y.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
       store_tensor(y, std::vector<T>(static_cast<size_t>(y.descriptor.count()), T(value)));
     });
   });
 }
 API int cudnnScaleTensor(void* handle, TensorDescriptor* y_desc, void* y_data, void* alpha) {
-  return run_fallback_on("cudnnScaleTensor", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnScaleTensor", stream_of_handle(handle), [&] {
     const Tensor y(y_desc, y_data);
     const Scales scales(Scales(y.descriptor, alpha, alpha).alpha, 0);
-    return in_compute_type(y.descriptor, [=](auto tag) {
+    return operation_in_compute_type(y.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
       store_tensor(y, load_tensor<T>(y), scales);
     });

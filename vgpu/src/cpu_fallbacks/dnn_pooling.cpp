@@ -85,11 +85,11 @@ template <class T> std::vector<T> backward(const PoolingShapes& shapes, const st
 
 API int cudnnPoolingForward(void* handle, Pooling* pooling, void* alpha, TensorDescriptor* x_desc, void* x_data, void* beta,
                             TensorDescriptor* y_desc, void* y_data) {
-  return run_fallback_on("cudnnPoolingForward", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnPoolingForward", stream_of_handle(handle), [&] {
     const Tensor x(x_desc, x_data), y(y_desc, y_data);
     const Scales scales(x.descriptor, alpha, beta);
     const PoolingShapes shapes(required(pooling), x.descriptor, y.descriptor);
-    return in_compute_type(x.descriptor, [=](auto tag) {
+    return operation_in_compute_type(x.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
       store_tensor(y, forward(shapes, load_tensor<T>(x)), scales);
     });
@@ -98,11 +98,11 @@ API int cudnnPoolingForward(void* handle, Pooling* pooling, void* alpha, TensorD
 API int cudnnPoolingBackward(void* handle, Pooling* pooling, void* alpha, TensorDescriptor* y_desc, void*,
                              TensorDescriptor* dy_desc, void* dy_data, TensorDescriptor* x_desc, void* x_data, void* beta,
                              TensorDescriptor* dx_desc, void* dx_data) {
-  return run_fallback_on("cudnnPoolingBackward", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnPoolingBackward", stream_of_handle(handle), [&] {
     const Tensor dy(dy_desc, dy_data), x(x_desc, x_data), dx(dx_desc, dx_data);
     const Scales scales(x.descriptor, alpha, beta);
     const PoolingShapes shapes(required(pooling), x.descriptor, required(y_desc));
-    return in_compute_type(x.descriptor, [=](auto tag) {
+    return operation_in_compute_type(x.descriptor, [=](auto tag) {
       using T = typename decltype(tag)::type;
       store_tensor(dx, backward(shapes, load_tensor<T>(x), load_tensor<T>(dy)), scales);
     });

@@ -320,29 +320,30 @@ API int cudnnRNNForward(void* handle, const Recurrent* network, int training, co
                         const void* x, const Sequences*, void* y, const TensorDescriptor*, const void* hx, void* hy,
                         const TensorDescriptor*, const void* cx, void* cy, size_t weight_bytes, const void* weights, size_t,
                         void*, size_t reserve_bytes, void* reserve) {
-  return run_fallback_on("cudnnRNNForward", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnRNNForward", stream_of_handle(handle), [&] {
     const Call call =
         make_call(network, x_desc, x, hx, cx, weight_bytes, weights, reserve_bytes, training ? reserve : nullptr, training);
-    return in_compute_type(data_type_of(network->kind),
-                           [=](auto tag) { forward<typename decltype(tag)::type>(call, y, hy, cy); });
+    return operation_in_compute_type(data_type_of(network->kind),
+                                     [=](auto tag) { forward<typename decltype(tag)::type>(call, y, hy, cy); });
   });
 }
 API int cudnnRNNBackwardData_v8(void* handle, const Recurrent* network, const int*, const Sequences*, const void*,
                                 const void* dy, const Sequences* x_desc, void* dx, const TensorDescriptor*, const void* hx,
                                 const void* dhy, void* dhx, const TensorDescriptor*, const void* cx, const void* dcy, void* dcx,
                                 size_t weight_bytes, const void* weights, size_t, void*, size_t reserve_bytes, void* reserve) {
-  return run_fallback_on("cudnnRNNBackwardData_v8", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnRNNBackwardData_v8", stream_of_handle(handle), [&] {
     const Call call = make_call(network, x_desc, nullptr, hx, cx, weight_bytes, weights, reserve_bytes, reserve, true);
-    return in_compute_type(data_type_of(network->kind),
-                           [=](auto tag) { backward_data<typename decltype(tag)::type>(call, dy, dhy, dcy, dx, dhx, dcx); });
+    return operation_in_compute_type(data_type_of(network->kind), [=](auto tag) {
+      backward_data<typename decltype(tag)::type>(call, dy, dhy, dcy, dx, dhx, dcx);
+    });
   });
 }
 API int cudnnRNNBackwardWeights_v8(void* handle, const Recurrent* network, int mode, const int*, const Sequences* x_desc,
                                    const void* x, const TensorDescriptor*, const void* hx, const Sequences*, const void*,
                                    size_t weight_bytes, void* dweights, size_t, void*, size_t reserve_bytes, void* reserve) {
-  return run_fallback_on("cudnnRNNBackwardWeights_v8", stream_of_handle(handle), [&] {
+  return run_fallback_on_stream("cudnnRNNBackwardWeights_v8", stream_of_handle(handle), [&] {
     const Call call = make_call(network, x_desc, x, hx, nullptr, weight_bytes, nullptr, reserve_bytes, reserve, true);
-    return in_compute_type(data_type_of(network->kind), [=](auto tag) {
+    return operation_in_compute_type(data_type_of(network->kind), [=](auto tag) {
       backward_weights<typename decltype(tag)::type>(call, dweights, mode == 0);  // cudnn_adv.h: CUDNN_WGRAD_MODE_ADD
     });
   });

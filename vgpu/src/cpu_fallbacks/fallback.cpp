@@ -114,7 +114,8 @@ int run_fallback_erased(const char* call, WhenDisabled when_disabled, void (*f)(
   } catch (const FallbackUnsupported&) { return refuse(call, when_disabled); }
 }
 
-int run_fallback_on(const char* call, void* handle, const std::function<Operation()>& prepare, WhenDisabled when_disabled) {
+int run_fallback_on_stream(const char* call, void* handle, const std::function<Operation()>& prepare,
+                           WhenDisabled when_disabled) {
   if (!is_fallback_enabled(call)) return refuse(call, when_disabled);
   Stream* stream = stream_of(handle);
   if (!stream) return library_status(call)->invalid_value;

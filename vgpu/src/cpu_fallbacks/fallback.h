@@ -36,8 +36,8 @@ template <class F> int run_fallback(const char* call, F f, WhenDisabled when_dis
 // Likewise for a call whose handle has a stream: runs the operation that prepare() returns, or adds it to the graph if that
 // stream is captured.  prepare() checks the arguments, and copies those that the host may change after the call.
 using Operation = std::function<void()>;
-int run_fallback_on(const char* call, void* stream, const std::function<Operation()>& prepare,
-                    WhenDisabled when_disabled = WhenDisabled::OnStream);
+int run_fallback_on_stream(const char* call, void* stream, const std::function<Operation()>& prepare,
+                           WhenDisabled when_disabled = WhenDisabled::OnStream);
 
 // Runs f() as a call that computes nothing on the device, such as the size of a workspace: the library's status, or that of a
 // call that is not supported if the fallback is off or f() throws FallbackUnsupported.

@@ -38,7 +38,7 @@ struct Physical {
   Physical(const Properties& allocation_properties, size_t size, int descriptor)
       : properties(allocation_properties), bytes(size), file(descriptor) {}
   Physical(const Physical&) = delete;
-  ~Physical() { close(file), Device::get().memory().discharge(bytes); }
+  ~Physical() { close(file), Device::get().memory().count_freed(bytes); }
 };
 using PhysicalHandle = std::shared_ptr<Physical>;
 struct Mapping {
@@ -123,7 +123,7 @@ API int cuMemAddressFree(uint64_t at, size_t bytes) {
 API int cuMemCreate(uint64_t* handle, size_t bytes, const Properties* properties, uint64_t flags) {
   if (!handle || !is_whole_granules(bytes) || !is_supported(properties) || flags) return kInvalidValue;
   if (properties->handle_types) return kNotSupported;  // sharing between processes is not supported
-  if (!Device::get().memory().charge(bytes)) return kOutOfMemory;
+  if (!Device::get().memory().count_used(bytes)) return kOutOfMemory;
   const int file = static_cast<int>(syscall(SYS_memfd_create, "vgpu", 1u));  // flag 1: close on exec
   auto memory = std::make_shared<Physical>(*properties, bytes, file);
   if (file < 0 || ftruncate(file, static_cast<off_t>(bytes))) return kOutOfMemory;

@@ -361,7 +361,7 @@ uint64_t Decoder::bits(const Operand& literal, std::string_view type) const {
   return result;
 }
 
-RegisterSlot Decoder::source_operand(const Operand& o, std::string_view type) {
+RegisterSlot Decoder::source_slot(const Operand& o, std::string_view type) {
   uint32_t width = std::max(ptx::size_of(type), 1u);
   if (o.inverted) reject_operand(o, "only predicates are inverted");
   if (o.negative) reject_operand(o, "no register has a sign here");
@@ -382,13 +382,13 @@ RegisterSlot Decoder::source_operand(const Operand& o, std::string_view type) {
 }
 
 RegisterSlot Decoder::result_slot(const Operand& o, std::string_view type) {
-  RegisterSlot slot = source_operand(o, type);
+  RegisterSlot slot = source_slot(o, type);
   if (slot.sort == Sort::Literal || slot.sort == Sort::Special) reject_operand(o, "only registers are written");
   return slot;
 }
 
-uint32_t Decoder::exact_operand(const Operand& o, std::string_view type) {
-  RegisterSlot slot = source_operand(o, type);
+uint32_t Decoder::source(const Operand& o, std::string_view type) {
+  RegisterSlot slot = source_slot(o, type);
   uint32_t width = ptx::size_of(type);
   if (slot.sort == Sort::Special) reject_operand(o, "only mov reads special registers");
   if (slot.width == width) return slot.offset;
@@ -399,7 +399,7 @@ uint32_t Decoder::exact_operand(const Operand& o, std::string_view type) {
 uint32_t Decoder::result(const Operand& o, std::string_view type, bool allows_sink) {
   if (allows_sink && o.text == "_") return scratch_register(std::max(ptx::size_of(type), 2u));
   result_slot(o, type);
-  return exact_operand(o, type);
+  return source(o, type);
 }
 
 uint32_t Decoder::predicate(const Operand& o) {

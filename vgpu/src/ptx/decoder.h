@@ -88,8 +88,8 @@ class Decoder {
 
   // For the families; registers are byte offsets into the frame.  Sources may be literals; results are registers, or `_` if
   // `allows_sink`.
-  RegisterSlot source_operand(const Operand& operand, std::string_view type);  // at least as wide as the type
-  uint32_t exact_operand(const Operand& operand, std::string_view type);       // a source exactly as wide as the type
+  RegisterSlot source_slot(const Operand& operand, std::string_view type);  // at least as wide as the type
+  uint32_t source(const Operand& operand, std::string_view type);       // a source exactly as wide as the type
   uint32_t predicate(const Operand& operand);                                  // a source; inverted for `!%p`
   RegisterSlot result_slot(const Operand& operand, std::string_view type);     // at least as wide as the type
   uint32_t result(const Operand& operand, std::string_view type, bool allows_sink = false);  // exactly as wide as the type

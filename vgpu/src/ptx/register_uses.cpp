@@ -30,7 +30,8 @@ class RegisterCounts {
 };
 
 bool is_result_unused(const Instruction& i, const RegisterCounts& counts) {
-  if (i.source == ScheduleSource::Heap || i.source == ScheduleSource::Output) return false;  // d is not a register
+  if (i.schedule_source == ScheduleSource::Heap || i.schedule_source == ScheduleSource::Output)
+    return false;  // d is not a register
   if (i.d) return counts.is_named_once(i.d);
   return i.vector_registers[0] && std::all_of(i.vector_registers, i.vector_registers + i.count,
                                               [&](uint32_t offset) { return counts.is_named_once(offset); });
@@ -50,7 +51,7 @@ void mark_register_uses(DecodedFunction& function) {
   const RegisterCounts counts(function);
   for (Instruction& i : function.code) {
     i.result_unused = is_result_unused(i, counts);
-    if (reads_processor(i)) i.source = ScheduleSource::Processor;
+    if (reads_processor(i)) i.schedule_source = ScheduleSource::Processor;
   }
 }
 

@@ -171,7 +171,7 @@ namespace {
 int fill_box(const Pitched& memory, int value, const Extents& size, int (*fill_rows)(const Fill&, void*), void* stream) {
   for (size_t z = 0; z < size.depth; z++)
     if (int error = fill_rows({address(memory.at) + z * memory.height * memory.pitch, memory.pitch, static_cast<uint8_t>(value),
-                               1, size.width, size.height},
+                               /*size=*/1, /*count=*/size.width, /*rows=*/size.height},
                               stream))
       return set_last_error(error);
   return kSuccess;

@@ -82,8 +82,8 @@ void OrderProver::on_function_entry(const DecodedFunction& function) {
   if (!entered_.insert(&function).second) return;
   if (!function.is_provable) on_unproved(Reason::InstructionSet, 0, 0);
   for (const Instruction& i : function.code)
-    if (i.source != ScheduleSource::None && i.source != ScheduleSource::StaleRead && !i.result_unused)
-      on_schedule_source(i, i.source);
+    if (i.schedule_source != ScheduleSource::None && i.schedule_source != ScheduleSource::StaleRead && !i.result_unused)
+      on_schedule_source(i, i.schedule_source);
 }
 
 void OrderProver::on_schedule_source(const Instruction& i, ScheduleSource source) {
@@ -139,7 +139,7 @@ LaneAccess OrderProver::describe(const Instruction& i, const MemoryAccess& t) co
   LaneAccess access;
   access.line = i.line, access.strong = t.is_strong();
   access.reads = t.kind != AccessKind::Write && !(t.kind == AccessKind::Read && i.result_unused);
-  access.non_coherent = i.source == ScheduleSource::StaleRead;
+  access.non_coherent = i.schedule_source == ScheduleSource::StaleRead;
   if (t.kind == AccessKind::Read) return access;
   access.kind = t.values.count ? PhaseKind::Written : PhaseKind::Alone;
   if (t.kind == AccessKind::Write) return access;

@@ -37,7 +37,7 @@ void decode_address(Decoder& d, const Statement& s, const Operand& o, AccessSpac
   if (o.kind != Operand::Address || !o.parts.empty() || ptx::begins_constant(o.text)) d.reject(s, "an address that is none");
   const Symbol* symbol = d.symbol(std::string(o.text));
   if (!symbol) {
-    RegisterSlot slot = d.source_operand(
+    RegisterSlot slot = d.source_slot(
         [&] {
           Operand base = o;
           base.kind = Operand::Register, base.offset = 0;

@@ -198,7 +198,7 @@ bool decode_elements(Decoder& d, const Statement& s, Instruction& i, std::string
   i.count = returns_old;
   for (size_t k = 0; k < count; k++, i.imm += ptx::size_of(t)) {
     if (returns_old) i.d = d.result(old.parts[k], t, true);
-    i.b = i.c = d.exact_operand(operand.parts[k], t);
+    i.b = i.c = d.source(operand.parts[k], t);
     d.emit(i);
   }
   return true;
@@ -221,8 +221,8 @@ bool decode_atomic(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.qualifier_of("v2|v4|v8").empty()) return space == AccessSpace::Generic && decode_elements(d, s, i, t);
   i.count = returns_old && s.operands[0].text != "_";
   if (i.count) i.d = d.result(s.operands[0], t);
-  i.b = d.exact_operand(s.operands[first + 1], t);
-  i.c = o == "cas" ? d.exact_operand(s.operands.at(first + 2), t) : i.b;
+  i.b = d.source(s.operands[first + 1], t);
+  i.c = o == "cas" ? d.source(s.operands.at(first + 2), t) : i.b;
   d.emit(i);
   return true;
 }

@@ -209,10 +209,10 @@ bool decode_fields(Decoder& d, const Statement& s, Instruction& i, std::string_v
   });
   if (!i.execute) return false;
   i.d = d.result(s.operands[0], t);
-  i.a = d.exact_operand(s.operands[1], t);
-  i.b = d.exact_operand(s.operands[2], inserts ? t : "u32");
-  i.c = d.exact_operand(s.operands[3], "u32");
-  if (inserts) i.e = d.exact_operand(s.operands[4], "u32");
+  i.a = d.source(s.operands[1], t);
+  i.b = d.source(s.operands[2], inserts ? t : "u32");
+  i.c = d.source(s.operands[3], "u32");
+  if (inserts) i.e = d.source(s.operands[4], "u32");
   d.emit(i);
   return true;
 }
@@ -258,7 +258,7 @@ bool decode_four_operands(Decoder& d, const Statement& s, Instruction& i) {
   const Operand& result = s.operands[0];
   i.d = result.kind == Operand::Vector ? d.result(result.parts.at(0), "b32", true) : d.result(result, "b32");
   uint32_t* sources[] = {&i.a, &i.b, &i.c};
-  for (size_t k = 0; k < 3; k++) *sources[k] = d.exact_operand(s.operands[k + 1], "b32");
+  for (size_t k = 0; k < 3; k++) *sources[k] = d.source(s.operands[k + 1], "b32");
   d.emit(i);
   return true;
 }
@@ -277,9 +277,9 @@ bool decode_masks(Decoder& d, const Statement& s, Instruction& i) {
   i.execute = select_mask(s, s.has("clamp"));
   if (!i.execute) return false;
   i.d = d.result(s.operands[0], s.type());
-  i.a = d.exact_operand(s.operands[1], s.type());
-  i.b = d.exact_operand(s.operands[2], "b32");
-  if (s.op == "fns") i.c = d.exact_operand(s.operands[3], "b32");
+  i.a = d.source(s.operands[1], s.type());
+  i.b = d.source(s.operands[2], "b32");
+  if (s.op == "fns") i.c = d.source(s.operands[3], "b32");
   return d.emit(i), true;
 }
 
@@ -299,7 +299,7 @@ bool decode_bits(Decoder& d, const Statement& s, Instruction& i) {
     i.d = d.result(s.operands[0], "u32");
   }
   if (!i.execute) return false;
-  i.a = d.exact_operand(s.operands[1], t);
+  i.a = d.source(s.operands[1], t);
   d.emit(i);
   return true;
 }
@@ -316,9 +316,9 @@ bool decode_carry(Decoder& d, const Statement& s, Instruction& i) {
   if (!i.execute || s.operands.size() < 3) return false;
   i.variant = (reads ? kReads : 0) | (writes ? kWrites : 0);
   i.d = d.result(s.operands[0], t);
-  i.a = d.exact_operand(s.operands[1], t);
-  i.b = d.exact_operand(s.operands[2], t);
-  if (s.operands.size() > 3) i.c = d.exact_operand(s.operands[3], t);
+  i.a = d.source(s.operands[1], t);
+  i.b = d.source(s.operands[2], t);
+  if (s.operands.size() > 3) i.c = d.source(s.operands[3], t);
   i.e = d.carry_predicate();
   d.emit(i);
   return true;

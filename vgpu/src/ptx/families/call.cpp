@@ -69,7 +69,7 @@ Actual argument(Decoder& d, const Statement& s, const Operand& o, const ptx::Par
   }
   if (formal.type.empty()) d.reject(s, "a register for a parameter that is no number");
   const uint32_t offset = d.scratch_memory(formal.size);
-  emit_store<kScratch>(d, call, formal.size, d.exact_operand(o, formal.type), offset);
+  emit_store<kScratch>(d, call, formal.size, d.source(o, formal.type), offset);
   return {offset, formal.size};
 }
 
@@ -142,12 +142,12 @@ void store_results(Decoder& d, const Instruction& returning) {
     if (!result.in_register) continue;
     Operand operand;
     operand.kind = Operand::Register, operand.text = result.name;
-    emit_store<kParameters>(d, returning, result.size, d.exact_operand(operand, result.type), result.offset);
+    emit_store<kParameters>(d, returning, result.size, d.source(operand, result.type), result.offset);
   }
 }
 
 bool decode_call(Decoder& d, const Statement& s, Instruction& i) {
-  if (!s.allows_only({"uni"}, 0)) return false;
+  if (!s.allows_only({"uni"}, /*types=*/0)) return false;
   const Parts parts = parts_of(s);
   const Instruction guarded = i;
   const bool by_pointer = parts.target.kind == Operand::Register;
@@ -158,7 +158,7 @@ bool decode_call(Decoder& d, const Statement& s, Instruction& i) {
   const Actuals actuals = actuals_of(d, s, parts, *callee, guarded);
   if (by_pointer || callee->defined) {
     CallSite site = site_of(actuals, *callee);
-    if (by_pointer) i.a = d.exact_operand(parts.target, "u64");
+    if (by_pointer) i.a = d.source(parts.target, "u64");
     else site.callee = callee->name;
     i.kind = InstructionKind::Call;
     i.imm = d.call(std::move(site));

@@ -196,8 +196,8 @@ bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
   } else {
     i.d = d.predicate_result(s.operands[0], true);
   }
-  i.a = d.exact_operand(s.operands[1], t);
-  i.b = d.exact_operand(s.operands[2], t);
+  i.a = d.source(s.operands[1], t);
+  i.b = d.source(s.operands[2], t);
   d.emit(i);
   return true;
 }
@@ -226,9 +226,9 @@ bool decode_selection(Decoder& d, const Statement& s, Instruction& i) {
   });
   if (!i.execute || s.operands.size() != 4) return false;
   i.d = d.result(s.operands[0], t);
-  i.a = d.exact_operand(s.operands[1], t);
-  i.b = d.exact_operand(s.operands[2], t);
-  i.c = by_predicate ? d.predicate(s.operands[3]) : d.exact_operand(s.operands[3], s.type());
+  i.a = d.source(s.operands[1], t);
+  i.b = d.source(s.operands[2], t);
+  i.c = by_predicate ? d.predicate(s.operands[3]) : d.source(s.operands[3], s.type());
   d.emit(i);
   return true;
 }
@@ -237,7 +237,7 @@ bool decode_selection(Decoder& d, const Statement& s, Instruction& i) {
 
 bool decode_compare(Decoder& d, const Statement& s, Instruction& i) {
   bool is_valid = s.op == "selp"   ? s.allows_only({})
-                  : s.op == "slct" ? s.allows_only({"ftz"}, 2)
+                  : s.op == "slct" ? s.allows_only({"ftz"}, /*types=*/2)
                                    : s.allows_only({kRelations, "and|or|xor", "ftz"}, s.op == "set" ? 2 : 1);
   if (!is_valid) return false;
   return s.op == "setp" || s.op == "set" ? decode_relation(d, s, i) : decode_selection(d, s, i);

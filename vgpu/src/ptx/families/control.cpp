@@ -31,9 +31,9 @@ BarrierMode mode_of(const Statement& s) {
 
 bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   if (s.has("warp")) {
-    if (!s.allows_only({"warp", "sync"}, 0) || s.operands.size() != 1) return false;
+    if (!s.allows_only({"warp", "sync"}, /*types=*/0) || s.operands.size() != 1) return false;
     i.kind = InstructionKind::WarpSync;
-    i.b = d.exact_operand(s.operands.at(0), "u32");
+    i.b = d.source(s.operands.at(0), "u32");
     d.emit(i);
     return true;
   }
@@ -48,21 +48,21 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   if (reduces) i.d = i.variant == kBarrierCount ? d.result(s.operands.at(k++), "u32") : d.predicate_result(s.operands.at(k++));
   if (s.operands.size() <= k) return false;
   if (is_literal_out_of_range(d, s.operands[k], 15, 1)) return false;
-  i.a = d.exact_operand(s.operands[k++], "u32");
+  i.a = d.source(s.operands[k++], "u32");
   size_t remaining = s.operands.size() - k;
   i.count = 1;
   const bool has_thread_count = remaining == (reduces ? 2u : 1u);
   if (has_thread_count && is_literal_out_of_range(d, s.operands[k], UINT64_MAX, kWarpSize)) return false;
   if (has_thread_count && i.variant == kBarrierArrive && is_zero(d, s.operands[k])) return false;
-  if (has_thread_count) i.b = d.exact_operand(s.operands[k++], "u32"), i.count = 2;
+  if (has_thread_count) i.b = d.source(s.operands[k++], "u32"), i.count = 2;
   if (reduces) i.c = d.predicate(s.operands.at(k));
   d.emit(i);
   return true;
 }
 
 bool only_orders(const Statement& s) {
-  if (s.op == "griddepcontrol") return s.allows_only({"launch_dependents|wait"}, 0);
-  if (s.op == "pmevent") return s.allows_only({"mask"}, 0);
+  if (s.op == "griddepcontrol") return s.allows_only({"launch_dependents|wait"}, /*types=*/0);
+  if (s.op == "pmevent") return s.allows_only({"mask"}, /*types=*/0);
   return s.allows_only({"gl|cta|gpu|sys|cluster", "sc|acq_rel|acquire|release|mbarrier_init", "proxy",
                         "alias|async|async::generic|async.global|tensormap::generic", "global|shared::cta|shared::cluster"},
                        0);
@@ -77,7 +77,7 @@ InstructionKind kind_of(std::string_view op) {
 bool decode_fence(Decoder& d, const Statement& s, Instruction& i) {
   if (!only_orders(s)) return false;
   if (s.op == "membar" || s.op == "fence") i.execute = fence, d.emit(i);
-  if (s.op == "griddepcontrol") i.execute = do_nothing, i.source = ScheduleSource::DependentLaunch, d.emit(i);
+  if (s.op == "griddepcontrol") i.execute = do_nothing, i.schedule_source = ScheduleSource::DependentLaunch, d.emit(i);
   return true;
 }
 
@@ -89,7 +89,7 @@ bool decode_branch(Decoder& d, const Statement& s, Instruction& i) {
     return true;
   }
   i.kind = InstructionKind::IndexedBranch;
-  i.a = d.exact_operand(s.operands[0], "u32");
+  i.a = d.source(s.operands[0], "u32");
   i.imm = d.branch_table(s.operands[1].text);
   d.emit(i);
   return true;
@@ -102,7 +102,7 @@ bool decode_control(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "bar" || s.op == "barrier") return decode_barrier(d, s, i);
   if (!s.allows_only({"uni", "idx"}, s.op == "nanosleep") || (s.op == "brx") != s.has("idx")) return false;
   if (s.op == "bra" || s.op == "brx") return decode_branch(d, s, i);
-  if (s.op == "nanosleep") d.exact_operand(s.operands.at(0), "u32");
+  if (s.op == "nanosleep") d.source(s.operands.at(0), "u32");
   if (s.op == "ret") store_results(d, i);
   i.kind = kind_of(s.op);
   d.emit(i);

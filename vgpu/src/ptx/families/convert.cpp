@@ -188,7 +188,7 @@ Execute select_conversion(std::string_view d, std::string_view s) {
 bool decode_convert(Decoder& d, const Statement& s, Instruction& i) {
   if (decode_narrow(d, s, i)) return true;
   std::string_view source_type = s.type(), result_type = s.type(1);
-  if (!s.allows_only({"rn|rz|rm|rp|rni|rzi|rmi|rpi", "ftz", "sat|relu", "satfinite"}, 2) || s.operands.size() != 2)
+  if (!s.allows_only({"rn|rz|rm|rp|rni|rzi|rmi|rpi", "ftz", "sat|relu", "satfinite"}, /*types=*/2) || s.operands.size() != 2)
     return false;
   const bool is_result_half = result_type == "f16" || result_type == "bf16";
   if ((s.has("relu") || s.has("satfinite")) && (!is_result_half || source_type != "f32")) return false;
@@ -198,7 +198,7 @@ bool decode_convert(Decoder& d, const Statement& s, Instruction& i) {
   i.variant = static_cast<uint8_t>(static_cast<uint8_t>(rounding_mode_of(s)) | flags << 2);
   i.execute = select_conversion(result_type, source_type);
   if (!i.execute) return false;
-  RegisterSlot source = d.source_operand(s.operands[1], source_type), result = d.result_slot(s.operands[0], result_type);
+  RegisterSlot source = d.source_slot(s.operands[1], source_type), result = d.result_slot(s.operands[0], result_type);
   if (source.sort == Sort::Special && (result_type[0] == 'f' || result_type[0] == 'b')) return false;
   if (!source.width || !result.width || source.width < ptx::size_of(source_type) || result.width < ptx::size_of(result_type))
     return false;

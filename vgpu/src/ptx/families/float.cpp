@@ -205,7 +205,7 @@ bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
   i.execute = for_float(s.type(), [](auto tag) -> Execute { return testp<typename decltype(tag)::type>; });
   if (!i.execute || s.operands.size() != 2) return false;
   i.d = d.predicate_result(s.operands[0]);
-  i.a = d.exact_operand(s.operands[1], s.type());
+  i.a = d.source(s.operands[1], s.type());
   d.emit(i);
   return true;
 }
@@ -243,7 +243,7 @@ bool decode_float(Decoder& d, const Statement& s, Instruction& i) {
   i.variant = static_cast<uint8_t>(rounding_mode_of(s));
   uint32_t* fields[] = {&i.d, &i.a, &i.b, &i.c};
   for (size_t k = 0; k < s.operands.size(); k++)
-    *fields[k] = k ? d.exact_operand(s.operands[k], s.type()) : d.result(s.operands[k], s.type());
+    *fields[k] = k ? d.source(s.operands[k], s.type()) : d.result(s.operands[k], s.type());
   d.emit(i);
   return true;
 }

@@ -103,8 +103,7 @@ bool decode_half(Decoder& d, const Statement& s, Instruction& i) {
   i.variant = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0) |
               (s.has("xorsign") ? kXorSign : 0);
   uint32_t* fields[] = {&i.d, &i.a, &i.b, &i.c};
-  for (size_t k = 0; k < s.operands.size(); k++)
-    *fields[k] = k ? d.exact_operand(s.operands[k], t) : d.result(s.operands[k], t);
+  for (size_t k = 0; k < s.operands.size(); k++) *fields[k] = k ? d.source(s.operands[k], t) : d.result(s.operands[k], t);
   if (s.operands.size() < 3) i.b = i.a;
   if (s.operands.size() < 4) i.c = i.a;
   d.emit(i);

@@ -286,8 +286,8 @@ bool decode_shift(Decoder& d, const Statement& s, Instruction& i, std::string_vi
   i.execute = s.op == "shl" ? select_shift<Shl>(t) : select_shift<Shr>(t);
   if (!i.execute || s.operands.size() != 3) return false;
   i.d = d.result(s.operands[0], t);
-  i.a = d.exact_operand(s.operands[1], t);
-  i.b = d.exact_operand(s.operands[2], "u32");
+  i.a = d.source(s.operands[1], t);
+  i.b = d.source(s.operands[2], "u32");
   d.emit(i);
   return true;
 }
@@ -322,8 +322,8 @@ bool has_known_qualifiers(const Statement& s) {
   if (s.op == "mul" || s.op == "mad") return s.allows_only({"lo|hi|wide", "sat"});
   if (s.op == "mul24" || s.op == "mad24") return s.allows_only({"lo|hi", "sat"}) && s.qualifiers.size() > 1;
   if (s.op == "min" || s.op == "max") return s.allows_only({"relu"});
-  if (s.op == "dp4a") return s.allows_only({}, 2);
-  if (s.op == "dp2a") return s.allows_only({"lo|hi"}, 2) && s.qualifiers.size() == 3;
+  if (s.op == "dp4a") return s.allows_only({}, /*types=*/2);
+  if (s.op == "dp2a") return s.allows_only({"lo|hi"}, /*types=*/2) && s.qualifiers.size() == 3;
   return s.allows_only({});
 }
 
@@ -342,7 +342,7 @@ bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
   uint32_t* fields[] = {&i.d, &i.a, &i.b, &i.c};
   size_t count = std::min<size_t>(s.operands.size(), 4);
   for (size_t k = 0; k < count; k++)
-    *fields[k] = k ? d.exact_operand(s.operands[k], k == 3 ? result_type : t) : d.result(s.operands[k], result_type);
+    *fields[k] = k ? d.source(s.operands[k], k == 3 ? result_type : t) : d.result(s.operands[k], result_type);
   d.emit(i);
   return true;
 }

@@ -96,14 +96,14 @@ uint32_t decode_values(Decoder& d, const Operand& o, std::string_view t, bool lo
   auto is_sink = [&](const Operand& part) { return loads && is_vector && part.text == "_"; };
   uint32_t width = 0;
   for (const Operand& part : operands)
-    if (part.kind != Operand::Literal && !is_sink(part) && !width) width = d.source_operand(part, t).width;
+    if (part.kind != Operand::Literal && !is_sink(part) && !width) width = d.source_slot(part, t).width;
   if (!width && loads) return 0;
   if (!width) width = std::max(ptx::size_of(t), 2u);
   for (size_t k = 0; k < operands.size(); k++) {
     RegisterSlot slot = {0, width};
     if (is_sink(operands[k])) slot.offset = d.scratch_register(width);
     else if (!loads && operands[k].kind == Operand::Literal) slot.offset = d.constant(d.bits(operands[k], t), width);
-    else slot = loads ? d.result_slot(operands[k], t) : d.source_operand(operands[k], t);
+    else slot = loads ? d.result_slot(operands[k], t) : d.source_slot(operands[k], t);
     if (slot.width != width || slot.sort == Sort::Special) return 0;
     i.vector_registers[k] = slot.offset;
   }
@@ -151,7 +151,7 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   i.variant = memory_order_of(s);
   const bool is_ordered = i.variant != kWeak;
   if (s.has("cg") || s.has("cv")) i.variant |= kStrong;
-  if (s.has("nc")) i.source = ScheduleSource::StaleRead;
+  if (s.has("nc")) i.schedule_source = ScheduleSource::StaleRead;
   if (is_visible && (is_ordered || (!loads && space == AccessSpace::Generic))) i.kind = InstructionKind::SchedulingPoint;
   else if (is_visible && loads && (s.has("cg") || s.has("cv"))) i.kind = InstructionKind::Load;
   d.emit(i);

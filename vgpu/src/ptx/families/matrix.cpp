@@ -44,7 +44,7 @@ uint32_t gather_fragment(Decoder& d, const Statement& s, const Operand& o, std::
   uint32_t first = 0;
   i.execute = copy;
   for (size_t k = 0; k < count; k++) {
-    i.a = d.exact_operand(o.parts[k], type);
+    i.a = d.source(o.parts[k], type);
     i.d = d.scratch_register(4);
     if (!k) first = i.d;
     d.emit(i);

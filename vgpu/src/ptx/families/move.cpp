@@ -59,9 +59,9 @@ bool decode_parts(Decoder& d, const Statement& s, Instruction& i) {
   i.count = static_cast<uint8_t>(count);
   std::string_view part = bytes / count == 2 ? "b16" : "b32";
   for (uint32_t k = 0; k < count; k++)
-    i.vector_registers[k] = packs ? d.exact_operand(vector.parts[k], part) : d.result(vector.parts[k], part, true);
+    i.vector_registers[k] = packs ? d.source(vector.parts[k], part) : d.result(vector.parts[k], part, true);
   if (packs) i.d = d.result(single, s.type());
-  else i.a = d.exact_operand(single, s.type());
+  else i.a = d.source(single, s.type());
   d.emit(i);
   return true;
 }
@@ -132,7 +132,7 @@ bool decode_cvta(Decoder& d, const Statement& s, Instruction& i) {
     if (to_space || !is_variable_in(d.symbol(std::string(source.text)), s.qualifier_of(kSpaces))) return false;
     return decode_variable_address(d, source, i, !is_global);
   }
-  i.a = d.exact_operand(source, t);
+  i.a = d.source(source, t);
   i.variant = space_of(s);
   i.execute = is_global || i.variant == kLocal ? copy<uint64_t> : to_space ? generic<true> : generic<false>;
   d.emit(i);
@@ -182,9 +182,9 @@ bool decode_variable_address(Decoder& d, const Operand& o, Instruction& i, bool 
 namespace {
 
 bool decode_isspacep(Decoder& d, const Statement& s, Instruction& i) {
-  if (!s.allows_only({"global|shared|shared::cta|local"}, 0) || s.qualifiers.empty()) return false;
+  if (!s.allows_only({"global|shared|shared::cta|local"}, /*types=*/0) || s.qualifiers.empty()) return false;
   i.d = d.predicate_result(s.operands[0]);
-  i.a = d.exact_operand(s.operands[1], "u64");
+  i.a = d.source(s.operands[1], "u64");
   i.variant = s.has("shared") || s.has("shared::cta") ? kShared : s.has("local") ? kLocal : kParam;
   i.execute = is_in_space;
   d.emit(i);
@@ -199,7 +199,7 @@ bool decode_clock(Decoder& d, std::string_view name, uint32_t width, Instruction
   if (width != (name == "%clock64" || name == "%globaltimer" ? 8 : 4)) return false;
   i.variant = name.substr(name.size() - 3) == "_hi";
   i.execute = width == 8 ? clock<uint64_t> : clock<uint32_t>;
-  i.source = ScheduleSource::Clock;
+  i.schedule_source = ScheduleSource::Clock;
   d.emit(i);
   return true;
 }
@@ -244,7 +244,7 @@ bool decode_vector(Decoder& d, const Statement& s, Instruction& i) {
     const std::string name = std::string(source.text) + std::string(letters[k]);
     if (is_special) element.kind = Operand::Register, element.text = name;
     i.d = copies[k] = d.scratch_register(width);
-    const RegisterSlot slot = d.source_operand(element, t);
+    const RegisterSlot slot = d.source_slot(element, t);
     if (slot.width != width || (slot.sort == Sort::Special && t[0] == 'f')) return false;
     i.a = slot.offset;
     d.emit(i);
@@ -279,7 +279,7 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   uint32_t width = ptx::size_of(t);
   if (is_clock(source.text)) return t[0] != 'f' && decode_clock(d, source.text, width, i);
   if (source.kind == Operand::Name) return t[0] != 'f' && decode_name(d, source, width, i);
-  RegisterSlot slot = d.source_operand(source, t);
+  RegisterSlot slot = d.source_slot(source, t);
   if (slot.sort == Sort::Special && !may_read(*special_register_of(source.text), t)) return false;
   i.a = slot.offset;
   i.execute = for_size(width, [](auto tag) -> Execute { return copy<typename decltype(tag)::type>; });

@@ -131,9 +131,9 @@ bool decode_pack(Decoder& d, const Statement& s, Instruction& i) {
   i.variant = result_type[0] == 's';
   i.count = result_type == "u16" || result_type == "s16" ? 16 : static_cast<uint8_t>(result_type[1] - '0');
   i.d = d.result(s.operands[0], "b32");
-  i.a = d.exact_operand(s.operands[1], "s32");
-  i.b = d.exact_operand(s.operands[2], "s32");
-  i.c = has_third_source ? d.exact_operand(s.operands[3], "b32") : i.a;
+  i.a = d.source(s.operands[1], "s32");
+  i.b = d.source(s.operands[2], "s32");
+  i.c = has_third_source ? d.source(s.operands[3], "b32") : i.a;
   i.execute = pack_integers;
   return d.emit(i), true;
 }
@@ -178,8 +178,8 @@ bool decode_narrow(Decoder& d, const Statement& s, Instruction& i) {
   i.variant = static_cast<uint8_t>(static_cast<uint8_t>(rounding_mode_of(s)) | flags << 2);
   i.execute = form->execute;
   i.d = d.result(s.operands[0], form->result_type);
-  i.a = d.exact_operand(s.operands[1], form->source_type);
-  if (form->operands == 3) i.b = d.exact_operand(s.operands[2], form->source_type);
+  i.a = d.source(s.operands[1], form->source_type);
+  if (form->operands == 3) i.b = d.source(s.operands[2], form->source_type);
   return d.emit(i), true;
 }
 

@@ -49,11 +49,11 @@ bool decode_stack(Decoder& d, const Statement& s, Instruction& i) {
   if (i.imm < 1 || i.imm > kMaxStackAlign || (i.imm & (i.imm - 1))) d.reject(s, "an alignment that is no power of two");
   const Decoder::Stack stack = d.stack(static_cast<uint32_t>(i.imm));
   if (s.op == "stackrestore") {
-    i.execute = restore, i.a = d.exact_operand(s.operands[0], "u64"), i.d = stack.used_register;
+    i.execute = restore, i.a = d.source(s.operands[0], "u64"), i.d = stack.used_register;
   } else {
     i.d = d.result(s.operands[0], "u64");
     if (allocates)
-      i.execute = allocate, i.a = d.exact_operand(s.operands[1], "u64"), i.b = stack.used_register,
+      i.execute = allocate, i.a = d.source(s.operands[1], "u64"), i.b = stack.used_register,
       i.vector_registers[0] = stack.offset;
     else i.execute = copy, i.a = stack.used_register;
   }

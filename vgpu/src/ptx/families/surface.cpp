@@ -130,7 +130,7 @@ static bool decode_reduction(Decoder& d, const Statement& s, Instruction& i) {
   decode_object(d, s, s.operands[0], i);
   i.variant = decode_coordinates(d, s, s.operands[0], "s32", i) | outside_of(s);
   i.imm = s.has("add") ? kAdd : s.has("min") ? kMin : s.has("max") ? kMax : s.has("and") ? kAnd : kOr;
-  i.vector_registers[0] = d.exact_operand(s.operands[1], s.type(1));
+  i.vector_registers[0] = d.source(s.operands[1], s.type(1));
   i.kind = InstructionKind::SchedulingPoint;
   i.execute = for_integer(s.type(1), [](auto tag) -> Execute { return reduce<typename decltype(tag)::type>; });
   return d.emit(i), true;
@@ -149,7 +149,7 @@ bool decode_surface(Decoder& d, const Statement& s, Instruction& i) {
   i.variant = decode_coordinates(d, s, position, "s32", i) | outside_of(s);
   i.count = static_cast<uint8_t>(operands.size());
   for (size_t k = 0; k < operands.size(); k++)
-    i.vector_registers[k] = loads ? d.result(operands[k], type, true) : d.exact_operand(operands[k], type);
+    i.vector_registers[k] = loads ? d.result(operands[k], type, true) : d.source(operands[k], type);
   i.execute = for_size(ptx::size_of(s.type(1)), [=](auto tag) -> Execute {
     using T = typename decltype(tag)::type;
     return loads ? load<T> : store<T>;

@@ -273,7 +273,7 @@ void decode_object(Decoder& d, const Statement& s, const Operand& o, Instruction
   if (d.symbol(std::string(o.text))) d.reject(s, "a texture or surface reference (only objects by a handle are there)");
   Operand handle = o;
   handle.kind = Operand::Register, handle.parts.clear();
-  i.a = d.exact_operand(handle, "b64");
+  i.a = d.source(handle, "b64");
 }
 
 uint8_t decode_coordinates(Decoder& d, const Statement& s, const Operand& o, std::string_view type, Instruction& i) {
@@ -285,9 +285,9 @@ uint8_t decode_coordinates(Decoder& d, const Statement& s, const Operand& o, std
   const size_t dimensions = s.has("1d") || s.has("a1d") ? 1 : s.has("3d") ? 3 : 2;
   const size_t expected = dimensions + is_layered;
   if (coordinates.size() != (expected == 3 ? 4 : expected)) d.reject(s, "coordinates of another geometry");
-  if (is_layered) i.e = d.exact_operand(coordinates[0], "u32");
+  if (is_layered) i.e = d.source(coordinates[0], "u32");
   uint32_t* const registers[] = {&i.b, &i.c, &i.d};
-  for (size_t k = 0; k < dimensions; k++) *registers[k] = d.exact_operand(coordinates[k + is_layered], type);
+  for (size_t k = 0; k < dimensions; k++) *registers[k] = d.source(coordinates[k + is_layered], type);
   return static_cast<uint8_t>(dimensions | (is_layered ? kLayered : 0));
 }
 

@@ -252,7 +252,7 @@ bool decode_mad(Decoder& d, const Statement& s, Form form, size_t position, Inst
   std::memcpy(&i.imm, &form, sizeof form);
   i.execute = vmad;
   i.d = d.result(s.operands[0], "u32");
-  i.a = d.exact_operand(a, "u32"), i.b = d.exact_operand(b, "u32"), i.c = d.exact_operand(c, "u32");
+  i.a = d.source(a, "u32"), i.b = d.source(b, "u32"), i.c = d.source(c, "u32");
   return d.emit(i), true;
 }
 
@@ -267,8 +267,8 @@ bool decode_scalar(Decoder& d, const Statement& s, Form form, Instruction& i) {
   i.count = result_part ? 2 : 1;
   i.execute = scalar;
   i.d = d.result(result, "u32");
-  i.a = d.exact_operand(a, "u32"), i.b = d.exact_operand(b, "u32");
-  i.c = has_third ? d.exact_operand(s.operands[3], "u32") : i.a;
+  i.a = d.source(a, "u32"), i.b = d.source(b, "u32");
+  i.c = has_third ? d.source(s.operands[3], "u32") : i.a;
   return d.emit(i), true;
 }
 
@@ -279,7 +279,7 @@ bool decode_simd(Decoder& d, const Statement& s, Form form, int parts, Instructi
   std::memcpy(&i.imm, &form, sizeof form);
   i.execute = parts == 4 ? simd<4> : simd<2>;
   i.d = d.result(result, "u32");
-  i.a = d.exact_operand(a, "u32"), i.b = d.exact_operand(b, "u32"), i.c = d.exact_operand(s.operands[3], "u32");
+  i.a = d.source(a, "u32"), i.b = d.source(b, "u32"), i.c = d.source(s.operands[3], "u32");
   return d.emit(i), true;
 }
 

@@ -36,7 +36,7 @@ void shfl(WarpContext& warp, const Instruction& i) {
   if (warp.observer && (sources & ~warp.active_mask)) warp.observer->on_schedule_source(i, ScheduleSource::InactiveLane);
 }
 
-enum Vote : uint8_t { kAll4, kAny, kUniform, kBallot };
+enum Vote : uint8_t { kAll, kAny, kUniform, kBallot };
 void vote(WarpContext& warp, const Instruction& i) {
   uint32_t votes = predicate(warp, i.a) & warp.active_mask;
   if (i.variant == kBallot) {
@@ -44,7 +44,7 @@ void vote(WarpContext& warp, const Instruction& i) {
     for_each_lane(warp.active_mask, [=](uint32_t l) { d[l] = votes; });
     return;
   }
-  bool holds = i.variant == kAll4  ? votes == warp.active_mask
+  bool holds = i.variant == kAll   ? votes == warp.active_mask
                : i.variant == kAny ? votes != 0
                                    : votes == 0 || votes == warp.active_mask;
   uint32_t& d = predicate(warp, i.d);
@@ -126,9 +126,9 @@ bool decode_shuffle(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.allows_only({"sync", "up|down|bfly|idx"}) || mode.empty() || s.type() != "b32") return false;
   if (s.operands.size() != (s.has("sync") ? 5u : 4u)) return false;
   decode_result(d, s.operands[0], false, i);
-  i.a = d.exact_operand(s.operands[1], "b32");
-  i.c = d.exact_operand(s.operands[2], "b32");
-  i.e = d.exact_operand(s.operands[3], "b32");
+  i.a = d.source(s.operands[1], "b32");
+  i.c = d.source(s.operands[2], "b32");
+  i.e = d.source(s.operands[3], "b32");
   i.variant = mode == "up" ? kUp : mode == "down" ? kDown : mode == "bfly" ? kButterfly : kIndex;
   i.execute = shfl;
   return true;
@@ -146,7 +146,7 @@ bool decode_vote(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.allows_only({"sync", "all|any|uni|ballot"}) || mode.empty() || s.type() != (mode == "ballot" ? "b32" : "pred"))
     return false;
   if (s.operands.size() != (s.has("sync") ? 3u : 2u)) return false;
-  i.variant = s.has("all") ? kAll4 : s.has("any") ? kAny : s.has("uni") ? kUniform : kBallot;
+  i.variant = s.has("all") ? kAll : s.has("any") ? kAny : s.has("uni") ? kUniform : kBallot;
   i.d = i.variant == kBallot ? d.result(s.operands[0], "b32") : d.predicate_result(s.operands[0]);
   i.a = d.predicate(s.operands[1]);
   i.execute = vote;
@@ -156,14 +156,14 @@ bool decode_vote(Decoder& d, const Statement& s, Instruction& i) {
 bool decode_match(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.allows_only({"any|all", "sync"}) || s.qualifiers.size() != 3 || s.operands.size() != 3) return false;
   decode_result(d, s.operands[0], true, i);
-  i.a = d.exact_operand(s.operands[1], s.type());
+  i.a = d.source(s.operands[1], s.type());
   i.variant = s.has("all");
   i.execute = ptx::size_of(s.type()) == 8 ? match<uint64_t> : match<uint32_t>;
   return true;
 }
 
 bool decode_elect(Decoder& d, const Statement& s, Instruction& i) {
-  if (!s.allows_only({"sync"}, 0) || s.operands.size() != 2 || s.operands[0].kind != Operand::Vector) return false;
+  if (!s.allows_only({"sync"}, /*types=*/0) || s.operands.size() != 2 || s.operands[0].kind != Operand::Vector) return false;
   decode_result(d, s.operands[0], true, i);
   i.execute = elect;
   return true;
@@ -173,7 +173,7 @@ bool decode_reduction(Decoder& d, const Statement& s, Instruction& i) {
   i.execute = reduction(s);
   if (!i.execute || !s.allows_only({"sync", "add|min|max|and|or|xor"}) || s.operands.size() != 3) return false;
   i.d = d.result(s.operands[0], s.type());
-  i.a = d.exact_operand(s.operands[1], s.type());
+  i.a = d.source(s.operands[1], s.type());
   return true;
 }
 
@@ -196,10 +196,10 @@ bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
     if (form.op != s.op) continue;
     if (!form.decode(d, s, i)) return false;
     if (form.lanes && form.lanes < s.operands.size()) {
-      i.b = d.exact_operand(s.operands[form.lanes], "b32");
+      i.b = d.source(s.operands[form.lanes], "b32");
       i.kind = InstructionKind::WarpSync;
     } else {
-      i.source = ScheduleSource::ActiveLanes;
+      i.schedule_source = ScheduleSource::ActiveLanes;
     }
     d.emit(i);
     return true;

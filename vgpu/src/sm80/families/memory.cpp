@@ -75,7 +75,7 @@ template <Space kSpace, bool kLoads> Execute access_function(std::string_view ty
 template <Space kSpace> bool select_load(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   select_address(d, c, i);
   i.variant = order_of(c), i.result_unused = c.bits(16, 8) == kRZ;
-  if (c.modifier(77) == "CONSTANT") i.source = ScheduleSource::StaleRead;
+  if (c.modifier(77) == "CONSTANT") i.schedule_source = ScheduleSource::StaleRead;
   if (i.variant != kWeak) i.kind = InstructionKind::SchedulingPoint;
   return (i.execute = access_function<kSpace, true>(c.modifier(73))) != nullptr;
 }

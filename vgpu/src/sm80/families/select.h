@@ -1,4 +1,5 @@
-// The functions that rows of instructions.def select.  Each sets the core's instruction; returns false if it is not supported.
+// Declares the functions that the rows of instructions.def name last (table.h says what the other columns are).  Each sets the
+// core's instruction `i` from the decoded one; returns false if it is not supported.
 #pragma once
 #include "sm80/function_decoder.h"
 
