@@ -1,6 +1,8 @@
 """Measure each patched op and its original on the CPU, at real and at minimal sizes; runs inside of an environment.
 
-Usage: python inside_patches.py REPEATS [WORD...]        prints a JSON line for each case (whose text has a WORD)
+Usage: python inside_patches.py REPEATS [WORD...]
+
+Prints a JSON line for each case whose patch or size contains a WORD.
 """
 
 import json

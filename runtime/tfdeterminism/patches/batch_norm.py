@@ -3,7 +3,7 @@
 With is_training=True it is cuDNN's, or TensorFlow's own, and stays so.
 """
 
-from tfdeterminism.patches.common import Scope, cast, require, reshape, tensor
+from tfdeterminism.patches.common import Scope, cast, reshape, tensor, use_original_unless
 
 
 def install(replacements):
@@ -21,14 +21,14 @@ def _replacement(module, op_type):
 
     def fused_batch_norm_grad(y_backprop, x, scale, reserve_space_1, reserve_space_2, reserve_space_3=None,
                               epsilon=0.0001, data_format="NHWC", is_training=True, name=None):
-        require(is_training is not None and not is_training)
+        use_original_unless(is_training is not None and not is_training)
         with Scope(name, op_type) as scope:
             grad, x, scale, mean, variance = [
                 tensor(value) for value in (y_backprop, x, scale, reserve_space_1, reserve_space_2)]
-            require(grad.dtype == x.dtype and x.shape.ndims in (4, 5) and grad.shape.ndims == x.shape.ndims)
-            require(grad.shape.is_compatible_with(x.shape) and scale.dtype == mean.dtype == variance.dtype)
+            use_original_unless(grad.dtype == x.dtype and x.shape.ndims in (4, 5) and grad.shape.ndims == x.shape.ndims)
+            use_original_unless(grad.shape.is_compatible_with(x.shape) and scale.dtype == mean.dtype == variance.dtype)
             for vector in (scale, mean, variance):
-                require(vector.shape.ndims in (None, 1))
+                use_original_unless(vector.shape.ndims in (None, 1))
             return make(scope.named(_gradients(grad, x, scale, mean, variance, epsilon, data_format)))
     return fused_batch_norm_grad
 
@@ -42,7 +42,7 @@ def _gradients(grad, x, scale, mean, variance, epsilon, data_format):
     from tensorflow.python.ops import array_ops, math_ops
     data_format = data_format.decode() if isinstance(data_format, bytes) else data_format
     rank, channel = x.shape.ndims, 1 if data_format.startswith("NC") else x.shape.ndims - 1
-    require(data_format in ("NHWC", "NCHW", "NDHWC", "NCDHW"))
+    use_original_unless(data_format in ("NHWC", "NCHW", "NDHWC", "NCDHW"))
     axes = [axis for axis in range(rank) if axis != channel]
     channel_shape = [-1 if axis == channel else 1 for axis in range(rank)]
     inverse = math_ops.rsqrt(variance + epsilon)

@@ -3,7 +3,7 @@
 bias_add itself stays TensorFlow's own op, with its checks, names, shapes and formats.
 """
 
-from tfdeterminism.patches.common import Scope, require, select, tensor
+from tfdeterminism.patches.common import Scope, select, tensor, use_original_unless
 
 
 def install(replacements):
@@ -19,9 +19,9 @@ def _bias_add_grad(out_backprop, data_format="NHWC", name=None):
         grad = tensor(out_backprop)
         data_format = data_format.decode() if isinstance(data_format, bytes) else data_format
         channels_first = data_format == "NCHW"
-        require(data_format in ("NHWC", "NCHW", None) and (grad.dtype.is_floating or grad.dtype.is_complex))
+        use_original_unless(data_format in ("NHWC", "NCHW", None) and (grad.dtype.is_floating or grad.dtype.is_complex))
         rank = grad.shape.ndims
-        require(rank is None or rank >= (3 if channels_first else 2))
+        use_original_unless(rank is None or rank >= (3 if channels_first else 2))
         if rank is None:
             axes = math_ops.range(array_ops.rank(grad) - 1)
             axes = select(axes > 0, axes + 1, axes) if channels_first else axes

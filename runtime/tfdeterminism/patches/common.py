@@ -20,7 +20,7 @@ def tensor(value, dtype=None):
         raise UseOriginalError()
 
 
-def require(condition):
+def use_original_unless(condition):
     """Leave the call to the original unless the condition holds: its error message is the right one."""
     if not condition:
         raise UseOriginalError()

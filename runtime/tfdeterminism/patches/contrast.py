@@ -1,6 +1,6 @@
 """adjust_contrast: distances from each image's mean, scaled."""
 
-from tfdeterminism.patches.common import Scope, cast, require, tensor
+from tfdeterminism.patches.common import Scope, cast, tensor, use_original_unless
 
 
 def install(replacements):
@@ -15,8 +15,8 @@ def _adjust_contrast(images, contrast_factor, name=None):
     from tensorflow.python.ops import math_ops
     with Scope(name, "AdjustContrastv2") as scope:
         images, factor = tensor(images), tensor(contrast_factor, dtypes.float32)
-        require(images.dtype in (dtypes.float16, dtypes.float32) and factor.shape.is_compatible_with([]))
-        require(images.shape.ndims is None or images.shape.ndims >= 3)
+        use_original_unless(images.dtype in (dtypes.float16, dtypes.float32) and factor.shape.is_compatible_with([]))
+        use_original_unless(images.shape.ndims is None or images.shape.ndims >= 3)
         mean = math_ops.reduce_mean(images, [-3, -2], keepdims=True)
         result = (images - mean) * cast(factor, images.dtype) + mean
         result.set_shape(images.shape)

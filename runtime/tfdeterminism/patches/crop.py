@@ -12,10 +12,10 @@ from tfdeterminism.patches.common import (
     dims,
     fill_like,
     product,
-    require,
     reshape,
     select,
     tensor,
+    use_original_unless,
 )
 
 
@@ -35,9 +35,10 @@ def _grad_image(grads, boxes, box_ind, image_size, T, method="bilinear", name=No
         kind, method = dtypes.as_dtype(T), _text(method)
         grads, boxes = tensor(grads, dtypes.float32), tensor(boxes, dtypes.float32)
         box_ind, image_size = tensor(box_ind, dtypes.int32), tensor(image_size, dtypes.int32)
-        require(kind in (dtypes.float16, dtypes.float32, dtypes.float64) and method in ("bilinear", "nearest"))
+        use_original_unless(kind in (dtypes.float16, dtypes.float32, dtypes.float64))
+        use_original_unless(method in ("bilinear", "nearest"))
         _require_crops(grads, boxes, box_ind)
-        require(image_size.shape.is_compatible_with([4]))
+        use_original_unless(image_size.shape.is_compatible_with([4]))
         static_size = constant(image_size)
         batch, height, width, _ = [image_size[i] if static_size is None else int(static_size[i]) for i in range(4)]
         crops = _Crops(boxes, box_ind, dims(grads)[1:3], batch, height, width)
@@ -58,7 +59,7 @@ def _grad_boxes(grads, image, boxes, box_ind, method="bilinear", name=None):
     with Scope(name, "CropAndResizeGradBoxes") as scope:
         grads, image = tensor(grads, dtypes.float32), tensor(image)
         boxes, box_ind = tensor(boxes, dtypes.float32), tensor(box_ind, dtypes.int32)
-        require(_text(method) == "bilinear" and image.shape.ndims == 4)
+        use_original_unless(_text(method) == "bilinear" and image.shape.ndims == 4)
         _require_crops(grads, boxes, box_ind)
         result = _gradients_to_boxes(grads, image, boxes, box_ind)
         result.set_shape([boxes.shape.as_list()[0], 4])
@@ -200,9 +201,9 @@ def _check_box_indices(box_ind, batch):
 
 
 def _require_crops(grads, boxes, box_ind):
-    require(grads.shape.ndims == 4 and boxes.shape.is_compatible_with([None, 4]) and boxes.shape.ndims == 2)
-    require(box_ind.shape.ndims == 1 and boxes.shape[:1].is_compatible_with(box_ind.shape))
-    require(grads.shape[:1].is_compatible_with(box_ind.shape))
+    use_original_unless(grads.shape.ndims == 4 and boxes.shape.is_compatible_with([None, 4]) and boxes.shape.ndims == 2)
+    use_original_unless(box_ind.shape.ndims == 1 and boxes.shape[:1].is_compatible_with(box_ind.shape))
+    use_original_unless(grads.shape[:1].is_compatible_with(box_ind.shape))
 
 
 def _text(value):

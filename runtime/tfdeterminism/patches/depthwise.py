@@ -1,7 +1,7 @@
 """depthwise_conv2d's gradient to the filter: for each tap of the filter, the sum of input times gradient."""
 
 from tfdeterminism.patches import chunked
-from tfdeterminism.patches.common import Scope, dims, like_op, product, require, reshape, tensor
+from tfdeterminism.patches.common import Scope, dims, like_op, product, reshape, tensor, use_original_unless
 
 
 def install(replacements):
@@ -20,11 +20,12 @@ def _backprop_filter(input, filter_sizes, out_backprop, strides, padding, explic
         image, grad, sizes = tensor(input), tensor(out_backprop), tensor(filter_sizes, dtypes.int32)
         data_format, padding = _text(data_format or "NHWC"), _text(padding)
         dilations = [1, 1, 1, 1] if dilations is None else list(dilations)
-        require(image.dtype.is_floating and image.dtype == grad.dtype and image.shape.ndims == grad.shape.ndims == 4)
-        require(data_format in ("NHWC", "NCHW") and padding in ("SAME", "VALID", "EXPLICIT"))
-        require(len(strides) == len(dilations) == 4 and all(n >= 1 for n in list(strides) + dilations))
+        use_original_unless(image.dtype.is_floating and image.dtype == grad.dtype)
+        use_original_unless(image.shape.ndims == grad.shape.ndims == 4)
+        use_original_unless(data_format in ("NHWC", "NCHW") and padding in ("SAME", "VALID", "EXPLICIT"))
+        use_original_unless(len(strides) == len(dilations) == 4 and all(n >= 1 for n in list(strides) + dilations))
         shape = tensor_util.constant_value_as_shape(sizes)
-        require(shape.ndims in (None, 4))
+        use_original_unless(shape.ndims in (None, 4))
         layout = _Layout(data_format, strides, dilations, padding, explicit_paddings)
 
         def forward(image, sizes, grad):
@@ -46,7 +47,7 @@ class _Layout(object):
         self.strides = [int(strides[axis]) for axis in axes]
         self.dilations = [int(dilations[axis]) for axis in axes]
         self.padding = padding
-        require(padding != "EXPLICIT" or len(explicit_paddings) == 8)
+        use_original_unless(padding != "EXPLICIT" or len(explicit_paddings) == 8)
         self.before = [int(explicit_paddings[2 * axis]) for axis in axes] if padding == "EXPLICIT" else [0, 0]
 
     def channels_last(self, value):

@@ -1,7 +1,7 @@
 """bincount with weights. Without weights, counting is independent of the order and stays TensorFlow's.
 
-require(): a call that does not meet the condition is left to the original op. like_op(): a computation with the
-gradient of an op. exact_sum: sums without rounding, so that their order does not matter.
+use_original_unless(): a call that does not meet the condition is left to the original op. like_op(): a computation with
+the gradient of an op. exact_sum: sums without rounding, so that their order does not matter.
 """
 
 from tfdeterminism.patches import chunked, exact_sum
@@ -12,10 +12,10 @@ from tfdeterminism.patches.common import (
     dims,
     like_op,
     original,
-    require,
     reshape,
     select,
     tensor,
+    use_original_unless,
 )
 
 
@@ -41,7 +41,7 @@ def _dense_bincount(input, size, weights, binary_output=False, name=None):
     with Scope(name, "DenseBincount") as scope:
         values, weights = tensor(input), tensor(weights)
         size = tensor(size, values.dtype)
-        require(not binary_output and values.dtype.is_integer and values.shape.ndims in (1, 2))
+        use_original_unless(not binary_output and values.dtype.is_integer and values.shape.ndims in (1, 2))
         _require_weighted(values, size, weights)
         if values.shape.ndims == 1:
             bins = _as_op("DenseBincount", values, weights, size, 1, "dense_bincount")
@@ -61,11 +61,11 @@ def _static_size(size):
 
 def _require_weighted(values, size, weights):
     """Require floating-point weights, one for each value; whether there are any may be known at run time only."""
-    require(weights.dtype.is_floating and size.shape.is_compatible_with([]))
-    require(_static_size(size) is None or _static_size(size) >= 0)
-    require(weights.shape.num_elements() != 0 or values.shape.num_elements() == 0)
+    use_original_unless(weights.dtype.is_floating and size.shape.is_compatible_with([]))
+    use_original_unless(_static_size(size) is None or _static_size(size) >= 0)
+    use_original_unless(weights.shape.num_elements() != 0 or values.shape.num_elements() == 0)
     if weights.shape.is_fully_defined():
-        require(values.shape.is_compatible_with(weights.shape))
+        use_original_unless(values.shape.is_compatible_with(weights.shape))
 
 
 def _as_op(op_type, values, weights, size, batch, function="bincount"):

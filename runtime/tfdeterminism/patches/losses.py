@@ -6,7 +6,7 @@ the fused op: the gradient to the logits is softmax - labels also where the labe
 
 import collections
 
-from tfdeterminism.patches.common import Scope, cast, check_at_run_time, like_op, require, select, tensor
+from tfdeterminism.patches.common import Scope, cast, check_at_run_time, like_op, select, tensor, use_original_unless
 
 _Output = collections.namedtuple("SoftmaxCrossEntropyWithLogits", ["loss", "backprop"])  # type: ignore[name-match]  # TensorFlow's name
 
@@ -35,8 +35,8 @@ def _dense(features, labels, name=None):
     op_type = "SoftmaxCrossEntropyWithLogits"
     with Scope(name, op_type) as scope:
         features, labels = tensor(features), tensor(labels)
-        require(features.dtype.is_floating and features.dtype == labels.dtype)
-        require(features.shape.ndims in (None, 2) and labels.shape.ndims in (None, 2))
+        use_original_unless(features.dtype.is_floating and features.dtype == labels.dtype)
+        use_original_unless(features.shape.ndims in (None, 2) and labels.shape.ndims in (None, 2))
         shape = _broadcast(features.shape, labels.shape)
         loss, backprop = like_op(op_type, _dense_outputs, [features, labels])
         loss.set_shape(shape[:1])
@@ -72,18 +72,18 @@ def _broadcast(first, second):
     try:
         return common_shapes.broadcast_shape(first, second)
     except ValueError:
-        require(False)
+        use_original_unless(False)
 
 
 def _sparse(features, labels, name=None):
     op_type = "SparseSoftmaxCrossEntropyWithLogits"
     with Scope(name, op_type) as scope:
         features, labels = tensor(features), tensor(labels)
-        require(features.dtype.is_floating and labels.dtype.is_integer)
-        require(features.shape.ndims in (None, 2) and labels.shape.ndims in (None, 1))
+        use_original_unless(features.dtype.is_floating and labels.dtype.is_integer)
+        use_original_unless(features.shape.ndims in (None, 2) and labels.shape.ndims in (None, 1))
         if features.shape.ndims is not None and labels.shape.ndims is not None:
-            require(features.shape[:1].is_compatible_with(labels.shape))
-        require(features.shape.ndims is None or features.shape.as_list()[1] != 0)
+            use_original_unless(features.shape[:1].is_compatible_with(labels.shape))
+        use_original_unless(features.shape.ndims is None or features.shape.as_list()[1] != 0)
         loss, backprop = like_op(op_type, _sparse_outputs, [features, labels])
         loss.set_shape(labels.shape)
         backprop.set_shape(features.shape)

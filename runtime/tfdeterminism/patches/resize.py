@@ -12,9 +12,9 @@ from tfdeterminism.patches.common import (
     constant,
     dims,
     product,
-    require,
     reshape,
     tensor,
+    use_original_unless,
     with_gradient,
     without_loops,
 )
@@ -43,8 +43,8 @@ def _bilinear_grad(grads, original_image, align_corners=False, half_pixel_center
     from tensorflow.python.framework import dtypes
     with Scope(name, "ResizeBilinearGrad") as scope:
         grads, image = tensor(grads), tensor(original_image)
-        require(grads.dtype == dtypes.float32 and image.dtype.is_floating)
-        require(grads.shape.ndims == 4 and image.shape.ndims == 4)
+        use_original_unless(grads.dtype == dtypes.float32 and image.dtype.is_floating)
+        use_original_unless(grads.shape.ndims == 4 and image.shape.ndims == 4)
         size, options = dims(image)[1:3], _options(align_corners, half_pixel_centers)
         # Summed in the type of the result if that is the wider one, else in the gradients' own float32.
         kind = image.dtype if image.dtype == dtypes.float64 else dtypes.float32
@@ -60,10 +60,10 @@ def _nearest_grad(grads, size, align_corners=False, half_pixel_centers=False, na
     from tensorflow.python.framework import dtypes
     with Scope(name, "ResizeNearestNeighborGrad") as scope:
         grads, size = tensor(grads), tensor(size, dtypes.int32)
-        require(grads.dtype.is_floating and grads.shape.ndims == 4 and size.shape.is_compatible_with([2]))
+        use_original_unless(grads.dtype.is_floating and grads.shape.ndims == 4 and size.shape.is_compatible_with([2]))
         static_size = constant(size)
         height, width = [size[0], size[1]] if static_size is None else [int(n) for n in static_size]
-        require(static_size is None or (height > 0 and width > 0))
+        use_original_unless(static_size is None or (height > 0 and width > 0))
         options = _options(align_corners, half_pixel_centers)
 
         def forward(grads):

@@ -16,10 +16,10 @@ from tfdeterminism.patches.common import (
     like_op,
     original,
     product,
-    require,
     reshape,
     select,
     tensor,
+    use_original_unless,
 )
 
 
@@ -40,9 +40,9 @@ def install_tensor_scatter(replacements):
 def _scatter_nd(indices, updates, shape, bad_indices_policy="", name=None):
     with Scope(name, "ScatterNd") as scope:
         indices, updates = tensor(indices), tensor(updates)
-        require(indices.dtype.is_integer)
+        use_original_unless(indices.dtype.is_integer)
         shape = tensor(shape, indices.dtype)
-        require(is_real_or_complex(updates.dtype) and not bad_indices_policy)
+        use_original_unless(is_real_or_complex(updates.dtype) and not bad_indices_policy)
         output = constant_shape(shape)
         require_compatible_shapes(indices.shape, updates.shape, output)
 
@@ -62,8 +62,8 @@ def _tensor_scatter(op_type, combine):
     def scatter(tensor, indices, updates, bad_indices_policy="", name=None):
         with Scope(name, op_type) as scope:
             target, indices, updates = _tensors(tensor, indices, updates)
-            require(indices.dtype.is_integer and (combine is None or is_real_or_complex(target.dtype)))
-            require(target.dtype == updates.dtype and not bad_indices_policy and target.shape.ndims != 0)
+            use_original_unless(indices.dtype.is_integer and (combine is None or is_real_or_complex(target.dtype)))
+            use_original_unless(target.dtype == updates.dtype and not bad_indices_policy and target.shape.ndims != 0)
             require_compatible_shapes(indices.shape, updates.shape, target.shape)
 
             def forward(target, indices, updates):
@@ -207,15 +207,15 @@ def require_compatible_shapes(indices, updates, output):
     """Check the static shapes, as far as known: updates.shape == indices.shape[:-1] + output.shape[K:]."""
     if indices.ndims is None:
         return
-    require(indices.ndims >= 1)
+    use_original_unless(indices.ndims >= 1)
     depth = indices.as_list()[-1]
     if updates.ndims is not None:
-        require(updates.ndims >= indices.ndims - 1)
-        require(updates[:indices.ndims - 1].is_compatible_with(indices[:-1]))
-    require(depth != 0)
+        use_original_unless(updates.ndims >= indices.ndims - 1)
+        use_original_unless(updates[:indices.ndims - 1].is_compatible_with(indices[:-1]))
+    use_original_unless(depth != 0)
     if depth is None or output.ndims is None:
         return
-    require(depth <= output.ndims)
+    use_original_unless(depth <= output.ndims)
     if updates.ndims is not None:
-        require(updates[indices.ndims - 1:].is_compatible_with(output[depth:]))
-    require(0 not in output.as_list() or 0 in indices.as_list()[:-1])
+        use_original_unless(updates[indices.ndims - 1:].is_compatible_with(output[depth:]))
+    use_original_unless(0 not in output.as_list() or 0 in indices.as_list()[:-1])

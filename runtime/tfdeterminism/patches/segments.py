@@ -10,10 +10,10 @@ from tfdeterminism.patches.common import (
     like_op,
     original,
     product,
-    require,
     reshape,
     select,
     tensor,
+    use_original_unless,
 )
 from tfdeterminism.patches.release import version
 
@@ -45,13 +45,13 @@ def unsorted(op_type, combine, empty, fewest=0):
     def unsorted_segment(data, segment_ids, num_segments, name=None):
         with Scope(name, op_type) as scope:
             data, ids, count = tensor(data), tensor(segment_ids), tensor(num_segments)
-            require(is_real_or_complex(data.dtype) and ids.dtype.is_integer and count.dtype.is_integer)
-            require(count.shape.is_compatible_with([]))
+            use_original_unless(is_real_or_complex(data.dtype) and ids.dtype.is_integer and count.dtype.is_integer)
+            use_original_unless(count.shape.is_compatible_with([]))
             _require_prefix(ids.shape, data.shape)
             static_count = constant(count)
-            require(static_count is None or static_count >= 0)
+            use_original_unless(static_count is None or static_count >= 0)
             id_count = ids.shape.num_elements()
-            require(id_count is None or id_count >= fewest)
+            use_original_unless(id_count is None or id_count >= fewest)
 
             def forward(data, ids, count):
                 return _reduce_unsorted(data, ids, count, combine, empty)
@@ -110,7 +110,7 @@ def _rows(data, ids, keys):
 
 def _require_prefix(ids, data):
     if ids.ndims is not None and data.ndims is not None:
-        require(ids.ndims <= data.ndims and data[:ids.ndims].is_compatible_with(ids))
+        use_original_unless(ids.ndims <= data.ndims and data[:ids.ndims].is_compatible_with(ids))
 
 
 def _output_shape(count, data, ids):
@@ -126,8 +126,8 @@ def _sorted(op_type, combine, empty):
     def segment(data, segment_ids, name=None):
         with Scope(name, op_type) as scope:
             data, ids = tensor(data), tensor(segment_ids)
-            require(is_real_or_complex(data.dtype) and ids.dtype.is_integer)
-            require(ids.shape.ndims in (None, 1) and data.shape.ndims != 0)
+            use_original_unless(is_real_or_complex(data.dtype) and ids.dtype.is_integer)
+            use_original_unless(ids.shape.ndims in (None, 1) and data.shape.ndims != 0)
             if ids.shape.ndims is not None:
                 _require_prefix(ids.shape, data.shape)
 

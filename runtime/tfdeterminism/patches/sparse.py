@@ -9,9 +9,9 @@ from tfdeterminism.patches.common import (
     fill_like,
     is_real_or_complex,
     like_op,
-    require,
     select,
     tensor,
+    use_original_unless,
 )
 from tfdeterminism.patches.release import version
 
@@ -26,7 +26,7 @@ def _matmul(a_indices, a_values, a_shape, b, adjoint_a=False, adjoint_b=False, n
     from tensorflow.python.framework import dtypes
     with Scope(name, "SparseTensorDenseMatMul") as scope:
         indices, values, shape, b = tensor(a_indices), tensor(a_values), tensor(a_shape, dtypes.int64), tensor(b)
-        require(is_real_or_complex(values.dtype) and values.dtype == b.dtype and indices.dtype.is_integer)
+        use_original_unless(is_real_or_complex(values.dtype) and values.dtype == b.dtype and indices.dtype.is_integer)
         _require_shapes(indices.shape, values.shape, shape.shape, b.shape)
 
         def forward(indices, values, shape, b):
@@ -83,16 +83,16 @@ def _conjugates():
 
 
 def _require_shapes(indices, values, shape, b):
-    require(indices.is_compatible_with([None, 2]) and values.ndims in (None, 1) and b.ndims in (None, 2))
-    require(shape.is_compatible_with([2]))
+    use_original_unless(indices.is_compatible_with([None, 2]) and values.ndims in (None, 1) and b.ndims in (None, 2))
+    use_original_unless(shape.is_compatible_with([2]))
     if indices.ndims is not None and values.ndims is not None:
-        require(indices[:1].is_compatible_with(values))
+        use_original_unless(indices[:1].is_compatible_with(values))
 
 
 def _output_shape(shape, b, adjoint_a, adjoint_b):
     from tensorflow.python.framework import tensor_shape, tensor_util
     a = tensor_util.constant_value_as_shape(shape).with_rank(2).as_list()
     b = b.with_rank(2).as_list()
-    require(None in (a[0 if adjoint_a else 1], b[1 if adjoint_b else 0])
+    use_original_unless(None in (a[0 if adjoint_a else 1], b[1 if adjoint_b else 0])
          or a[0 if adjoint_a else 1] == b[1 if adjoint_b else 0])
     return tensor_shape.TensorShape([a[1 if adjoint_a else 0], b[0 if adjoint_b else 1]])

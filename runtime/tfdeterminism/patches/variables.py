@@ -12,10 +12,10 @@ from tfdeterminism.patches.common import (
     check_at_run_time,
     dims,
     is_real_or_complex,
-    require,
     reshape,
     select,
     tensor,
+    use_original_unless,
     without_tape,
 )
 from tfdeterminism.patches.scatter import FlatIndices, constant_shape, require_compatible_shapes, vectors_equal
@@ -66,9 +66,9 @@ def _replace(replacements, module, name, combine, combine_updates):
     def scatter(indices, updates, **others):
         # The other arguments are passed on: the variable, the name, whether to lock.
         variable = others["resource"] if "resource" in others else others["ref"]
-        require(hasattr(variable, "dtype"))
+        use_original_unless(hasattr(variable, "dtype"))
         indices, updates = tensor(indices), tensor(updates, _dtype(variable))
-        require(indices.dtype.is_integer and (combine is None or is_real_or_complex(updates.dtype)))
+        use_original_unless(indices.dtype.is_integer and (combine is None or is_real_or_complex(updates.dtype)))
         with Scope(None, "EachPlaceOnce"), without_tape():
             indices, updates = combine_updates(variable, indices, updates, combine)
         return original(indices=indices, updates=updates, **others)  # type: ignore[misc]  # else it was not replaced
@@ -79,7 +79,7 @@ def _by_row(variable, indices, updates, combine):
     """Combine updates [..., rest of the variable's shape] of rows [...], so that each index occurs once."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops
-    require(indices.shape.num_elements() not in (0, 1))
+    use_original_unless(indices.shape.num_elements() not in (0, 1))
     rows = _rows(variable, indices, updates)
     keys = array_ops.reshape(cast(indices, dtypes.int64), [-1])
     keys = _check_in_range(keys, _shape(variable)[0])
@@ -97,7 +97,7 @@ def _rows(variable, indices, updates):
     if updates.shape.ndims == 0 or not has_ranks:
         updates = _broadcast_scalar(variable, indices, updates)
     if has_ranks and updates.shape.ndims:
-        require(updates.shape[:indices.shape.ndims].is_compatible_with(indices.shape))
+        use_original_unless(updates.shape[:indices.shape.ndims].is_compatible_with(indices.shape))
     if not (has_ranks and updates.shape.is_fully_defined() and indices.shape.is_fully_defined()):
         leading_shape, index_shape = array_ops.shape(updates)[:array_ops.rank(indices)], array_ops.shape(indices)
         updates = check_at_run_time(
@@ -126,7 +126,7 @@ def _by_tuple(variable, indices, updates, combine):
     """Combine updates [..., rest of the variable's shape] of tuples [..., K], so that each tuple occurs once."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops
-    require(indices.shape.ndims is None or indices.shape[:-1].num_elements() not in (0, 1))
+    use_original_unless(indices.shape.ndims is None or indices.shape[:-1].num_elements() not in (0, 1))
     shape = _shape(variable)
     require_compatible_shapes(indices.shape, updates.shape, constant_shape(shape))
     flat = FlatIndices(indices, shape)
