@@ -75,7 +75,7 @@ def search_report(path: Path, forks: Any) -> str:
         traces = Path(folder, "traces")
         traces.mkdir()
         search = Search([str(program.path)], str(traces), progress=Progress(8, out=io.StringIO()),
-                        launcher=Forked(program, traces, forks))  # fmt: skip
+                        runner=Forked(program, traces, forks))  # fmt: skip
         return text.search_text(search.search())
 
 

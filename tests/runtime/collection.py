@@ -28,7 +28,7 @@ from typing import Any
 from forks import TRACE, Forks, Job
 
 from tfdeterminism.trace.schema.format import TraceFormatError
-from tfdeterminism.trace.search.launcher import Launcher, ProgramFailedError
+from tfdeterminism.trace.search.program_runner import ProgramFailedError, ProgramRunner
 from tfdeterminism.trace.search.progress import Progress
 from tfdeterminism.trace.search.search import Search
 
@@ -124,7 +124,7 @@ def programs(environment: str) -> list[Program]:
     return [program for program in all_programs if environment in program.environments]
 
 
-class Forked(Launcher):
+class Forked(ProgramRunner):
     """Makes the runs of `locate` as forks of one process that has imported TensorFlow."""
 
     def __init__(self, program: Program, folder: Path, forks: Forks) -> None:
@@ -150,7 +150,7 @@ def located(program: Program, forks: Forks, folder: Path, runs: int = 5) -> dict
     """Run `locate --json` on a program; return the parsed output."""
     progress = Progress(8, out=io.StringIO())
     search = Search([str(program.path)], str(folder), runs, progress=progress,
-                    launcher=Forked(program, folder, forks))  # fmt: skip
+                    runner=Forked(program, folder, forks))  # fmt: skip
     return search.search().as_json()
 
 

@@ -21,7 +21,7 @@ from tfdeterminism.trace.faults import Fault
 from tfdeterminism.trace.report import text
 from tfdeterminism.trace.search import fixes
 from tfdeterminism.trace.search.fix_trial import FixTrial
-from tfdeterminism.trace.search.launcher import ProgramFailedError
+from tfdeterminism.trace.search.program_runner import ProgramFailedError
 from tfdeterminism.trace.search.run_ends import digest_of_weights
 
 TFDET = ("-m", "tfdeterminism.trace", "run", "--level", "none")

@@ -27,9 +27,9 @@ from tfdeterminism.trace.interpose import kinds, variables
 from tfdeterminism.trace.schema.ledger import read_ledgers, split_place
 from tfdeterminism.trace.search import interposed_runs
 from tfdeterminism.trace.search.interposed_runs import PRINTED, InterposedRuns
-from tfdeterminism.trace.search.launcher import Launcher
 from tfdeterminism.trace.search.minimize import ddmin
 from tfdeterminism.trace.search.program_copy import ProgramCopy, TooLargeError
+from tfdeterminism.trace.search.program_runner import ProgramRunner
 from tfdeterminism.trace.search.progress import Progress
 from tfdeterminism.trace.search.schedules import Schedules
 
@@ -111,7 +111,7 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         copy = ProgramCopy(["main.py"], str(sandbox))
         quiet = Progress(1, out=io.StringIO())
         return Runner(
-            InterposedRuns(Launcher(copy.program, str(sandbox), copy.cwd), copy, str(sandbox), Schedules(), quiet),
+            InterposedRuns(ProgramRunner(copy.program, str(sandbox), copy.cwd), copy, str(sandbox), Schedules(), quiet),
             copy,
         )
 

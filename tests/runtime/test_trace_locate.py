@@ -20,7 +20,7 @@ from traces import Hand
 
 from tfdeterminism.trace.interpose import variables
 from tfdeterminism.trace.schema.reader import load
-from tfdeterminism.trace.search.launcher import NothingRecordedError
+from tfdeterminism.trace.search.program_runner import NothingRecordedError
 from tfdeterminism.trace.search.progress import Progress
 from tfdeterminism.trace.search.search import Search
 

@@ -12,7 +12,7 @@ import pytest
 from test_trace_locate import Scripted
 from traces import Hand
 
-from tfdeterminism.trace.search.launcher import DeviceUnusedError, Launcher, ProgramFailedError
+from tfdeterminism.trace.search.program_runner import DeviceUnusedError, ProgramFailedError, ProgramRunner
 from tfdeterminism.trace.search.progress import Progress
 from tfdeterminism.trace.search.schedules import Schedules
 from tfdeterminism.trace.search.search import Search
@@ -89,9 +89,9 @@ def test_a_program_that_runs_nothing_on_the_virtual_gpu_says_nothing_of_it(
         folder.mkdir()
         Hand(folder / "trace-0.tfdt", level="none").end()
 
-    launcher: Any = SimpleNamespace(fallback_calls=(), record=record)
+    runner: Any = SimpleNamespace(fallback_calls=(), record=record)
     search = Search(["train.py"], str(tmp_path), schedules=Schedules("VGPU_SCHEDULE", ["serial", "reverse"]),
-                    launcher=launcher, progress=Progress(8, out=io.StringIO()))  # fmt: skip
+                    runner=runner, progress=Progress(8, out=io.StringIO()))  # fmt: skip
     with pytest.raises(ProgramFailedError) as error:
         search.search()
     assert isinstance(error.value, DeviceUnusedError) is not is_reported
@@ -103,7 +103,7 @@ def test_calls_that_a_cpu_computed_are_named(tmp_path: Path) -> None:
     calls = ["cublasSgemm_v2", "cudnnBackendExecute(CONVOLUTION_FORWARD)"]
     program = tmp_path / "program.py"
     program.write_text(f"for call in {calls}: print('vgpu:', call, 'is computed by a CPU fallback: its last bits')\n")
-    launcher = Launcher([str(program)], str(tmp_path))
+    runner = ProgramRunner([str(program)], str(tmp_path))
     with pytest.raises(ProgramFailedError):  # it uses no framework
-        launcher.record(1, ["--out", str(tmp_path / "trace")])
-    assert launcher.fallback_calls == set(calls)
+        runner.record(1, ["--out", str(tmp_path / "trace")])
+    assert runner.fallback_calls == set(calls)

@@ -18,8 +18,8 @@ import tempfile
 from .. import command_line, errors, untrusted
 from ..report import cause_text, text
 from ..schema.format import TraceFormatError
-from ..search.launcher import DeviceUnusedError, ProgramFailedError
 from ..search.locate import Locate
+from ..search.program_runner import DeviceUnusedError, ProgramFailedError
 from ..search.schedules import Schedules
 
 

@@ -51,7 +51,7 @@ class CauseSearch(object):
         self.interventions = Interventions()
 
     def search(self):
-        """Return the Interventions. Raises launcher.ProgramFailedError if the program fails without pins."""
+        """Return the Interventions. Raises program_runner.ProgramFailedError if the program fails without pins."""
         self._run_unpinned()
         interventions = self.interventions
         if interventions.distinct == 1:

@@ -10,7 +10,7 @@ from ..causes.cause import without_occurrence
 from ..faults import Fault
 from ..schema.format import TraceFormatError
 from . import hash_seeds
-from .launcher import ProgramFailedError
+from .program_runner import ProgramFailedError
 from .result import at_line
 
 REPLAYS = 30
@@ -19,12 +19,12 @@ REPLAYS = 30
 class Confirmation(object):
     """The confirmation of the first culprit of a TraceDiff.
 
-    result: the result.SearchResult to update; folder: for traces; launcher, schedules: those of the search.
+    result: the result.SearchResult to update; folder: for traces; runner, schedules: those of the search.
     """
 
-    def __init__(self, difference, result, folder, launcher, schedules):
+    def __init__(self, difference, result, folder, runner, schedules):
         self._difference, self._result, self._folder = difference, result, folder
-        self._launcher, self._schedules = launcher, schedules
+        self._runner, self._schedules = runner, schedules
         self._culprit, self._steps = difference.culprits[0], difference.steps_recorded
 
     def confirm(self, record, until_different, say):
@@ -80,10 +80,10 @@ class Confirmation(object):
     def _report_replays(self, path, folder):
         if self._schedules:
             self._result.replay, lines = self._schedules.replay_summary(
-                lambda environment: self._launcher.replay(path, 2, environment), folder)
+                lambda environment: self._runner.replay(path, 2, environment), folder)
             text = "run alone on the same inputs in {times} schedules: {distinct} different results"
         else:
-            replay, lines = self._launcher.replay(path, REPLAYS), []
+            replay, lines = self._runner.replay(path, REPLAYS), []
             self._result.replay = {"times": replay["times"], "distinct": max(replay["distinct"] or [1])}
             text = "replayed {times} times on the same inputs: {distinct} different results"
         for line in [text.format(**self._result.replay)] + lines:

@@ -5,7 +5,7 @@ import statistics
 import time
 
 from . import fixes
-from .launcher import ProgramFailedError
+from .program_runner import ProgramFailedError
 
 REPEATS, DIFFERS, FAILS, BY_HAND = "repeats", "differs", "fails", "by hand"
 

@@ -10,7 +10,7 @@ from .. import backends
 from ..interpose import kinds, variables
 from ..interpose.kinds.addresses import NO_RANDOMIZATION
 from ..schema import ledger
-from .launcher import DeviceUnusedError, ProgramFailedError
+from .program_runner import DeviceUnusedError, ProgramFailedError
 from .run_ends import digest_of_weights
 
 WEIGHTS, FILES, PRINTED = "final weights", "written files", "printed text"
@@ -40,12 +40,12 @@ class InterposedRun(object):
 class InterposedRuns(object):
     """The runner of a program under interposition.
 
-    launcher: a launcher.Launcher; copy: a program_copy.ProgramCopy; folder: for ledgers and traces; schedules: a
-    schedules.Schedules; progress: a progress.Progress.
+    runner: a program_runner.ProgramRunner; copy: a program_copy.ProgramCopy; folder: for ledgers and traces;
+    schedules: a schedules.Schedules; progress: a progress.Progress.
     """
 
-    def __init__(self, launcher, copy, folder, schedules, progress):
-        self._launcher, self._copy, self._schedules, self._progress = launcher, copy, schedules, progress
+    def __init__(self, runner, copy, folder, schedules, progress):
+        self._runner, self._copy, self._schedules, self._progress = runner, copy, schedules, progress
         self._folder, self._out = os.path.join(folder, "interposed"), ""  # of all runs, and of the last
         self._epoch = time.time()
         self._limit = None  # seconds that a run may take, once one without pins has ended
@@ -66,7 +66,7 @@ class InterposedRuns(object):
         traces = os.path.join(self._out, "traces")
         os.makedirs(self._out)
         environment = dict(self._environment(pins or {}, vary or {}), **(more or {}))
-        level = "none" if self._launcher.steps is None else "weights"  # the lowest level that counts steps
+        level = "none" if self._runner.steps is None else "weights"  # the lowest level that counts steps
         options = ["--out", traces, "--level", level]
         self._progress.begin_run("run {}, {}".format(self.count, what))
         began, failed = time.time(), None
@@ -74,7 +74,7 @@ class InterposedRuns(object):
             with self._schedules.require_launches(os.path.join(self._out, "run") if require else None):
                 environment.update(self._schedules.run_environment(turn) or {}, **self._pinned_schedule(pins or {}))
                 prepare = _child_setup(pins or {}, vary or {})
-                self._launcher.record(self.count, options, environment, prepare, self._limit)
+                self._runner.record(self.count, options, environment, prepare, self._limit)
         except DeviceUnusedError:
             raise
         except ProgramFailedError as error:
@@ -89,7 +89,7 @@ class InterposedRuns(object):
             run.ends = {
                 WEIGHTS: digest_of_weights(traces),
                 FILES: repr(sorted(run.files.items())) if run.files else None,
-                PRINTED: self._launcher.printed(),
+                PRINTED: self._runner.printed(),
             }
         return run
 

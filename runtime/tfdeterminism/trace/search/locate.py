@@ -9,8 +9,8 @@ import sys
 
 from .cause_search import CauseSearch
 from .interposed_runs import WEIGHTS, InterposedRuns
-from .launcher import DeviceUnusedError, Launcher, NothingRecordedError, ProgramFailedError
 from .program_copy import ProgramCopy, TooLargeError
+from .program_runner import DeviceUnusedError, NothingRecordedError, ProgramFailedError, ProgramRunner
 from .progress import Progress
 from .proven_cause import NOT_TRIED, PROVEN, SAME, TRACE_ONLY, Interventions
 from .result import SearchResult
@@ -78,7 +78,7 @@ class Locate(object):
         except TooLargeError as error:
             interventions.why = "the program's folder is not copied: {}".format(error)
             return interventions
-        runs = InterposedRuns(self._launcher(copy), copy, sandbox, self._schedules, self._progress)
+        runs = InterposedRuns(self._runner(copy), copy, sandbox, self._schedules, self._progress)
         search = self._cause_search = CauseSearch(runs, copy, self._runs, self._schedules, self._progress)
         try:
             interventions = search.search()
@@ -111,14 +111,14 @@ class Locate(object):
         Raises ProgramFailedError if it fails without interposition, too.
         """
         copy.restore()
-        self._launcher(copy).record(1, ["--out", os.path.join(self._folder, "plain"), "--level", "none"])
+        self._runner(copy).record(1, ["--out", os.path.join(self._folder, "plain"), "--level", "none"])
         interventions = Interventions()
         interventions.why = "the program failed in a run in which its calls were noted, and not in one without"
         return interventions
 
-    def _launcher(self, copy):
+    def _runner(self, copy):
         program, cwd = (self._program, None) if copy is None else (copy.program, copy.cwd)
-        return Launcher(program, self._folder, cwd, self._steps)
+        return ProgramRunner(program, self._folder, cwd, self._steps)
 
     def _with_traces(self, interventions):
         if interventions.verdict == SAME and interventions.compared == WEIGHTS and not self._schedules:
@@ -154,7 +154,7 @@ class Locate(object):
             self._folder,
             self._runs,
             progress=self._progress,
-            launcher=self._launcher(self._copy),
+            runner=self._runner(self._copy),
             schedules=schedules,
             fix=fix,
         )

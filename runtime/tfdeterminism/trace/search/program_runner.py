@@ -1,4 +1,4 @@
-"""The launcher of the other commands on the user's program, with the errors of their failure."""
+"""Runs `trace run` on the user's program, and `trace replay` on recorded inputs, each in a child process."""
 
 import contextlib
 import io
@@ -33,8 +33,8 @@ class DeviceUnusedError(ProgramFailedError):
     """A run of the program that did not use the requested device."""
 
 
-class Launcher(object):
-    """The launcher of the user's program.
+class ProgramRunner(object):
+    """The runner of the user's program.
 
     program: its argv; folder: for its output; cwd: its working directory, None for the current one; steps: training
     steps after which each run is ended, None for no limit. fallback_calls: calls of vendor libraries that the virtual
@@ -49,10 +49,10 @@ class Launcher(object):
         self._log = os.path.join(folder, "output.txt")
 
     def record(self, number, options, environment=None, prepare=None, limit=None):
-        """Run the program with probes. Raises ProgramFailedError.
+        """Record the program: run it under `trace run`. Raises ProgramFailedError.
 
-        number: of the run; environment: variables to add; prepare(): is called in the child before it becomes the
-        program; limit: seconds after which the program is ended, None for no limit.
+        number: of the run, for messages; options: of `trace run`; environment: variables to add; prepare(): is called
+        in the child before it becomes the program; limit: seconds after which the program is ended, None for no limit.
         """
         command = [sys.executable, "-m", errors.MODULE, "run"] + options + ["--"] + self._program
         with _new_file(self._log) as output:

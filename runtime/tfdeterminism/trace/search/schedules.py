@@ -6,7 +6,7 @@ import json
 import os
 import re
 
-from .launcher import DeviceUnusedError
+from .program_runner import DeviceUnusedError
 
 VGPU = "VGPU_SCHEDULE"
 _REPORT = "VGPU_REPORT"

@@ -9,7 +9,7 @@ from ..untrusted import sanitize_line
 from . import run_ends
 from .confirmation import Confirmation
 from .fix_trial import FixTrial
-from .launcher import Launcher, NothingRecordedError, ProgramFailedError
+from .program_runner import NothingRecordedError, ProgramFailedError, ProgramRunner
 from .progress import Progress
 from .result import SearchResult
 from .schedules import Schedules
@@ -23,9 +23,9 @@ class Search(object):
     whether to try the advice.
     """
 
-    def __init__(self, program, folder, runs=5, steps=None, progress=None, launcher=None, schedules=None, fix=False):
+    def __init__(self, program, folder, runs=5, steps=None, progress=None, runner=None, schedules=None, fix=False):
         self._folder, self._limit, self._steps, self._fix = folder, runs, steps, fix
-        self._launcher = launcher or Launcher(program, folder)
+        self._runner = runner or ProgramRunner(program, folder)
         self._schedules = schedules or Schedules()
         self._turn = 0      # number of the run among those that are compared with each other
         self._progress = progress or Progress(1 + 2 + 2 + 2 + 1 + 1)
@@ -52,9 +52,9 @@ class Search(object):
             self._progress.planned += 2 * self._limit
             trial = FixTrial(self._run_untraced_fix, self._classify_fixed_runs, self._limit)
             self.result.fix = trial.run(self.result.culprits)
-        if self._launcher.fallback_calls:
+        if self._runner.fallback_calls:
             self._add_finding("computed by CPU fallbacks, so not evidence about NVIDIA's library: {}".format(
-                ", ".join(sorted(self._launcher.fallback_calls))))
+                ", ".join(sorted(self._runner.fallback_calls))))
         return self.result
 
     def entry(self):
@@ -88,7 +88,7 @@ class Search(object):
         if not _is_coarse(closest):
             self._report_first_difference(closest.headers[0]["level"], closest)
             if closest.culprits:
-                confirmation = Confirmation(closest, self.result, self._folder, self._launcher, self._schedules)
+                confirmation = Confirmation(closest, self.result, self._folder, self._runner, self._schedules)
                 confirmation.confirm(self._run_extra, self._until_different, self._add_finding)
 
     def _is_left_by_first_run(self):
@@ -253,7 +253,7 @@ class Search(object):
         description += ", with the advice" if fixed and (more or environment) else ""
         self._progress.begin_run("run {}, {}".format(self._count, description))
         with self._schedules.require_launches(folder if self._count == 1 else None):
-            self._launcher.record(self._count, options, self._schedules.run_environment(self._turn, environment))
+            self._runner.record(self._count, options, self._schedules.run_environment(self._turn, environment))
         self._progress.end_run()
         if not fixed:
             self._remember(level, folder, environment)

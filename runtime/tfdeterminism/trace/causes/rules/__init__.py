@@ -1,7 +1,8 @@
 """What kind of fault a cause is: an ordered list of rules, of which the first that matches decides.
 
 A rule is a module. Its docstring says what it finds, why that is the fault, and an example; FAULT is the class that it
-names, and matches(facts) whether it holds of a cause. facts: a cause_facts.CauseFacts.
+names, and matches(facts) whether it holds of a cause. facts: a cause_facts.CauseFacts; facts.definition: what the trace
+says of the op, weight, loss or layer that differs first.
 """
 
 from . import (

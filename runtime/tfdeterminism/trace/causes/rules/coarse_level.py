@@ -1,5 +1,5 @@
-"""Finds: a weight, a loss, or the output of a layer.
-Why: these levels record no ops: they tell at which step runs differ, and not by what.
+"""Finds: that what differs first is a weight, a loss, or the output of a layer.
+Why: a trace at these levels records no ops, so it tells at which step runs differ, and not by which op.
 Example: the first pass of `locate`, at level weights.
 """
 
