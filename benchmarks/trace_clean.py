@@ -33,13 +33,14 @@ def main() -> int:
             pairs = record(forks, program, Path(folder) / program.stem, options.pairs)
             differing, records = compare(pairs)
             differing_pairs += differing
-            print(f"{program.stem}: {len(pairs)} pairs, {differing} differ; {records:,} records a run; "
+            print(f"{program.stem}: {len(pairs)} pairs, {differing} differ; {records:,} recorded values a run; "
                   f"{time.perf_counter() - start:.0f} s")  # fmt: skip
     print(f"a promise is broken: {differing_pairs} pairs differ" if differing_pairs else "as promised: no pair differs")
     return int(differing_pairs > 0)
 
 
 def record(forks, program: Path, folder: Path, count: int) -> list[tuple[Path, Path]]:
+    """Trace 2 * count runs, as forks of one process that has imported TensorFlow; return the folders of each pair."""
     from forks import traced
 
     runs = [folder / str(number) for number in range(2 * count)]
@@ -50,7 +51,7 @@ def record(forks, program: Path, folder: Path, count: int) -> list[tuple[Path, P
 
 
 def compare(pairs: list[tuple[Path, Path]]) -> tuple[int, int]:
-    """Return (number of pairs that differ, number of records of a run)."""
+    """Return (number of pairs that differ, number of values that a run's trace has recorded)."""
     from tfdeterminism.trace.causes import trace_diff
     from tfdeterminism.trace.report import text
     from tfdeterminism.trace.schema.reader import load

@@ -1,7 +1,7 @@
-"""The in-environment half of the matrix: build a case, repeat it, compare bytes, record.
+"""The probe: runs inside an environment, builds each case, repeats it, compares its bytes, and writes records.
 
-Runs inside every environment (Python 3.5 to 3.13) with nothing but the standard library
-and the NumPy that the framework brings.  core knows neither a framework nor a kind of device by name.
+It needs Python 3.5 to 3.13, the standard library, and the NumPy that the framework brings.  The package core knows
+neither a framework nor a kind of device by name.
 """
 
 from .core.registry import case

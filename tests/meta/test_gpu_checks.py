@@ -198,7 +198,7 @@ def test_a_profiler_that_fails_is_no_fault_of_the_case():
 def test_what_was_measured_outlives_a_profiler_that_kills(tmp_path):
     job = SimpleNamespace(process_index=0)
 
-    def main():
+    def main():  # "whole": all that counts was measured before the profiler started
         child._write_report({"differed": [], "whole": True}, job, str(tmp_path))
         os.kill(os.getpid(), signal.SIGKILL)
 

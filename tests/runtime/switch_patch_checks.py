@@ -1,4 +1,9 @@
-"""The checks of patch(), the function of 2019; part of switch_checks.py."""
+"""The checks of patch(), the function of 2019; part of switch_checks.py.
+
+EXPECTED["patch"]: whether this version of TensorFlow has a patch; attributes(): the value of every name in every
+module of TensorFlow, of which changed() returns those whose functions were replaced; enabled(): calls
+enable_determinism().
+"""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""A parallel map that draws without a seed: one worker alone would not mend it.
+"""A parallel map that draws without a seed: it would differ with one worker, too.
 
 expect: op=IteratorGetNext | class=input pipeline | source=random-op-without-seed
 """

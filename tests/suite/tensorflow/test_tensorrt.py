@@ -7,7 +7,7 @@ LAYERS, CHANNELS, SIDE = 8, 64, 56
 
 
 def convolutions(make):
-    """An ONNX file of convolutions, for each of which the builder has many kernels to choose from."""
+    """The bytes of an ONNX file of convolutions, for each of which the builder has many kernels to choose from."""
     import onnx
     from onnx import helper, numpy_helper
     shape, nodes, weights = [1, CHANNELS, SIDE, SIDE], [], []
@@ -39,7 +39,7 @@ def layers_of_engine(trt, text, level):
 
 
 @case("tensorrt-timing", modes=["host"])
-def engine_layers(make):
+def engine_layers(make):  # runs plain Python on the host; a solution may set the option level
     import tensorrt as trt
     text, level = convolutions(make), make.option("level", None)
     return make.host(lambda: [np.array(layers_of_engine(trt, text, level))])
