@@ -24,7 +24,7 @@ def arrays(device):
 def launch(device, request):
     """Return a function that runs a PTX body on an array under each schedule and returns the array as a list.
 
-    The body reads %n with LOAD and writes %r9 with STORE.
+    The body reads the thread's value into %n with virtual_device.LOAD, and writes %r9 back with STORE.
     """
 
     def run(body, values, grid=1, block=64, head="", **options):

@@ -10,6 +10,7 @@ namespace {
 
 bool permits(const Allocation& allocation, bool writes) { return !writes || allocation.access == Access::ReadWrite; }
 
+// The warp remembers the last two allocations until one is freed or protected, which changes the memory's generation.
 bool is_within_allocation(WarpContext& warp, uint64_t begin, uint64_t end, bool writes) {
   if (warp.generation != warp.memory->generation())
     warp.recent_allocations[0] = warp.recent_allocations[1] = {}, warp.generation = warp.memory->generation();
@@ -104,6 +105,7 @@ bool place_offsets(WarpContext& warp, const uint32_t offset[kWarpSize], uint32_t
   return true;
 }
 
+// i.a, i.e: the register of the base and its bytes per lane, 0 if there is none; i.imm: the offset.
 bool resolve_in_space(WarpContext& warp, const Instruction& i, uint32_t bytes, const SpaceMemory& memory,
                       uint8_t* addresses[kWarpSize]) {
   uint32_t offset[kWarpSize], highest = 0, offset_bits = 0;

@@ -48,7 +48,7 @@ GraphTensor tensor_of(const GraphDescriptor& operation, int attribute) {
   tensor.descriptor.dims = given.values<int64_t>(kTensorDimensions);
   tensor.descriptor.strides = given.values<int64_t>(kTensorStrides);
   tensor.descriptor.check();
-  tensor.descriptor.type();  // supported
+  tensor.descriptor.type();  // throws FallbackUnsupported for other types
   return tensor;
 }
 
@@ -144,8 +144,8 @@ class PointwiseOperation : public GraphOperation {
     slope_ = function.real(kReluLowerSlope, 0), elu_alpha_ = function.real(kEluAlpha, 1);
     if (is_binary()) b_.push_back(tensor_of(operation, kPointwiseB));
     if (x_.descriptor.dims != y_.descriptor.dims || (mode_ == kRelu && slope_ != 0 && lower_ != 0)) throw FallbackUnsupported();
-    for (const GraphTensor& b : b_) broadcast(b.descriptor.dims);  // fits
-    apply(0, 0);  // is supported
+    for (const GraphTensor& b : b_) broadcast(b.descriptor.dims);  // throws if it does not fit
+    apply(0, 0);  // throws if the mode is not supported
   }
 
   void run(VirtualValues<float>& virtuals) const override { compute(virtuals); }
@@ -204,7 +204,7 @@ class PointwiseOperation : public GraphOperation {
   // For each element of y the index of its element in a dense tensor of these dimensions.
   std::vector<int64_t> broadcast(const Dims& dims) const {
     TensorDescriptor dense{0, dims, {}};
-    dense.set_packed_strides(false);
+    dense.set_packed_strides(/*channels_last=*/false);
     const TensorDescriptor wide = dense.broadcast_to(y_.descriptor.dims);
     std::vector<int64_t> indices(static_cast<size_t>(wide.count()));
     for_each_element(wide, [&](int64_t k, int64_t offset) { indices[k] = offset; });

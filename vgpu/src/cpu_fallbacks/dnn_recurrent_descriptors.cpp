@@ -125,7 +125,7 @@ namespace {
 void set_packed(TensorDescriptor* descriptor, int kind, Dims dims) {
   if (!descriptor) return;
   descriptor->kind = kind, descriptor->dims = std::move(dims);
-  descriptor->set_packed_strides(false);
+  descriptor->set_packed_strides(/*channels_last=*/false);
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // NVIDIA's run-time compiler where it is not installed: each call fails, and a program that needs it says so.  It needs no
-// GPU, so an installed one is used as it is; these are in no other library, or they would come before it.
+// GPU, so an installed one is used as it is.  These functions are in a library of their own, because in libvgpu.so they would be
+// found before those of an installed one.  VERSION: CUDA's version, which the build defines.
 #define API extern "C" __attribute__((visibility("default")))
 
 extern "C" int cuInit(unsigned);
+// A reference to libvgpu.so, without which the linker would drop the dependency on it.
 extern "C" __attribute__((visibility("default"))) int (*const vgpu_linked)(unsigned) = cuInit;
 
 namespace {

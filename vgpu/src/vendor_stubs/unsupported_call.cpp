@@ -15,7 +15,7 @@ int report_unsupported(const char* call) {
 
 int report_unsupported_on_stream(const char* call) {
   int status = report_unsupported(call);
-  return raise_python_error(call) ? kSuccess : status;
+  return raise_python_error(call) ? kSuccess : status;  // a stream that failed would end TensorFlow's process
 }
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-// Shadow memory of the proof, within a capacity in bytes.
+// Shadow memory of the proof, within a capacity in bytes: which accesses each location has had (phase.h, happens_before.h).
 #include "shadow.h"
 
 #include <sys/mman.h>
@@ -11,6 +11,7 @@
 namespace vgpu {
 namespace {
 
+// Whether `accessors`, which may stand for a row of words, still do so once `now` has accessed the row.
 bool keeps_pattern(const Accessors& accessors, const Accessor& now) {
   return !accessors.is_of(now) || accessors.pattern == now.pattern || accessors.clock < now.everyone;
 }
@@ -48,7 +49,7 @@ void ShadowMemory::Slabs::clear() {
   slabs_.clear(), used_in_last_ = kPages;
 }
 
-bool ShadowMemory::charge(uint64_t bytes) {
+bool ShadowMemory::count_used(uint64_t bytes) {
   if (used_ + bytes > capacity_) return false;
   return used_ += bytes, true;
 }
@@ -58,7 +59,7 @@ ShadowLine* ShadowMemory::line(const uint8_t* pointer) {
   CachedPage& recent = recent_[number % kRecent];
   if (recent.number != number) {
     Page*& page = pages_[number];
-    if (!page && charge(sizeof(Page))) page = slabs_.add();
+    if (!page && count_used(sizeof(Page))) page = slabs_.add();
     if (!page) return nullptr;
     recent = {number, page};
   }
@@ -67,7 +68,7 @@ ShadowLine* ShadowMemory::line(const uint8_t* pointer) {
 
 ShadowWord* ShadowMemory::words(ShadowLine& line) {
   if (line.words) return line.words.get();
-  if (!charge(kWordsPerLine * sizeof(ShadowWord))) return nullptr;
+  if (!count_used(kWordsPerLine * sizeof(ShadowWord))) return nullptr;
   line.words = std::make_unique<ShadowWord[]>(kWordsPerLine);
   for (uint32_t k = 0; k < kWordsPerLine; k++) {
     Phase& phase = line.words[k].whole = line.row;
@@ -78,7 +79,7 @@ ShadowWord* ShadowMemory::words(ShadowLine& line) {
 
 Phase* ShadowMemory::bytes(ShadowWord& word) {
   if (word.bytes) return word.bytes.get();
-  if (!charge(kWordBytes * sizeof(Phase))) return nullptr;
+  if (!count_used(kWordBytes * sizeof(Phase))) return nullptr;
   word.bytes = std::make_unique<Phase[]>(kWordBytes);
   std::fill_n(word.bytes.get(), kWordBytes, word.whole);
   return word.bytes.get();

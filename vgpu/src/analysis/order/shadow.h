@@ -65,7 +65,7 @@ class ShadowMemory {
     uint64_t number = ~0ull;
     Page* page = nullptr;
   };
-  bool charge(uint64_t bytes);
+  bool count_used(uint64_t bytes);
 
   uint64_t capacity_, used_ = 0;
   std::unordered_map<uint64_t, Page*> pages_;
