@@ -54,7 +54,7 @@ def _download_tools(folder: Path) -> None:
 
 
 def assemble(text: str, arch: int, target: Path) -> bytes:
-    """Assemble PTX with ptxas; return the path of the cubin."""
+    """Assemble PTX with ptxas into the file `target`; return the bytes of the cubin."""
     source = target.with_suffix(".ptx")
     source.write_text(text)
     subprocess.run([tool("ptxas"), "-c", "-arch", f"sm_{arch}", source, "-o", target], check=True)
