@@ -217,12 +217,12 @@ def test_quickstart_always_ends_with_what_is_next(
     checkout: Project, tmp_path: Path, option: list[str], ran: list[str]
 ) -> None:
     """This holds where a run ends with exit code 4, too."""
-    stand_ins = {
+    fakes = {
         "scripts/bootstrap": "",
         ".venv/bin/python": "",
         ".venv/bin/tfdet": 'echo "$@"; exit 4',
     }
-    for name, text in stand_ins.items():
+    for name, text in fakes.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"#!/bin/bash\n{text}\n")

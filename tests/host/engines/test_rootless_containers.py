@@ -15,7 +15,7 @@ from tfdet.matrix.load import load_matrix
 from tfdet.matrix.plan import write_plan
 from tfdet.store.records import read_records
 
-STAND_IN = """#!{python}
+FAKE_COMMAND = """#!{python}
 import os, sys
 words, places, told = sys.argv[1:], {{}}, {{}}
 while words[0] != {image!r}:
@@ -56,7 +56,7 @@ def test_the_suite_runs_in_an_image(
     with pytest.raises(RunFailedError, match=f"{name} is not installed on this machine"):
         engine.run(request)
     image, command = tmp_path / f"bare1.0.{suffix}", tmp_path / name
-    command.write_text(STAND_IN.format(python=sys.executable, image=str(image), log=str(tmp_path / "log")))
+    command.write_text(FAKE_COMMAND.format(python=sys.executable, image=str(image), log=str(tmp_path / "log")))
     command.chmod(0o755)
     with pytest.raises(RunFailedError, match=f"{suffix} not found"):
         engine.run(request)

@@ -17,24 +17,24 @@ from tfdet.fleet.tasks import FleetOptions, Task
 from tfdet.fleet.watch import watch
 
 SBATCH = """#!/bin/sh
-[ -e "$STAND_INS/refuses" ] && { echo "sbatch: error: no such partition" >&2; exit 1; }
-grep -q -- --exclude "$1" && [ -e "$STAND_INS/refuses-exclude" ] && { echo "no node left" >&2; exit 1; }
-cat "$1" >>"$STAND_INS/scripts"
+[ -e "$FAKE_SLURM/refuses" ] && { echo "sbatch: error: no such partition" >&2; exit 1; }
+grep -q -- --exclude "$1" && [ -e "$FAKE_SLURM/refuses-exclude" ] && { echo "no node left" >&2; exit 1; }
+cat "$1" >>"$FAKE_SLURM/scripts"
 echo Submitted batch job 7
 """
-SQUEUE = '#!/bin/sh\n[ -e "$STAND_INS/silent" ] && exit 1\ncat "$STAND_INS/queue" 2>/dev/null || true\n'
-SCANCEL = '#!/bin/sh\necho "$@" >>"$STAND_INS/ended"\n'
+SQUEUE = '#!/bin/sh\n[ -e "$FAKE_SLURM/silent" ] && exit 1\ncat "$FAKE_SLURM/queue" 2>/dev/null || true\n'
+SCANCEL = '#!/bin/sh\necho "$@" >>"$FAKE_SLURM/ended"\n'
 
 
 @pytest.fixture
-def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fake_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in (("sbatch", SBATCH), ("squeue", SQUEUE), ("scancel", SCANCEL), ("srun", "#!/bin/sh\n")):
         path = tmp_path / "bin" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("STAND_INS", str(tmp_path))
+    monkeypatch.setenv("FAKE_SLURM", str(tmp_path))
     return tmp_path
 
 
@@ -48,75 +48,75 @@ def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
     return fleet
 
 
-def queue(stand_ins: Path, *rows: str) -> None:
-    (stand_ins / "queue").write_text("".join(f"{row}\n" for row in rows))
+def queue(fake_slurm: Path, *rows: str) -> None:
+    (fake_slurm / "queue").write_text("".join(f"{row}\n" for row in rows))
 
 
-def test_a_round_is_an_array_that_asks_for_what_its_tasks_need(stand_ins: Path, folder: FleetFolder) -> None:
+def test_a_round_is_an_array_that_asks_for_what_its_tasks_need(fake_slurm: Path, folder: FleetFolder) -> None:
     submission = folder.add_submission([0, 2])
     assert Slurm(folder).submit(submission, ResourceRequest(60, ("n1", "n2"))) == ["7_0", "7_1"]
-    script = (stand_ins / "scripts").read_text()
+    script = (fake_slurm / "scripts").read_text()
     for option in ("array=0-1%2", "gres=gpu:h100:1", "mem=6144MB", "time=60", "partition=gpu", "exclude=n1,n2",
                    "job-name=tfdet-x-0000", "requeue"):  # fmt: skip
         assert f"#SBATCH --{option}\n" in script.replace("'", ""), option
     assert "srun" not in script
 
 
-def test_a_queue_is_read(stand_ins: Path, folder: FleetFolder) -> None:
+def test_a_queue_is_read(fake_slurm: Path, folder: FleetFolder) -> None:
     cluster = Slurm(folder)
     folder.record_submission(folder.add_submission([2, 0]), ["7_0", "7_1"])
     folder.record_submission(folder.add_submission([1]), ["8"])
-    queue(stand_ins, "7_0|tfdet-x-0000|0|RUNNING|None", "7_1|tfdet-x-0000|1|PENDING|Resources",
+    queue(fake_slurm, "7_0|tfdet-x-0000|0|RUNNING|None", "7_1|tfdet-x-0000|1|PENDING|Resources",
           "8|tfdet-x-0001|N/A|COMPLETING|None", "9|another|N/A|RUNNING|None")  # fmt: skip
     flying = cluster.jobs_in_flight()
     assert flying == JobsInFlight(running=frozenset({2}), waiting=frozenset({0}), waiting_reason="Resources")
-    assert not (stand_ins / "ended").exists()
+    assert not (fake_slurm / "ended").exists()
 
 
-def test_what_nobody_knows_of_and_what_is_held_is_ended(stand_ins: Path, folder: FleetFolder) -> None:
+def test_what_nobody_knows_of_and_what_is_held_is_ended(fake_slurm: Path, folder: FleetFolder) -> None:
     """A submitter was killed after sbatch, or a node failed to start a job, which Slurm then holds."""
     folder.add_submission([0])
     folder.record_submission(folder.add_submission([1, 2]), ["8_0", "8_1"])
-    queue(stand_ins, "7|tfdet-x-0000|N/A|PENDING|Priority",
+    queue(fake_slurm, "7|tfdet-x-0000|N/A|PENDING|Priority",
           "8_0|tfdet-x-0001|0|PENDING|launch failed requeued held", "8_1|tfdet-x-0001|1|RUNNING|None")  # fmt: skip
     flying = Slurm(folder).jobs_in_flight()
     assert flying is not None and flying.all == {0, 2}
-    assert not (stand_ins / "ended").exists(), "who only looks ends nothing: it may be on its way"
+    assert not (fake_slurm / "ended").exists(), "who only looks ends nothing: it may be on its way"
     Slurm(folder).cancel_orphans()
-    assert (stand_ins / "ended").read_text().split() == ["7", "8_0"]
+    assert (fake_slurm / "ended").read_text().split() == ["7", "8_0"]
 
 
-def test_a_silent_controller_is_asked_for_nothing(stand_ins: Path, folder: FleetFolder) -> None:
-    (stand_ins / "silent").touch()
+def test_a_silent_controller_is_asked_for_nothing(fake_slurm: Path, folder: FleetFolder) -> None:
+    (fake_slurm / "silent").touch()
     assert Slurm(folder).jobs_in_flight() is None
 
 
-def test_what_is_never_taken_is_told_at_once(stand_ins: Path, folder: FleetFolder) -> None:
-    (stand_ins / "refuses").touch()
+def test_what_is_never_taken_is_told_at_once(fake_slurm: Path, folder: FleetFolder) -> None:
+    (fake_slurm / "refuses").touch()
     with pytest.raises(RunFailedError, match="no such partition"):
         watch(folder, Slurm(folder), lambda progress: None, 0.01)
 
 
 def test_a_task_that_failed_is_sent_elsewhere_or_where_there_is_nothing_else(
-    stand_ins: Path, folder: FleetFolder
+    fake_slurm: Path, folder: FleetFolder
 ) -> None:
     for task in (1, 2):
         folder.record_end(f"{task}-1", AttemptEnd(code=0, node="n1", seconds=1.0))
     folder.record_start("0-1", AttemptStart(node="n1", started=0.0))
     folder.record_end("0-1", AttemptEnd(code=3, node="n1", seconds=1.0))
-    (stand_ins / "refuses-exclude").touch()
+    (fake_slurm / "refuses-exclude").touch()
 
     def done_when_sent(progress: object) -> None:
-        if (stand_ins / "scripts").exists():
+        if (fake_slurm / "scripts").exists():
             folder.record_end("0-2", AttemptEnd(code=0, node="n1", seconds=1.0))
 
     assert watch(folder, Slurm(folder), done_when_sent, 0.01).complete
-    script = (stand_ins / "scripts").read_text()
+    script = (fake_slurm / "scripts").read_text()
     assert "--exclude" not in script and "time=120" in script.replace("'", "")
 
 
 def test_no_array_is_larger_than_slurm_allows(
-    stand_ins: Path, folder: FleetFolder, monkeypatch: pytest.MonkeyPatch
+    fake_slurm: Path, folder: FleetFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tfdet.fleet.watch.MAX_ARRAY_SIZE", 2)
 
@@ -129,23 +129,23 @@ def test_no_array_is_larger_than_slurm_allows(
     assert MAX_ARRAY_SIZE <= 1000, "an array may have 1001 where nobody raised MaxArraySize"
 
 
-def test_one_watches_at_a_time_and_a_cancelled_fleet_sends_nothing(stand_ins: Path, folder: FleetFolder) -> None:
+def test_one_watches_at_a_time_and_a_cancelled_fleet_sends_nothing(fake_slurm: Path, folder: FleetFolder) -> None:
     def look_twice(progress: object) -> None:
         with pytest.raises(UsageError, match="another tfdet already watches"):
             watch(folder, Slurm(folder), lambda progress: None, 0.01)
         folder.cancel(True)
 
     assert not watch(folder, Slurm(folder), look_twice, 0.01).complete
-    assert not (stand_ins / "scripts").exists()
+    assert not (fake_slurm / "scripts").exists()
 
 
-def test_why_tasks_wait_is_told_where_none_runs(stand_ins: Path, folder: FleetFolder) -> None:
+def test_why_tasks_wait_is_told_where_none_runs(fake_slurm: Path, folder: FleetFolder) -> None:
     """For example, a drained node waits for its operator."""
     folder.record_submission(folder.add_submission([0, 1]), ["7_0", "7_1"])
     drained = "7_0|tfdet-x-0000|0|PENDING|Nodes required for job are DOWN, DRAINED or reserved"
-    queue(stand_ins, drained)
+    queue(fake_slurm, drained)
     assert "1 waiting (Nodes required for job are DOWN, DRAINED or reserved)" in status(folder)
-    queue(stand_ins, drained, "7_1|tfdet-x-0000|1|RUNNING|None")
+    queue(fake_slurm, drained, "7_1|tfdet-x-0000|1|RUNNING|None")
     assert "1 running, 1 waiting" in status(folder) and "DRAINED" not in status(folder)
 
 

@@ -86,7 +86,7 @@ def test_a_name_that_does_not_exist_is_refused_with_the_nearest(
     assert names in (error.value.advice or "")
 
 
-def test_words_of_a_kind_widen_and_kinds_narrow(status_of_checkout: Status) -> None:
+def test_a_cell_has_one_of_the_devices_and_one_of_the_environments(status_of_checkout: Status) -> None:
     cells = Selection(devices=["cpu", "vgpu"], environments=["tf2.0"]).cells(status_of_checkout)
     assert {cell.key.device for cell in cells} == {"cpu", "vgpu-sm70"}
     assert {cell.key.environment for cell in cells} == {"tf2.0"}

@@ -69,7 +69,9 @@ def is_accepted(store: EvidenceStore, path: Path, rules: ConsistencyRules) -> bo
 
 
 @pytest.mark.parametrize("end", [b" \n", b"\t\n", b"\r\n", b"\n\n", b"\x0b\n", b"\xc2\xa0\n", b" "])
-def test_what_is_hashed_is_what_is_kept(tmp_path: Path, rules: ConsistencyRules, record_line: Line, end: bytes) -> None:
+def test_a_line_that_would_be_stored_otherwise_is_refused(
+    tmp_path: Path, rules: ConsistencyRules, record_line: Line, end: bytes
+) -> None:
     """Regression: one such line stopped every command that read the store."""
     store, path = EvidenceStore(tmp_path / "evidence", find_faults=rules.faults_of_stored), tmp_path / "records.jsonl"
     for content in (sealed(record_line().removesuffix(b"\n") + end), sealed(b" " + record_line())):
@@ -178,7 +180,7 @@ def is_record(read: Callable[[bytes], object], line: bytes) -> bool:
     return True
 
 
-def anothers(rules: ConsistencyRules) -> str:
+def case_hash_of_another_source(rules: ConsistencyRules) -> str:
     return next(code for (name, code) in rules.cases.by_hash if name == "crop-and-resize-backprop")
 
 
@@ -204,7 +206,7 @@ FALSE: list[tuple[str, dict[str, Any]]] = [
 def test_what_is_false_is_neither_taken_nor_read(
     tmp_path: Path, rules: ConsistencyRules, known: dict[str, Any], row: tuple[str, dict[str, Any]]
 ) -> None:
-    changes = row[1] or {"case_hash": anothers(rules)}
+    changes = row[1] or {"case_hash": case_hash_of_another_source(rules)}
     content = make_record("equal", **{**known, **{k: v for k, v in changes.items() if k != "solution"}})
     content["solution"] = changes.get("solution", content["solution"])
     store, path = EvidenceStore(tmp_path / "evidence", find_faults=rules.faults_of_stored), tmp_path / "records.jsonl"
