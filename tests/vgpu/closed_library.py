@@ -20,7 +20,7 @@ class Library(Device):
     """A copy of the library for these tests alone, as a library reads VGPU_CPU_FALLBACKS once."""
 
     def __init__(self, folder):
-        path = folder / "libvgpu-stand-ins.so"
+        path = folder / "libvgpu-cpu-fallbacks.so"
         shutil.copy(build(), path)
         os.environ["VGPU_CPU_FALLBACKS"] = "all"
         try:

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 from closed_library import BLAS, tolerance
-from test_stand_ins_blas import Problem, numbers, to_long_double
+from test_cpu_fallbacks_blas import Problem, numbers, to_long_double
 
 COMPUTE = {"float16": 68, "float32": 68, "float64": 70, "complex64": 68, "complex128": 70}  # cublasComputeType_t
 SCALE = {"float16": 0, "float32": 0, "float64": 1, "complex64": 4, "complex128": 5}  # cudaDataType_t

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from closed_library import DNN
 from stand_in_tensors import TYPES, close, numbers
-from test_stand_ins_dnn import CONVOLUTIONS, Convolution
+from test_cpu_fallbacks_dnn import CONVOLUTIONS, Convolution
 
 # cudnn_graph.h: cudnnBackendDescriptorType_t
 POINTWISE, CONVOLUTION, ENGINE, CONFIG, HEURISTICS, PLAN = 0, 1, 2, 3, 4, 5

@@ -408,7 +408,7 @@ def test_descriptors_give_back_what_was_set(library):
 SHORT_RESERVE = """import sys
 from pathlib import Path
 from closed_library import Library
-from test_stand_ins_dnn_recurrent import Network, Run
+from test_cpu_fallbacks_dnn_recurrent import Network, Run
 library = Library(Path(sys.argv[1]))
 run = Run(Network(library, "lstm"))
 assert run.forward() == 0

@@ -31,7 +31,7 @@ class Disagreement:
         expected = f"{self.expected_value:#x}" if isinstance(self.expected_value, int) else self.expected_value
         return "\n".join(
             [
-                f"disagreement: {self.program.number}",
+                f"disagreement: {self.program.options}",
                 *(f"    {line.text()}" for line in self.program.lines),
                 f"  lane {self.lane} of {self.program.lanes}: {', '.join(inputs)}",
                 f"  {self.register} is {self.result:#x}; expected: {expected}",
@@ -92,12 +92,12 @@ def results(device: Device, programs: list[Program]) -> np.ndarray:
     for number, program in enumerate(programs):
         result, function = device.function(loaded_module, f"k{number}")
         if result:
-            raise Refused(program.number + "\n" + "\n".join(line.text() for line in program.lines))
+            raise Refused(program.options + "\n" + "\n".join(line.text() for line in program.lines))
         offset = number * SLOTS * LANES * 8
         values = [ctypes.c_uint64(start.value + offset), ctypes.c_uint64(end.value + offset)]
         pointers = (ctypes.c_void_p * 2)(*[ctypes.addressof(value) for value in values])
         result = cuda.cuLaunchKernel(function, 1, 1, 1, program.lanes, 1, 1, 0, None, pointers, None)
-        assert result == 0, f"CUDA's error {result}: {program.number}"
+        assert result == 0, f"CUDA's error {result}: {program.options}"
     assert cuda.cuCtxSynchronize() == 0
     cuda.cuMemcpyDtoH_v2(outputs.ctypes.data_as(ctypes.c_void_p), end, ctypes.c_size_t(outputs.nbytes))
     cuda.cuMemFree_v2(start), cuda.cuMemFree_v2(end), cuda.cuModuleUnload(loaded_module)

@@ -40,7 +40,7 @@ class Line:
 
 @dataclass
 class Program:
-    number: str  # the options that generate it again
+    options: str  # of the fuzzer, which generate it again
     lines: list[Line]
     inputs: dict[str, list[int]] = field(repr=False)
     lanes: int = LANES
