@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from collection import framework
 from forks import Forks
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdeterminism.trace.causes import trace_diff
 from tfdeterminism.trace.causes.trace_diff import TraceDiff
 
-Build = Callable[[Hand, int], object]  # (trace, number of the run) -> records
+Build = Callable[[TraceBuilder, int], object]  # (trace, number of the run) -> records
 
 
 @pytest.fixture(scope="session")
@@ -38,9 +38,9 @@ def make(tmp_path: Path) -> Callable[..., Path]:
     numbers = itertools.count()
 
     def make_trace(build: Build, run: int, end: bool = True, **header: Any) -> Path:
-        hand = Hand(tmp_path / f"{next(numbers)}.tfdt", **header)
-        build(hand, run)
-        return hand.end() if end else hand.killed()
+        builder = TraceBuilder(tmp_path / f"{next(numbers)}.tfdt", **header)
+        build(builder, run)
+        return builder.end() if end else builder.killed()
 
     return make_trace
 

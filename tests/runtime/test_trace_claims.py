@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from forks import Forks, Job
 from test_trace_locate import Script, Scripted
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdeterminism.trace.capture import pool_tasks
 from tfdeterminism.trace.capture.files import FileAccesses
@@ -37,15 +37,15 @@ def fed(value: Callable[[int, dict[str, str]], object], late: Callable[[int], in
     """A program whose line 9 gets a value from Python; the name of the op counts how often the line ran before.
     late: so many turns of a run get what all runs get."""
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
         given = value(run, environment)
-        hand.weights = f"{hash(str(given)) & 0xFFFF:04x}"  # type: ignore[attr-defined]
+        builder.weights = f"{hash(str(given)) & 0xFFFF:04x}"  # type: ignore[attr-defined]
         if level == "weights":
-            hand.record(hand.op("weight", "weight", kind="weight"), given)
+            builder.record(builder.op("weight", "weight", kind="weight"), given)
         elif level == "ops":
             for turn in range(3):
-                key = hand.eager(f"train.py:9#{turn}", "Python", **FEED)
-                hand.record(key, given if turn >= late(run) else 0)
+                key = builder.eager(f"train.py:9#{turn}", "Python", **FEED)
+                builder.record(key, given if turn >= late(run) else 0)
 
     return script
 
@@ -84,9 +84,9 @@ def test_each_run_with_a_seed_of_hashes_has_to_agree(odd: tuple[int, ...], decid
 
 
 def test_the_same_values_in_another_order_accuse_no_hash(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
+    def build(builder: TraceBuilder, run: int) -> None:
         for number, value in enumerate(([1, 2, 3], [2, 3, 1])[run]):
-            hand.record(hand.eager(f"train.py:5#{number}", "Square", line=5), value)
+            builder.record(builder.eager(f"train.py:5#{number}", "Square", line=5), value)
 
     (culprit,) = compare(build).culprits
     assert (culprit["class"], culprit["source"]) == ("order only", None)
@@ -96,11 +96,11 @@ class Ended(Scripted):
     """Its untraced runs end as `outcome_of_run`(level, number of the run) returns: (digest, files)."""
 
     def __init__(self, folder: Path, ends_of_run: Callable[[str, int], Any], **options: Any) -> None:
-        def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-            hand.weights, files = ends_of_run(level, run)  # type: ignore[attr-defined]
-            hand.end = lambda **fields: Hand.end(hand, files=files, **fields)  # type: ignore[method-assign]
+        def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
+            builder.weights, files = ends_of_run(level, run)  # type: ignore[attr-defined]
+            builder.end = lambda **fields: TraceBuilder.end(builder, files=files, **fields)  # type: ignore[method-assign]
             if level != "none":
-                hand.record(hand.op(level, level, kind=level.rstrip("s")), 0)
+                builder.record(builder.op(level, level, kind=level.rstrip("s")), 0)
 
         super().__init__(folder, script, **options)
 
@@ -158,12 +158,12 @@ def test_a_difference_that_shows_in_turns_is_named(tmp_path: Path) -> None:
     """A difference that is rare with and without probes finally occurs in a traced run."""
     nth: dict[str, int] = {}
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
         nth[level] = nth.get(level, 0) + 1
         struck = (level, nth[level]) in (("none", 2), ("ops", 8))
-        hand.weights = "aa" if struck else "bb"  # type: ignore[attr-defined]
+        builder.weights = "aa" if struck else "bb"  # type: ignore[attr-defined]
         if level != "none":
-            hand.record(hand.op("draw", "RandomUniform", kind="random"), run if struck else 0)
+            builder.record(builder.op("draw", "RandomUniform", kind="random"), run if struck else 0)
 
     diff = Scripted(tmp_path, script).search()
     assert (diff.masked_by_tracing, [culprit["op_type"] for culprit in diff.culprits]) == (False, ["RandomUniform"])
@@ -171,20 +171,18 @@ def test_a_difference_that_shows_in_turns_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("distinct", "kind"), [(1, "unexplained"), (4, "kernel race")])
 def test_a_race_is_said_where_the_replay_differed(tmp_path: Path, distinct: int, kind: str) -> None:
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-        hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
+        builder.weights = f"{run:04x}"  # type: ignore[attr-defined]
         if level == "weights":
-            hand.record(hand.op("weight", "weight", kind="weight"), run)
+            builder.record(builder.op("weight", "weight", kind="weight"), run)
         elif level == "ops":
-            hand.record(hand.op("product", "MatMul", device="/device:CPU:0"), run)
-            (hand.path.parent / "capture-0.npz").write_bytes(b"")
+            builder.record(builder.op("product", "MatMul", device="/device:CPU:0"), run)
+            (builder.path.parent / "capture-0.npz").write_bytes(b"")
 
     result = Scripted(
         tmp_path,
         script,
-        launcher=SimpleNamespace(
-            fallback_calls=(), replay=lambda path, times: {"times": times, "distinct": [distinct]}
-        ),
+        runner=SimpleNamespace(fallback_calls=(), replay=lambda path, times: {"times": times, "distinct": [distinct]}),
     ).search()
     (culprit,) = result.culprits
     assert culprit["class"] == kind
@@ -197,23 +195,23 @@ def test_a_race_is_said_where_the_replay_differed(tmp_path: Path, distinct: int,
 def test_two_traces_alone_show_no_race_and_unwritten_memory_is_none(
     compare: Callable[..., TraceDiff],
 ) -> None:
-    def build(hand: Hand, run: int) -> None:
-        empty = hand.eager("train.py:3#0", "aten.empty.memory_format", attrs={"uninitialized": True}, device="cpu")
-        hand.record(empty, run)
-        hand.record(hand.eager("train.py:4#0", "aten.add.Tensor", (empty,), device="cpu"), run)
+    def build(builder: TraceBuilder, run: int) -> None:
+        empty = builder.eager("train.py:3#0", "aten.empty.memory_format", attrs={"uninitialized": True}, device="cpu")
+        builder.record(empty, run)
+        builder.record(builder.eager("train.py:4#0", "aten.add.Tensor", (empty,), device="cpu"), run)
 
     (culprit,) = compare(build, framework="torch", version="2.13.0").culprits
     assert culprit["class"] == "uninitialized memory"
 
-    def race(hand: Hand, run: int) -> None:
-        hand.record(hand.op("product"), run)
+    def race(builder: TraceBuilder, run: int) -> None:
+        builder.record(builder.op("product"), run)
 
     assert compare(race).culprits[0]["class"] == "unexplained"
 
 
 @pytest.mark.parametrize(("device", "cuda"), [("cpu", False), ("cuda:0", True)])
 def test_advice_for_cuda_is_given_on_cuda(compare: Callable[..., TraceDiff], device: str, cuda: bool) -> None:
-    diff = compare(lambda hand, run: hand.record(hand.op("x", "aten.index_put_.default", device=device), run),
+    diff = compare(lambda builder, run: builder.record(builder.op("x", "aten.index_put_.default", device=device), run),
                    framework="torch", version="2.13.0")  # fmt: skip
     lines = diff.culprits[0]["lines"]
     assert any("CUBLAS" in line for line in lines) is cuda
@@ -223,19 +221,19 @@ def test_advice_for_cuda_is_given_on_cuda(compare: Callable[..., TraceDiff], dev
 def test_an_op_in_a_later_step_is_not_accused_of_what_came_before(tmp_path: Path) -> None:
     """Keras' fit: recording begins after the cause; recorded from the first step, the cause is named."""
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-        hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
+        builder.weights = f"{run:04x}"  # type: ignore[attr-defined]
         if level in ("none", "unordered"):
             return
         if level != "ops":
-            key = hand.op(level, level, kind=level.rstrip("s"))
-            for step in range(*(hand.steps or (0, 5))):  # type: ignore[attr-defined]
-                hand.record(key, run if step > 2 else 0, step)
+            key = builder.op(level, level, kind=level.rstrip("s"))
+            for step in range(*(builder.steps or (0, 5))):  # type: ignore[attr-defined]
+                builder.record(key, run if step > 2 else 0, step)
             return
-        noise, product = hand.op("noise", "RandomUniform", kind="random"), hand.op("product")
-        for step in range(*(hand.steps or (0, 5))):  # type: ignore[attr-defined]
-            hand.record(noise, run if step == 1 else 0, step)
-            hand.record(product, run if step > 2 else 0, step)
+        noise, product = builder.op("noise", "RandomUniform", kind="random"), builder.op("product")
+        for step in range(*(builder.steps or (0, 5))):  # type: ignore[attr-defined]
+            builder.record(noise, run if step == 1 else 0, step)
+            builder.record(product, run if step > 2 else 0, step)
 
     (culprit,) = Scripted(tmp_path, script).search().culprits
     assert (culprit["op_type"], culprit["step"]) == ("RandomUniform", 1)
@@ -327,12 +325,12 @@ def test_a_value_that_was_read_from_a_file_is_told_as_such(
     """It is recognized by its value or line; a file that is equal in both runs is no cause."""
     paths = []
     for run in range(2):
-        hand = Hand(tmp_path / f"{run}.tfdt", cwd="/w", framework="torch", version="2.13.0")
+        builder = TraceBuilder(tmp_path / f"{run}.tfdt", cwd="/w", framework="torch", version="2.13.0")
         stack = [["/w/train.py", line, "<module>"]]
-        key = hand.eager("train.py:9#0", "Python", kind="feed", line=line, stack=stack,
+        key = builder.eager("train.py:9#0", "Python", kind="feed", line=line, stack=stack,
                          attrs={"from_file": True} if loaded else {})  # fmt: skip
-        hand.record(key, run)
-        paths.append(str(hand.end(files=[read("/w/data.npy", ("11", other)[run])])))
+        builder.record(key, run)
+        paths.append(str(builder.end(files=[read("/w/data.npy", ("11", other)[run])])))
     (culprit,) = trace_diff.compare(paths).culprits
     assert culprit["class"] == kind
     assert ("data.npy (train.py:5)" in culprit["why"]) is (other == "22")
@@ -342,9 +340,9 @@ def test_a_value_that_was_read_from_a_file_is_told_as_such(
 def test_what_a_stranger_writes_of_files_is_passed_by(tmp_path: Path) -> None:
     paths = []
     for run, files in enumerate(([{"path": 1}, 3, {**read("/w/x", "11"), "by": [[1]]}], {"a": 1})):
-        hand = Hand(tmp_path / f"{run}.tfdt")
-        hand.record(hand.eager("train.py:9#0", "Python", **FEED), run)
-        paths.append(str(hand.end(files=files)))
+        builder = TraceBuilder(tmp_path / f"{run}.tfdt")
+        builder.record(builder.eager("train.py:9#0", "Python", **FEED), run)
+        paths.append(str(builder.end(files=files)))
     assert trace_diff.compare(paths).culprits[0]["class"] == "Python feed"
     assert json.dumps(trace_diff.compare(paths).as_json())
     assert "Python feed" in text.diff_text(trace_diff.compare(paths))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdeterminism.trace.causes.trace_diff import TraceDiff
 
@@ -13,14 +13,16 @@ from tfdeterminism.trace.causes.trace_diff import TraceDiff
 def test_a_value_that_chooses_the_branch_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
     """The argument of a call is recorded when the call ends, after all of its ops."""
 
-    def build(hand: Hand, run: int) -> None:
-        chosen = hand.eager("train.py:3#0", "Python", kind="feed", line=3)
-        hand.eager("train.py:4#0", "PartitionedCall", (chosen,), kind="call", calls=[["train", 0]], recorded=False)
-        argument = hand.op("odd", "Placeholder", kind="argument", function="train", recorded=False)
-        hand.op("cond", "If", (argument,), kind="call", calls=[["yes", 0], ["no", 0]], function="train", recorded=False)
-        branches = [hand.op(name, "Tanh", function=name, line=9) for name in ("yes", "no")]
-        hand.record(branches[run], 1)
-        hand.record(chosen, run)
+    def build(builder: TraceBuilder, run: int) -> None:
+        chosen = builder.eager("train.py:3#0", "Python", kind="feed", line=3)
+        builder.eager("train.py:4#0", "PartitionedCall", (chosen,), kind="call", calls=[["train", 0]], recorded=False)
+        argument = builder.op("odd", "Placeholder", kind="argument", function="train", recorded=False)
+        builder.op(
+            "cond", "If", (argument,), kind="call", calls=[["yes", 0], ["no", 0]], function="train", recorded=False
+        )
+        branches = [builder.op(name, "Tanh", function=name, line=9) for name in ("yes", "no")]
+        builder.record(branches[run], 1)
+        builder.record(chosen, run)
 
     diff = compare(build)
     assert [(culprit["op_type"], culprit["class"], culprit["line"]) for culprit in diff.culprits] == [
@@ -29,13 +31,13 @@ def test_a_value_that_chooses_the_branch_is_the_cause(compare: Callable[..., Tra
 
 
 def test_a_branch_that_nothing_chose_is_a_structure(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        other = hand.eager("train.py:3#0", "Python", kind="feed", line=3)
-        used = hand.eager("train.py:5#0", "Sum", (other,), line=5)
-        branches = [hand.op(name, "Tanh", function=name, line=9) for name in ("yes", "no")]
-        hand.record(branches[run], 1)
-        hand.record(other, run)
-        hand.record(used, run)
+    def build(builder: TraceBuilder, run: int) -> None:
+        other = builder.eager("train.py:3#0", "Python", kind="feed", line=3)
+        used = builder.eager("train.py:5#0", "Sum", (other,), line=5)
+        branches = [builder.op(name, "Tanh", function=name, line=9) for name in ("yes", "no")]
+        builder.record(branches[run], 1)
+        builder.record(other, run)
+        builder.record(used, run)
 
     assert [culprit["class"] for culprit in compare(build).culprits][:1] == ["structure"]
 
@@ -47,22 +49,24 @@ def test_a_read_that_races_with_a_write_is_no_cause_beside_another_if_it_is_only
 ) -> None:
     """A session run fetches a counter and increments it; no trained value depends on their order."""
 
-    def build(hand: Hand, run: int) -> None:
-        handle = hand.op("steps", "VarHandleOp", variable="steps", dtype="resource", recorded=False)
-        initial_write = hand.op("steps/Assign", "AssignVariableOp", (handle,), kind="write", variable="steps", line=1)
-        read = hand.op("steps/Read", "ReadVariableOp", (handle,), kind="read", variable="steps", line=2)
-        addition = hand.op("add", "AddV2", (read,), line=2)
+    def build(builder: TraceBuilder, run: int) -> None:
+        handle = builder.op("steps", "VarHandleOp", variable="steps", dtype="resource", recorded=False)
+        initial_write = builder.op(
+            "steps/Assign", "AssignVariableOp", (handle,), kind="write", variable="steps", line=1
+        )
+        read = builder.op("steps/Read", "ReadVariableOp", (handle,), kind="read", variable="steps", line=2)
+        addition = builder.op("add", "AddV2", (read,), line=2)
         attrs = {"unordered": "in any order"}
-        up = hand.op("up", "AssignAddVariableOp", (handle,), kind="write", variable="steps", attrs=attrs, line=3)
-        hand.write(initial_write)
+        up = builder.op("up", "AssignAddVariableOp", (handle,), kind="write", variable="steps", attrs=attrs, line=3)
+        builder.write(initial_write)
         if beside:
-            hand.record(hand.op("rows", "Const", line=4), run)
-        hand.record(read, run)
+            builder.record(builder.op("rows", "Const", line=4), run)
+        builder.record(read, run)
         if used != "fetched":
-            hand.record(addition, run)
+            builder.record(addition, run)
         if used == "written":
-            hand.write(hand.op("w/Assign", "AssignVariableOp", (addition,), kind="write", variable="w", line=2))
-        hand.write(up)
+            builder.write(builder.op("w/Assign", "AssignVariableOp", (addition,), kind="write", variable="w", line=2))
+        builder.write(up)
 
     diff = compare(build)
     race = [("AssignAddVariableOp", "unordered access", 3)] if used == "written" or not beside else []
@@ -82,17 +86,17 @@ def test_a_read_that_no_open_write_explains(
 ) -> None:
     """The written value differs, or depends on the read, or the write is ordered."""
 
-    def build(hand: Hand, run: int) -> None:
-        initial_write = hand.op("w/Assign", "AssignVariableOp", kind="write", variable="w", line=1)
-        draw = hand.op("draw", "RandomUniform", kind="random", line=2)
-        read = hand.op("w/Read", "ReadVariableOp", kind="read", variable="w", line=4)
+    def build(builder: TraceBuilder, run: int) -> None:
+        initial_write = builder.op("w/Assign", "AssignVariableOp", kind="write", variable="w", line=1)
+        draw = builder.op("draw", "RandomUniform", kind="random", line=2)
+        read = builder.op("w/Read", "ReadVariableOp", kind="read", variable="w", line=4)
         inputs = (draw, read) if through == "itself" else (draw,)
         attrs = {} if through == "nobody" else {"unordered": "in any order"}
-        change = hand.op("up", "AssignSubVariableOp", inputs, kind="write", variable="w", attrs=attrs, line=3)
-        hand.write(initial_write)
-        hand.record(draw, 1 if through == "nobody" else run)
-        hand.record(read, run)
-        hand.write(change)
+        change = builder.op("up", "AssignSubVariableOp", inputs, kind="write", variable="w", attrs=attrs, line=3)
+        builder.write(initial_write)
+        builder.record(draw, 1 if through == "nobody" else run)
+        builder.record(read, run)
+        builder.write(change)
 
     assert [(culprit["op_type"], culprit["class"]) for culprit in compare(build).culprits] == expected
 
@@ -101,21 +105,21 @@ def test_a_read_that_no_open_write_explains(
 def test_what_is_overwritten_before_it_is_read_is_no_cause(compare: Callable[..., TraceDiff], restored: bool) -> None:
     """Random initial weights are replaced by those of a checkpoint."""
 
-    def build(hand: Hand, run: int) -> None:
-        draws = [hand.eager(f"train.py:{line}#0", "RandomUniform", kind="random", line=line) for line in (2, 3)]
+    def build(builder: TraceBuilder, run: int) -> None:
+        draws = [builder.eager(f"train.py:{line}#0", "RandomUniform", kind="random", line=line) for line in (2, 3)]
         writes = [
-            hand.eager(f"train.py:{line}#0", "AssignVariableOp", (draw,), kind="write", variable=name, output=-1)
+            builder.eager(f"train.py:{line}#0", "AssignVariableOp", (draw,), kind="write", variable=name, output=-1)
             for line, draw, name in zip((2, 3), draws, ("body", "head"), strict=True)
         ]
         reads = [
-            hand.eager(f"train.py:{line}#0", "ReadVariableOp", kind="read", variable=name, line=line)
+            builder.eager(f"train.py:{line}#0", "ReadVariableOp", kind="read", variable=name, line=line)
             for line, name in ((7, "body"), (8, "head"))
         ]
         for draw, write in zip(draws, writes, strict=True):
-            hand.record(draw, (draw, run))
-            hand.write(write)
-        hand.record(reads[0], 0 if restored else run)
-        hand.record(reads[1], run)
-        hand.record(reads[0], run, 1)  # trained by what the head gives
+            builder.record(draw, (draw, run))
+            builder.write(write)
+        builder.record(reads[0], 0 if restored else run)
+        builder.record(reads[1], run)
+        builder.record(reads[0], run, 1)  # trained by what the head gives
 
     assert [culprit["line"] for culprit in compare(build).culprits] == ([3] if restored else [2, 3])

@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdeterminism.trace.causes.trace_diff import TraceDiff
 from tfdeterminism.trace.report import text
 
 
 def test_an_argument_from_python_is_shown_where_the_call_is(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        argument = hand.op("x", "Placeholder", kind="argument", file=None, line=0)
-        call = hand.eager("train.py:9#0", "PartitionedCall", (), kind="call", calls=[["train_step", 0]], line=9)
+    def build(builder: TraceBuilder, run: int) -> None:
+        argument = builder.op("x", "Placeholder", kind="argument", file=None, line=0)
+        call = builder.eager("train.py:9#0", "PartitionedCall", (), kind="call", calls=[["train_step", 0]], line=9)
         for key in (argument, call):
-            hand.record(key, (key, run))
+            builder.record(key, (key, run))
 
     (culprit,) = compare(build).culprits
     assert (culprit["class"], culprit["file"], culprit["line"]) == ("Python feed", "train.py", 9)
 
 
 def test_a_gradient_names_its_forward_op_and_line(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        crops = hand.op("CropAndResize", "CropAndResize", line=30)
-        gradient = hand.op(
+    def build(builder: TraceBuilder, run: int) -> None:
+        crops = builder.op("CropAndResize", "CropAndResize", line=30)
+        gradient = builder.op(
             "grad", "CropAndResizeGradImage", (crops,), forward="CropAndResize", function="backward", line=40
         )
-        hand.record(crops, 1)
-        hand.record(gradient, run)
+        builder.record(crops, 1)
+        builder.record(gradient, run)
 
     (culprit,) = compare(build).culprits
     assert (culprit["op_type"], culprit["forward_op"], culprit["line"]) == (
@@ -40,14 +40,14 @@ def test_a_gradient_names_its_forward_op_and_line(compare: Callable[..., TraceDi
 def test_the_forward_op_of_an_eager_gradient(compare: Callable[..., TraceDiff]) -> None:
     """It is found by the gradient's type name and a common input, since no graph names it."""
 
-    def build(hand: Hand, run: int) -> None:
-        boxes = hand.eager("train.py:2#0", "Python", kind="feed", line=2)
-        other = hand.eager("train.py:3#0", "CropAndResize", line=3)
-        crops = hand.eager("train.py:4#0", "CropAndResize", (boxes,), line=4)
-        gradient = hand.eager("train.py:9#0", "CropAndResizeGradImage", (boxes,), line=9)
+    def build(builder: TraceBuilder, run: int) -> None:
+        boxes = builder.eager("train.py:2#0", "Python", kind="feed", line=2)
+        other = builder.eager("train.py:3#0", "CropAndResize", line=3)
+        crops = builder.eager("train.py:4#0", "CropAndResize", (boxes,), line=4)
+        gradient = builder.eager("train.py:9#0", "CropAndResizeGradImage", (boxes,), line=9)
         for key in (boxes, other, crops):
-            hand.record(key, key)
-        hand.record(gradient, run)
+            builder.record(key, key)
+        builder.record(gradient, run)
 
     (culprit,) = compare(build).culprits
     assert (culprit["forward_op"], culprit["line"]) == ("CropAndResize", 4)
@@ -65,21 +65,21 @@ def test_the_forward_op_of_an_eager_gradient(compare: Callable[..., TraceDiff]) 
     ],
 )
 def test_what_a_gradient_is_named_after(compare: Callable[..., TraceDiff], gradient: str, forward: str | None) -> None:
-    def build(hand: Hand, run: int) -> None:
-        data = hand.eager("train.py:2#0", "Python", kind="feed")
-        hand.eager("train.py:3#0", forward or "Add", (data,))
-        hand.record(data, 1)
-        hand.record(hand.eager("train.py:4#0", gradient, (data,)), run)
+    def build(builder: TraceBuilder, run: int) -> None:
+        data = builder.eager("train.py:2#0", "Python", kind="feed")
+        builder.eager("train.py:3#0", forward or "Add", (data,))
+        builder.record(data, 1)
+        builder.record(builder.eager("train.py:4#0", gradient, (data,)), run)
 
     assert compare(build).culprits[0]["forward_op"] == forward
 
 
 def test_the_pipeline_is_named_by_the_line_of_its_map(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        mapped = hand.eager("train.py:4#0", "ParallelMapDatasetV2", recorded=False, line=4)
-        iterator = hand.eager("train.py:6#0", "MakeIterator", (mapped,), recorded=False, line=6)
-        batch = hand.eager("train.py:7#0", "IteratorGetNext", (iterator,), kind="input", line=7)
-        hand.record(batch, run)
+    def build(builder: TraceBuilder, run: int) -> None:
+        mapped = builder.eager("train.py:4#0", "ParallelMapDatasetV2", recorded=False, line=4)
+        iterator = builder.eager("train.py:6#0", "MakeIterator", (mapped,), recorded=False, line=6)
+        batch = builder.eager("train.py:7#0", "IteratorGetNext", (iterator,), kind="input", line=7)
+        builder.record(batch, run)
 
     (culprit,) = compare(build).culprits
     assert (culprit["op_type"], culprit["class"], culprit["line"]) == ("IteratorGetNext", "input pipeline", 4)
@@ -99,8 +99,8 @@ def test_the_pipeline_is_named_by_the_line_of_its_map(compare: Callable[..., Tra
 def test_the_solution_is_the_one_of_this_version_and_device(
     compare: Callable[..., TraceDiff], version: str, device: str, solution: str | None
 ) -> None:
-    def build(hand: Hand, run: int) -> None:
-        hand.record(hand.op("grad", "CropAndResizeGradImage", device=f"/device:{device}:0"), run)
+    def build(builder: TraceBuilder, run: int) -> None:
+        builder.record(builder.op("grad", "CropAndResizeGradImage", device=f"/device:{device}:0"), run)
 
     (culprit,) = compare(build, version=version).culprits
     assert culprit["solution"] == solution
@@ -110,10 +110,10 @@ def test_the_solution_is_the_one_of_this_version_and_device(
 
 
 def test_weights_alone_name_no_op(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        weight = hand.op("dense/kernel", "weight", function="", kind="weight", file=None, line=0)
+    def build(builder: TraceBuilder, run: int) -> None:
+        weight = builder.op("dense/kernel", "weight", function="", kind="weight", file=None, line=0)
         for step in range(4):
-            hand.record(weight, (step, run if step > 2 else 0), step)
+            builder.record(weight, (step, run if step > 2 else 0), step)
 
     diff = compare(build, level="weights")
     assert (diff.first_step, diff.culprits[0]["class"]) == (3, "not known at this level")
@@ -122,20 +122,20 @@ def test_weights_alone_name_no_op(compare: Callable[..., TraceDiff]) -> None:
 def test_what_feeds_a_pipeline_is_its_cause_alone(compare: Callable[..., TraceDiff]) -> None:
     """An array is the input of a dataset, whose iterator reads it."""
 
-    def build(hand: Hand, run: int) -> None:
-        array = hand.eager("train.py:3#0", "Python", kind="feed")
-        dataset = hand.eager("train.py:3#0", "TensorSliceDataset", (array,), recorded=False)
-        iterator = hand.eager("train.py:4#0", "AnonymousIteratorV3", (dataset,), recorded=False)
-        following = hand.eager("train.py:4#0", "IteratorGetNext", (iterator,), kind="input")
-        hand.record(array, run)
-        hand.record(following, run)
+    def build(builder: TraceBuilder, run: int) -> None:
+        array = builder.eager("train.py:3#0", "Python", kind="feed")
+        dataset = builder.eager("train.py:3#0", "TensorSliceDataset", (array,), recorded=False)
+        iterator = builder.eager("train.py:4#0", "AnonymousIteratorV3", (dataset,), recorded=False)
+        following = builder.eager("train.py:4#0", "IteratorGetNext", (iterator,), kind="input")
+        builder.record(array, run)
+        builder.record(following, run)
 
     assert [culprit["op_type"] for culprit in compare(build).culprits] == ["Python"]
 
 
 def test_the_clock_is_not_told_to_take_a_seed(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        hand.record(hand.op("Timestamp", "Timestamp", kind="stateful"), run)
+    def build(builder: TraceBuilder, run: int) -> None:
+        builder.record(builder.op("Timestamp", "Timestamp", kind="stateful"), run)
 
     (culprit,) = compare(build).culprits
     assert not any("set_seed" in line for line in culprit["lines"])
@@ -145,8 +145,8 @@ def test_the_clock_is_not_told_to_take_a_seed(compare: Callable[..., TraceDiff])
 def test_see_below_has_something_below(compare: Callable[..., TraceDiff]) -> None:
     """A layer differs, but none of its ops is known, so there is no advice."""
 
-    def build(hand: Hand, run: int) -> None:
-        hand.record(hand.op("dense", "layer", kind="layer"), run)
+    def build(builder: TraceBuilder, run: int) -> None:
+        builder.record(builder.op("dense", "layer", kind="layer"), run)
 
     diff = compare(build)
     assert diff.culprits[0]["lines"] == []
@@ -158,16 +158,16 @@ def test_a_value_that_leads_nowhere_is_no_cause_beside_one_that_does(
 ) -> None:
     """The clock is compared with a large number; noise enters a weight two steps later."""
 
-    def build(hand: Hand, run: int) -> None:
-        clock = hand.op("Timestamp", "Timestamp", kind="stateful")
-        late = hand.op("Greater", "Greater", (clock,))
-        noise = hand.op("PyFunc", "PyFunc", kind="feed")
-        total = hand.op("AddV2", "AddV2", (late, noise))
+    def build(builder: TraceBuilder, run: int) -> None:
+        clock = builder.op("Timestamp", "Timestamp", kind="stateful")
+        late = builder.op("Greater", "Greater", (clock,))
+        noise = builder.op("PyFunc", "PyFunc", kind="feed")
+        total = builder.op("AddV2", "AddV2", (late, noise))
         for step in range(4):
-            hand.record(clock, (run, step), step)
-            hand.record(late, 0, step)
-            hand.record(noise, run if step == 2 else 0, step)
-            hand.record(total, run if step == 2 else 0, step)
+            builder.record(clock, (run, step), step)
+            builder.record(late, 0, step)
+            builder.record(noise, run if step == 2 else 0, step)
+            builder.record(total, run if step == 2 else 0, step)
 
     assert [(culprit["op_type"], culprit["step"]) for culprit in compare(build).culprits] == [("PyFunc", 2)]
 
@@ -175,14 +175,14 @@ def test_a_value_that_leads_nowhere_is_no_cause_beside_one_that_does(
 def test_a_value_that_is_kept_for_a_later_step_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
     """Noise of the first step is not used before the third."""
 
-    def build(hand: Hand, run: int) -> None:
-        noise = hand.eager("train.py:3#0", "RandomUniform", kind="random")
-        still = hand.eager("train.py:4#0", "Fill")
-        total = hand.eager("train.py:9#0", "MatMul", (noise, still))
-        hand.record(noise, run)
-        hand.record(still, 0)
+    def build(builder: TraceBuilder, run: int) -> None:
+        noise = builder.eager("train.py:3#0", "RandomUniform", kind="random")
+        still = builder.eager("train.py:4#0", "Fill")
+        total = builder.eager("train.py:9#0", "MatMul", (noise, still))
+        builder.record(noise, run)
+        builder.record(still, 0)
         for step in range(4):
-            hand.record(total, (step, run if step > 1 else 0), step)
+            builder.record(total, (step, run if step > 1 else 0), step)
 
     assert [culprit["op_type"] for culprit in compare(build).culprits] == ["RandomUniform"]
 
@@ -190,11 +190,11 @@ def test_a_value_that_is_kept_for_a_later_step_is_the_cause(compare: Callable[..
 def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., TraceDiff]) -> None:
     """For a variable or tensor of an earlier step, the advice is to record from an earlier step."""
 
-    def build(hand: Hand, run: int) -> None:
-        read = hand.op("Read", "ReadVariableOp", kind="read", variable="w")
-        tensor = hand.eager("train.py:9#0", "MatMul", attrs={"preexisting": True})
+    def build(builder: TraceBuilder, run: int) -> None:
+        read = builder.op("Read", "ReadVariableOp", kind="read", variable="w")
+        tensor = builder.eager("train.py:9#0", "MatMul", attrs={"preexisting": True})
         for key in (read, tensor):
-            hand.record(key, run, 4)
+            builder.record(key, run, 4)
 
     diff = compare(build)
     assert (diff.result, diff.culprits) == ("diverged", [])
@@ -205,12 +205,12 @@ def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., 
 def test_a_state_that_first_feeds_nothing_is_no_culprit(compare: Callable[..., TraceDiff], later: bool) -> None:
     """Its consumers agree in the first step and differ later because of it."""
 
-    def build(hand: Hand, run: int) -> None:
-        tensor = hand.eager("train.py:9#0", "RandomUniform", kind="op", attrs={"preexisting": True})
-        total = hand.eager("train.py:11#0", "MatMul", (tensor,))
-        hand.record(tensor, run, 1)
+    def build(builder: TraceBuilder, run: int) -> None:
+        tensor = builder.eager("train.py:9#0", "RandomUniform", kind="op", attrs={"preexisting": True})
+        total = builder.eager("train.py:11#0", "MatMul", (tensor,))
+        builder.record(tensor, run, 1)
         for step in (1, 2):
-            hand.record(total, run if later and step == 2 else 0, step)
+            builder.record(total, run if later and step == 2 else 0, step)
 
     diff = compare(build)
     assert (diff.result, diff.culprits) == ("diverged", [])
@@ -218,9 +218,11 @@ def test_a_state_that_first_feeds_nothing_is_no_culprit(compare: Callable[..., T
 
 
 def test_what_the_graph_leaves_open_is_shown_beside(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), 1)
-        hand.record(hand.op("noise", "PyFunc", kind="feed"), run)
+    def build(builder: TraceBuilder, run: int) -> None:
+        builder.record(
+            builder.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), 1
+        )
+        builder.record(builder.op("noise", "PyFunc", kind="feed"), run)
 
     diff = compare(build)
     assert [culprit["op_type"] for culprit in diff.culprits] == ["PyFunc"]
@@ -230,21 +232,21 @@ def test_what_the_graph_leaves_open_is_shown_beside(compare: Callable[..., Trace
 def test_a_reference_that_is_written_while_it_is_read(compare: Callable[..., TraceDiff]) -> None:
     """The product reads the variable's memory while another update writes it."""
 
-    def build(hand: Hand, run: int) -> None:
-        read = hand.op("w/read", "Identity", kind="read", variable="w")
-        product = hand.op("Mul", "Mul", (read,))
-        write = hand.op("AssignAdd", "AssignAdd", kind="write", variable="w", attrs={"unordered": "in any order"})
-        hand.record(read, 1)
-        hand.record(product, run)
-        hand.write(write)
+    def build(builder: TraceBuilder, run: int) -> None:
+        read = builder.op("w/read", "Identity", kind="read", variable="w")
+        product = builder.op("Mul", "Mul", (read,))
+        write = builder.op("AssignAdd", "AssignAdd", kind="write", variable="w", attrs={"unordered": "in any order"})
+        builder.record(read, 1)
+        builder.record(product, run)
+        builder.write(write)
 
     (culprit,) = compare(build).culprits
     assert (culprit["op_type"], culprit["class"]) == ("Mul", "unordered access")
 
 
 def test_replicas_of_one_line_are_one_cause(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
+    def build(builder: TraceBuilder, run: int) -> None:
         for replica in range(2):
-            hand.record(hand.op(f"replica_{replica}/PyFunc", "PyFunc", kind="feed", line=7, replica=replica), run)
+            builder.record(builder.op(f"replica_{replica}/PyFunc", "PyFunc", kind="feed", line=7, replica=replica), run)
 
     assert len(compare(build).culprits) == 1

@@ -1,7 +1,8 @@
 """`trace diff` on handwritten traces: which records correspond, and which differs first.
 
-A Hand writes one trace: op() and eager() define ops and return their keys, record(key, value, step) records an output.
-The fixture compare(build) writes two traces by build(hand, run) for run 0 and 1, and returns their TraceDiff.
+A TraceBuilder writes one trace: op() and eager() define ops and return their keys, record(key, value, step) records an
+output.
+The fixture compare(build) writes two traces by build(builder, run) for run 0 and 1, and returns their TraceDiff.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import write_trace
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdeterminism.trace.causes import trace_diff
 from tfdeterminism.trace.causes.trace_diff import TraceDiff
@@ -51,11 +52,11 @@ def test_the_first_op_whose_inputs_agree_is_named(tmp_path: Path, capsys: pytest
 
 
 def test_records_in_another_order_are_the_same(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        keys = [hand.op(f"op{number}") for number in range(6)]
+    def build(builder: TraceBuilder, run: int) -> None:
+        keys = [builder.op(f"op{number}") for number in range(6)]
         for step in range(3):
             for key in random.Random(10 * run + step).sample(keys, 6):
-                hand.record(key, (key, step), step)
+                builder.record(key, (key, step), step)
 
     assert compare(build).result == "same"
 
@@ -73,46 +74,46 @@ def test_any_interleaving_names_the_same_culprit(data: st.DataObject, tmp_path_f
             spoiled.add(number)
     paths = []
     for run in range(2):
-        hand = Hand(tmp_path_factory.mktemp("t") / "x.tfdt")
+        builder = TraceBuilder(tmp_path_factory.mktemp("t") / "x.tfdt")
         order = data.draw(st.permutations(range(size)))
         ids: dict[int, int] = {}
         while len(ids) < size:
             ready = next(n for n in order if n not in ids and wiring[n] <= set(ids))
-            ids[ready] = hand.op(f"op{ready}", inputs=tuple(ids[n] for n in sorted(wiring[ready])))
+            ids[ready] = builder.op(f"op{ready}", inputs=tuple(ids[n] for n in sorted(wiring[ready])))
         for step in range(2):
             for number in ids:
-                hand.record(ids[number], (number, step, run if step == 1 and number in spoiled else 0), step)
-        paths.append(str(hand.end()))
+                builder.record(ids[number], (number, step, run if step == 1 and number in spoiled else 0), step)
+        paths.append(str(builder.end()))
     result = trace_diff.compare(paths)
     assert names(result) == [f"op{culprit}"]
     assert result.first_step == 1
 
 
 def test_a_string_is_a_cause_only_of_numbers_that_differ(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int, number: int) -> None:
-        name = hand.eager("train.py:1#0", "Python", kind="feed", dtype="string")
-        path = hand.op("path", "StringJoin", (name,), dtype="string")
-        hashed = hand.op("hashed", "StringToHashBucket", (path,), dtype="int64")
+    def build(builder: TraceBuilder, run: int, number: int) -> None:
+        name = builder.eager("train.py:1#0", "Python", kind="feed", dtype="string")
+        path = builder.op("path", "StringJoin", (name,), dtype="string")
+        hashed = builder.op("hashed", "StringToHashBucket", (path,), dtype="int64")
         for key, value in ((name, run), (path, run), (hashed, number)):
-            hand.record(key, value)
+            builder.record(key, value)
 
-    result = compare(lambda hand, run: build(hand, run, 0))
+    result = compare(lambda builder, run: build(builder, run, 0))
     assert (result.result, result.culprits, result.differing) == ("same", [], 0)
     assert any("2 strings differ" in note for note in result.notes)
-    result = compare(lambda hand, run: build(hand, run, run))
+    result = compare(lambda builder, run: build(builder, run, run))
     assert (result.result, [culprit["op_type"] for culprit in result.culprits]) == ("diverged", ["Python"])
 
 
 def test_a_key_that_only_one_run_has_is_structure(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        product = hand.op("MatMul")
-        extra = hand.op("Softplus", "Softplus", (product,), line=77) if run else product
-        loss = hand.op("Sub", "Sub", (extra,))
+    def build(builder: TraceBuilder, run: int) -> None:
+        product = builder.op("MatMul")
+        extra = builder.op("Softplus", "Softplus", (product,), line=77) if run else product
+        loss = builder.op("Sub", "Sub", (extra,))
         for step in range(2):
-            hand.record(product, step, step)
+            builder.record(product, step, step)
             if run:
-                hand.record(extra, step + 100, step)
-            hand.record(loss, (step, run), step)
+                builder.record(extra, step + 100, step)
+            builder.record(loss, (step, run), step)
 
     result = compare(build)
     assert result.result == "structure"
@@ -123,11 +124,11 @@ def test_a_key_that_only_one_run_has_is_structure(compare: Callable[..., TraceDi
 def test_a_value_that_decides_the_structure_comes_first(compare: Callable[..., TraceDiff]) -> None:
     """The predicate differs; the other branch is a consequence."""
 
-    def build(hand: Hand, run: int) -> None:
-        noise = hand.op("PyFunc", "PyFunc", kind="feed")
-        branches = [hand.op(f"branch{number}", "Mul") for number in range(2)]
-        hand.record(noise, run)
-        hand.record(branches[run], 1)
+    def build(builder: TraceBuilder, run: int) -> None:
+        noise = builder.op("PyFunc", "PyFunc", kind="feed")
+        branches = [builder.op(f"branch{number}", "Mul") for number in range(2)]
+        builder.record(noise, run)
+        builder.record(branches[run], 1)
 
     result = compare(build)
     assert result.result == "structure"
@@ -137,17 +138,17 @@ def test_a_value_that_decides_the_structure_comes_first(compare: Callable[..., T
 def test_reads_of_a_variable_are_no_causes(compare: Callable[..., TraceDiff]) -> None:
     """After a differing write, twenty reads of the variable differ: one cause."""
 
-    def build(hand: Hand, run: int) -> None:
-        reads = [hand.op(f"Read{n}", "ReadVariableOp", kind="read", variable="w") for n in range(20)]
-        gradient = hand.op("Grad", "Conv2DBackpropFilter", (reads[0],), device="/device:GPU:0")
-        write = hand.op("Assign", "AssignSubVariableOp", (gradient,), kind="write", variable="w", output=-1)
+    def build(builder: TraceBuilder, run: int) -> None:
+        reads = [builder.op(f"Read{n}", "ReadVariableOp", kind="read", variable="w") for n in range(20)]
+        gradient = builder.op("Grad", "Conv2DBackpropFilter", (reads[0],), device="/device:GPU:0")
+        write = builder.op("Assign", "AssignSubVariableOp", (gradient,), kind="write", variable="w", output=-1)
         weight = 0
         for step in range(3):
             for read in reads:
-                hand.record(read, weight, step)
+                builder.record(read, weight, step)
             change = (step, run) if step == 1 else step
-            hand.record(gradient, (weight, change), step)
-            hand.write(write, step)
+            builder.record(gradient, (weight, change), step)
+            builder.write(write, step)
             weight = (weight, change)
 
     result = compare(build)
@@ -159,17 +160,17 @@ def test_reads_of_a_variable_are_no_causes(compare: Callable[..., TraceDiff]) ->
 def test_a_write_that_races_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
     """All inputs of a scatter agree; the values that are read afterwards differ."""
 
-    def build(hand: Hand, run: int) -> None:
-        read = hand.op("Read", "ReadVariableOp", kind="read", variable="w")
-        slices = hand.op("Slices", "Mul", (read,))
-        scatter = hand.op(
+    def build(builder: TraceBuilder, run: int) -> None:
+        read = builder.op("Read", "ReadVariableOp", kind="read", variable="w")
+        slices = builder.op("Slices", "Mul", (read,))
+        scatter = builder.op(
             "Scatter", "ResourceScatterAdd", (slices,), kind="write", variable="w", output=-1, device="/device:GPU:0"
         )
         for step in range(3):
             late = run if step > 1 else 0
-            hand.record(read, (step, late), step)
-            hand.record(slices, (step, late), step)
-            hand.write(scatter, step)
+            builder.record(read, (step, late), step)
+            builder.record(slices, (step, late), step)
+            builder.write(scatter, step)
 
     result = compare(build)
     assert names(result) == ["Scatter"]
@@ -179,24 +180,24 @@ def test_a_write_that_races_is_the_cause(compare: Callable[..., TraceDiff]) -> N
 def test_a_read_by_indices_follows_from_them(compare: Callable[..., TraceDiff]) -> None:
     """A gather reads a variable, too: other indices read other rows."""
 
-    def build(hand: Hand, run: int) -> None:
-        write = hand.eager("train.py:3#0", "AssignVariableOp", kind="write", variable="w", output=-1)
-        indices = hand.op("numbers", "Placeholder", kind="feed")
-        rows = hand.op("Gather", "ResourceGather", (indices,), kind="read", variable="w")
-        hand.write(write)
-        hand.record(indices, run)
-        hand.record(rows, run)
+    def build(builder: TraceBuilder, run: int) -> None:
+        write = builder.eager("train.py:3#0", "AssignVariableOp", kind="write", variable="w", output=-1)
+        indices = builder.op("numbers", "Placeholder", kind="feed")
+        rows = builder.op("Gather", "ResourceGather", (indices,), kind="read", variable="w")
+        builder.write(write)
+        builder.record(indices, run)
+        builder.record(rows, run)
 
     assert names(compare(build)) == ["numbers"]
 
 
 def test_iterations_that_overtake_each_other_are_the_same(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        turn = hand.op("while/Mul", "Mul", function="body")
-        total = hand.op("Sum", "Sum", (turn,))
+    def build(builder: TraceBuilder, run: int) -> None:
+        turn = builder.op("while/Mul", "Mul", function="body")
+        total = builder.op("Sum", "Sum", (turn,))
         for value in ([1, 2, 3], [2, 1, 3])[run]:
-            hand.record(turn, value)
-        hand.record(total, 6)
+            builder.record(turn, value)
+        builder.record(total, 6)
 
     result = compare(build)
     assert (result.result, result.reordered) == ("same", 1)
@@ -204,14 +205,14 @@ def test_iterations_that_overtake_each_other_are_the_same(compare: Callable[...,
 
 
 def test_an_order_that_python_decides_is_a_cause(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
+    def build(builder: TraceBuilder, run: int) -> None:
         total = None
         for number, value in enumerate(([1.0, 2e16, 3.0], [2e16, 3.0, 1.0])[run]):
-            part = hand.eager(f"train.py:5#{number}", "Square", line=5)
-            hand.record(part, value)
+            part = builder.eager(f"train.py:5#{number}", "Square", line=5)
+            builder.record(part, value)
             inputs = (part,) if total is None else (part, total)
-            total = hand.eager(f"train.py:6#{number}", "AddV2", inputs, line=6)
-            hand.record(total, (run, number))
+            total = builder.eager(f"train.py:6#{number}", "AddV2", inputs, line=6)
+            builder.record(total, (run, number))
 
     result = compare(build)
     assert result.result == "diverged"
@@ -222,18 +223,18 @@ def test_an_order_that_python_decides_is_a_cause(compare: Callable[..., TraceDif
 def test_a_cause_inside_a_loop(compare: Callable[..., TraceDiff]) -> None:
     """Noise in the second iteration changes the state of the third, whose ops are no causes."""
 
-    def build(hand: Hand, run: int) -> None:
-        state = hand.op("arg", "_Arg", function="body", kind="argument")
-        step_op = hand.op("Tanh", "Tanh", (state,), function="body")
-        noise = hand.op("PyFunc", "PyFunc", (step_op,), function="body", kind="feed", line=55)
-        added = hand.op("Add", "AddV2", (step_op, noise), function="body")
-        loop = hand.op("while", "While", calls=[["body", 0]], kind="call")
+    def build(builder: TraceBuilder, run: int) -> None:
+        state = builder.op("arg", "_Arg", function="body", kind="argument")
+        step_op = builder.op("Tanh", "Tanh", (state,), function="body")
+        noise = builder.op("PyFunc", "PyFunc", (step_op,), function="body", kind="feed", line=55)
+        added = builder.op("Add", "AddV2", (step_op, noise), function="body")
+        loop = builder.op("while", "While", calls=[["body", 0]], kind="call")
         value: object = 0
         for turn in range(4):
             for key, bad in ((state, 2), (step_op, 2), (noise, 1), (added, 1)):
                 value = (key, turn, run if turn >= bad else 0)
-                hand.record(key, value)
-        hand.record(loop, value)
+                builder.record(key, value)
+        builder.record(loop, value)
 
     result = compare(build)
     assert (names(result), result.culprits[0]["line"], result.culprits[0]["occurrence"]) == (["PyFunc"], 55, 1)
@@ -241,13 +242,13 @@ def test_a_cause_inside_a_loop(compare: Callable[..., TraceDiff]) -> None:
 
 
 def test_an_argument_follows_from_the_call(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        noise = hand.eager("train.py:3#0", "RandomUniform", kind="random", line=3)
-        argument = hand.op("x", "Placeholder", kind="argument", file=None, line=0)
-        inner = hand.op("Mul", "Mul", (argument,))
-        call = hand.eager("train.py:9#0", "PartitionedCall", (noise,), kind="call", calls=[["train_step", 0]])
+    def build(builder: TraceBuilder, run: int) -> None:
+        noise = builder.eager("train.py:3#0", "RandomUniform", kind="random", line=3)
+        argument = builder.op("x", "Placeholder", kind="argument", file=None, line=0)
+        inner = builder.op("Mul", "Mul", (argument,))
+        call = builder.eager("train.py:9#0", "PartitionedCall", (noise,), kind="call", calls=[["train_step", 0]])
         for key in (noise, argument, inner, call):
-            hand.record(key, (key, run))
+            builder.record(key, (key, run))
 
     result = compare(build)
     assert names(result) == ["RandomUniform@train.py:3#0"]
@@ -257,22 +258,22 @@ def test_an_argument_follows_from_the_call(compare: Callable[..., TraceDiff]) ->
 def test_ops_that_take_from_a_pipeline_in_one_line_are_one_cause(compare: Callable[..., TraceDiff]) -> None:
     """Keras in TensorFlow 2.0 reads the first element with another op than the rest."""
 
-    def build(hand: Hand, run: int) -> None:
-        first = hand.eager("train.py:3", "IteratorGetNextSync", kind="input", file="train.py", line=3)
-        rest = hand.op("IteratorGetNext", "IteratorGetNext", kind="input", file="train.py", line=3)
-        for key in (first, rest, hand.op("MatMul", inputs=(first, rest))):
-            hand.record(key, (key, run))
+    def build(builder: TraceBuilder, run: int) -> None:
+        first = builder.eager("train.py:3", "IteratorGetNextSync", kind="input", file="train.py", line=3)
+        rest = builder.op("IteratorGetNext", "IteratorGetNext", kind="input", file="train.py", line=3)
+        for key in (first, rest, builder.op("MatMul", inputs=(first, rest))):
+            builder.record(key, (key, run))
 
     assert [culprit["op_type"] for culprit in compare(build).culprits] == ["IteratorGetNextSync"]
 
 
 def test_independent_causes_are_listed_the_first_first(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        first = hand.op("PyFunc", "PyFunc", kind="feed")
-        second = hand.op("Timestamp", "Timestamp", kind="stateful")
-        total = hand.op("Add", "AddV2", (first, second))
+    def build(builder: TraceBuilder, run: int) -> None:
+        first = builder.op("PyFunc", "PyFunc", kind="feed")
+        second = builder.op("Timestamp", "Timestamp", kind="stateful")
+        total = builder.op("Add", "AddV2", (first, second))
         for key in (first, second, total):
-            hand.record(key, (key, run))
+            builder.record(key, (key, run))
 
     result = compare(build)
     assert names(result) == ["PyFunc", "Timestamp"]

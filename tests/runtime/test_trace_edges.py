@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdeterminism.trace.capture.steps import Steps
 from tfdeterminism.trace.causes import trace_diff
@@ -20,19 +20,21 @@ def last_step(
     path: Path, end: object, start_value: object = 0, written: str = UPDATE, edge: str = "exit", **fields: Any
 ) -> str:
     """Write a trace in which a gradient is written and only the tool reads the variable; end: its final value."""
-    hand = Hand(path)
-    state = hand.op(
+    builder = TraceBuilder(path)
+    state = builder.op(
         "Variable@begin:w#0", "Variable", kind="read", variable="w", attrs={"boundary": "begin"}, function=""
     )
-    gradient = hand.op("gradient", "Mul")
-    write = hand.op("write", written, (gradient,), kind="write", variable="w", output=-1, line=7)
-    read = hand.op(f"Variable@{edge}:w#0", "Variable", kind="read", variable="w", attrs={"boundary": edge}, function="")
-    hand.record(state, start_value, 3)
-    hand.record(gradient, fields.get("gradient", 0), 3)
-    hand.write(write, 3)
+    gradient = builder.op("gradient", "Mul")
+    write = builder.op("write", written, (gradient,), kind="write", variable="w", output=-1, line=7)
+    read = builder.op(
+        f"Variable@{edge}:w#0", "Variable", kind="read", variable="w", attrs={"boundary": edge}, function=""
+    )
+    builder.record(state, start_value, 3)
+    builder.record(gradient, fields.get("gradient", 0), 3)
+    builder.write(write, 3)
     if end is not None:
-        hand.record(read, end, 4 if edge == "exit" else 3)
-    return str(hand.end(steps=4))
+        builder.record(read, end, 4 if edge == "exit" else 3)
+    return str(builder.end(steps=4))
 
 
 @pytest.mark.parametrize("edge", ["exit", "end"])
@@ -68,15 +70,15 @@ def test_nor_where_the_program_reads_it(tmp_path: Path, written: str, is_read_ag
     """With two writes, their order may differ."""
 
     def build(run: int) -> str:
-        hand = Hand(tmp_path / f"{run}.tfdt")
-        given = hand.eager("train.py:6#0", "Python", kind="feed")
+        builder = TraceBuilder(tmp_path / f"{run}.tfdt")
+        given = builder.eager("train.py:6#0", "Python", kind="feed")
         fields = {"kind": "write", "variable": "w", "output": -1}
-        writes = [hand.eager(f"train.py:{7 + n}#0", written, (given,), **fields) for n in range(1 + is_read_again)]
-        hand.record(given, 0)
+        writes = [builder.eager(f"train.py:{7 + n}#0", written, (given,), **fields) for n in range(1 + is_read_again)]
+        builder.record(given, 0)
         for write in writes:
-            hand.write(write)
-        hand.record(hand.eager("train.py:9#0", "ReadVariableOp", kind="read", variable="w"), run)
-        return str(hand.end())
+            builder.write(write)
+        builder.record(builder.eager("train.py:9#0", "ReadVariableOp", kind="read", variable="w"), run)
+        return str(builder.end())
 
     diff = trace_diff.compare([build(0), build(1)])
     assert (diff.result, [culprit["op_type"] for culprit in diff.culprits]) == ("diverged", accused)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import weekly
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdeterminism.trace.interpose import variables
 from tfdeterminism.trace.schema.reader import load
@@ -26,7 +26,7 @@ from tfdeterminism.trace.search.search import Search
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "runtime" / "programs"
-Script = Callable[[Hand, str, int, dict[str, str]], None]  # (trace, level, number of the run, environment)
+Script = Callable[[TraceBuilder, str, int, dict[str, str]], None]  # (trace, level, number of the run, environment)
 
 
 class Scripted(Search):
@@ -42,10 +42,10 @@ class Scripted(Search):
         self.result.runs += level != "none"
         folder = Path(self._folder, str(len(self.asked)))
         folder.mkdir()
-        hand = Hand(folder / "trace-0.tfdt", level=level, steps=list(steps) if steps else None)
-        hand.steps = steps  # type: ignore[attr-defined]
-        self._script(hand, level, len(self.asked), environment or {})
-        hand.end(weights=hand.weights)  # type: ignore[attr-defined]
+        builder = TraceBuilder(folder / "trace-0.tfdt", level=level, steps=list(steps) if steps else None)
+        builder.steps = steps  # type: ignore[attr-defined]
+        self._script(builder, level, len(self.asked), environment or {})
+        builder.end(weights=builder.weights)  # type: ignore[attr-defined]
         self._remember(level, str(folder))
         return str(folder)
 
@@ -53,19 +53,19 @@ class Scripted(Search):
 def program(differs: Callable[[int, dict[str, str]], object], kind: str = "op") -> Script:
     """Return a program of four steps whose op `culprit` differs at step 2 by differs(run, environment)."""
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
         value = differs(run, environment)
-        hand.weights = f"{hash(str(value)) & 0xFFFF:04x}"  # type: ignore[attr-defined]
+        builder.weights = f"{hash(str(value)) & 0xFFFF:04x}"  # type: ignore[attr-defined]
         if level == "none":
             return
-        ops = [hand.op("weight", "weight", function="", kind=level.rstrip("s"))]
+        ops = [builder.op("weight", "weight", function="", kind=level.rstrip("s"))]
         if level == "ops":
-            ops = [hand.op("MatMul")]
-            ops.append(hand.op("culprit", "PyFunc" if kind == "feed" else "MatMul", (ops[0],), kind=kind))
+            ops = [builder.op("MatMul")]
+            ops.append(builder.op("culprit", "PyFunc" if kind == "feed" else "MatMul", (ops[0],), kind=kind))
         for step in range(4):
             for key in ops:
                 bad = step > 2 or (step == 2 and key == ops[-1])
-                hand.record(key, (step, value if bad else 0), step)
+                builder.record(key, (step, value if bad else 0), step)
 
     return script
 
@@ -126,10 +126,10 @@ def test_a_level_at_which_there_is_nothing_is_passed_by(tmp_path: Path, empty: t
     """The program has no variables, or no layers."""
     complete = program(lambda run, environment: run, kind="random")
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
         if level in empty:
             raise NothingRecordedError("no TensorFlow op was seen", "is it a TensorFlow program?")
-        complete(hand, level, run, environment)
+        complete(builder, level, run, environment)
 
     search = Scripted(tmp_path, script)
     assert [culprit["op_name"] for culprit in search.search().culprits] == ["culprit"]
@@ -138,17 +138,17 @@ def test_a_level_at_which_there_is_nothing_is_passed_by(tmp_path: Path, empty: t
 def test_where_recording_begins_too_late_all_steps_are_recorded(tmp_path: Path) -> None:
     """A variable differs before the recorded step, so the cause is earlier."""
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-        hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
+        builder.weights = f"{run:04x}"  # type: ignore[attr-defined]
         kind = {"weights": "weight", "layers": "layer", "ops": "read"}.get(level, "op")
-        noise = hand.op("noise", "PyFunc", kind="feed")
-        read = hand.op("read", "ReadVariableOp", kind=kind, variable="w")
-        write = hand.op("write", "AssignVariableOp", (noise,), kind="write", variable="w", output=-1)
-        for step in range(*(hand.steps or (0, 3))):  # type: ignore[attr-defined]
-            hand.record(read, run if step > 1 else 0, step)
+        noise = builder.op("noise", "PyFunc", kind="feed")
+        read = builder.op("read", "ReadVariableOp", kind=kind, variable="w")
+        write = builder.op("write", "AssignVariableOp", (noise,), kind="write", variable="w", output=-1)
+        for step in range(*(builder.steps or (0, 3))):  # type: ignore[attr-defined]
+            builder.record(read, run if step > 1 else 0, step)
             if level == "ops":
-                hand.record(noise, run if step == 1 else 0, step)
-                hand.write(write, step)
+                builder.record(noise, run if step == 1 else 0, step)
+                builder.write(write, step)
 
     search = Scripted(tmp_path, script)
     diff = search.search()
@@ -159,10 +159,12 @@ def test_where_recording_begins_too_late_all_steps_are_recorded(tmp_path: Path) 
 def test_a_race_that_the_probes_hide_is_said(tmp_path: Path) -> None:
     """Untraced runs differ and traced ones agree: the verdict lists the accesses that the graph leaves unordered."""
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-        hand.weights = f"{run if level == 'none' else 0:04x}"  # type: ignore[attr-defined]
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
+        builder.weights = f"{run if level == 'none' else 0:04x}"  # type: ignore[attr-defined]
         if level != "none":
-            hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), 1)
+            builder.record(
+                builder.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), 1
+            )
 
     search = Scripted(tmp_path, script, runs=3)
     diff = search.search()
@@ -178,12 +180,12 @@ def test_a_race_that_the_probes_hide_is_said(tmp_path: Path) -> None:
 def test_a_race_that_shows_where_few_ops_are_recorded_is_named(tmp_path: Path) -> None:
     """With probes at every op the runs agree; with probes at unordered accesses only they differ."""
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-        hand.weights = f"{0 if level in ('weights', 'ops') else run:04x}"  # type: ignore[attr-defined]
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
+        builder.weights = f"{0 if level in ('weights', 'ops') else run:04x}"  # type: ignore[attr-defined]
         if level != "none":
             value = run if level == "unordered" else 0
-            hand.record(
-                hand.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), value
+            builder.record(
+                builder.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), value
             )
 
     diff = Scripted(tmp_path, script, runs=3).search()
@@ -196,12 +198,12 @@ def test_a_race_that_shows_where_few_ops_are_recorded_is_named(tmp_path: Path) -
 def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path) -> None:
     """Probes at few ops let the race occur, probes at every op do not."""
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
         fine = level in ("ops", "unordered")
-        hand.weights = "00" if fine else f"{run:04x}"  # type: ignore[attr-defined]
+        builder.weights = "00" if fine else f"{run:04x}"  # type: ignore[attr-defined]
         if level != "none":
             kind = level.rstrip("s")
-            hand.record(hand.op(kind, kind, kind=kind), 0 if fine else run)
+            builder.record(builder.op(kind, kind, kind=kind), 0 if fine else run)
 
     diff = Scripted(tmp_path, script, runs=3).search()
     assert (diff.masked_by_tracing, diff.culprits) == (True, [])
@@ -213,12 +215,12 @@ def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path
 def test_final_weights_that_no_record_tells_of_are_waited_for(tmp_path: Path) -> None:
     """The first two runs agree in the recorded window and end differently; the third shows the op."""
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-        hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
+        builder.weights = f"{run:04x}"  # type: ignore[attr-defined]
         if level in ("weights", "layers"):
-            hand.record(hand.op(level, level, kind=level.rstrip("s")), run)
+            builder.record(builder.op(level, level, kind=level.rstrip("s")), run)
         elif level == "ops":
-            hand.record(hand.op("draw", "RandomUniform", kind="random"), run > 7)
+            builder.record(builder.op("draw", "RandomUniform", kind="random"), run > 7)
 
     search = Scripted(tmp_path, script, runs=4)
     diff = search.search()
@@ -229,13 +231,13 @@ def test_final_weights_that_no_record_tells_of_are_waited_for(tmp_path: Path) ->
 def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_path: Path) -> None:
     """The step of the first difference varies from run to run."""
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
         if level == "unordered":
             raise NothingRecordedError("no graph", "")
-        hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
-        key = hand.op(level, level, kind=level.rstrip("s")) if level in ("weights", "layers") else hand.op("race")
-        for step in range(*(hand.steps or (0, 9))):  # type: ignore[attr-defined]
-            hand.record(key, run if step >= (7 if level == "ops" else 3) else 0, step)
+        builder.weights = f"{run:04x}"  # type: ignore[attr-defined]
+        key = builder.op(level, level, kind=level.rstrip("s")) if level in ("weights", "layers") else builder.op("race")
+        for step in range(*(builder.steps or (0, 9))):  # type: ignore[attr-defined]
+            builder.record(key, run if step >= (7 if level == "ops" else 3) else 0, step)
 
     search = Scripted(tmp_path, script, runs=3)
     diff = search.search()
@@ -247,10 +249,10 @@ def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_
 def test_a_program_without_weights_is_searched_at_its_ops(tmp_path: Path) -> None:
     """The coarse levels have no records, which is no error."""
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-        hand.weights = None  # type: ignore[attr-defined]
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
+        builder.weights = None  # type: ignore[attr-defined]
         if level == "ops":
-            hand.record(hand.op("draw", "RandomUniform", kind="random"), run)
+            builder.record(builder.op("draw", "RandomUniform", kind="random"), run)
 
     search = Scripted(tmp_path, script, runs=3)
     diff = search.search()
@@ -261,13 +263,13 @@ def test_a_program_without_weights_is_searched_at_its_ops(tmp_path: Path) -> Non
 def test_another_source_does_not_mask_the_order_of_a_set(tmp_path: Path) -> None:
     """PYTHONHASHSEED=0 removes the culprit, and something else still differs."""
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-        hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
+        builder.weights = f"{run:04x}"  # type: ignore[attr-defined]
         if level == "weights":
-            hand.record(hand.op("weight", "weight", kind="weight"), run)
+            builder.record(builder.op("weight", "weight", kind="weight"), run)
         elif level == "ops":
-            hand.record(hand.op("words", "Placeholder", kind="feed"), environment.get("PYTHONHASHSEED", run))
-            hand.record(hand.op("noise", "PyFunc", kind="feed"), run)
+            builder.record(builder.op("words", "Placeholder", kind="feed"), environment.get("PYTHONHASHSEED", run))
+            builder.record(builder.op("noise", "PyFunc", kind="feed"), run)
 
     diff = Scripted(tmp_path, script).search()
     assert (diff.culprits[0]["op_name"], diff.culprits[0]["source"]) == ("words", "python-set-order")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 import pytest
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdet.base.errors import DataError
 from tfdet.engines import locate
@@ -43,22 +43,22 @@ ODD: list[Any] = [
 ]
 
 
-def _program(hand: Hand, run: int) -> None:
+def _program(builder: TraceBuilder, run: int) -> None:
     """Write a trace with a loop, a call, a variable and a feed; the second run differs from step 1 on."""
-    feed = hand.op("feed", "Placeholder", kind="feed")
-    read = hand.op("read", "ReadVariableOp", kind="read", variable="w")
-    body = hand.op("body", "MatMul", (feed, read), function="body", attrs={"unordered": "in any order"})
-    call = hand.op("while", "While", (body,), kind="call", calls=[["body", 0]])
-    write = hand.op("write", "AssignSubVariableOp", (call,), kind="write", variable="w", output=-1)
-    eager = hand.eager("train.py:9#0", "AddV2", (call,), stack=[["train.py", 9, "train"]])
-    hand._writer.source({"train.py": {9: "total = a + b"}})
+    feed = builder.op("feed", "Placeholder", kind="feed")
+    read = builder.op("read", "ReadVariableOp", kind="read", variable="w")
+    body = builder.op("body", "MatMul", (feed, read), function="body", attrs={"unordered": "in any order"})
+    call = builder.op("while", "While", (body,), kind="call", calls=[["body", 0]])
+    write = builder.op("write", "AssignSubVariableOp", (call,), kind="write", variable="w", output=-1)
+    eager = builder.eager("train.py:9#0", "AddV2", (call,), stack=[["train.py", 9, "train"]])
+    builder._writer.source({"train.py": {9: "total = a + b"}})
     for step in range(3):
         bad = run if step else 0
-        hand.value(numpy.float32([bad, numpy.inf * step]), step, key=call, name="while", role="culprit")
-        hand.value(numpy.float32(bad), step)
+        builder.value(numpy.float32([bad, numpy.inf * step]), step, key=call, name="while", role="culprit")
+        builder.value(numpy.float32(bad), step)
         for key in (feed, read, body, body, call, eager):
-            hand.record(key, (step, bad), step)
-        hand.write(write, step)
+            builder.record(key, (step, bad), step)
+        builder.write(write, step)
 
 
 def _blocks(data: bytes) -> list[tuple[bytes, bytes]]:

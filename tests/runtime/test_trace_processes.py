@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import weekly
 from forks import TRACE, Forks, Job, traced
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdeterminism.trace.causes import trace_diff
 from tfdeterminism.trace.schema.format import TraceFormatError
@@ -23,10 +23,10 @@ PROGRAMS = Path(__file__).resolve().parent / "processes"
 # By hand
 
 
-def process(folder: Path, name: str, parent: str | None = "0", **header: Any) -> Hand:
+def process(folder: Path, name: str, parent: str | None = "0", **header: Any) -> TraceBuilder:
     folder.mkdir(exist_ok=True)
     started = {"rank": name, "parent": parent, "started": 100.0}
-    return Hand(folder / f"trace-{name}.tfdt", **{**started, **header})
+    return TraceBuilder(folder / f"trace-{name}.tfdt", **{**started, **header})
 
 
 def test_the_first_cause_of_all_processes_is_named(tmp_path: Path) -> None:
@@ -66,11 +66,11 @@ def test_work_that_is_shared_out_otherwise_is_the_same(tmp_path: Path, results: 
     """Which worker of a pool gets which task is random."""
     for run, shares in enumerate(([[1], [2, 3]], results)):
         for number, share in enumerate(shares):
-            hand = process(tmp_path / str(run), f"0.PoolWorker-{number}", weights="00")
-            key = hand.eager("work.py:3#0", "Sin")
+            builder = process(tmp_path / str(run), f"0.PoolWorker-{number}", weights="00")
+            key = builder.eager("work.py:3#0", "Sin")
             for value in share:
-                hand.record(key, value)
-            hand.killed()  # as a pool ends its workers
+                builder.record(key, value)
+            builder.killed()  # as a pool ends its workers
     diff = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
     assert diff.result == code
 
@@ -80,20 +80,20 @@ def test_of_a_killed_childs_last_step_nothing_may_be_written(
     tmp_path: Path, steps: tuple[int, int], result: str
 ) -> None:
     for run, count in enumerate(steps):
-        hand = process(tmp_path / str(run), "0.fork-1")
-        key = hand.op("a")
+        builder = process(tmp_path / str(run), "0.fork-1")
+        key = builder.op("a")
         for step in range(count):
-            hand.record(key, step, step)
-        hand.killed()
+            builder.record(key, step, step)
+        builder.killed()
     assert trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")]).result == result
 
 
 def test_a_child_that_only_one_run_has_is_a_difference(tmp_path: Path) -> None:
     for run in (0, 1):
         for name in ("0", "0.Process-1")[: 2 - run]:
-            hand = process(tmp_path / str(run), name, None if name == "0" else "0")
-            hand.record(hand.op("a"), 1)
-            hand.end()
+            builder = process(tmp_path / str(run), name, None if name == "0" else "0")
+            builder.record(builder.op("a"), 1)
+            builder.end()
     diff = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
     assert (diff.result, diff.notes) == ("structure", ["in one run only: process 0.Process-1"])
 
@@ -101,9 +101,9 @@ def test_a_child_that_only_one_run_has_is_a_difference(tmp_path: Path) -> None:
 def test_a_worker_that_only_one_run_has_is_refused(tmp_path: Path) -> None:
     for run in (0, 1):
         for name in ("worker0", "worker1")[: 2 - run]:
-            hand = process(tmp_path / str(run), name, None)
-            hand.record(hand.op("a"), 1)
-            hand.end()
+            builder = process(tmp_path / str(run), name, None)
+            builder.record(builder.op("a"), 1)
+            builder.end()
     with pytest.raises(TraceFormatError, match="worker1"):
         trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
 

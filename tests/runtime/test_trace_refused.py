@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdeterminism.trace.causes import trace_diff
 from tfdeterminism.trace.causes.trace_diff import TraceDiff
@@ -19,14 +19,14 @@ from tfdeterminism.trace.report import text
 from tfdeterminism.trace.schema import format as trace_format
 
 
-def _one_step(hand: Hand, run: int) -> None:
-    hand.record(hand.op("MatMul"), 1)
+def _one_step(builder: TraceBuilder, run: int) -> None:
+    builder.record(builder.op("MatMul"), 1)
 
 
-def _two_steps(hand: Hand, run: int) -> None:
-    key = hand.op("MatMul")
+def _two_steps(builder: TraceBuilder, run: int) -> None:
+    key = builder.op("MatMul")
     for step in range(1 if run else 4):
-        hand.record(key, step, step)
+        builder.record(key, step, step)
 
 
 def test_values_that_were_digested_otherwise_are_not_compared(make: Callable[..., Path]) -> None:
@@ -45,10 +45,10 @@ def test_a_killed_run_is_not_the_same(make: Callable[..., Path]) -> None:
 
 
 def test_what_a_killed_run_did_otherwise_before_is_named(make: Callable[..., Path]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        key = hand.op("MatMul")
+    def build(builder: TraceBuilder, run: int) -> None:
+        key = builder.op("MatMul")
         for step in range(2 if run else 4):
-            hand.record(key, run if step else 0, step)
+            builder.record(key, run if step else 0, step)
 
     result = trace_diff.compare([str(make(build, 0)), str(make(build, 1, end=False))])
     assert (result.result, [culprit["op_type"] for culprit in result.culprits], result.first_step) == (
@@ -61,14 +61,14 @@ def test_what_a_killed_run_did_otherwise_before_is_named(make: Callable[..., Pat
 def test_a_run_of_more_steps_invents_no_culprit(make: Callable[..., Path]) -> None:
     """15 complete steps against 1,000, with different ops at the end."""
 
-    def build(hand: Hand, run: int) -> None:
-        key, write = hand.op("MatMul"), hand.op("AssignSub", "AssignSubVariableOp", kind="write", variable="w")
-        read = hand.op("Read", "ReadVariableOp", kind="read", variable="w")
+    def build(builder: TraceBuilder, run: int) -> None:
+        key, write = builder.op("MatMul"), builder.op("AssignSub", "AssignSubVariableOp", kind="write", variable="w")
+        read = builder.op("Read", "ReadVariableOp", kind="read", variable="w")
         steps = 1000 if run else 15
         for step in range(steps):
-            hand.record(key, step, step)
-            hand.write(write, step)
-        hand.record(read, steps, steps)
+            builder.record(key, step, step)
+            builder.write(write, step)
+        builder.record(read, steps, steps)
 
     for runs in ((0, 1), (1, 0)):
         result = trace_diff.compare([str(make(build, run)) for run in runs])
@@ -79,9 +79,9 @@ def test_a_run_of_more_steps_invents_no_culprit(make: Callable[..., Path]) -> No
 def test_a_run_whose_recording_failed_is_not_the_same(tmp_path: Path) -> None:
     paths = []
     for run in range(2):
-        hand = Hand(tmp_path / f"{run}.tfdt")
-        _two_steps(hand, run)
-        paths.append(str(hand.end(error="no space left" if run else None)))
+        builder = TraceBuilder(tmp_path / f"{run}.tfdt")
+        _two_steps(builder, run)
+        paths.append(str(builder.end(error="no space left" if run else None)))
     result = trace_diff.compare(paths)
     assert (result.result, result.culprits) == ("structure", [])
     assert "no space left" in (result.end_mismatch or "")
@@ -91,10 +91,10 @@ def test_final_weights_that_differ_are_never_the_same(tmp_path: Path) -> None:
     for level in ("ops", "none"):
         paths = []
         for run in range(2):
-            hand = Hand(tmp_path / f"{level}{run}.tfdt", level=level)
+            builder = TraceBuilder(tmp_path / f"{level}{run}.tfdt", level=level)
             if level == "ops":
-                hand.record(hand.op("MatMul"), 1)
-            paths.append(str(hand.end(weights=f"{run:016x}")))
+                builder.record(builder.op("MatMul"), 1)
+            paths.append(str(builder.end(weights=f"{run:016x}")))
         result = trace_diff.compare(paths)
         assert (result.result, result.culprits) == ("diverged", [])
         assert "final weights" in text.diff_text(result)
@@ -116,10 +116,10 @@ def test_a_cut_file_is_read_up_to_the_cut(make: Callable[..., Path]) -> None:
 def test_several_runs(make: Callable[..., Path]) -> None:
     """The earliest difference is reported, the others are counted."""
 
-    def build(hand: Hand, run: int) -> None:
-        key = hand.op("MatMul")
+    def build(builder: TraceBuilder, run: int) -> None:
+        key = builder.op("MatMul")
         for step in range(3):
-            hand.record(key, (step, run if step == run else 0), step)
+            builder.record(key, (step, run if step == run else 0), step)
 
     result = trace_diff.compare([str(make(build, run)) for run in (0, 2, 1)])
     assert result.first_step == 1
@@ -129,9 +129,9 @@ def test_several_runs(make: Callable[..., Path]) -> None:
 def test_a_program_that_was_changed_between_its_runs_is_told(make: Callable[..., Path]) -> None:
     """Ops at another line are missing in the other run, which is no fault of the program."""
 
-    def build(hand: Hand, run: int) -> None:
-        hand.record(hand.eager(f"train.py:{10 + run}#0", line=10 + run), 1)
-        hand.source({9: "x = 2" if run else "def f(x):", 10: "def f(x):" if run else "    y = x @ w", 12: ""})
+    def build(builder: TraceBuilder, run: int) -> None:
+        builder.record(builder.eager(f"train.py:{10 + run}#0", line=10 + run), 1)
+        builder.source({9: "x = 2" if run else "def f(x):", 10: "def f(x):" if run else "    y = x @ w", 12: ""})
 
     alike, other = (str(make(build, run)) for run in (0, 1))
     result = trace_diff.compare([alike, other])
@@ -178,7 +178,7 @@ def test_other_bad_input(make: Callable[..., Path], tmp_path: Path, capsys: pyte
     empty.mkdir()
     _is_refused(diff.main([good, str(tmp_path / "absent")]), capsys, "cannot be read")
     _is_refused(diff.main([good, str(empty)]), capsys, "holds no trace")
-    _is_refused(diff.main([good, str(make(lambda hand, run: None, 0))]), capsys, "has no records")
+    _is_refused(diff.main([good, str(make(lambda builder, run: None, 0))]), capsys, "has no records")
     _is_refused(diff.main([good]), capsys, "one trace cannot be compared")
     with pytest.raises(SystemExit) as raised:
         diff.main([good, good, "--nonsense"])
@@ -186,11 +186,11 @@ def test_other_bad_input(make: Callable[..., Path], tmp_path: Path, capsys: pyte
 
 
 def test_records_that_are_counted_wrongly(make: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        key = hand.op("MatMul")
-        hand.record(key, 1)
-        hand._seen[key] = 7 if run else 0
-        hand.record(key, 2)
+    def build(builder: TraceBuilder, run: int) -> None:
+        key = builder.op("MatMul")
+        builder.record(key, 1)
+        builder._seen[key] = 7 if run else 0
+        builder.record(key, 2)
 
     good = str(make(_one_step, 0))
     _is_refused(diff.main([good, str(make(build, 0))]), capsys, "counts its records wrongly")
@@ -208,13 +208,13 @@ def test_definitions_of_strangers(field: str, value: object, tmp_path_factory: p
     """Any value in a definition is compared or rejected with a message."""
     paths = []
     for run in range(2):
-        hand = Hand(tmp_path_factory.mktemp("t") / "x.tfdt")
-        first = hand.op("a")
+        builder = TraceBuilder(tmp_path_factory.mktemp("t") / "x.tfdt")
+        first = builder.op("a")
         odd = dict(trace_format.definition(1, "CropAndResizeGradImage", "b", inputs=[0], forward="a"), **{field: value})
-        hand._writer.define([odd])
+        builder._writer.define([odd])
         for key, digest in ((first, 1), (1, run)):
-            hand.record(key, digest)
-        paths.append(str(hand.end()))
+            builder.record(key, digest)
+        paths.append(str(builder.end()))
     try:
         assert text.diff_text(trace_diff.compare(paths))
     except trace_format.TraceFormatError as error:
@@ -232,9 +232,9 @@ def test_headers_of_strangers(field: str, value: object, tmp_path_factory: pytes
     """Any header is compared or rejected in one line, such as an argv that is no list of strings."""
     paths = []
     for run in range(2):
-        hand = Hand(tmp_path_factory.mktemp("header") / "trace-0.tfdt", **{field: value})
-        hand.record(hand.op("MatMul"), run)
-        paths.append(str(hand.end()))
+        builder = TraceBuilder(tmp_path_factory.mktemp("header") / "trace-0.tfdt", **{field: value})
+        builder.record(builder.op("MatMul"), run)
+        paths.append(str(builder.end()))
     assert diff.main(paths, out=io.StringIO()) in (1, 2)
 
 
@@ -243,11 +243,11 @@ def test_headers_of_strangers(field: str, value: object, tmp_path_factory: pytes
 def test_ends_of_strangers(field: str, value: object, tmp_path_factory: pytest.TempPathFactory) -> None:
     paths = []
     for run in range(2):
-        hand = Hand(tmp_path_factory.mktemp("end") / "trace-0.tfdt")
-        hand.record(hand.op("MatMul"), run)
-        hand._writer.records = 0
-        hand._writer._block(b"DONE", json.dumps({"clean": True, "steps": 1, field: value}).encode())
-        paths.append(str(hand.killed()))
+        builder = TraceBuilder(tmp_path_factory.mktemp("end") / "trace-0.tfdt")
+        builder.record(builder.op("MatMul"), run)
+        builder._writer.records = 0
+        builder._writer._block(b"DONE", json.dumps({"clean": True, "steps": 1, field: value}).encode())
+        paths.append(str(builder.killed()))
     assert diff.main(paths, out=io.StringIO()) in (1, 2)
 
 
@@ -257,10 +257,10 @@ def test_no_file_of_this_machine_is_quoted(make: Callable[..., Path], tmp_path: 
     secret.write_text("PASSWORD = 'x'\n")
     carried = {"train.py": {9: "before", 10: "culprit", 11: "after"}}
 
-    def build(hand: Hand, run: int) -> None:
-        hand._writer.source(carried)
+    def build(builder: TraceBuilder, run: int) -> None:
+        builder._writer.source(carried)
         for path, line in ((str(secret), 1), ("train.py", 10)):
-            hand.record(hand.op(path, file=path, line=line), run)
+            builder.record(builder.op(path, file=path, line=line), run)
 
     first, second = trace_diff.compare([str(make(build, run)) for run in range(2)]).culprits
     assert first["snippet"] == []
@@ -275,8 +275,8 @@ def test_a_complaint_about_a_file_steers_no_terminal(
 
 
 def test_a_large_step_and_a_name_that_steers_a_terminal(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        hand.record(hand.op("bad\x1b[2Jname\r\n"), run, 4_000_000_000)
+    def build(builder: TraceBuilder, run: int) -> None:
+        builder.record(builder.op("bad\x1b[2Jname\r\n"), run, 4_000_000_000)
 
     result = compare(build)
     assert result.first_step == 4_000_000_000

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdeterminism.trace.align.table import AlignedPair, TraceTable
 from tfdeterminism.trace.causes import dismissals, rules
@@ -16,7 +16,7 @@ from tfdeterminism.trace.causes.find_causes import PairAnalysis
 from tfdeterminism.trace.causes.rules import RULES
 from tfdeterminism.trace.faults import Fault
 
-Build = Callable[[Hand, int], dict[str, Any] | None]
+Build = Callable[[TraceBuilder, int], dict[str, Any] | None]
 CHANGED = {"path": "/w/data.npy", "changed": 0.0, "by": [["/w/train.py", 9, "f"]], "writes": None, "own": False,
            "defined": 0, "temporary": False}  # fmt: skip
 
@@ -26,69 +26,69 @@ def files(run: int) -> dict[str, Any]:
     return {"files": [{**CHANGED, "reads": str(run)}]}
 
 
-def structure(hand: Hand, run: int) -> None:
-    hand.record(hand.op("a"), 0)
+def structure(builder: TraceBuilder, run: int) -> None:
+    builder.record(builder.op("a"), 0)
     if run:
-        hand.record(hand.op("b"), 0)
+        builder.record(builder.op("b"), 0)
 
 
-def order(hand: Hand, run: int) -> None:
-    word = hand.eager("train.py:3#0", "Mul")
+def order(builder: TraceBuilder, run: int) -> None:
+    word = builder.eager("train.py:3#0", "Mul")
     for value in (1, 2) if run else (2, 1):
-        hand.record(word, value)
+        builder.record(word, value)
 
 
-def unordered(hand: Hand, run: int) -> None:
-    handle = hand.op("w", "VarHandleOp", variable="w", recorded=False)
+def unordered(builder: TraceBuilder, run: int) -> None:
+    handle = builder.op("w", "VarHandleOp", variable="w", recorded=False)
     attrs = {"unordered": "in any order"}
-    up = hand.op("up", "AssignAddVariableOp", (handle,), kind="write", variable="w", attrs=attrs, output=-1)
-    read = hand.op("read", "ReadVariableOp", (handle,), kind="read", variable="w")
-    hand.write(up)
-    hand.record(read, run)
-    hand.record(hand.op("loss", "Mul", (read,)), run)
+    up = builder.op("up", "AssignAddVariableOp", (handle,), kind="write", variable="w", attrs=attrs, output=-1)
+    read = builder.op("read", "ReadVariableOp", (handle,), kind="read", variable="w")
+    builder.write(up)
+    builder.record(read, run)
+    builder.record(builder.op("loss", "Mul", (read,)), run)
 
 
 def one_op(op: str = "MatMul", kind: str = "op", **fields: Any) -> Build:
-    def build(hand: Hand, run: int) -> None:
-        hand.record(hand.op("x", op, kind=kind, **fields), run)
+    def build(builder: TraceBuilder, run: int) -> None:
+        builder.record(builder.op("x", op, kind=kind, **fields), run)
 
     return build
 
 
 def from_file(op: str, kind: str) -> Build:
-    def build(hand: Hand, run: int) -> dict[str, Any]:
+    def build(builder: TraceBuilder, run: int) -> dict[str, Any]:
         stack = [["/w/train.py", 9, "f"]]
-        hand.record(hand.eager("train.py:9#0", op, kind=kind, stack=stack, line=9), run)
+        builder.record(builder.eager("train.py:9#0", op, kind=kind, stack=stack, line=9), run)
         return files(run)
 
     return build
 
 
-def uninitialized(hand: Hand, run: int) -> None:
-    empty = hand.eager("train.py:3#0", "aten.empty.memory_format", attrs={"uninitialized": True})
-    hand.record(empty, run)
-    hand.record(hand.eager("train.py:4#0", "aten.add.Tensor", (empty,)), run)
+def uninitialized(builder: TraceBuilder, run: int) -> None:
+    empty = builder.eager("train.py:3#0", "aten.empty.memory_format", attrs={"uninitialized": True})
+    builder.record(empty, run)
+    builder.record(builder.eager("train.py:4#0", "aten.add.Tensor", (empty,)), run)
 
 
-def seed(hand: Hand, run: int) -> None:
-    value = hand.eager("train.py:3#0", "Python", kind="feed")
-    hand.record(value, run)
-    hand.record(hand.eager("train.py:3#0", "RandomUniform", (value,), kind="random"), run)
+def seed(builder: TraceBuilder, run: int) -> None:
+    value = builder.eager("train.py:3#0", "Python", kind="feed")
+    builder.record(value, run)
+    builder.record(builder.eager("train.py:3#0", "RandomUniform", (value,), kind="random"), run)
 
 
-def variable_order(hand: Hand, run: int) -> None:
-    handle = hand.op("w", "VarHandleOp", variable="w", recorded=False)
-    up = hand.op("up", "AssignAdd", (handle,), kind="write", variable="w", output=-1)
-    read = hand.op("read", "ReadVariableOp", (handle,), kind="read", variable="w")
-    hand.write(up)
-    hand.record(read, run)
+def variable_order(builder: TraceBuilder, run: int) -> None:
+    handle = builder.op("w", "VarHandleOp", variable="w", recorded=False)
+    up = builder.op("up", "AssignAdd", (handle,), kind="write", variable="w", output=-1)
+    read = builder.op("read", "ReadVariableOp", (handle,), kind="read", variable="w")
+    builder.write(up)
+    builder.record(read, run)
 
 
-def variable_race(hand: Hand, run: int) -> None:
-    state = hand.op("state", "Variable", kind="read", variable="w", function="session", recorded=False)
+def variable_race(builder: TraceBuilder, run: int) -> None:
+    state = builder.op("state", "Variable", kind="read", variable="w", function="session", recorded=False)
     attrs = {"unordered": "in any order"}
-    hand.write(hand.op("up", "AssignAdd", kind="write", variable="w", function="session", attrs=attrs, output=-1))
-    hand.record(hand.op("double", "Mul", (state,), function="session"), run)
+    builder.write(builder.op("up", "AssignAdd", kind="write", variable="w", function="session", attrs=attrs, output=-1))
+    builder.record(builder.op("double", "Mul", (state,), function="session"), run)
 
 
 FOUND: dict[str, Build] = {
@@ -111,9 +111,9 @@ FOUND: dict[str, Build] = {
 def pair_of(folder: Path, build: Build) -> AlignedPair:
     runs = []
     for run in (0, 1):
-        hand = Hand(folder / f"{run}.tfdt", cwd="/w")
-        end = build(hand, run) or {}
-        runs.append(TraceTable(str(hand.end(**end))))
+        builder = TraceBuilder(folder / f"{run}.tfdt", cwd="/w")
+        end = build(builder, run) or {}
+        runs.append(TraceTable(str(builder.end(**end))))
     return AlignedPair(*runs)
 
 
@@ -151,39 +151,39 @@ def test_every_rule_has_its_test() -> None:
     assert {path.stem for path in Path(dismissals.__file__).parent.glob("*.py")} - {"__init__"} == set(DISMISSED)
 
 
-def inert_string(hand: Hand, run: int) -> None:
-    hand.record(hand.op("path", "MktempOp", dtype="string"), run)
-    hand.record(hand.op("a"), 0)
+def inert_string(builder: TraceBuilder, run: int) -> None:
+    builder.record(builder.op("path", "MktempOp", dtype="string"), run)
+    builder.record(builder.op("a"), 0)
 
 
-def unused_memory(hand: Hand, run: int) -> None:
-    empty = hand.eager("train.py:3#0", "aten.empty.memory_format", attrs={"uninitialized": True})
-    hand.record(empty, run)
-    hand.record(hand.eager("train.py:4#0", "aten.zero_.default", (empty,)), 0)
+def unused_memory(builder: TraceBuilder, run: int) -> None:
+    empty = builder.eager("train.py:3#0", "aten.empty.memory_format", attrs={"uninitialized": True})
+    builder.record(empty, run)
+    builder.record(builder.eager("train.py:4#0", "aten.zero_.default", (empty,)), 0)
 
 
-def masked(hand: Hand, run: int) -> None:
-    clock = hand.op("clock", "Timestamp", kind="stateful")
-    hand.record(clock, run)
-    hand.record(hand.op("later", "Greater", (clock,)), True)
-    hand.record(hand.op("loss"), run)
+def masked(builder: TraceBuilder, run: int) -> None:
+    clock = builder.op("clock", "Timestamp", kind="stateful")
+    builder.record(clock, run)
+    builder.record(builder.op("later", "Greater", (clock,)), True)
+    builder.record(builder.op("loss"), run)
 
 
-def overtaken(hand: Hand, run: int) -> None:
-    row = hand.op("row", "Mul")
+def overtaken(builder: TraceBuilder, run: int) -> None:
+    row = builder.op("row", "Mul")
     for value in (1, 2) if run else (2, 1):
-        hand.record(row, value)
+        builder.record(row, value)
 
 
-def report_only(hand: Hand, run: int) -> None:
-    state = hand.op("state", "Variable", kind="read", variable="w", function="session", recorded=False)
+def report_only(builder: TraceBuilder, run: int) -> None:
+    state = builder.op("state", "Variable", kind="read", variable="w", function="session", recorded=False)
     attrs = {"unordered": "in any order"}
-    hand.write(hand.op("up", "AssignAdd", kind="write", variable="w", function="session", attrs=attrs, output=-1))
-    hand.record(hand.op("told", "Mul", (state,), function="session"), run)
-    noise = hand.op("noise", "RandomUniform", kind="random", function="session")
-    hand.record(noise, run)
-    train = hand.op("train", "ApplyAdam", (noise,), kind="write", variable="v", function="session", output=-1)
-    hand.write(train)
+    builder.write(builder.op("up", "AssignAdd", kind="write", variable="w", function="session", attrs=attrs, output=-1))
+    builder.record(builder.op("told", "Mul", (state,), function="session"), run)
+    noise = builder.op("noise", "RandomUniform", kind="random", function="session")
+    builder.record(noise, run)
+    train = builder.op("train", "ApplyAdam", (noise,), kind="write", variable="v", function="session", output=-1)
+    builder.write(train)
 
 
 DISMISSED: dict[str, tuple[Build, list[str]]] = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from test_trace_locate import Scripted
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdeterminism.trace.search.program_runner import DeviceUnusedError, ProgramFailedError, ProgramRunner
 from tfdeterminism.trace.search.progress import Progress
@@ -47,16 +47,16 @@ def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:
 def test_a_difference_that_never_reaches_the_weights_is_found(tmp_path: Path) -> None:
     """The order of atomics changes the gradient's last bit, which the update rounds away."""
 
-    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-        hand.weights = "abcd"  # type: ignore[attr-defined]
+    def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
+        builder.weights = "abcd"  # type: ignore[attr-defined]
         if level == "none":
             return
-        keys = [hand.op("weight", "weight", function="", kind=level.rstrip("s"))]
+        keys = [builder.op("weight", "weight", function="", kind=level.rstrip("s"))]
         if level == "ops":
-            keys = [hand.op("MatMul"), hand.op("atomics", "CropAndResizeGradImage")]
-            keys.append(hand.op("rounded", "AssignSubVariableOp", tuple(keys)))
+            keys = [builder.op("MatMul"), builder.op("atomics", "CropAndResizeGradImage")]
+            keys.append(builder.op("rounded", "AssignSubVariableOp", tuple(keys)))
         for key in keys:
-            hand.record(key, (key, run if [key] == keys[1:-1] else 0), 0)
+            builder.record(key, (key, run if [key] == keys[1:-1] else 0), 0)
 
     def searched(name: str, **options: Any) -> Scripted:
         (tmp_path / name).mkdir()
@@ -87,7 +87,7 @@ def test_a_program_that_runs_nothing_on_the_virtual_gpu_says_nothing_of_it(
             raise ProgramFailedError("the second run", "")
         folder = Path(options[options.index("--out") + 1])
         folder.mkdir()
-        Hand(folder / "trace-0.tfdt", level="none").end()
+        TraceBuilder(folder / "trace-0.tfdt", level="none").end()
 
     runner: Any = SimpleNamespace(fallback_calls=(), record=record)
     search = Search(["train.py"], str(tmp_path), schedules=Schedules("VGPU_SCHEDULE", ["serial", "reverse"]),

@@ -9,22 +9,22 @@ from pathlib import Path
 import numpy
 import pytest
 from forks import TRACE, Forks, Job
-from traces import Hand
+from traces import TraceBuilder
 
 pytestmark = pytest.mark.tensorflow
 
 
 def _capture_file(folder: Path, op: str, attrs: list[object], *inputs: str) -> Path:
-    """Write a file of captured inputs, and a trace (by a Hand) that names it; return the file's path."""
+    """Write a file of captured inputs, and a trace (by a TraceBuilder) that names it; return the file's path."""
     arrays = {f"input_{n}": numpy.frombuffer(text.encode(), numpy.uint8) for n, text in enumerate(inputs)}
     arrays.update({f"lengths_{n}": numpy.array([len(text)]) for n, text in enumerate(inputs)})
     meta = {"framework": "tensorflow", "op": op, "outputs": 0, "eager_attrs": attrs, "dtypes": ["string"] * len(inputs),
             "shapes": [[]] * len(inputs), "device": ""}  # fmt: skip
     arrays["meta"] = numpy.frombuffer(json.dumps(meta).encode(), numpy.uint8)
     numpy.savez(folder / "capture-0.npz", **arrays)
-    hand = Hand(folder / "trace-0.tfdt")
-    hand._writer.capture(hand.op(op, op), occurrence=0, step=0, name="capture-0.npz")
-    hand.end()
+    builder = TraceBuilder(folder / "trace-0.tfdt")
+    builder._writer.capture(builder.op(op, op), occurrence=0, step=0, name="capture-0.npz")
+    builder.end()
     return folder / "capture-0.npz"
 
 

@@ -8,31 +8,31 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdeterminism.trace.causes import trace_diff
 from tfdeterminism.trace.causes.trace_diff import TraceDiff
 
 
-def loops(hand: Hand, turns: Sequence[int], decides: Sequence[object] = (), **fields: str) -> None:
+def loops(builder: TraceBuilder, turns: Sequence[int], decides: Sequence[object] = (), **fields: str) -> None:
     """Write steps that draw a number, iterate that often, and sum; decides: the drawn number, by default constant."""
-    drawn = hand.eager("train.py:2#0", "RandomUniform", kind="random", line=2, **fields)
-    start = hand.eager("train.py:3#0", "Const", line=3, **fields)
+    drawn = builder.eager("train.py:2#0", "RandomUniform", kind="random", line=2, **fields)
+    start = builder.eager("train.py:3#0", "Const", line=3, **fields)
     turned = [start]
     for number in range(max(turns)):
-        turned.append(hand.eager(f"train.py:5#{number}", "Tanh", (turned[-1],), line=5, **fields))
-    total = hand.eager("train.py:7#0", "Sum", tuple(turned[1:]), line=7, **fields)
+        turned.append(builder.eager(f"train.py:5#{number}", "Tanh", (turned[-1],), line=5, **fields))
+    total = builder.eager("train.py:7#0", "Sum", tuple(turned[1:]), line=7, **fields)
     for step, often in enumerate(turns):
-        hand.record(drawn, decides[step] if decides else 0, step)
-        hand.record(start, step, step)
+        builder.record(drawn, decides[step] if decides else 0, step)
+        builder.record(start, step, step)
         for number in range(often):
-            hand.record(turned[number + 1], (step, number), step)
-        hand.record(total, (step, often), step)
+            builder.record(turned[number + 1], (step, number), step)
+        builder.record(total, (step, often), step)
 
 
 @pytest.mark.parametrize("turns", [([2, 3, 2], [3, 2, 2]), ([1, 4, 2], [2, 1, 4]), ([3, 1], [2, 3])])
 def test_other_turns_are_structure(compare: Callable[..., TraceDiff], turns: tuple[list[int], ...]) -> None:
-    diff = compare(lambda hand, run: loops(hand, turns[run]))
+    diff = compare(lambda builder, run: loops(builder, turns[run]))
     assert [(culprit["op_type"], culprit["class"], culprit["line"], culprit["step"]) for culprit in diff.culprits] == [
         ("Tanh", "structure", 5, 0)]  # fmt: skip
     assert (diff.result, diff.first_step) == ("structure", 0)
@@ -45,18 +45,18 @@ def test_other_turns_are_structure(compare: Callable[..., TraceDiff], turns: tup
 def test_the_turn_that_one_run_has_is_counted(
     compare: Callable[..., TraceDiff], turns: tuple[list[int], ...], expected: tuple[str, int, int]
 ) -> None:
-    (culprit,) = compare(lambda hand, run: loops(hand, turns[run])).culprits
+    (culprit,) = compare(lambda builder, run: loops(builder, turns[run])).culprits
     assert culprit["op_name"] == "Tanh@train.py:5#3"
     assert (culprit["run"], culprit["step"], culprit["occurrence"]) == expected
 
 
 def test_turns_that_both_have_alike_are_the_same(compare: Callable[..., TraceDiff]) -> None:
-    assert compare(lambda hand, run: loops(hand, [3, 1, 4, 1, 5])).result == "same"
+    assert compare(lambda builder, run: loops(builder, [3, 1, 4, 1, 5])).result == "same"
 
 
 def test_the_value_that_decides_how_often_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
     turns = [3, 2, 4], [3, 4, 2]
-    diff = compare(lambda hand, run: loops(hand, turns[run], decides=turns[run]))
+    diff = compare(lambda builder, run: loops(builder, turns[run], decides=turns[run]))
     (culprit,) = diff.culprits
     assert (culprit["op_type"], culprit["class"], culprit["step"]) == ("RandomUniform", "seed or state", 1)
 
@@ -64,12 +64,12 @@ def test_the_value_that_decides_how_often_is_the_cause(compare: Callable[..., Tr
 def test_what_is_alike_in_other_steps_is_the_same(compare: Callable[..., TraceDiff]) -> None:
     """Another thread ends the steps, at random times."""
 
-    def build(hand: Hand, run: int) -> None:
-        op = hand.eager("train.py:4#0", "Sum", line=4)
+    def build(builder: TraceBuilder, run: int) -> None:
+        op = builder.eager("train.py:4#0", "Sum", line=4)
         for number, step in enumerate(([0, 0, 1, 2], [0, 1, 1, 1])[run]):
-            hand.record(op, number, step)
-        last = hand.eager("train.py:9#0", "Sum", line=9)
-        hand.record(last, 1, 2)
+            builder.record(op, number, step)
+        last = builder.eager("train.py:9#0", "Sum", line=9)
+        builder.record(last, 1, 2)
 
     assert compare(build).result == "same"
 
@@ -77,26 +77,26 @@ def test_what_is_alike_in_other_steps_is_the_same(compare: Callable[..., TraceDi
 def test_threads_make_steps_chance(compare: Callable[..., TraceDiff]) -> None:
     """The step of a thread's op is random; only the number of its occurrences counts."""
 
-    def build(hand: Hand, run: int) -> None:
-        noise = hand.eager("train.py:4#0", "PyFunc", kind="feed", line=4, thread="worker-0")
-        work = hand.eager("train.py:5#0", "Sum", (noise,), line=5, thread="worker-0")
+    def build(builder: TraceBuilder, run: int) -> None:
+        noise = builder.eager("train.py:4#0", "PyFunc", kind="feed", line=4, thread="worker-0")
+        work = builder.eager("train.py:5#0", "Sum", (noise,), line=5, thread="worker-0")
         for number, step in enumerate(([0, 0, 1, 2], [0, 1, 1, 1])[run]):
-            hand.record(noise, (number, run if number > 1 else 0), step)
-            hand.record(work, (number, run if number > 1 else 0), step)
-        last = hand.eager("train.py:9#0", "Sum", line=9)
-        hand.record(last, 1, 2)
+            builder.record(noise, (number, run if number > 1 else 0), step)
+            builder.record(work, (number, run if number > 1 else 0), step)
+        last = builder.eager("train.py:9#0", "Sum", line=9)
+        builder.record(last, 1, 2)
 
     diff = compare(build)
     assert [(culprit["op_type"], culprit["class"]) for culprit in diff.culprits] == [("PyFunc", "Python feed")]
 
 
 def test_what_feeds_a_queue_has_no_step(compare: Callable[..., TraceDiff]) -> None:
-    def build(hand: Hand, run: int) -> None:
-        row = hand.op("row", "Square", function="session", attrs={"prefetch": True})
+    def build(builder: TraceBuilder, run: int) -> None:
+        row = builder.op("row", "Square", function="session", attrs={"prefetch": True})
         for number, step in enumerate(([0, 0, 1, 2, 2], [0, 1, 1, 1])[run]):
-            hand.record(row, number, step)
-        last = hand.op("Sum", "Sum", function="session")
-        hand.record(last, 1, 2)
+            builder.record(row, number, step)
+        last = builder.op("Sum", "Sum", function="session")
+        builder.record(last, 1, 2)
 
     assert compare(build).result == "same"
 
@@ -107,9 +107,9 @@ def test_any_turns(turns: list[list[int]], tmp_path_factory: pytest.TempPathFact
     """The first step with another number of iterations is named, and nothing else."""
     paths = []
     for run in range(2):
-        hand = Hand(tmp_path_factory.mktemp("t") / "x.tfdt")
-        loops(hand, turns[run])
-        paths.append(str(hand.end(steps=4)))
+        builder = TraceBuilder(tmp_path_factory.mktemp("t") / "x.tfdt")
+        loops(builder, turns[run])
+        paths.append(str(builder.end(steps=4)))
     diff = trace_diff.compare(paths)
     unlike = [step for step in range(4) if turns[0][step] != turns[1][step]]
     assert diff.result == ("structure" if unlike else "same")
@@ -124,32 +124,32 @@ def test_a_stranger_s_steps_need_not_rise(make: Callable[..., Path]) -> None:
     """Steps of an untrusted file are arbitrary numbers."""
     steps = [2, 0, 1, 0], [0, 2, 0, 7]
 
-    def build(hand: Hand, run: int) -> None:
-        op = hand.eager("train.py:4#0", "Sum", line=4)
+    def build(builder: TraceBuilder, run: int) -> None:
+        op = builder.eager("train.py:4#0", "Sum", line=4)
         for number, step in enumerate(steps[run]):
-            hand.record(op, (run, number), step)
+            builder.record(op, (run, number), step)
 
     assert trace_diff.compare([str(make(build, run)) for run in (0, 1)]).result in ("structure", "diverged")
 
 
-def two_in_one_step(hand: Hand, turns: Sequence[int], noise: object = None) -> None:
+def two_in_one_step(builder: TraceBuilder, turns: Sequence[int], noise: object = None) -> None:
     """Write two iterations of the program's own loop into one step, whose line numbers count on."""
-    passes, counted, line = len(turns), 0, [hand.eager(f"train.py:5#{n}", "Tanh", line=5) for n in range(sum(turns))]
-    sums = [hand.eager(f"train.py:7#{n}", "Sum", tuple(line), line=7) for n in range(passes)]
-    drawn = hand.eager("train.py:1#0", "RandomUniform", kind="random", line=1)
-    hand.record(drawn, noise)
+    passes, counted, line = len(turns), 0, [builder.eager(f"train.py:5#{n}", "Tanh", line=5) for n in range(sum(turns))]
+    sums = [builder.eager(f"train.py:7#{n}", "Sum", tuple(line), line=7) for n in range(passes)]
+    drawn = builder.eager("train.py:1#0", "RandomUniform", kind="random", line=1)
+    builder.record(drawn, noise)
     for number, often in enumerate(turns):
         for turn in range(often):
-            hand.record(line[counted], (number, turn))
+            builder.record(line[counted], (number, turn))
             counted += 1
-        hand.record(sums[number], (number, often))
+        builder.record(sums[number], (number, often))
 
 
 @pytest.mark.parametrize("turns", [([2, 4], [4, 4]), ([2, 3], [3, 2]), ([3, 1, 1], [3, 2, 4]), ([3, 2], [3])])
 def test_other_turns_within_a_step_are_structure(
     compare: Callable[..., TraceDiff], turns: tuple[list[int], ...]
 ) -> None:
-    diff = compare(lambda hand, run: two_in_one_step(hand, turns[run]))
+    diff = compare(lambda builder, run: two_in_one_step(builder, turns[run]))
     assert [(culprit["op_type"], culprit["class"], culprit["line"]) for culprit in diff.culprits] == [
         ("Tanh", "structure", 5)
     ]
@@ -157,7 +157,7 @@ def test_other_turns_within_a_step_are_structure(
 
 
 def test_noise_before_other_turns_is_their_cause(compare: Callable[..., TraceDiff]) -> None:
-    diff = compare(lambda hand, run: two_in_one_step(hand, ([2, 4], [4, 4])[run], noise=run))
+    diff = compare(lambda builder, run: two_in_one_step(builder, ([2, 4], [4, 4])[run], noise=run))
     assert [culprit["op_type"] for culprit in diff.culprits] == ["RandomUniform"]
 
 
@@ -165,12 +165,14 @@ def test_noise_before_other_turns_is_their_cause(compare: Callable[..., TraceDif
 def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., TraceDiff], matters: bool) -> None:
     """Python iterates over a set; lines run in another order, and a difference follows."""
 
-    def build(hand: Hand, run: int) -> None:
-        ops = [hand.eager(f"train.py:{line}#0", op, line=line) for line, op in ((3, "Square"), (4, "Tanh"), (5, "Exp"))]
-        drawn = hand.eager("train.py:9#0", "RandomUniform", kind="random", line=9)
+    def build(builder: TraceBuilder, run: int) -> None:
+        ops = [
+            builder.eager(f"train.py:{line}#0", op, line=line) for line, op in ((3, "Square"), (4, "Tanh"), (5, "Exp"))
+        ]
+        drawn = builder.eager("train.py:9#0", "RandomUniform", kind="random", line=9)
         for position in ([0, 1, 2], [2, 0, 1])[run]:
-            hand.record(ops[position], (position, run if matters and position else 0))
-        hand.record(drawn, run)
+            builder.record(ops[position], (position, run if matters and position else 0))
+        builder.record(drawn, run)
 
     diff = compare(build)
     expected = [("Exp", "structure")] if matters else [("RandomUniform", "seed or state")]
@@ -180,15 +182,17 @@ def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., T
 def test_a_number_that_python_is_told_decides(compare: Callable[..., TraceDiff]) -> None:
     """Noise is compared with a number: no effect in step 0, one more iteration in step 1."""
 
-    def build(hand: Hand, run: int) -> None:
-        noise = hand.eager("train.py:2#0", "rand", kind="random", line=2, dtype="float32")
-        host_reads = [hand.eager(f"train.py:3#{n}", "is_nonzero", (noise,), line=3) for n in range(3)]
-        turned = [hand.eager(f"train.py:4#{n}", "Tanh", tuple(host_reads), line=4, dtype="float32") for n in range(2)]
+    def build(builder: TraceBuilder, run: int) -> None:
+        noise = builder.eager("train.py:2#0", "rand", kind="random", line=2, dtype="float32")
+        host_reads = [builder.eager(f"train.py:3#{n}", "is_nonzero", (noise,), line=3) for n in range(3)]
+        turned = [
+            builder.eager(f"train.py:4#{n}", "Tanh", tuple(host_reads), line=4, dtype="float32") for n in range(2)
+        ]
         for step, often in enumerate(([1, 1], [1, 2])[run]):
-            hand.record(noise, (run, step), step)
+            builder.record(noise, (run, step), step)
             for turn in range(often):
-                hand.record(host_reads[turn], True, step)
-                hand.record(turned[turn], turn, step)
-            hand.record(host_reads[often], False, step)
+                builder.record(host_reads[turn], True, step)
+                builder.record(turned[turn], turn, step)
+            builder.record(host_reads[often], False, step)
 
     assert [culprit["op_type"] for culprit in compare(build).culprits] == ["rand"]

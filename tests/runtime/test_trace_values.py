@@ -1,4 +1,7 @@
-"""Values beside the digests: how much two runs differ, where, towards the loss, and from step to step."""
+"""Values beside the digests: how much two runs differ, where, towards the loss, and from step to step.
+
+The fixture compare(build) writes two traces by build(builder, run) for run 0 and 1, and returns their TraceDiff.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 import numpy
 import pytest
 from forks import Forks, traced
-from traces import Hand
+from traces import TraceBuilder
 
 from tfdeterminism.trace.align import value_difference
 from tfdeterminism.trace.causes import trace_diff
@@ -138,35 +141,35 @@ def test_forged_values_are_damage(changes: dict[str, Any], tmp_path: Path) -> No
     array = numpy.zeros(4, numpy.float32)
     assert tensor_values.unpack(tensor_values.pack(head, array)) is not None
     assert tensor_values.unpack(tensor_values.pack({**head, **changes}, array)) is None
-    hand = Hand(tmp_path / "forged.tfdt")
-    hand.op("x")
-    hand._writer.value(tensor_values.pack({**head, **changes}, array))
-    reader = Reader(str(hand.end()))
+    builder = TraceBuilder(tmp_path / "forged.tfdt")
+    builder.op("x")
+    builder._writer.value(tensor_values.pack({**head, **changes}, array))
+    reader = Reader(str(builder.end()))
     assert [kind for kind, _ in reader] == ["definitions"]
     assert "damaged" in str(reader.damage)
 
 
 def test_a_value_of_what_was_not_defined_is_damage(tmp_path: Path) -> None:
-    hand = Hand(tmp_path / "forged.tfdt")
-    hand.op("x")
-    hand.value(numpy.float32(1), key=1, name="x")
-    reader = Reader(str(hand.end()))
+    builder = TraceBuilder(tmp_path / "forged.tfdt")
+    builder.op("x")
+    builder.value(numpy.float32(1), key=1, name="x")
+    reader = Reader(str(builder.end()))
     assert [kind for kind, _ in reader] == ["definitions"]
 
 
 def test_the_way_to_the_loss_leads_through_the_next_step(compare: Compare) -> None:
     """The culprit is in the gradient: it changes a variable that the next step reads."""
 
-    def build(hand: Hand, run: int) -> None:
-        read = hand.op("read", "ReadVariableOp", kind="read", variable="w")
-        loss = hand.op("loss", "Mean", (read,), attrs={"loss": True})
-        side = hand.op("side", "Square", (read,))
-        grad = hand.op("grad", "MeanGrad", (loss,))
-        write = hand.op("write", "AssignSubVariableOp", (grad, side), kind="write", variable="w", output=-1)
+    def build(builder: TraceBuilder, run: int) -> None:
+        read = builder.op("read", "ReadVariableOp", kind="read", variable="w")
+        loss = builder.op("loss", "Mean", (read,), attrs={"loss": True})
+        side = builder.op("side", "Square", (read,))
+        grad = builder.op("grad", "MeanGrad", (loss,))
+        write = builder.op("write", "AssignSubVariableOp", (grad, side), kind="write", variable="w", output=-1)
         for step in range(2):
             for key, bad in ((read, step), (loss, step), (side, step), (grad, True)):
-                hand.record(key, run * bad, step)
-            hand.write(write, step)
+                builder.record(key, run * bad, step)
+            builder.write(write, step)
 
     diff = compare(build)
     assert [(tensor["op"], tensor["role"]) for tensor in diff.path_to_loss] == [
@@ -176,27 +179,27 @@ def test_the_way_to_the_loss_leads_through_the_next_step(compare: Compare) -> No
 def test_the_way_leads_out_of_a_function(compare: Compare) -> None:
     """A function body's output is the output of the op that calls it."""
 
-    def build(hand: Hand, run: int) -> None:
-        noise = hand.op("noise", "RandomUniform", kind="random", function="body")
-        call = hand.op("call", "StatefulPartitionedCall", (), kind="call", calls=[["body", 0]])
-        loss = hand.op("loss", "Mean", (call,), attrs={"loss": True})
+    def build(builder: TraceBuilder, run: int) -> None:
+        noise = builder.op("noise", "RandomUniform", kind="random", function="body")
+        call = builder.op("call", "StatefulPartitionedCall", (), kind="call", calls=[["body", 0]])
+        loss = builder.op("loss", "Mean", (call,), attrs={"loss": True})
         for key in (noise, call, loss):
-            hand.record(key, run)
+            builder.record(key, run)
 
     assert [tensor["op"] for tensor in compare(build).path_to_loss] == ["RandomUniform", "Mean"]
 
 
-def grown(hand: Hand, run: int) -> None:
+def grown(builder: TraceBuilder, run: int) -> None:
     """Write a trace: the culprit at step 1, a loss and two weights that differ increasingly, NaN in run 1 at step 3."""
-    noise = hand.op("noise", "RandomUniform", kind="random")
+    noise = builder.op("noise", "RandomUniform", kind="random")
     for step in range(4):
         bad = run * step
-        hand.record(noise, bad, step)
-        hand.value(numpy.float32([1, 1 + bad]), step, key=noise, name="noise", role="culprit")
-        hand.value(numpy.float32(1 + bad / 8), step)
+        builder.record(noise, bad, step)
+        builder.value(numpy.float32([1, 1 + bad]), step, key=noise, name="noise", role="culprit")
+        builder.value(numpy.float32(1 + bad / 8), step)
         for name in ("kernel", "bias"):
             difference = 10 ** (step - 9) * run * bool(step) * (name == "kernel")
-            hand.value(numpy.float64([1 + difference, numpy.nan if bad == 3 else 0]), step, kind="weight", name=name)
+            builder.value(numpy.float64([1 + difference, numpy.nan if bad == 3 else 0]), step, kind="weight", name=name)
 
 
 def test_how_the_difference_grows(compare: Compare) -> None:
@@ -226,7 +229,7 @@ def test_values_in_words(compare: Compare) -> None:
 
 
 def test_runs_without_values_say_nothing_of_them(compare: Compare) -> None:
-    diff = compare(lambda hand, run: hand.record(hand.op("noise", "RandomUniform", kind="random"), run))
+    diff = compare(lambda builder, run: builder.record(builder.op("noise", "RandomUniform", kind="random"), run))
     assert diff.values is None
     assert value_text.report_lines(diff.values) == []
     assert diff.as_json()["path"][0]["role"] == "culprit"

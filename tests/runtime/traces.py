@@ -1,4 +1,4 @@
-"""Write traces by hand, for tests of their readers."""
+"""A builder of traces, for tests of their readers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tfdeterminism.trace.schema.writer import Writer
 HEADER: dict[str, Any] = {**synthetic.HEADER, "numpy": "2.0", "probe": "by hand"}
 
 
-class Hand:
+class TraceBuilder:
     """Writes one trace: ops are defined, then recorded in the order of the calls.
 
     A value may be anything: its repr is what is digested.
