@@ -3,6 +3,9 @@
 Both resizings are linear and act on rows and columns separately, so a gradient is the transposed interpolation matrix
 applied along each axis. The matrix has one or two entries a row: its transposed product is a sum of rows by key. (A
 dense product would spread one infinite gradient over the image, and rounds to TensorFloat-32 on newer GPUs.)
+
+without_loops(): whether the graph may have no while loop; then exact_sum adds without rounding, in any order.
+by_its_ops: a saved graph is differentiated op by op, not by the gradient function of the replaced op.
 """
 
 from tfdeterminism.patches import exact_sum, reduce

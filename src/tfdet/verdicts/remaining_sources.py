@@ -130,7 +130,7 @@ def _documented(status: Status, key: str, solution: str | None) -> Iterator[Rema
     environment = matrix.environment(key)
     stock = _stock_environment(matrix, key)
     for name, source in matrix.sources.items():
-        if source.group == "beyond":
+        if source.group == "beyond":  # of another library
             continue
         claims, note = _claims(source, environment, stock)
         for device in source.devices:
@@ -187,7 +187,7 @@ def _uncovered_claim(claims: list[Claim], enabled: set[str], matrix: Matrix) -> 
 
 
 def to_content(status: Status) -> dict[str, Any]:
-    """Return the content of known.json: builds ("stock 2.0", "ngc 20.03 tf1"), lists of remaining sources, their texts.
+    """Return the content of known.json: lists of sources, the list of each build ("stock 2.0", "ngc 20.03 tf1"), texts.
 
     Builds with equal lists share one, which has the name of the first of them, so that names stay when a list is added.
     """
