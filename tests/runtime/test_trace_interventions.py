@@ -1,6 +1,8 @@
 """Causes proved by interventions: what each pin removes, the search, the copied folder, the fix.
 
-The programs need no framework: what they print or write is compared.
+The programs need no framework: what they print or write is compared. `locate` exits with 0 if runs agree, 1 if they
+differ, 3 if the program fails, 5 if a fix holds. Its answer lists as `latent` what another machine may get otherwise,
+though these runs agree, and as `noted` what was neither varied nor pinned.
 """
 
 from __future__ import annotations
@@ -85,7 +87,10 @@ def write_program(folder: Path, **files: str) -> Path:
 
 @dataclass
 class Runner:
-    """Runs a program with pins; printed() returns the outputs."""
+    """Runs a program.
+
+    printed(number): the set of what `number` runs print; pins: {kind: places, None for everywhere}; vary: {kind: seed}.
+    """
 
     runs: InterposedRuns
     copy: ProgramCopy
@@ -140,7 +145,7 @@ for k in range(2):
     threading.Thread(target=produce, args=(range(k, 40, 2),)).start()
 print([numbers.get() for _ in range(40)])
 """
-WORKERS = f"""
+QUEUE_WORKERS = f"""
 import os, queue, threading, time
 tasks, results = queue.Queue(), []
 def work():
@@ -158,7 +163,7 @@ print(results)
 """
 
 
-@pytest.mark.parametrize("text", [PRODUCERS, WORKERS], ids=["producers", "workers"])
+@pytest.mark.parametrize("text", [PRODUCERS, QUEUE_WORKERS], ids=["producers", "workers"])
 def test_threads_that_share_a_queue(text: str, runner: Any) -> None:
     program = runner(text)
     assert len(program.printed(3)) > 1
@@ -203,7 +208,7 @@ with ThreadPoolExecutor(1) as pool:
 """
 
 
-def test_what_a_librarys_thread_does_is_of_the_line_that_started_it(runner: Any) -> None:
+def test_a_call_in_a_librarys_thread_belongs_to_the_line_that_started_it(runner: Any) -> None:
     program = runner(DRAWING)
     assert len(program.printed(2, pins={"random": ["main.py:3"]})) == 2
     assert len(program.printed(2, pins={"random": ["main.py:4"]})) == 1
@@ -282,20 +287,20 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("start", ["fork", "spawn"])
-def test_what_a_worker_noted_is_known_though_its_pool_ended_it(start: str, runner: Any) -> None:
+def test_the_ledger_of_a_terminated_worker_is_read(start: str, runner: Any) -> None:
     program = runner(TERMINATED.replace("sys.argv[1]", repr(start)))
     run = program.runs.run(0)
     assert run.ends[PRINTED].strip() == "-15"
     assert [row.place for row in run.ledger if row.kind == "pid" and row.position != "0"] == ["main.py:4"]
 
 
-def test_what_goes_on_from_the_run_before_writes_elsewhere(runner: Any) -> None:
+def test_each_run_has_an_output_folder_of_its_own(runner: Any) -> None:
     lines = runner("import json, os\nprint(json.loads(os.environ['TFDET_INTERPOSE'])['out'])").printed(2)
     assert len(lines) == 2
     assert len({len(line) for line in lines}) == 1  # the environment's size moves addresses
 
 
-OLD_PYTHONS = ("3.7", "3.8", "3.9", "3.10", "3.12", "3.13")
+OTHER_PYTHONS = ("3.7", "3.8", "3.9", "3.10", "3.12", "3.13")
 INTERPOSED = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
@@ -329,7 +334,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("version", OLD_PYTHONS)
+@pytest.mark.parametrize("version", OTHER_PYTHONS)
 def test_workers_of_each_python_are_interposed(version: str, tmp_path: Path) -> None:
     python = find_python(version)
     if python is None:
@@ -551,7 +556,7 @@ def test_an_entry_of_a_folder_stays_one(runner: Any) -> None:
     assert "(True, './main.py', True, False, False, <DirEntry 'main.py'>)" in printed
 
 
-def test_who_asks_where_a_file_is_asks_for_no_time(runner: Any) -> None:
+def test_resolving_a_path_reads_no_time_of_the_file(runner: Any) -> None:
     program = runner("import os\nprint(os.path.realpath('main.py'))")
     assert not [row for row in program.runs.run(0).ledger if row.kind == "mtime" and row.is_users]
 
@@ -637,7 +642,7 @@ sys.stdout.flush()
     assert output["interventions"]["compared"] == "printed text"
 
 
-def test_a_difference_may_be_rare_where_a_line_gets_what_differs(tmp_path: Path) -> None:
+def test_a_rare_difference_is_searched_in_more_runs(tmp_path: Path) -> None:
     text = """
 import os, tempfile
 path = os.path.join(tempfile.gettempdir(), "count")
@@ -650,7 +655,7 @@ print(hash("a") and count // 6)
     assert (output["interventions"]["runs"], output["interventions"]["distinct"]) == (7, 2)
 
 
-def test_what_is_not_varied_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_that_are_not_varied_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables that libraries read, and varied ones, are not reported."""
     text = """
 import os, json, tempfile
@@ -675,7 +680,7 @@ except KeyError:
     assert "machine" in output["interventions"]["varied"]
 
 
-def test_what_no_pin_takes_away_is_said(tmp_path: Path) -> None:
+def test_inputs_without_a_pin_are_noted(tmp_path: Path) -> None:
     text = """
 import socket, subprocess
 try:
@@ -1229,7 +1234,7 @@ def test_a_rank_is_told_by_its_number_and_not_by_its_start(tmp_path: Path) -> No
         ({"TFDET_POSITION": "rank0.1", "TFDET_PARENT_RANK": "0", "RANK": "0"}, "rank0.1"),
     ],
 )
-def test_a_rank_is_its_launchers_child_and_not_a_childs(
+def test_only_a_child_of_the_launcher_is_a_rank(
     launcher_variables: dict[str, str], position: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("TF_CONFIG", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID", "RANK"):
