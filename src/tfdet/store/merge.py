@@ -39,7 +39,7 @@ _PLACE = f"{_KEY}, origin, signer"  # records with different signers, or of none
 _STATEMENT = f"{_PLACE}, form, observation, proof <> ''"  # a run with a proof does not replace many runs without one
 _ORDER = 'source, "case", solution, origin, case_hash, observation, checksum'
 _TABLES = f"""
-PRAGMA cache_size = -32768;
+PRAGMA cache_size = -16384;
 PRAGMA temp_store = FILE;
 PRAGMA journal_mode = OFF;
 CREATE TABLE record (

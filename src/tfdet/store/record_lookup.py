@@ -25,18 +25,32 @@ class ChecksumIndex:
     """
 
     def __init__(self, pairs: Iterable[tuple[bytes, int]]) -> None:
-        prefixes, numbers = array("Q"), array("Q")
+        self._buckets: dict[int, _Bucket] = {}  # by the first byte, as sorting all at once takes 100 bytes for each
         for checksum, number in pairs:
-            prefixes.append(_prefix(checksum))
-            numbers.append(number)
-        order = array("Q", sorted(range(len(prefixes)), key=prefixes.__getitem__))
-        self._prefixes = array("Q", map(prefixes.__getitem__, order))
-        self._numbers = array("Q", map(numbers.__getitem__, order))
+            prefix = _prefix(checksum)
+            bucket = self._buckets.get(prefix >> 56)
+            if bucket is None:
+                bucket = self._buckets[prefix >> 56] = (array("Q"), array("Q"))
+            bucket[0].append(prefix)
+            bucket[1].append(number)
+        for first_byte, bucket in self._buckets.items():
+            self._buckets[first_byte] = _sorted_bucket(*bucket)
 
     def __call__(self, checksum: bytes) -> Sequence[int]:
         """Return the numbers of all checksums that begin with the same 8 bytes."""
         prefix = _prefix(checksum)
-        return self._numbers[bisect_left(self._prefixes, prefix) : bisect_right(self._prefixes, prefix)]
+        if (bucket := self._buckets.get(prefix >> 56)) is None:
+            return ()
+        prefixes, numbers = bucket
+        return numbers[bisect_left(prefixes, prefix) : bisect_right(prefixes, prefix)]
+
+
+_Bucket = tuple["array[int]", "array[int]"]  # prefixes in ascending order, and the number of each
+
+
+def _sorted_bucket(prefixes: array[int], numbers: array[int]) -> _Bucket:
+    order = sorted(range(len(prefixes)), key=prefixes.__getitem__)
+    return array("Q", map(prefixes.__getitem__, order)), array("Q", map(numbers.__getitem__, order))
 
 
 def _prefix(checksum: bytes) -> int:

@@ -6,8 +6,9 @@ are revoked, or not trusted for it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -31,6 +32,7 @@ OTHER_LOCK_TEXT: Final = "built from a different lock file"
 class Attestation:
     """An envelope that a key of matrix/keys signed.
 
+    line: the envelope with that key's signature only; empty in an AttestationIndex, as envelopes are large.
     untrusted_reason: why that key is not trusted for its records; empty if it is trusted.
     other_lock: whether the lock file that it names is not the current one, but perhaps an earlier version.
     """
@@ -135,14 +137,20 @@ class AttestationStore:
     def index_of(self, device: str, environment: str) -> AttestationIndex:
         """Verify all envelopes of a device and environment; some of their records may have been replaced since."""
         attestations: list[Attestation] = []
-        faults = []
+        faults, verified = [], set()  # digests of verified envelopes, as an extra one may also be in the store
         paths = [folder.with_name("evidence") / device / f"{environment}.jsonl" for folder in self.folders]
         with RecordFiles(paths) as stored:
             for position, line in self._lines(device, environment):
+                digest = hashlib.sha256(line.encode()).digest()
+                if digest in verified:
+                    continue
                 try:
-                    attestations += self._verify_in_partition(line, (device, environment), position, stored)
+                    found = self._verify_in_partition(line, (device, environment), position, stored)
                 except ValueError as error:
                     faults += [f"{position}: {error}"] if position else []
+                    continue
+                attestations += (replace(attestation, line="") for attestation in found)
+                verified.add(digest)
         return AttestationIndex(attestations, faults)
 
     def _verify_in_partition(

@@ -9,7 +9,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from statistics import median
+from sys import intern
 from typing import NamedTuple, get_args
 
 from tfdet.matrix.models import NONE
@@ -188,13 +190,13 @@ class EvidenceIndex:
             self._stale.add(key)
             return
         cases = self._cells[key]
-        place = (record.case, record.machine, signer)
+        place = (intern(record.case), intern(record.machine), signer)
         case = cases.get(place)
         if case is None:
             case = cases[place] = _Case()
         case.add(record)
         if signer:
-            case.digests += tuple(record.digests)
+            case.digests += tuple(map(intern, record.digests))
 
     def extend(self, records: Iterable[RecordSummary]) -> EvidenceIndex:
         for record in records:
@@ -257,7 +259,13 @@ def _case_results(
 
 
 def _machines_of(signer: str, cases: _Cases) -> frozenset[str]:
-    return frozenset(place[_MACHINE] for place in cases if place[_SIGNER] == signer)
+    return _shared(frozenset(place[_MACHINE] for place in cases if place[_SIGNER] == signer))
+
+
+@lru_cache(maxsize=1024)  # thousands of cells are often of the same thousands of machines
+def _shared(names: frozenset[str]) -> frozenset[str]:
+    """Return an equal set that is in memory only once."""
+    return names
 
 
 def _differed(control: _Case | None) -> bool:

@@ -47,7 +47,8 @@ def test_a_record_costs_few_bytes() -> None:
     digests = (hashlib.sha256(b"%d" % number).digest() for number in range(20_000))
     tracemalloc.start()
     index = ChecksumIndex((checksum, number) for number, checksum in enumerate(digests))
-    used_bytes, _ = tracemalloc.get_traced_memory()
+    used_bytes, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert used_bytes < 20_000 * 24
+    assert peak_bytes < 20_000 * 32, "building the index takes more than the index"
     assert list(index(hashlib.sha256(b"77").digest())) == [77]

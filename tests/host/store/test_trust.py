@@ -21,6 +21,7 @@ from tfdet.store.cases import current_cases
 from tfdet.store.dsse import pae
 from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import Record, parse
+from tfdet.store.signatures import AttestationStore
 from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
 from tfdet.verdicts.status_loading import load_status
 
@@ -352,3 +353,23 @@ def test_a_disagreement_is_shown_with_both_sides(project: Project, batch: Any) -
     output = " ".join(tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
     assert "signers disagree" in output
     assert [signer["signer"] for signer in inferred.as_json()["disagreement"]] == ["lab", "yard"]
+
+
+def test_an_envelope_of_the_store_that_comes_again_is_kept_once(
+    project: Project, batch: Callable[..., list[Record]]
+) -> None:
+    """Envelopes hold most of the memory of `evidence add` if all of its records are known."""
+    records, lab = batch(), Signer("lab")
+    lab.trust_in(project)
+    add_signed(project, records, lab)
+    store = AttestationStore.open(
+        project,
+        load_matrix(project.matrix),
+        [
+            text.strip()
+            for text in (project.matrix / "signatures/nvidia-h100/tf2.0.intoto.jsonl").read_text().splitlines()
+        ],
+        {record.checksum: record.line().encode("ascii") for record in records}.get,
+    )
+    (attestation,) = store.index_of("nvidia-h100", "tf2.0").attestations
+    assert not attestation.line

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from msgspec.structs import replace
 
 from tfdet.store.fast_records import DeviceSummary, RecordSummary
-from tfdet.verdicts.infer import CellKey, EvidenceIndex, Verdict, bound95
+from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, Verdict, bound95
 
 CPU = DeviceSummary("cpu", "cpu")
 CURRENT = {"s": {"now"}}
@@ -156,3 +158,26 @@ def test_time_ratio_is_to_the_control_of_the_same_case() -> None:
     for solution, seconds in (("none", 0.1), ("TDO", 0.25)):
         index.add(RecordSummary("e", CPU, "s", "c", "m", solution, "now", "equal", 20, 0, seconds))
     assert index.cell(CellKey("e", "cpu", "s", "TDO")).time_ratio == 2.5
+
+
+def test_cells_of_the_same_machines_share_their_names() -> None:
+    """Cells of a million records are in memory at once: a name for each record would fill it."""
+    machines, solutions = 200, [f"S{number}" for number in range(40)]
+
+    def infer() -> list[InferredCell]:
+        index = EvidenceIndex(CURRENT)
+        for solution in solutions:
+            for number in range(machines):
+                row = RecordSummary(
+                    "e", CPU, "s", "c", f"{number:012x}", solution, "now", "equal", 20, 0, 0.5, [f"{number:064x}"]
+                )
+                index.add(row, "Lab")
+        return [index.cell(CellKey("e", "cpu", "s", solution)) for solution in solutions]
+
+    infer()  # grows the interpreter's table of strings
+    tracemalloc.start()
+    cells = infer()
+    used_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [len(cell.by_signer[0].machines) for cell in cells] == [machines] * len(solutions)
+    assert used_bytes < 40 * machines * len(solutions)
