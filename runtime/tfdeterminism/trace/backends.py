@@ -34,6 +34,10 @@ class Backend(object):
     name = label = ""
     packages = ()  # type: tuple
     uses_matrix = False  # whether advice.json covers its ops
+    zeroed = {}  # type: dict  # its functions that return uninitialized memory, and those that return zeros instead
+    # Statements that fix a program: they seed its global generator (with {} for the number), switch to deterministic
+    # ops, use one thread.
+    seed_lines = switch_lines = thread_lines = ()  # type: tuple
 
     def install(self, recording):
         """Install the probes in the framework, which has just been imported, and call recording.on_installed()."""
@@ -111,6 +115,11 @@ def find_for_header(header):
 def packages():
     """Return the top-level modules of all frameworks."""
     return tuple(package for name in entries() for package in find(name).packages)
+
+
+def zeroed_functions(others):
+    """Return Backend.zeroed of all frameworks, and others, such as NumPy's."""
+    return dict(others, **{name: zeros for entry in entries() for name, zeros in find(entry).zeroed.items()})
 
 
 def labels():

@@ -8,6 +8,8 @@ import ast
 import re
 import sys
 
+from .. import backends
+
 SEED = "0"
 _Constant = getattr(ast, "Constant", ())  # Python 3.6 and later; older ones get no fix
 _WORDS = {
@@ -53,31 +55,10 @@ _FILE_TIMES = tuple("st_{}time{}".format(kind, unit) for kind in "mca" for unit 
 _TEXTS = ("strftime", "isoformat", "str", "ctime", "asctime")  # functions that return a string
 _COUNTS = ("workers", "num_workers", "max_workers", "processes", "num_parallel_calls")
 _POOLS = ("Pool", "ThreadPool", "ThreadPoolExecutor", "ProcessPoolExecutor")
-_ZEROS = {
-    "empty": "zeros",
-    "ndarray": "zeros",
-    "empty_like": "zeros_like",
-    "new_empty": "new_zeros",
-    "Tensor": "zeros",
-    "FloatTensor": "zeros",
-}
+_NUMPY_ZEROED = {"empty": "zeros", "ndarray": "zeros", "empty_like": "zeros_like"}
 _SEED_LINES = {
-    "global:random": ["import random", "random.seed({})"],
-    "global:numpy": ["import numpy", "numpy.random.seed({})"],
-    "global:torch": ["import torch", "torch.manual_seed({})"],
-    "global:tensorflow": ["import tensorflow", "tensorflow.random.set_seed({})"],
-}
-_SWITCH_LINES = {
-    "torch": ["import torch", "torch.use_deterministic_algorithms(True)"],
-    "tensorflow": ["import tensorflow", "tensorflow.config.experimental.enable_op_determinism()"],
-}
-_THREAD_LINES = {
-    "torch": ["import torch", "torch.set_num_threads(1)"],
-    "tensorflow": [
-        "import tensorflow",
-        "tensorflow.config.threading.set_intra_op_parallelism_threads(1)",
-        "tensorflow.config.threading.set_inter_op_parallelism_threads(1)",
-    ],
+    "random": ["import random", "random.seed({})"],
+    "numpy": ["import numpy", "numpy.random.seed({})"],
 }
 
 
@@ -174,7 +155,15 @@ def _rename_imports(lines, bound):
 
 def seed_lines(generator):
     """Return statements that seed a global generator. generator: its name in the ledger."""
-    return [line.format(SEED) for line in _SEED_LINES.get(generator, ())]
+    return [line.format(SEED) for line in _seed_templates(generator)]
+
+
+def _seed_templates(generator):
+    """Return an import and a statement with {} for the seed; empty for a generator that is not a global one."""
+    scope, _, module = generator.partition(":")
+    if scope != "global":
+        return []
+    return _SEED_LINES.get(module) or backends.find(module).seed_lines
 
 
 def seeded_by_arguments(source, line, generator):
@@ -189,7 +178,8 @@ def seeded_by_arguments(source, line, generator):
         for node in nodes
         if isinstance(node, ast.FunctionDef) and node.lineno < line <= (node.end_lineno or 0)
     ]
-    if not functions or generator not in _SEED_LINES:
+    templates = _seed_templates(generator)
+    if not functions or not templates:
         return source
     function = max(functions, key=lambda node: node.lineno)
     names = [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
@@ -202,14 +192,14 @@ def seeded_by_arguments(source, line, generator):
     if begin.lineno == function.lineno:
         return source
     lines = source.splitlines(True)
-    module = _SEED_LINES[generator][0].partition(" ")[2]
-    call = _SEED_LINES[generator][1].format(number).replace(module, "__import__({!r})".format(module), 1)
+    module = templates[0].partition(" ")[2]
+    call = templates[1].format(number).replace(module, "__import__({!r})".format(module), 1)
     statement = "{}{}\n".format(" " * begin.col_offset, call)
     return "".join(lines[: begin.lineno - 1] + [statement] + lines[begin.lineno - 1 :])
 
 
 def switch_lines(framework):
-    return list(_SWITCH_LINES.get(framework, ()))
+    return list(backends.find(framework).switch_lines)
 
 
 def fusion_lines():
@@ -218,7 +208,7 @@ def fusion_lines():
 
 
 def thread_lines(framework):
-    return list(_THREAD_LINES.get(framework, ()))
+    return list(backends.find(framework).thread_lines)
 
 
 def remove_file_lines(name):
@@ -585,10 +575,11 @@ def _sets_as_dicts(code, others):
 
 
 def _zero_memory(code):
+    zeroed = backends.zeroed_functions(_NUMPY_ZEROED)
     edits = []
-    for call in code.calls(_ZEROS):
+    for call in code.calls(zeroed):
         name = _name(call)
-        edits.append(code.replace(call.func, code.text(call.func)[: -len(name)] + _ZEROS[name]))
+        edits.append(code.replace(call.func, code.text(call.func)[: -len(name)] + zeroed[name]))
     return edits
 
 

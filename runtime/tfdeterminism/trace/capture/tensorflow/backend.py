@@ -10,6 +10,11 @@ class TensorFlowBackend(Backend):
     name, label = "tensorflow", "TensorFlow"
     packages = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow_estimator")
     uses_matrix = True
+    seed_lines = ("import tensorflow", "tensorflow.random.set_seed({})")
+    switch_lines = ("import tensorflow", "tensorflow.config.experimental.enable_op_determinism()")
+    thread_lines = ("import tensorflow",
+                    "tensorflow.config.threading.set_intra_op_parallelism_threads(1)",
+                    "tensorflow.config.threading.set_inter_op_parallelism_threads(1)")
 
     def install(self, recording):
         _module("install").install(recording)

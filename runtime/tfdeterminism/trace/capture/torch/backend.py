@@ -9,6 +9,10 @@ from . import advice, op_traits
 class TorchBackend(Backend):
     name, label = "torch", "PyTorch"
     packages = ("torch", "torchvision")
+    zeroed = {"new_empty": "new_zeros", "Tensor": "zeros", "FloatTensor": "zeros"}
+    seed_lines = ("import torch", "torch.manual_seed({})")
+    switch_lines = ("import torch", "torch.use_deterministic_algorithms(True)")
+    thread_lines = ("import torch", "torch.set_num_threads(1)")
 
     def install(self, recording):
         _module("install").install(recording)

@@ -34,8 +34,8 @@ def _random(kind, torch):
 
 
 def _memory(kind, torch):
-    kind.fill(torch, ("empty", "empty_like", "empty_strided"))
-    kind.fill(torch.Tensor, ("new_empty",))
+    kind.fill(torch, ("empty", "empty_like", "empty_strided"), "zero_")
+    kind.fill(torch.Tensor, ("new_empty",), "zero_")
 
 
 def _files(kind, torch, module):

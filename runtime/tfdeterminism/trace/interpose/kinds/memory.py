@@ -18,16 +18,18 @@ class Memory(Kind):
 
     def open(self):
         self.note("-", "process", None, "perturb" in os.environ.get("GLIBC_TUNABLES", ""))
-        self.interposer.imports.add({"numpy": lambda module: self.fill(module, ("empty", "empty_like"))})
+        self.interposer.imports.add({"numpy": lambda module: self.fill(module, ("empty", "empty_like"), "fill", 0)})
 
-    def fill(self, owner, names):
-        """Fill the arrays that these functions return to the user's lines with zeros where the pin holds."""
+    def fill(self, owner, names, method, *arguments):
+        """Fill the arrays that these functions return to the user's lines with zeros where the pin holds.
+
+        method, arguments: the call of an array that does so.
+        """
+        def call_and_zero(place, original, *args, **kwargs):
+            array = original(*args, **kwargs)
+            getattr(array, method)(*arguments)
+            return array
+
         for name in names:
             if hasattr(owner, name):
-                self.replace(owner, name, _call_and_zero, nothing, unless=self.is_called_by_library)
-
-
-def _call_and_zero(place, original, *args, **kwargs):
-    array = original(*args, **kwargs)
-    array.zero_() if hasattr(array, "zero_") else array.fill(0)
-    return array
+                self.replace(owner, name, call_and_zero, nothing, unless=self.is_called_by_library)
