@@ -89,9 +89,9 @@ class InterruptedRunError(TfdetError):
 
 def unknown_name_error(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """Return a UsageError for an unknown name of a `kind`, such as "environment", with the nearest known names."""
-    names = list(known)
+    names = sorted(set(known))
     nearest_names = nearest(name, names)
-    advice = f"Known: {', '.join(sorted(names)[:12])} ..."
+    advice = f"Known: {', '.join(names[:12])}{' ...' if len(names) > 12 else ''}"
     if nearest_names:
         advice = f"Did you mean {' or '.join(nearest_names)}?"
     return UsageError(f"no {kind} is called {name!r}", advice)

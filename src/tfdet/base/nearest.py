@@ -14,7 +14,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     """Return at most MAX_RESULTS known names, the nearest first; none if no name is near.
 
     If a name differs in look-alike characters only (tf2.O), no other names are returned; otherwise those with the
-    fewest edits. A name that begins with the given one counts as one edit.
+    fewest edits, or else those of which it is a part (h100). A name that begins with the given one counts as one edit.
     """
     skeleton, names = _skeleton(name), list(dict.fromkeys(known))
     if not skeleton:
@@ -25,6 +25,8 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     near = sorted((cost, _natural_key(candidate), candidate) for candidate, cost in costs.items() if cost is not None)
     if near:
         return [candidate for cost, _, candidate in near if cost[0] <= near[0][0][0]][:MAX_RESULTS]
+    if containing := [candidate for candidate in names if skeleton in _skeleton(candidate).split("-")]:
+        return containing[:MAX_RESULTS]
     by_skeleton = {_skeleton(candidate): candidate for candidate in names}
     matches = difflib.get_close_matches(skeleton, by_skeleton, n=MAX_RESULTS, cutoff=0.6)
     return [by_skeleton[match] for match in matches]

@@ -33,11 +33,13 @@ def audit(
     ] = False,
     compare: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="OLD NEW", help="compare two builds (environments: their stored audits)"),
+        typer.Option(metavar="OLD NEW", help="compare two builds (environments: their stored audits); default: none"),
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="BUILD", help="also print what changed since BUILD", autocompletion=environments),
+        typer.Option(
+            metavar="BUILD", help="also print what changed since BUILD; default: none", autocompletion=environments
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -32,13 +32,16 @@ def bundle(
         int, typer.Option(metavar="LEVEL", min=0, max=9, help="xz preset: 0 is fast, 9 is small")
     ] = 6,
     use_host_libraries: Annotated[
-        str, typer.Option(metavar="NAMES", help="take these CUDA libraries from the host, such as cublas,cudnn")
+        str,
+        typer.Option(
+            metavar="NAMES", help="take these CUDA libraries from the host, such as cublas,cudnn; default: none"
+        ),
     ] = "",
     host_packages: Annotated[
         bool, typer.Option("--host-packages", help="take the framework and its packages from the host")
     ] = False,
     stub_libraries: Annotated[
-        str, typer.Option(metavar="NAMES", help="replace these CUDA libraries by stubs, such as cufft")
+        str, typer.Option(metavar="NAMES", help="replace these CUDA libraries by stubs, such as cufft; default: none")
     ] = "",
 ) -> None:
     """Pack an environment into small parts for a host without a network."""

@@ -27,7 +27,11 @@ def check(
     device: Annotated[Build, typer.Option(help="device that the program runs on")] = "gpu",
     assume_solution: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY", help="assume that this solution is enabled (repeatable)", autocompletion=solutions),
+        typer.Option(
+            metavar="KEY",
+            help="assume that this solution is enabled (repeatable); default: none",
+            autocompletion=solutions,
+        ),
     ] = None,
     as_json: Json = False,
     sarif: Annotated[bool, typer.Option("--sarif", help="print SARIF 2.1.0, for code hosts")] = False,

@@ -97,7 +97,7 @@ def run(
     ] = None,
     sbatch_option: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="option for sbatch, such as partition=gpu (repeatable)"),
+        typer.Option(metavar="NAME=VALUE", help="option for sbatch, such as partition=gpu (repeatable); default: none"),
     ] = None,
     build_environments: Annotated[
         bool, typer.Option("--build-environments", help="first build the virtual environments, in the shared cache")
@@ -112,7 +112,7 @@ def run(
     ] = None,
     out: RecordsFile = None,
     print_manifests: Annotated[
-        Literal["kubernetes"] | None, typer.Option(help="print manifests instead of running the tasks")
+        Literal["kubernetes"] | None, typer.Option(help="print manifests instead of running the tasks; default: none")
     ] = None,
     registry: Annotated[
         str, typer.Option(metavar="PREFIX", help="with --print-manifests: prefix of image names; default: none")

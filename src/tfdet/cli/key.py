@@ -24,7 +24,8 @@ def new() -> None:
 
 def show(
     signer: Annotated[
-        str | None, typer.Option(metavar="NAME", help="print a file for matrix/keys with this signer's name")
+        str | None,
+        typer.Option(metavar="NAME", help="print a file for matrix/keys with this signer's name; default: none"),
     ] = None,
     device: Annotated[
         list[str] | None,

@@ -44,7 +44,9 @@ def locate(
     steps: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="end each run after N training steps; default: run it whole")
     ] = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the report as one HTML page")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write the report as one HTML page; default: none")
+    ] = None,
     traces: Annotated[
         bool, typer.Option("--traces", help="compare recorded traces: the arguments are trace files")
     ] = False,

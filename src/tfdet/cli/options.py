@@ -81,7 +81,7 @@ Repeats = Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="repeats of a c
 Processes = Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes per case")]
 MemoryLimit = Annotated[int, typer.Option(metavar="MIB", min=64, help="memory limit per child process, MiB")]
 RecordsFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="write the records to FILE instead of the evidence store")
+    Path | None, typer.Option(metavar="FILE", help="write the records to FILE; default: the evidence store")
 ]
 Prove = Annotated[
     bool,

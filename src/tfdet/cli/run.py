@@ -69,7 +69,13 @@ def run(
     out: RecordsFile = None,
     prove: Prove = False,
     code: Code = None,
-    table: Annotated[bool, typer.Option("--table", help="print a row for each cell, however many there are")] = False,
+    table: Annotated[
+        bool | None,
+        typer.Option(
+            "--table/--headline",
+            help="print a row for each cell, or one for each source that differs; default: what fits on a screen",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the shared suite and store its records as evidence."""
@@ -111,7 +117,7 @@ def run(
     raise typer.Exit(worst_exit_code(codes))
 
 
-def _show_run(project: Project, records: list[Record], out: Path | None, whole_table: bool) -> None:
+def _show_run(project: Project, records: list[Record], out: Path | None, whole_table: bool | None) -> None:
     """Print the verdicts of the cells that were run, by the store or, with --out, by that file alone."""
     from tfdet.publish import terminal_views
     from tfdet.verdicts.infer import CellKey

@@ -34,7 +34,8 @@ def status(
         bool, typer.Option("--check", help="fail if the tables in README.md and docs are out of date")
     ] = False,
     records: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="count the records of FILE too (repeatable)")
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="count the records of FILE too (repeatable); default: none"),
     ] = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="with --records: leave out the evidence store")] = False,
     framework: FrameworkFilter = None,

@@ -63,9 +63,26 @@ def overview_rows(status: Status) -> list[OverviewRow]:
 
     def order(row: OverviewRow) -> tuple[bool, int, int]:
         published = status.matrix.frameworks[row.framework].published
-        return not published, -sizes[row.framework], _KIND_ORDER.get(row.cli_name, len(_KIND_ORDER))
+        return not published, -sizes[row.framework], kind_order(row.cli_name)
 
     return sorted(rows.values(), key=order)
+
+
+def kind_order(cli_name: str) -> int:
+    """Return the position of a kind of device: GPUs first. cli_name: its name for `--device`."""
+    return _KIND_ORDER.get(cli_name, len(_KIND_ORDER))
+
+
+def in_reading_order(status: Status, cells: Sequence[StatusCell]) -> list[StatusCell]:
+    """Return the cells by framework, and in it the sources that a GPU ran first, as the overview has its rows."""
+    frameworks = list(dict.fromkeys(row.framework for row in overview_rows(status)))
+    positions: dict[str, tuple[int, int]] = {}
+    for cell in cells:
+        kind = status.matrix.devices.kind(cell.key.device)
+        framework = frameworks.index(status.matrix.environments[cell.key.environment].framework)
+        position = framework, kind_order(kind.cli_name if kind else "")
+        positions[cell.key.source] = min(position, positions.get(cell.key.source, position))
+    return sorted(cells, key=lambda cell: positions[cell.key.source])
 
 
 def _by_source(status: Status) -> Iterator[tuple[tuple[str, str, str], list[StatusCell]]]:

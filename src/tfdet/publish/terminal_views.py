@@ -12,7 +12,7 @@ from rich.text import Text
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.models import NONE, Environment
 from tfdet.matrix.plan import plan_cells
-from tfdet.publish import proof_views, variants
+from tfdet.publish import overview, proof_views, variants
 from tfdet.publish.tables import version_ranges
 from tfdet.publish.terminal_lists import FactTable
 from tfdet.publish.verdict_symbols import SYMBOLS
@@ -72,9 +72,11 @@ def cell_table(cells: Iterable[StatusCell]) -> FactTable:
     return table
 
 
-def run_result(cells: Sequence[StatusCell], whole: bool) -> RenderableType:
-    """Return the result of a run: a row for each cell if they fit on a screen or `whole` is set, else its headline."""
-    return cell_table(cells) if whole or len(cells) <= MAX_TABLE_ROWS else run_headline(cells)
+def run_result(cells: Sequence[StatusCell], whole: bool | None) -> RenderableType:
+    """Return a row for each cell of a run, or its headline. whole: None stands for "if they fit on a screen"."""
+    if whole is None:
+        whole = len(cells) <= MAX_TABLE_ROWS
+    return cell_table(cells) if whole else run_headline(cells)
 
 
 def run_headline(cells: Sequence[StatusCell]) -> RenderableType:
@@ -141,7 +143,7 @@ def status(found: Status, selection: Selection, width: int) -> RenderableType:
 
     Otherwise each row lists the environments with each verdict.
     """
-    ran = [cell for cell in selection.cells(found) if cell.was_run]
+    ran = overview.in_reading_order(found, [cell for cell in selection.cells(found) if cell.was_run])
     legend = Text(MARKS_LEGEND + "\n", style="dim")
     keys = {cell.key.environment for cell in ran}
     widths = [max((len(cell.key.source) for cell in ran), default=0)]

@@ -50,6 +50,20 @@ ERRORS = [
 ]
 
 
+def test_each_option_that_takes_a_value_tells_its_default() -> None:
+    waiting = [typer.main.get_command(app)]
+    without = []
+    for command in waiting:
+        waiting += getattr(command, "commands", {}).values()
+        without += [
+            (command.name, option.opts)
+            for option in command.params
+            if option.param_type_name == "option" and not option.is_flag and not option.required
+            if option.default in (None, "", ()) and "default: " not in (option.help or "")
+        ]
+    assert without == []
+
+
 def _name(words: list[str]) -> str:
     return " ".join(words)
 

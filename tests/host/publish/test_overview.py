@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
 from tfdet.matrix.load import natural_sort_key
-from tfdet.publish.overview import SourceState, overview_rows
+from tfdet.publish.overview import SourceState, in_reading_order, overview_rows
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.selection import Selection
 from tfdet.verdicts.status import Status
@@ -40,6 +41,18 @@ def test_each_source_that_ran_is_counted_once_for_each_kind_of_device(status_of_
         key: sorted(names) for key, names in sources.items()
     }
     assert next(iter(counted)) == ("tensorflow", "gpu"), "a reader sees TensorFlow's GPU rows first"
+
+
+def test_sources_of_tensorflow_that_a_gpu_ran_come_first(status_of_checkout: Status) -> None:
+    ran = [cell for cell in status_of_checkout.cells if cell.was_run]
+    ordered = in_reading_order(status_of_checkout, ran)
+    environments = status_of_checkout.matrix.environments
+    frameworks = [environments[cell.key.environment].framework for cell in ordered]
+    assert sorted(map(id, ordered)) == sorted(map(id, ran))
+    assert frameworks[0] == "tensorflow" and "jax" in frameworks
+    assert len([key for key, _ in itertools.groupby(frameworks)]) == len(set(frameworks))
+    first = ordered[0].key.source
+    assert any(cell.key.source == first and cell.key.device.startswith("nvidia") for cell in ran)
 
 
 def test_a_mended_source_has_both_verdicts_in_one_environment(status_of_checkout: Status) -> None:
