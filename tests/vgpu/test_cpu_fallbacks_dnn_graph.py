@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from closed_library import DNN
+from closed_library import DNN, Library
 from stand_in_tensors import TYPES, close, numbers
 from test_cpu_fallbacks_dnn import CONVOLUTIONS, Convolution
 
@@ -176,6 +176,15 @@ def test_a_report_names_the_kind_of_operation(library, graph):
         }
         assert graph.execute(graph.plan(convolution(graph, c, "float32", kind)), memory) == 0
         assert f"cudnnBackendExecute(CONVOLUTION_{name})" in library.stood_in()
+
+
+@pytest.mark.parametrize(("kind", "name"), [(FORWARD, "FORWARD"), (DATA, "BACKWARD_DATA"), (FILTER, "BACKWARD_FILTER")])
+def test_without_fallbacks_the_operation_is_refused_by_name(tmp_path, capfd, kind, name):
+    graph = Graph(Library(tmp_path, fallbacks=""))
+    operation = convolution(graph, Convolution(), "float32", kind)
+    assert graph.finalize(operation) == NOT_SUPPORTED
+    assert f"cudnnBackendFinalize(CONVOLUTION_{name})" in capfd.readouterr().err
+    graph.destroy()
 
 
 def test_scales_are_floats_or_doubles(library, graph):

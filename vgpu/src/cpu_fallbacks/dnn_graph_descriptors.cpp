@@ -174,9 +174,8 @@ API int cudnnBackendGetAttribute(Handle* handle, int name, int type, int64_t req
 API int cudnnBackendFinalize(Handle* handle) {
   if (!handle) return cudnn_status().invalid_value;
   GraphDescriptor& descriptor = *handle->descriptor;
-  const char* call = call_of_finalize(descriptor.type);
-  if (!is_fallback_enabled(call)) return is_value_descriptor(descriptor.type) ? kSuccess : report_unsupported(call);
-  return run_query(call, [&] { finalize(descriptor), descriptor.is_finalized = true; });
+  if (is_value_descriptor(descriptor.type)) return descriptor.is_finalized = true, kSuccess;
+  return run_query(call_of_finalize(descriptor.type), [&] { finalize(descriptor), descriptor.is_finalized = true; });
 }
 
 API int cudnnBackendExecute(void* library, Handle* plan, Handle* variant_pack) {
