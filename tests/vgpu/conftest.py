@@ -1,10 +1,12 @@
 """Fixtures of the tests of the virtual GPU."""
 
 import os
+import subprocess
 
 import numpy as np
 import pytest
 from closed_library import Library
+from fuzzing.ptxas_oracle import PTXAS
 from texturing import Arrays
 from virtual_device import Device, build, kernel
 
@@ -46,3 +48,18 @@ def launch(device, request):
 def library(tmp_path_factory):
     """Return a copy of the device's library with the CPU fallbacks of vendor libraries switched on."""
     return Library(tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """Return a function that compiles PTX to machine code of sm_80."""
+    if not PTXAS:
+        pytest.skip("no ptxas here")
+
+    def code_of(text):
+        source, code = tmp_path / "k.ptx", tmp_path / "k.cubin"
+        source.write_text(text, "utf-8")
+        subprocess.run([PTXAS, "-arch=sm_80", str(source), "-o", str(code)], check=True)
+        return code.read_bytes()
+
+    return code_of

@@ -54,9 +54,6 @@ DEPENDENT = {
     "a lane that takes no part": (f"setp.gt.u32 %p1, %t, 20; @%p1 exit; {SHUFFLE.replace('1, 31', '16, 31')}"
                                   .replace("MASK", "-1"), 1, 32, "inactive_lane"),
     "a cache that does not see it": (READ_ONLY, 1, 32, "stale_read"),
-    "an asynchronous copy": (f"{OWN} {OWN_SHARED} cvt.u32.u64 %r1, %l3; cp.async.ca.shared.global [%r1], [%l1], 4;"
-                             "ld.volatile.shared.u32 %r2, [%l3]; st.global.u32 [%l1+512], %r2;", 1, 32,
-                             "asynchronous_copy"),
 }  # fmt: skip
 
 

@@ -103,6 +103,9 @@ DEPENDENT = {
     "who is active": (f"activemask.b32 %r1; {OWN} st.global.u32 [%l1], %r1;", 1, 32, "active_lanes"),
     "memory that nobody wrote": (f"{OWN} {OWN_SHARED} ld.shared.u32 %r1, [%l3]; st.global.u32 [%l1], %r1;",
                                  1, 32, "uninitialized"),
+    "an asynchronous copy": (f"{OWN} {OWN_SHARED} cvt.u32.u64 %r1, %l3; cp.async.ca.shared.global [%r1], [%l1], 4;"
+                             "ld.volatile.shared.u32 %r2, [%l3]; st.global.u32 [%l1+512], %r2;", 1, 32,
+                             "asynchronous_copy"),
     "a fault": ("mov.u64 %l0, 8; st.global.u32 [%l0], 1;", 1, 1, "fault"),
 }  # fmt: skip
 CHECKED = {**INDEPENDENT, **DEPENDENT}  # the fault comes last: it ends the context

@@ -20,9 +20,9 @@ KERNELS_OF_ONE_RESULT = (
         "integer_atomics",
         "swaps",
     ),
-    *("halves", "bfloats", "recursion", "pointers", "stack", "switches", "generic_pointers"),
+    *("halves", "bfloats", "recursion", "pointers", "stack", "switches", "generic_pointers", "asynchronous_copies"),
 )
-WITHOUT_PTX = ("tensor_cores", "asynchronous_copies")  # the virtual GPU does not support their PTX (wmma, cp.async)
+WITHOUT_PTX = ("tensor_cores",)  # the virtual GPU does not support its PTX (wmma)
 
 
 def words(seed):

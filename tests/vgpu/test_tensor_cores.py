@@ -4,13 +4,11 @@ tensor_cores.json has checksums over the model's results; benchmarks/tensor_core
 """
 
 import json
-import subprocess
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzzing.ptxas_oracle import PTXAS
 from tensor_cores import SHAPES, by_lines, by_rows, products, random_words, run, text
 from test_approximations import mixed
 
@@ -32,21 +30,6 @@ def summed(matrices):
 @pytest.mark.parametrize("capability", ARCHITECTURES)
 def test_the_bits_are_the_models(device, capability, shape):
     assert summed(products(device, capability, shape)) == RECORDED["sums"][key(capability, shape)]
-
-
-@pytest.fixture
-def compiled(tmp_path):
-    """Return a function that compiles PTX to machine code of sm_80."""
-    if not PTXAS:
-        pytest.skip("no ptxas here")
-
-    def code_of(text):
-        source, code = tmp_path / "k.ptx", tmp_path / "k.cubin"
-        source.write_text(text, "utf-8")
-        subprocess.run([PTXAS, "-arch=sm_80", str(source), "-o", str(code)], check=True)
-        return code.read_bytes()
-
-    return code_of
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)

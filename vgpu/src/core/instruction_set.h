@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "access.h"
+#include "asynchronous_copy.h"
 #include "convergence.h"
 #include "deferred_atomics.h"
 #include "device_heap.h"

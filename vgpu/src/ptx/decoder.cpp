@@ -42,6 +42,7 @@ const std::vector<DecodeFunction>& families(std::string_view op) {
     add(decode_convert, {"cvt"});
     add(decode_move, {"mov", "cvta", "isspacep"});
     add(decode_memory, {"ld", "ldu", "st", "prefetch", "prefetchu", "discard", "applypriority"});
+    add(decode_asynchronous_copy, {"cp"});
     add(decode_atomic, {"atom", "red"});
     add(decode_call, {"call"});
     add(decode_control, {"bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence", "nanosleep",
@@ -400,6 +401,11 @@ uint32_t Decoder::result(const Operand& o, std::string_view type, bool allows_si
   if (allows_sink && o.text == "_") return scratch_register(std::max(ptx::size_of(type), 2u));
   result_slot(o, type);
   return source(o, type);
+}
+
+bool Decoder::is_predicate(const Operand& o) const {
+  const RegisterSlot* slot = find_register(o.text);
+  return slot && slot->sort == Sort::Predicate;
 }
 
 uint32_t Decoder::predicate(const Operand& o) {

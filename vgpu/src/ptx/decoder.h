@@ -91,6 +91,7 @@ class Decoder {
   RegisterSlot source_slot(const Operand& operand, std::string_view type);  // at least as wide as the type
   uint32_t source(const Operand& operand, std::string_view type);       // a source exactly as wide as the type
   uint32_t predicate(const Operand& operand);                                  // a source; inverted for `!%p`
+  bool is_predicate(const Operand& operand) const;                             // whether it is a predicate register
   RegisterSlot result_slot(const Operand& operand, std::string_view type);     // at least as wide as the type
   uint32_t result(const Operand& operand, std::string_view type, bool allows_sink = false);  // exactly as wide as the type
   uint32_t predicate_result(const Operand& operand, bool allows_sink = false);

@@ -151,6 +151,12 @@ constexpr const char* kForms[] = {
     "prefetchu; L1; ; 1",
     "discard; global? L2; ; 2",
     "applypriority; global? L2::evict_normal; ; 2",
+    "cp; async ca shared/shared::cta global L2::cache_hint? L2::64B/L2::128B/L2::256B?; ; 3h",
+    "cp; async ca shared/shared::cta global L2::cache_hint? L2::64B/L2::128B/L2::256B?; ; 4h",
+    "cp; async cg shared/shared::cta global L2::cache_hint? L2::64B/L2::128B/L2::256B?; ; 3h",
+    "cp; async cg shared/shared::cta global L2::cache_hint? L2::64B/L2::128B/L2::256B?; ; 4h",
+    "cp; async commit_group/wait_all; ; 0",
+    "cp; async wait_group; ; 1",
     // Textures and surfaces, by objects
     "tex; GEOMETRY v4; u32/s32/f32 s32/f32; 2",
     "tex; level GEOMETRY v4; u32/s32/f32 f32; 3",

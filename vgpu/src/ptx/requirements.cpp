@@ -76,6 +76,7 @@ constexpr Requirement kRequirements[] = {
     {"prefetch", "L2::evict_last|L2::evict_normal", 74, 80},
     {"discard|applypriority", "", 74, 80},
     {"alloca|stacksave|stackrestore", "", 73, 52},
+    {"cp", "", 70, 80},
     // Textures and surfaces, by objects
     {"tex|tld4|txq|suld|sust|sured|suq", "", 31, 0},
     {"tld4", "a2d", 43, 30},

@@ -19,6 +19,7 @@ bool decode_narrow(Decoder&, const Statement&, Instruction&);  // cvt to formats
 bool decode_move(Decoder&, const Statement&, Instruction&);
 bool decode_variable_address(Decoder&, const Operand&, Instruction&, bool as_generic);  // emits the address of a variable
 bool decode_memory(Decoder&, const Statement&, Instruction&);
+bool decode_asynchronous_copy(Decoder&, const Statement&, Instruction&);
 bool decode_atomic(Decoder&, const Statement&, Instruction&);
 bool decode_call(Decoder&, const Statement&, Instruction&);
 bool decode_control(Decoder&, const Statement&, Instruction&);

@@ -138,26 +138,23 @@ template <uint32_t kWords> void copy_constant(WarpContext& warp, const Instructi
     write_lane_words(warp, i.d + k * kRowBytes, [=](uint32_t l) { return source[k * kWarpSize + l]; });
 }
 
-// Executes an asynchronous copy immediately, which is permitted.
+// LDGSTS writes zeros for lanes whose predicate is false.  With .ZFILL, an address behind a multiple of the size reads that many
+// bytes less, from the multiple on, as ptxas encodes the source size of cp.async.
 template <uint32_t kBytes> void copy_async(WarpContext& warp, const Instruction& i) {
-  uint8_t *sources[kWarpSize], *destinations[kWarpSize];
-  const uint32_t *base = lane_words(warp, i.d), offset = i.vector_registers[kSecondRead], copy_mask = read_predicate(warp, i.e),
-                 active = warp.active_mask;
-  uint32_t offsets[kWarpSize];
+  uint8_t* destinations[kWarpSize];
+  const uint32_t *base = lane_words(warp, i.d), offset = i.vector_registers[kSecondRead], copy_mask = read_predicate(warp, i.e);
+  uint32_t offsets[kWarpSize], source_bytes[kWarpSize];
   for (uint32_t l = 0; l < kWarpSize; l++) offsets[l] = base[l] + offset;
   if (!check_offsets(warp, AccessSpace::Shared, offsets, kBytes, destinations)) return;
   notify_schedule_source(warp, i, ScheduleSource::AsynchronousCopy);
-  warp.active_mask = active & copy_mask;
-  const bool is_ok = !warp.active_mask || find_addresses(warp, i, Space::Global, kBytes, sources);
-  if (is_ok && warp.active_mask) prepare_access(warp, i, AccessKind::Read, kBytes, sources);
-  warp.active_mask = active;
-  if (!is_ok) return;
-  prepare_access(warp, i, AccessKind::Write, kBytes, destinations);
-  ++*warp.visible_writes;
-  for_each_lane(active, [&](uint32_t l) {
-    if (copy_mask >> l & 1) std::memcpy(destinations[l], sources[l], kBytes);
-    else std::memset(destinations[l], 0, kBytes);
-  });
+  alignas(64) uint64_t sources[kWarpSize];
+  generic_addresses(warp, i, sources);
+  for (uint32_t l = 0; l < kWarpSize; l++) {
+    const uint32_t missing = i.variant ? sources[l] % kBytes : 0;
+    sources[l] -= missing;
+    source_bytes[l] = copy_mask >> l & 1 ? kBytes - missing : 0;
+  }
+  copy_asynchronously(warp, i, kBytes, sources, source_bytes, destinations);
 }
 
 // All accesses are in order here, except late atomics.
@@ -214,7 +211,7 @@ bool select_copy_async(FunctionDecoder& d, const Decoded& c, Instruction& i) {
   select_address(d, c, i);
   i.d = d.read_register(c.bits(16, 8));
   i.vector_registers[kSecondRead] = static_cast<uint32_t>(c.encoding.signed_bits(44, 20));
-  i.variant = kWeak;
+  i.variant = c.modifier(82) == "ZFILL";
   const std::string_view type = c.modifier(73);
   i.execute = type == "128" ? copy_async<16> : type == "64" ? copy_async<8> : copy_async<4>;
   return true;
