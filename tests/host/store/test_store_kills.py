@@ -128,7 +128,7 @@ def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout:
         partition = ("nvidia-h100", "tf2.0")
 
         def __init__(self, line: str) -> None:
-            self.line = record_line
+            self.line = line
 
     for signer, record in ((lab, first), (yard, two), (None, three)):
         attestations = [Attestation(text.strip()) for text in signer.sign(checkout, [record])] if signer else []
