@@ -94,5 +94,5 @@ def _output_shape(shape, b, adjoint_a, adjoint_b):
     a = tensor_util.constant_value_as_shape(shape).with_rank(2).as_list()
     b = b.with_rank(2).as_list()
     use_original_unless(None in (a[0 if adjoint_a else 1], b[1 if adjoint_b else 0])
-         or a[0 if adjoint_a else 1] == b[1 if adjoint_b else 0])
+                        or a[0 if adjoint_a else 1] == b[1 if adjoint_b else 0])
     return tensor_shape.TensorShape([a[1 if adjoint_a else 0], b[0 if adjoint_b else 1]])

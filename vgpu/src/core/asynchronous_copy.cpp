@@ -36,15 +36,15 @@ bool read_lanes(WarpContext& warp, const Instruction& i, uint32_t lanes, uint32_
 void copy_asynchronously(WarpContext& warp, const Instruction& i, uint32_t bytes, const uint64_t source[kWarpSize],
                          const uint32_t source_bytes[kWarpSize], uint8_t* const destinations[kWarpSize]) {
   uint8_t values[kWarpSize][16] = {};
-  uint32_t whole = 0, partial = 0;
-  for_each_lane(warp.active_mask, [&](uint32_t l) {
+  const uint32_t whole = warp.active_mask & lanes_where([=](uint32_t l) { return source_bytes[l] == bytes; });
+  const uint32_t partial = warp.active_mask & ~whole;
+  for_each_lane(partial, [&](uint32_t l) {
     if (source_bytes[l] && source[l] % bytes) warp.set_fault(KernelFault::Misaligned, source[l]);
-    if (source_bytes[l]) (source_bytes[l] < bytes ? partial : whole) |= 1u << l;
   });
   if (warp.fault != KernelFault::None || !read_lanes(warp, i, whole, bytes, source, 0, values)) return;
   for (uint32_t k = 0; k < bytes && partial; k++) {
-    for_each_lane(partial, [&](uint32_t l) { partial &= ~(uint32_t(k == source_bytes[l]) << l); });
-    if (!read_lanes(warp, i, partial, 1, source, k, values)) return;
+    const uint32_t lanes = partial & lanes_where([=](uint32_t l) { return k < source_bytes[l]; });
+    if (!read_lanes(warp, i, lanes, 1, source, k, values)) return;
   }
   prepare_access(warp, i, AccessKind::Write, bytes, destinations);
   ++*warp.visible_writes;
