@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from itertools import groupby
 
 from rich.console import Group, RenderableType
@@ -63,14 +64,9 @@ def overview_rows(status: Status) -> list[OverviewRow]:
 
     def order(row: OverviewRow) -> tuple[bool, int, int]:
         published = status.matrix.frameworks[row.framework].published
-        return not published, -sizes[row.framework], kind_order(row.cli_name)
+        return not published, -sizes[row.framework], _kind_position(row.cli_name)
 
     return sorted(rows.values(), key=order)
-
-
-def kind_order(cli_name: str) -> int:
-    """Return the position of a kind of device: GPUs first. cli_name: its name for `--device`."""
-    return _KIND_ORDER.get(cli_name, len(_KIND_ORDER))
 
 
 def in_reading_order(status: Status, cells: Sequence[StatusCell]) -> list[StatusCell]:
@@ -78,21 +74,26 @@ def in_reading_order(status: Status, cells: Sequence[StatusCell]) -> list[Status
     frameworks = list(dict.fromkeys(row.framework for row in overview_rows(status)))
     positions: dict[str, tuple[int, int]] = {}
     for cell in cells:
-        kind = status.matrix.devices.kind(cell.key.device)
-        framework = frameworks.index(status.matrix.environments[cell.key.environment].framework)
-        position = framework, kind_order(kind.cli_name if kind else "")
-        positions[cell.key.source] = min(position, positions.get(cell.key.source, position))
+        framework, device, source = _place(status, cell)
+        position = frameworks.index(framework), _kind_position(device)
+        positions[source] = min(position, positions.get(source, position))
     return sorted(cells, key=lambda cell: positions[cell.key.source])
+
+
+def _kind_position(cli_name: str) -> int:
+    return _KIND_ORDER.get(cli_name, len(_KIND_ORDER))
+
+
+def _place(status: Status, cell: StatusCell) -> tuple[str, str, str]:
+    """Return (framework, kind of device, source) of a cell."""
+    kind = status.matrix.devices.kind(cell.key.device)
+    framework = status.matrix.environments[cell.key.environment].framework
+    return framework, kind.cli_name if kind else cell.key.device, cell.key.source
 
 
 def _by_source(status: Status) -> Iterator[tuple[tuple[str, str, str], list[StatusCell]]]:
     """Yield ((framework, kind of device, source), its cells that ran)."""
-
-    def place(cell: StatusCell) -> tuple[str, str, str]:
-        kind = status.matrix.devices.kind(cell.key.device)
-        framework = status.matrix.environments[cell.key.environment].framework
-        return framework, kind.cli_name if kind else cell.key.device, cell.key.source
-
+    place = partial(_place, status)
     ran = sorted((cell for cell in status.cells if cell.was_run), key=place)
     return ((key, list(cells)) for key, cells in groupby(ran, place))
 
