@@ -26,7 +26,7 @@ sys.path[:0] = [str(HERE.parents[1] / "vgpu"), str(HERE.parents[1] / "src")]
 import build  # noqa: E402
 
 from tfdet.audit import fatbin  # noqa: E402
-from tfdet.audit.cubin import Cubin, read_cubin  # noqa: E402
+from tfdet.audit.cubin import read_cubin  # noqa: E402
 from tfdet.audit.elf import ElfError  # noqa: E402
 
 BYTES = 16  # of an instruction
@@ -37,20 +37,22 @@ BATCH_SIZE = 50_000
 MAX_PER_SHAPE = 2  # encodings of each instruction, modifiers and kinds of operands that --write keeps
 
 
-def read_cubins(path: Path) -> Iterator[Cubin]:
+def read_images(path: Path) -> Iterator[bytes]:
+    """Yield the file if it is a cubin, or the sm_80 cubins in it."""
     data = memoryview(path.read_bytes())
     with contextlib.suppress(ElfError):
-        yield read_cubin(data)
+        read_cubin(data)
+        yield bytes(data)
         return
     for element in fatbin.iter_elements(data, 0, len(data), lambda _: None):
         if element.arch == 80 and element.kind == "elf":
-            yield read_cubin(memoryview(fatbin.read_payload(data, element)))
+            yield fatbin.read_payload(data, element)
 
 
 def distinct_encodings(paths: list[Path]) -> list[tuple[int, int]]:
     encodings = set()
     for path in paths:
-        for cubin in read_cubins(path):
+        for cubin in map(read_cubin, map(memoryview, read_images(path))):
             for kernel in range(len(cubin.rows)):
                 encodings.update((low, high & LOW_BITS) for low, high in struct.iter_unpack("<QQ", cubin.code(kernel)))
     return sorted(encodings)

@@ -26,6 +26,11 @@ PARTED = f"{OWN} {OWN_SHARED} setp.lt.u32 %p1, %t, 16; mov.u32 %r2, 0; @%p1 bra 
 READ_ONLY = f"""{OWN} atom.global.add.u32 %r1, [%l1], 7; mul.wide.u32 %l2, %r1, 4; add.u64 %l2, %l1, %l2;
 ld.global.nc.u32 %r1, [%l2]; st.global.u32 [%l1+512], %r1;"""
 SHUFFLE = f"{OWN} shfl.sync.bfly.b32 %r1, %t, 1, 31, MASK; st.global.u32 [%l1], %r1;"
+# Lanes from 8 on do not exist: of the sums of lanes 0 to 7, in %r1, only that of lane 0 has no unspecified part.
+EIGHT = f"{OWN} add.u32 %r1, %t, 1;" + "".join(
+    f"shfl.sync.down.b32 %r2, %r1, {distance}, 31, -1; add.u32 %r1, %r1, %r2;" for distance in (4, 2, 1)
+)
+LEADER = "setp.ne.u32 %p1, %t, 0; @%p1 exit; st.global.u32 [%l1], %r1;"
 # name: body, grid, block, the rule; beside the kernels of test_order.py
 INDEPENDENT = {
     "lanes that are together": (f"{OWN} {OWN_SHARED} {WRITE} {READ} st.global.u32 [%l1], %r2;", 2, 32, None),
@@ -33,6 +38,18 @@ INDEPENDENT = {
         f"{PARTED} bra JOIN; LOW: {LOOP.replace('NAME', 'A')} {WRITE} JOIN: bar.warp.sync -1;"
         f"@%p1 bra END; {READ} END: st.global.u32 [%l1], %r2;", 2, 32, None),
     "a shuffle": (SHUFFLE.replace("MASK", "-1"), 2, 32, None),
+    "a sum of eight lanes": (EIGHT + LEADER, 2, 8, None),
+    "a sum of eight lanes under a guard": (
+        f"{EIGHT} setp.eq.u32 %p1, %t, 0; @%p1 st.global.u32 [%l1], %r1;", 2, 8, None),
+    "an unspecified value that is overwritten": (
+        f"{EIGHT} setp.ne.u32 %p1, %t, 0; @%p1 mov.u32 %r1, %t; st.global.u32 [%l1], %r1;", 2, 8, None),
+    "a sum of doubles of eight lanes": (
+        f"{OWN} cvt.rn.f64.u32 %l5, %t; mov.b64 {{%r1, %r2}}, %l5; shfl.sync.down.b32 %r3, %r1, 4, 31, -1;"
+        "shfl.sync.down.b32 %r4, %r2, 4, 31, -1; mov.b64 %l6, {%r3, %r4}; add.f64 %l5, %l5, %l6;"
+        "cvt.rzi.u32.f64 %r1, %l5; setp.lt.u32 %p1, %t, 4; @%p1 st.global.u32 [%l1], %r1;", 2, 8, None),
+    "an unwritten word that is not used": (
+        f"{OWN} {OWN_SHARED} setp.lt.u32 %p1, %t, 16; @%p1 st.volatile.shared.u32 [%l3], %t;"
+        "ld.volatile.shared.u32 %r1, [%l3]; add.u32 %r1, %r1, 5; @%p1 st.global.u32 [%l1], %r1;", 2, 32, None),
     "an atomic that the leader does for all": (f"{P0} atom.global.add.u32 %r1, [%l0], 3;", 4, 64, "commuting"),
     "a double in shared memory": (  # a loop of compare-and-swap, whose success fills two registers
         f"{P0} mov.u64 %l1, word; mov.b64 %l2, 0d7FF8000000000001; st.volatile.shared.u64 [%l1], %l2;"
@@ -53,6 +70,36 @@ DEPENDENT = {
                                   "activemask.b32 %r1; END: st.global.u32 [%l1], %r1;", 1, 32, "active_lanes"),
     "a lane that takes no part": (f"setp.gt.u32 %p1, %t, 20; @%p1 exit; {SHUFFLE.replace('1, 31', '16, 31')}"
                                   .replace("MASK", "-1"), 1, 32, "inactive_lane"),
+    "an unspecified sum": (f"{EIGHT} st.global.u32 [%l1], %r1;", 2, 8, "inactive_lane"),
+    "an unspecified address": (
+        f"{EIGHT} and.b32 %r1, %r1, 7; mul.wide.u32 %l2, %r1, 4; add.u64 %l2, %l0, %l2;"
+        "ld.volatile.global.u32 %r2, [%l2];"
+        + LEADER.replace("%r1", "%r2"), 2, 8, "inactive_lane"),
+    "an unspecified value in shared memory": (
+        f"{EIGHT} {OWN_SHARED} st.volatile.shared.u32 [%l3], %r1; {LEADER}", 2, 8, "inactive_lane"),
+    "an unspecified branch": (
+        f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra MORE; bra LESS; MORE: {LOOP.replace('NAME', 'A')} LESS: {LEADER}",
+        2, 8, "inactive_lane"),
+    "an unspecified guard": (
+        f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 st.global.u32 [%l1+512], %t; {LEADER}", 2, 8, "inactive_lane"),
+    "an unspecified choice": (
+        f"{EIGHT} setp.gt.u32 %p2, %r1, 9; selp.u32 %r1, %t, 7, %p2; st.global.u32 [%l1], %r1;", 2, 8, "inactive_lane"),
+    "an unspecified vote": (
+        f"{EIGHT} setp.gt.u32 %p2, %r1, 9; vote.sync.ballot.b32 %r1, %p2, 255; {LEADER}", 2, 8, "inactive_lane"),
+    "an unspecified value from another lane": (
+        f"{EIGHT} shfl.sync.idx.b32 %r1, %r1, 5, 31, -1; {LEADER}", 2, 8, "inactive_lane"),
+    "an unspecified distance": (
+        f"{EIGHT} and.b32 %r2, %r1, 7; shfl.sync.idx.b32 %r1, %t, %r2, 31, -1; st.global.u32 [%l1], %r1;",
+        2, 8, "inactive_lane"),
+    "an unspecified half of a double": (
+        f"{EIGHT} mov.b64 %l5, {{%r1, 1072693248}}; add.f64 %l5, %l5, %l5; mov.b64 {{%r2, %r3}}, %l5;"
+        "st.global.u32 [%l1], %r2;", 2, 8, "inactive_lane"),
+    "an unspecified value that one lane overwrites": (
+        f"{EIGHT} setp.eq.u32 %p1, %t, 0; @%p1 ld.volatile.global.u32 %r1, [%l1]; st.global.u32 [%l1], %r1;",
+        2, 8, "inactive_lane"),
+    "an unspecified operand of an atomic": (f"{EIGHT} red.global.add.u32 [%l0], %r1;", 2, 8, "inactive_lane"),
+    "an unwritten word": (f"{OWN} {OWN_SHARED} ld.volatile.shared.u32 %r1, [%l3]; add.u32 %r1, %r1, %t;"
+                          "st.global.u32 [%l1], %r1;", 2, 32, "uninitialized"),
     "a cache that does not see it": (READ_ONLY, 1, 32, "stale_read"),
 }  # fmt: skip
 

@@ -1,6 +1,8 @@
 """The table of sm_80's instructions: stored encodings against NVIDIA's disassembly, and refused encodings.
 
 benchmarks/decode.py writes kernels/encodings.tsv: bits, offset in the function, text.
+benchmarks/register_use.py writes kernels/registers.tsv: bits, text, "W < R", the registers that are written and read,
+as NVIDIA's disassembler says.
 """
 
 import ctypes
@@ -16,6 +18,7 @@ from virtual_device import build
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = [line.split("\t") for line in (KERNELS / "encodings.tsv").read_text("utf-8").splitlines()]
+REGISTER_USES = [line.split("\t") for line in (KERNELS / "registers.tsv").read_text("utf-8").splitlines()]
 TABLE = (ROOT / "vgpu/src/sm80/instructions.def").read_text("utf-8")
 
 
@@ -102,3 +105,34 @@ def test_the_stored_texts_are_those_of_the_disassembler(tmp_path):
     command = [sys.executable, str(ROOT / "benchmarks/decode.py"), "--against", nvdisasm, *files]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stdout
+
+
+@pytest.fixture(scope="module")
+def use_of():
+    """Return a function that names the registers of the bits of an instruction: whether exactly, written, read."""
+    library = ctypes.CDLL(build())
+    library.vgpu_sass_registers.restype = ctypes.c_char_p
+
+    def call(bits):
+        low, high = bits & (1 << 64) - 1, bits >> 64
+        text = library.vgpu_sass_registers(ctypes.c_uint64(low), ctypes.c_uint64(high)).decode()
+        assert not text.startswith("?"), text
+        writes, reads = (set(part.split()) for part in text.lstrip("= ").split("<"))
+        return text.startswith("="), writes, reads
+
+    return call
+
+
+def test_arithmetic_reads_and_writes_the_registers_that_nvidia_names(use_of):
+    exact = 0
+    for bits, text, registers in REGISTER_USES:
+        nvidia_writes, nvidia_reads = (set(part.split()) for part in registers.split("<"))
+        is_exact, writes, reads = use_of(int(bits, 16))
+        reads |= set(re.findall(r"^@!?(P\d)", text))
+        if is_exact:
+            exact += 1
+            assert (writes, reads) == (nvidia_writes, nvidia_reads), text
+        else:  # what is followed no further may read more and write less
+            assert writes <= nvidia_writes, text
+            assert reads >= nvidia_reads, text
+    assert exact > 500

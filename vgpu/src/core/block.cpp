@@ -101,6 +101,7 @@ void Block::run_slice() {
 void Block::select_warp(const Warp& warp) {
   context_.warp = warp.number, context_.deferrals = &deferrals_[warp.number];
   context_.convergence = launch_.program->runs_in_lockstep ? &warp.convergence : nullptr;
+  context_.follows_values = context_.observer && context_.observer->follows_values(context_);
 }
 
 void Block::end_slice(const Warp& warp) { scheduler_.set_ready(warp.number, warp.is_runnable()); }
@@ -121,6 +122,11 @@ void Block::park(Warp& warp, ConvergenceGroup& group) {
 inline uint32_t Block::guarded_lanes(const Instruction& i, uint32_t mask) {
   if (i.guard < 0) return mask;
   return mask & (predicate(context_, static_cast<uint32_t>(i.guard)) ^ (i.negated ? kFullMask : 0));
+}
+
+void Block::notify_instruction(const Instruction& i, uint32_t group, uint32_t mask) {
+  context_.active_mask = mask;
+  context_.observer->on_instruction(context_, i, group);
 }
 
 // Executes an instruction that accesses memory which other threads access, too.
@@ -170,6 +176,7 @@ Step Block::run_until_control_flow(Warp& warp, uint32_t group, uint32_t stop, ui
       step = Step::Stop;
       break;
     }
+    if (context_.follows_values) notify_instruction(i, group_mask, mask);
     if (i.kind == InstructionKind::Plain) {
       if (!mask) continue;
       executed += count_lanes(mask);
@@ -210,6 +217,7 @@ void Block::run_group(Warp& warp, uint32_t group) {
     const uint32_t mask = guarded_lanes(i, g.mask), previous_pc = g.pc;
     if (remaining-- == 0) return preempt(warp, g);
     result_.instructions += count_lanes(mask);
+    if (context_.follows_values) notify_instruction(i, g.mask, mask);
     g.yielded = false;
     if (i.kind == InstructionKind::Branch && !mask) {
       g.pc++;  // no lane branches, so `stop` remains valid

@@ -40,6 +40,7 @@ class Block {
   Step run_until_control_flow(Warp& warp, uint32_t group, uint32_t stop, uint32_t& remaining);
   inline VisibleStep run_visible(Warp& warp, ConvergenceGroup& group, const Instruction& i, uint32_t mask);
   uint32_t guarded_lanes(const Instruction& i, uint32_t mask);
+  void notify_instruction(const Instruction& i, uint32_t group, uint32_t mask);
   uint32_t lanes_meeting_condition(const Instruction& i);
   Step execute_control(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   Step exit_lanes(Warp& warp, uint32_t group, uint32_t mask);

@@ -16,6 +16,7 @@
 #include "lanes.h"
 #include "memory.h"
 #include "observer.h"
+#include "register_flow.h"
 #include "schedule.h"
 #include "special_registers.h"
 #include "texture.h"
@@ -111,6 +112,7 @@ struct DecodedFunction {
   bool is_provable = false;
   // Whether converged lanes execute each instruction in lockstep, as its compiler assumes.
   bool runs_in_lockstep = false;
+  RegisterFlows flows;  // of its instructions; empty: not known
   uint32_t register_bytes = 0;  // of one warp's call frame; special registers come first
   std::vector<uint8_t> constants;  // stored in each frame behind the registers
   // A word behind the registers that each launch sets: of its parameters, or of a variable that kernels only read.

@@ -1,6 +1,7 @@
 // Passes memory accesses and barriers to the observers of a launch.
 #include "observer.h"
 
+#include "schedule.h"
 #include "warp_context.h"
 
 namespace vgpu {
@@ -12,7 +13,7 @@ Location location_of(const WarpContext& warp, const uint8_t* pointer) {
   return allocation.end ? Location{Location::Global, allocation.number, address - allocation.origin} : Location();
 }
 
-void notify_access(const WarpContext& warp, const Instruction& i, MemoryAccess access) {
+void notify_access(WarpContext& warp, const Instruction& i, MemoryAccess access) {
   uint8_t lanes[kWarpSize];
   if (!access.lane_order) {
     for (uint32_t remaining = warp.active_mask; remaining; remaining &= remaining - 1)
@@ -20,6 +21,17 @@ void notify_access(const WarpContext& warp, const Instruction& i, MemoryAccess a
     access.lane_order = lanes;
   }
   warp.observer->on_access(warp, i, access);
+  warp.follows_values = warp.observer->follows_values(warp);
+}
+
+void notify_shuffle(WarpContext& warp, const Instruction& i, const ShuffleSources& sources) {
+  if (!warp.observer || (!sources.unspecified && !warp.follows_values)) return;
+  warp.observer->on_shuffle(warp, i, sources);
+  warp.follows_values = warp.observer->follows_values(warp);
+}
+
+uint32_t unspecified_value(const WarpContext& warp, uint32_t lane, uint32_t own_value) {
+  return warp.schedule->unspecified_value(own_value, global_thread_index(warp, lane));
 }
 
 uint64_t global_thread_index(const WarpContext& warp, uint32_t lane) {

@@ -1,5 +1,6 @@
 // The interface of observers of a launch.  Without an observer, the cost is one test for each instruction.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -15,6 +16,12 @@ struct LaunchResult;
 struct DecodedFunction;
 enum class ScheduleSource : uint8_t;
 
+// Where the lanes of a shuffle take their values from.
+struct ShuffleSources {
+  uint8_t lane[32];
+  uint32_t unspecified = 0;  // lanes that get an unspecified value, since the source takes no part
+};
+
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -26,6 +33,12 @@ class Observer {
   virtual void on_convergence(const WarpContext&) {}  // the active lanes have reconverged, if code runs in lockstep
   virtual void on_function_entry(const DecodedFunction&) {}  // by a call
   virtual void on_schedule_source(const Instruction&, ScheduleSource) {}  // the schedule decides the result
+  // Called before the active lanes exchange values, if some get an unspecified one, or WarpContext::follows_values.
+  virtual void on_shuffle(const WarpContext&, const Instruction&, const ShuffleSources&) {}
+  // Whether on_instruction is to be called for this warp.
+  virtual bool follows_values(const WarpContext&) { return false; }
+  // Called before the lanes of a group reach an instruction; the active lanes are those whose guard is true.
+  virtual void on_instruction(const WarpContext&, const Instruction&, uint32_t /* group: mask of all lanes */) {}
   virtual void on_launch_end(const Launch&, const LaunchResult&) {}
   virtual void on_fallback(const char* /* call */, uint64_t /* launch: number of the next launch */) {}
 };
@@ -59,6 +72,15 @@ class ObserverList : public Observer {
   void on_schedule_source(const Instruction& i, ScheduleSource source) override {
     for (auto& observer : observers_) observer->on_schedule_source(i, source);
   }
+  void on_shuffle(const WarpContext& warp, const Instruction& i, const ShuffleSources& sources) override {
+    for (auto& observer : observers_) observer->on_shuffle(warp, i, sources);
+  }
+  bool follows_values(const WarpContext& warp) override {
+    return std::any_of(observers_.begin(), observers_.end(), [&](auto& observer) { return observer->follows_values(warp); });
+  }
+  void on_instruction(const WarpContext& warp, const Instruction& i, uint32_t group) override {
+    for (auto& observer : observers_) observer->on_instruction(warp, i, group);
+  }
   void on_launch_end(const Launch& launch, const LaunchResult& result) override {
     for (auto& observer : observers_) observer->on_launch_end(launch, result);
   }
@@ -80,7 +102,13 @@ struct Location {
 Location location_of(const WarpContext& warp, const uint8_t* pointer);
 
 // Passes an access to the observer; without an access.lane_order, the active lanes are in ascending order.
-void notify_access(const WarpContext& warp, const Instruction& i, MemoryAccess access);
+void notify_access(WarpContext& warp, const Instruction& i, MemoryAccess access);
+
+// Passes a shuffle to the observer, if it has to know of it.
+void notify_shuffle(WarpContext& warp, const Instruction& i, const ShuffleSources& sources);
+
+// What a lane gets from a lane that takes no part in a shuffle: unspecified, so that the schedule chooses it.
+uint32_t unspecified_value(const WarpContext& warp, uint32_t lane, uint32_t own_value);
 
 // The number of a lane's thread in the grid.
 uint64_t global_thread_index(const WarpContext& warp, uint32_t lane);

@@ -197,6 +197,12 @@ uint32_t Schedule::multiprocessor_of(uint32_t block, uint32_t count) const {
   return is_random() && all_enabled_ ? SplitMix64(launch_seed_ ^ block).next_below(count) : block % count;
 }
 
+uint32_t Schedule::unspecified_value(uint32_t value, uint64_t thread) const {
+  if (kind_ == Kind::Reverse) return ~value;
+  if (!is_random() || !all_enabled_) return value;
+  return static_cast<uint32_t>(SplitMix64(launch_seed_ ^ thread ^ uint64_t(value) << 32).next());
+}
+
 float Schedule::event_milliseconds() { return !is_random() ? 1.0f : 0.5f + static_cast<float>(choose(1000, 500)) / 1000.0f; }
 
 }  // namespace vgpu

@@ -44,6 +44,8 @@ class Schedule {
   bool should_defer_atomic();   // whether an atomic lets another one at its address execute first
   bool should_run_divergent();  // whether a group other than the one that is furthest behind runs
   uint32_t multiprocessor_of(uint32_t block, uint32_t count) const;  // not a decision that @ selects
+  // What a lane gets for an unspecified value; `value`: what it gets in serial order.  Not a decision that @ selects.
+  uint32_t unspecified_value(uint32_t value, uint64_t thread) const;
   uint32_t permute_lanes(uint32_t mask, uint8_t order[32]);
   float event_milliseconds();  // reported time between two events, which auto-tuners use
 

@@ -68,6 +68,7 @@ struct WarpContext {
            blocked_mask = 0;  // lanes that did not execute the last atomic (deferred_atomics.h)
   bool deferral_done = false;  // the atomic was deferred before, and executes now
   Observer* observer = nullptr;  // nullptr without an analysis
+  bool follows_values = false;  // the observer follows values of this warp from register to register
   const Convergence* convergence = nullptr;  // of an instruction set that runs in lockstep
   uint32_t block = 0, warp = 0, threads = 0;  // numbers of block and warp; threads of a block
   int compute_capability = 80;  // of the device: 80 for 8.0

@@ -3,7 +3,7 @@
 
 #include "api.h"
 #include "core/error.h"
-#include "sm80/decoded.h"
+#include "sm80/register_use.h"
 #include "streams.h"
 
 using namespace vgpu;
@@ -39,6 +39,16 @@ API const char* vgpu_sass_text(uint64_t low, uint64_t high, uint32_t offset) {
   thread_local std::string text;
   try {
     text = sm80::to_text(sm80::decode({low, high}, offset));
+  } catch (const Unsupported& error) { text = "? " + std::string(error.what()); }
+  return text.c_str();
+}
+
+// Names the registers that an sm_80 instruction writes and reads, as "= R2 P0 < R4 R5", without "=" if it may read
+// fewer or write more; returns "? REASON" if it is not known.
+API const char* vgpu_sass_registers(uint64_t low, uint64_t high) {
+  thread_local std::string text;
+  try {
+    text = sm80::to_text(sm80::register_use(sm80::decode({low, high}, 0)));
   } catch (const Unsupported& error) { text = "? " + std::string(error.what()); }
   return text.c_str();
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "launch_bank.h"
+#include "register_use.h"
 
 namespace vgpu::sm80 {
 namespace {
@@ -64,6 +65,7 @@ DecodedFunction FunctionDecoder::run() {
     decode_all();
     lay_out_frame();
     for (const Decoded& decoded : code_) emit(decoded);
+    append_flows();
   } catch (const Unsupported& error) { throw Unsupported(function_.name + ": machine code, " + error.what()); }
   Instruction end;  // reached by running past the last instruction
   end.kind = InstructionKind::Trap, end.line = static_cast<uint32_t>(code_.size()) * kEncodingBytes;
@@ -230,6 +232,19 @@ void FunctionDecoder::fill_operands(const Decoded& decoded, Instruction& i) {
     const bool uniform = operand.uniform || (operand.text == "Pu" && decoded.bit(operand.at - 1));
     (operand.at == kFirstReadBit ? i.e : i.vector_registers[kSecondRead]) = read_predicate(value, uniform);
   }
+}
+
+void FunctionDecoder::append_flows() {
+  for (const Decoded& decoded : code_) {
+    RegisterUse use = register_use(decoded);
+    RegisterFlow flow = {use.flow, std::move(use.reads), std::move(use.writes)};
+    for (auto* registers : {&flow.reads, &flow.writes})
+      for (uint32_t& number : *registers) number = written_register(number);
+    for (uint32_t number : use.predicate_reads) flow.reads.push_back(written_predicate(number));
+    for (uint32_t number : use.predicate_writes) flow.writes.push_back(written_predicate(number));
+    program_.flows.append(flow);
+  }
+  program_.flows.append(RegisterFlow());  // of the trap behind the code
 }
 
 void FunctionDecoder::emit(const Decoded& decoded) {

@@ -23,6 +23,7 @@ BlockClock& BlockClocks::of(const WarpContext& warp) {
     block = BlockClock();
     block.number = warp.block;
     block.warps.resize((warp.threads + kWarpSize - 1) / kWarpSize);
+    block.unspecified.resize(block.warps.size());
     block.shared.resize((warp.shared_bytes + kLineBytes - 1) / kLineBytes);
     block.shared_written.resize(warp.shared_bytes);
   }

@@ -31,6 +31,7 @@ struct LaneAccess {
   bool reads = false;  // and the program uses the value
   bool strong = false;  // atomic, volatile or ordered
   bool silent = false;  // does not change the value, which is initialized
+  bool unwritten_is_followed = false;  // what it reads of unwritten bytes is followed in registers
   bool non_coherent = false;  // by a cache that is not coherent with writes of the launch
   UpdateFamily family = {};
   uint64_t operand = 0;  // of float sums and of bounded counters (inc, dec)

@@ -74,7 +74,7 @@ void OrderProver::begin_operation(StreamOrder::Operation operation) {
 
 void OrderProver::on_launch_begin(const Launch& launch) {
   begin_operation(launch.operation);
-  blocks_.clear(), entered_.clear();
+  blocks_.clear(), entered_.clear(), kernel_ = launch.program;
   on_function_entry(*launch.program);
 }
 
@@ -88,6 +88,19 @@ void OrderProver::on_function_entry(const DecodedFunction& function) {
 
 void OrderProver::on_schedule_source(const Instruction& i, ScheduleSource source) {
   findings_.add(source_name(source), i.line, 0);
+}
+
+// An unspecified value ends the proof if it is used, or at once where it cannot be followed.
+void OrderProver::on_shuffle(const WarpContext& warp, const Instruction& i, const ShuffleSources& sources) {
+  if (kernel_->flows.empty()) return on_schedule_source(i, ScheduleSource::InactiveLane);
+  blocks_.of(warp).unspecified[warp.warp].shuffle(*kernel_, i, warp.active_mask, sources);
+}
+
+void OrderProver::on_instruction(const WarpContext& warp, const Instruction& i, uint32_t group) {
+  const auto* origin = blocks_.of(warp).unspecified[warp.warp].step(*kernel_, i, warp.active_mask, group);
+  if (!origin) return;
+  const bool is_load = origin->kind == UnspecifiedRegisters::Origin::Load;
+  findings_.add(is_load ? reason_name(Reason::Uninitialized) : source_name(ScheduleSource::InactiveLane), origin->line, i.line);
 }
 
 // A barrier of only some of the block's threads orders nothing, since the schedule may decide which threads these are.
@@ -169,7 +182,7 @@ void OrderProver::observe(const WarpContext& warp, BlockClock& block, const Inst
   now.everyone = clock ? clock->everyone : 0;
   now.warp = static_cast<uint16_t>(warp.warp);
   const LaneAccess access = describe(i, t);
-  if (access_lines(warp, block, t, now, access)) return;
+  if (access_lines(warp, block, i, t, now, access)) return;
   for (uint32_t k = 0; k < t.count; k++) {
     const uint32_t lane = t.lane_order[k];
     now.lane = static_cast<uint8_t>(lane);
@@ -212,14 +225,28 @@ void OrderProver::access_lane(const WarpContext& warp, BlockClock& block, const 
     const bool is_bounded_counter = t.operation == AtomicOperation::Increment || t.operation == AtomicOperation::Decrement;
     if (is_bounded_counter || is_float_sum(access.family)) access.operand = value_at(value, t.bytes);
   }
+  if (t.kind == AccessKind::Read) access.unwritten_is_followed = follow_unwritten(warp, i, lane, 0, location.written, t.bytes);
   access_element(location, now, access, current, t.bytes, value);
+}
+
+// Follows what a lane's load reads of bytes that nothing has written, from byte `begin` of its value on.  Returns whether it can.
+bool OrderProver::follow_unwritten(const WarpContext& warp, const Instruction& i, uint32_t lane, uint32_t begin,
+                                   const uint8_t* written, uint32_t bytes) {
+  if (all_written(written, bytes)) return true;
+  UnspecifiedRegisters& registers = blocks_.of(warp).unspecified[warp.warp];
+  bool is_followed = true;
+  for (uint32_t part = 0; part < bytes; part += kWordBytes) {
+    const uint32_t part_bytes = std::min(kWordBytes, bytes - part);
+    if (!all_written(written + part, part_bytes)) is_followed &= registers.load(*kernel_, i, lane, begin + part, part_bytes);
+  }
+  return is_followed;
 }
 
 // Adds one lane's access, word by word.  current: the bytes before it.
 void OrderProver::access_element(const ShadowLocation& location, const Accessor& now, LaneAccess access, const uint8_t* current,
                                  uint32_t bytes, const uint8_t* value) {
   const bool initialized = all_written(location.written, bytes);
-  if (access.reads && !initialized) on_unproved(Reason::Uninitialized, access.line, 0);
+  if (access.reads && !initialized && !access.unwritten_is_followed) on_unproved(Reason::Uninitialized, access.line, 0);
   const bool is_sum = access.kind == PhaseKind::Commuting && is_float_sum(access.family);
   for (uint32_t offset = 0; offset < bytes;) {
     const uint32_t word_bytes = std::min(kWordBytes - (location.offset + offset) % kWordBytes, bytes - offset);
@@ -247,8 +274,8 @@ void OrderProver::access_word(const ShadowLocation& location, uint32_t offset, u
 
 // Adds an access of all 32 lanes to consecutive elements from the beginning of a line, the most common case.  Returns false, and
 // does nothing, in other cases.
-bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const MemoryAccess& t, Accessor now,
-                               LaneAccess access) {
+bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t,
+                               Accessor now, LaneAccess access) {
   if (t.count != kWarpSize || t.kind == AccessKind::Atomic || (t.bytes != 4 && t.bytes != 8 && t.bytes != 16)) return false;
   uint8_t* const first_address = t.addresses[0];
   if (!is_contiguous(kFullMask, t.addresses, t.bytes)) return false;
@@ -273,6 +300,10 @@ bool OrderProver::access_lines(const WarpContext& warp, BlockClock& block, const
       lane.pattern = 0, lane.lane = row_lane(now.pattern, word);
       lane.synchronized = clock ? clock->known[lane.lane] : nullptr;
       const uint32_t offset = word * kWordBytes;
+      const uint8_t* written = location.written ? location.written + offset : nullptr;
+      if (t.kind == AccessKind::Read)
+        access.unwritten_is_followed =
+            follow_unwritten(warp, i, lane.lane, k * kLineBytes + offset - lane.lane * t.bytes, written, kWordBytes);
       access_element({location.line, offset, location.written ? location.written + offset : nullptr}, lane, access,
                      address + offset, kWordBytes, line_value + offset);
     }

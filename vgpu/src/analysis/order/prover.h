@@ -34,6 +34,9 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   void on_convergence(const WarpContext& warp) override { step_in_lockstep(warp); }
   void on_function_entry(const DecodedFunction&) override;
   void on_schedule_source(const Instruction&, ScheduleSource) override;
+  void on_shuffle(const WarpContext&, const Instruction&, const ShuffleSources&) override;
+  bool follows_values(const WarpContext& warp) override { return !blocks_.of(warp).unspecified[warp.warp].empty(); }
+  void on_instruction(const WarpContext&, const Instruction&, uint32_t group) override;
   void on_launch_end(const Launch&, const LaunchResult&) override;
   void on_fallback(const char* call, uint64_t launch) override;
 
@@ -70,7 +73,10 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   LaneAccess describe(const Instruction& i, const MemoryAccess& t) const;
   void access_lane(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, const Accessor& now,
                    LaneAccess access, uint32_t lane);
-  bool access_lines(const WarpContext& warp, BlockClock& block, const MemoryAccess& t, Accessor now, LaneAccess access);
+  bool follow_unwritten(const WarpContext& warp, const Instruction& i, uint32_t lane, uint32_t begin, const uint8_t* written,
+                        uint32_t bytes);
+  bool access_lines(const WarpContext& warp, BlockClock& block, const Instruction& i, const MemoryAccess& t, Accessor now,
+                    LaneAccess access);
   bool access_line(const ShadowLocation& location, const Accessor& now, LaneAccess& access, const uint8_t* address,
                    const uint8_t* value);
   void access_element(const ShadowLocation& location, const Accessor& now, LaneAccess access, const uint8_t* current,
@@ -92,6 +98,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   bool full_ = false;  // the capacity is used up, so that shadow memory is incomplete
   Findings findings_;  // of the current operation
   std::set<const DecodedFunction*> entered_;
+  const DecodedFunction* kernel_ = nullptr;
   std::string verdict_;
 };
 

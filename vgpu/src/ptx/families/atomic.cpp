@@ -27,9 +27,8 @@ template <class T, Op kOp, AccessSpace kSpace> T new_value(const WarpContext& wa
 template <class T> RegisterValues as_values(const void* lanes) { return {{static_cast<const uint8_t*>(lanes)}, 1, sizeof(T)}; }
 
 // Notifies observers of the executing lanes' access.  b and c: their operands.
-template <class T> void notify(const WarpContext& warp, const Instruction& i, OrderSensitivity sensitivity, Op op,
-                               ValueType type, uint8_t* const* addresses, const uint8_t* order, uint32_t count, const T* b,
-                               const T* c) {
+template <class T> void notify(WarpContext& warp, const Instruction& i, OrderSensitivity sensitivity, Op op, ValueType type,
+                               uint8_t* const* addresses, const uint8_t* order, uint32_t count, const T* b, const T* c) {
   MemoryAccess access = {AccessKind::Atomic, i.variant, sensitivity, sizeof(T), addresses, order, count};
   access.operation = op, access.type = type, access.returns_old = i.count != 0;
   access.values = as_values<T>(op == kCas ? c : b);
@@ -37,7 +36,7 @@ template <class T> void notify(const WarpContext& warp, const Instruction& i, Or
   notify_access(warp, i, access);
 }
 // Notifies observers of one lane's access.
-template <class T> void notify_lane(const WarpContext& warp, const Instruction& i, OrderSensitivity sensitivity, Op op,
+template <class T> void notify_lane(WarpContext& warp, const Instruction& i, OrderSensitivity sensitivity, Op op,
                                     ValueType type, uint8_t* address, uint32_t lane, T b, T c) {
   if (!warp.observer) return;
   uint8_t* addresses[kWarpSize] = {};

@@ -14,7 +14,8 @@ enum Shuffle : uint8_t { kUp, kDown, kButterfly, kIndex };
 void shfl(WarpContext& warp, const Instruction& i) {
   uint32_t *d = lane_values<uint32_t>(warp, i.d), *distance = lane_values<uint32_t>(warp, i.c),
            *clamp = lane_values<uint32_t>(warp, i.e);
-  uint32_t value[kWarpSize], inside = 0, sources = 0;
+  uint32_t value[kWarpSize], inside = 0;
+  ShuffleSources sources;
   std::copy_n(lane_values<uint32_t>(warp, i.a), kWarpSize, value);
   for_each_lane(warp.active_mask, [&](uint32_t l) {
     uint32_t n = distance[l] & 31, bound = clamp[l] & 31, segment = clamp[l] >> 8 & 31;
@@ -28,12 +29,12 @@ void shfl(WarpContext& warp, const Instruction& i) {
       default: source = int32_t(first | (n & ~segment)), is_inside = source <= int32_t(last); break;
     }
     if (!is_inside) source = int32_t(l);
-    inside |= uint32_t(is_inside) << l, sources |= 1u << (source & 31);
-    // The value of a lane that does not take part is unspecified: here a lane gets its own value instead.
-    d[l] = warp.active_mask >> (source & 31) & 1 ? value[source & 31] : value[l];
+    inside |= uint32_t(is_inside) << l, sources.lane[l] = static_cast<uint8_t>(source & 31);
+    sources.unspecified |= (~warp.active_mask >> (source & 31) & 1) << l;
+    d[l] = warp.active_mask >> (source & 31) & 1 ? value[source & 31] : unspecified_value(warp, l, value[l]);
   });
   if (i.count == 2) write_predicate(warp, i.vector_registers[0], inside);
-  if (warp.observer && (sources & ~warp.active_mask)) warp.observer->on_schedule_source(i, ScheduleSource::InactiveLane);
+  notify_shuffle(warp, i, sources);
 }
 
 enum Vote : uint8_t { kAll, kAny, kUniform, kBallot };

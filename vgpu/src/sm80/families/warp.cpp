@@ -32,15 +32,16 @@ ShuffleSource shuffle_source(Shuffle mode, uint32_t lane, uint32_t distance, uin
 // a: the value; b: the lane or the distance; c: the bounds.
 void shuffle(WarpContext& warp, const Instruction& i) {
   const uint32_t *value = lane_words(warp, i.a), *distance = lane_words(warp, i.b), *bounds = lane_words(warp, i.c);
-  uint32_t result[kWarpSize], inside = 0, lost = 0;
+  uint32_t result[kWarpSize], inside = 0;
+  ShuffleSources sources;
   for_each_lane(warp.active_mask, [&](uint32_t l) {
     const ShuffleSource source = shuffle_source(static_cast<Shuffle>(i.variant), l, distance[l], bounds[l]);
-    // The value of a lane that does not take part is unspecified: here a lane gets its own value instead.
-    result[l] = warp.active_mask >> source.lane & 1 ? value[source.lane] : value[l];
+    sources.lane[l] = static_cast<uint8_t>(source.lane);
+    result[l] = warp.active_mask >> source.lane & 1 ? value[source.lane] : unspecified_value(warp, l, value[l]);
     inside |= uint32_t(source.fits) << l;
-    lost |= ~(warp.active_mask & warp.convergence->converged[l]) >> source.lane & 1;
+    sources.unspecified |= (~(warp.active_mask & warp.convergence->converged[l]) >> source.lane & 1) << l;
   });
-  if (lost) notify_schedule_source(warp, i, ScheduleSource::InactiveLane);
+  notify_shuffle(warp, i, sources);
   for_each_lane(warp.active_mask, [&, d = lane_words(warp, i.d)](uint32_t l) { d[l] = result[l]; });
   write_predicate(warp, i.vector_registers[kFirstWritten], inside);
 }

@@ -1,0 +1,80 @@
+// Follows unspecified values through the registers of a warp.
+#include "unspecified_registers.h"
+
+#include <algorithm>
+
+namespace vgpu {
+
+uint32_t UnspecifiedRegisters::lanes_of(uint32_t offset) const {
+  for (const Register& entry : registers_)
+    if (entry.offset == offset) return entry.lanes;
+  return 0;
+}
+
+void UnspecifiedRegisters::set_lanes(uint32_t offset, uint32_t lanes) {
+  const auto entry = std::find_if(registers_.begin(), registers_.end(), [=](const Register& r) { return r.offset == offset; });
+  if (entry == registers_.end()) {
+    if (lanes) registers_.push_back({offset, lanes});
+  } else if (lanes) {
+    entry->lanes = lanes;
+  } else {
+    *entry = registers_.back();
+    registers_.pop_back();
+  }
+}
+
+uint32_t UnspecifiedRegisters::lanes_reading(const RegisterFlows& flows, size_t index) const {
+  uint32_t lanes = 0;
+  flows.for_each_read(index, [&](uint32_t offset) { lanes |= lanes_of(offset); });
+  return lanes;
+}
+
+const UnspecifiedRegisters::Origin* UnspecifiedRegisters::step(const DecodedFunction& function, const Instruction& i,
+                                                               uint32_t active, uint32_t group) {
+  const RegisterFlows& flows = function.flows;
+  const size_t index = static_cast<size_t>(&i - function.code.data());
+  // An unspecified guard: whether the lane executes the instruction is unspecified.
+  const uint32_t maybe_active = i.guard < 0 ? 0 : lanes_of(static_cast<uint32_t>(i.guard)) & group;
+  const uint32_t unspecified = (lanes_reading(flows, index) & active) | maybe_active;
+  const ValueFlow flow = flows.flow(index);
+  if (flow == ValueFlow::Shuffle) return maybe_active ? &origin_ : nullptr;
+  if (flow == ValueFlow::Other && unspecified) return &origin_;
+  flows.for_each_write(index, [&](uint32_t offset) { set_lanes(offset, (lanes_of(offset) & ~active) | unspecified); });
+  return nullptr;
+}
+
+void UnspecifiedRegisters::shuffle(const DecodedFunction& function, const Instruction& i, uint32_t active,
+                                   const ShuffleSources& sources) {
+  if (sources.unspecified) origin_ = {Origin::Shuffle, i.line};
+  const uint32_t value = lanes_of(i.a), operands = (lanes_of(i.b) | lanes_of(i.c)) & active;
+  uint32_t result = sources.unspecified | operands;
+  for_each_lane(active, [&](uint32_t lane) { result |= (value >> sources.lane[lane] & 1) << lane; });
+  const size_t index = static_cast<size_t>(&i - function.code.data());
+  // The predicate, which tells whether the source is in bounds, depends on the other operands alone.
+  const uint32_t predicate = i.vector_registers[0];
+  function.flows.for_each_write(index, [&](uint32_t offset) {
+    set_lanes(offset, (lanes_of(offset) & ~active) | (offset == predicate ? operands : result));
+  });
+}
+
+bool UnspecifiedRegisters::load(const DecodedFunction& function, const Instruction& i, uint32_t lane, uint32_t offset,
+                                uint32_t bytes) {
+  constexpr uint32_t kRegisterBytes = 4;
+  if (function.flows.empty()) return false;
+  const uint32_t first = offset / kRegisterBytes, last = (offset + bytes - 1) / kRegisterBytes;
+  uint32_t number = 0, found = 0;
+  const auto visit = [&](auto act) {
+    number = 0;
+    function.flows.for_each_write(static_cast<size_t>(&i - function.code.data()), [&](uint32_t written) {
+      if (number >= first && number <= last) act(written);
+      number++;
+    });
+  };
+  visit([&](uint32_t) { found++; });
+  if (found != last - first + 1) return false;
+  visit([&](uint32_t written) { set_lanes(written, lanes_of(written) | 1u << lane); });
+  origin_ = {Origin::Load, i.line};
+  return true;
+}
+
+}  // namespace vgpu

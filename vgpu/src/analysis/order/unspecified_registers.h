@@ -1,0 +1,47 @@
+// The registers of a warp that hold unspecified values: those that a shuffle takes from a lane that takes no part, those that a
+// load takes from memory that nothing has written, and what is computed from them.
+//
+// Accepts: an unspecified value that is computed with, exchanged and overwritten, but reaches no address, memory, branch or vote.
+// Sound: each instruction's reads and writes are known (core/register_flow.h), so a register that is not among these has the same
+// value whatever the unspecified values are; then so have all addresses, stored values and branches.
+// Example: a reduction by shuffles in a block of 8 threads.  Lane 7 adds what lane 11 would have; only lane 0 stores its sum.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "core/instruction_set.h"
+
+namespace vgpu {
+
+class UnspecifiedRegisters {
+ public:
+  // The latest instruction that made a value unspecified.
+  struct Origin {
+    enum Kind : uint8_t { Shuffle, Load } kind = Shuffle;
+    uint32_t line = 0;
+  };
+
+  bool empty() const { return registers_.empty(); }
+
+  // Adds the effect of an instruction on the lanes `active` of a group that reaches it.  Returns the origin if an unspecified value
+  // is used where it cannot be followed; nullptr: none is.
+  const Origin* step(const DecodedFunction& function, const Instruction& i, uint32_t active, uint32_t group);
+  void shuffle(const DecodedFunction& function, const Instruction& i, uint32_t active, const ShuffleSources& sources);
+  // Adds that some of the bytes `offset` to `offset + bytes` of what a lane loads are unspecified.  Returns false, and does nothing,
+  // if it is not known which register gets them.
+  bool load(const DecodedFunction& function, const Instruction& i, uint32_t lane, uint32_t offset, uint32_t bytes);
+
+ private:
+  struct Register {
+    uint32_t offset, lanes;  // lanes whose value is unspecified
+  };
+  uint32_t lanes_of(uint32_t offset) const;
+  void set_lanes(uint32_t offset, uint32_t lanes);
+  // Returns the lanes that read an unspecified value.
+  uint32_t lanes_reading(const RegisterFlows& flows, size_t index) const;
+
+  std::vector<Register> registers_;  // few, without order
+  Origin origin_;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,52 @@
+// The registers that each instruction of a function reads and writes, for analyses that follow values from register to register.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace vgpu {
+
+enum class ValueFlow : uint8_t {
+  Lanewise,  // each lane's results depend on nothing but the registers that the lane reads
+  Shuffle,  // Lanewise, but one operand is another lane's (Observer::on_shuffle)
+  Other,  // memory, control flow, votes: a value that is read may go anywhere
+};
+
+// Registers are offsets in the frame, of a 32-bit register or of a predicate; a wider value is several registers.  Registers that
+// never hold a lane's own values, such as constants, are left out.
+struct RegisterFlow {
+  ValueFlow flow = ValueFlow::Other;
+  std::vector<uint32_t> reads;  // all that it may read, except its guard
+  std::vector<uint32_t> writes;  // if Lanewise: all that it writes; else: none that it does not write
+};
+
+// One RegisterFlow for each instruction of a function, in order, in less memory.
+class RegisterFlows {
+ public:
+  bool empty() const { return entries_.empty(); }
+  void append(const RegisterFlow& flow) {
+    entries_.push_back({static_cast<uint32_t>(registers_.size()), static_cast<uint16_t>(flow.reads.size()),
+                        static_cast<uint16_t>(flow.writes.size()), flow.flow});
+    registers_.insert(registers_.end(), flow.reads.begin(), flow.reads.end());
+    registers_.insert(registers_.end(), flow.writes.begin(), flow.writes.end());
+  }
+  ValueFlow flow(size_t instruction) const { return entries_[instruction].flow; }
+  template <class F> void for_each_read(size_t instruction, F f) const {
+    const Entry& entry = entries_[instruction];
+    for (uint32_t k = 0; k < entry.reads; k++) f(registers_[entry.first + k]);
+  }
+  template <class F> void for_each_write(size_t instruction, F f) const {
+    const Entry& entry = entries_[instruction];
+    for (uint32_t k = 0; k < entry.writes; k++) f(registers_[entry.first + entry.reads + k]);
+  }
+
+ private:
+  struct Entry {
+    uint32_t first;  // in registers_: those that it reads, behind them those that it writes
+    uint16_t reads, writes;
+    ValueFlow flow;
+  };
+  std::vector<Entry> entries_;
+  std::vector<uint32_t> registers_;
+};
+
+}  // namespace vgpu
