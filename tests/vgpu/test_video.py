@@ -130,6 +130,17 @@ KINDS = {
 }
 
 
+def reorder_qualifiers(draw, text):
+    """Return the statement with its qualifiers in another order, in which the types keep theirs."""
+    name, operands = text.split(" ", 1)
+    op, *qualifiers = name.split(".")
+    types = iter([qualifier for qualifier in qualifiers if qualifier in SIGNS])
+    draw.shuffle(qualifiers)
+    return (
+        ".".join([op, *(next(types) if qualifier in SIGNS else qualifier for qualifier in qualifiers)]) + " " + operands
+    )
+
+
 @pytest.mark.parametrize("op", KINDS)
 def test_forms(device, op):
     draw = random.Random(op)
@@ -138,6 +149,7 @@ def test_forms(device, op):
     x, y, z = x[keep], y[keep], z[keep]
     for _ in range(16):
         text, reference = KINDS[op](draw)
+        text = reorder_qualifiers(draw, text)
         expected = [reference(*row) for row in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
         value_ = device.evaluate(text, [np.uint32], x, y, z)
         try:

@@ -199,6 +199,20 @@ constexpr std::string_view kRelations[] = {"eq", "ne", "lt", "le", "gt", "ge"};
 
 bool is_word(std::string_view type) { return type == "u32" || type == "s32"; }
 
+// Sorts qualifiers as PTX ISA writes them; ptxas takes them in any order, and the types among them in theirs.
+Statement sort_qualifiers(Statement s) {
+  const auto rank = [](std::string_view qualifier) {
+    if (is_word(qualifier)) return 0;
+    static constexpr std::string_view kGroups[] = {"po", "sat", "clamp|wrap|eq|ne|lt|le|gt|ge|shr7|shr15"};
+    const auto* group = std::find_if(std::begin(kGroups), std::end(kGroups),
+                                     [&](std::string_view candidate) { return is_in_group(candidate, qualifier); });
+    return static_cast<int>(group - std::begin(kGroups)) + 1;
+  };
+  std::stable_sort(s.qualifiers.begin(), s.qualifiers.end(),
+                   [&](std::string_view a, std::string_view b) { return rank(a) < rank(b); });
+  return s;
+}
+
 // Reads the types, which come first; vset has none for its result.
 bool read_types(const Statement& s, Form& form, size_t& next) {
   const size_t types = form.op == kSet ? 2 : 3;
@@ -285,7 +299,8 @@ bool decode_simd(Decoder& d, const Statement& s, Form form, int parts, Instructi
 
 }  // namespace
 
-bool decode_video(Decoder& d, const Statement& s, Instruction& i) {
+bool decode_video(Decoder& d, const Statement& statement, Instruction& i) {
+  const Statement s = sort_qualifiers(statement);
   const char last = s.op.back();
   const int parts = last == '2' || last == '4' ? last - '0' : 1;
   const std::string_view stem = s.op.substr(0, s.op.size() - (parts > 1));
