@@ -105,11 +105,11 @@ def _opened(path):
 
 def _regular(path):
     """Open the file, creating it if it is missing; refuse a FIFO or a device: reading one might never end."""
-    out = open(path, "a+b")
-    if not stat.S_ISREG(os.fstat(out.fileno()).st_mode):
-        out.close()
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)  # does not wait for a FIFO's writer
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise JournalUnusableError("{}: not a regular file; name another with --out".format(path))
-    return out
+    return os.fdopen(descriptor, "a+b")
 
 
 @contextlib.contextmanager

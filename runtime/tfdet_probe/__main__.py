@@ -38,6 +38,8 @@ def main(argv=None):
         return 130
     except ImportError as error:
         return _report_error(3, "{}: this Python does not have the packages of a tfdet environment".format(error))
+    except (IOError, OSError) as error:  # such as a full disk, on which there is no folder for temporary files
+        return _report_error(3, str(error))
     except Exception:  # exit code 1 is reserved for contradicted claims
         traceback.print_exc()
         return _report_error(3, "a defect of tfdet: please report it")

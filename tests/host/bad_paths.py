@@ -14,6 +14,7 @@ import json
 import os
 import pkgutil
 import resource
+import runpy
 import select
 import shutil
 import signal
@@ -27,6 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+ADDRESS_SPACE = 8 << 30  # what reads a file without end fails before it harms the machine
 SECONDS = 60  # a hang; on a busy machine the slowest takes 5
 
 NAME = "thing"  # each path holds it, and so must each message
@@ -103,6 +105,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "socket": _socket,
     "endless device": _device(5),
     "full device": _device(7),
+    "empty device": _device(3),
     "links in a circle": lambda path: path.symlink_to(path.name),
     "link to nothing": lambda path: path.symlink_to("nowhere"),
     "not UTF-8": _named(b"\xff\xfe", b"\xff"),
@@ -136,18 +139,23 @@ def _without_privileges() -> None:
 
 
 def _call(arguments: list[str], kind: str, folder: Path, environ: dict[str, str]) -> None:
-    """Run the command in the forked child."""
+    """Run the command in the forked child: `tfdet`, or a module if the arguments begin with -m."""
     from tfdet.cli.main import main
 
+    is_module = arguments[0] == "-m"
     os.chdir(folder)
     os.environ.update(environ)
-    sys.argv = ["tfdet", *arguments]
+    sys.argv = arguments[1:] if is_module else ["tfdet", *arguments]
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="strict")
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace")
     _without_privileges()
     if kind == "full disk":
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    main()
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+    if is_module:
+        runpy.run_module(arguments[1], run_name="__main__")
+    else:
+        main()
 
 
 def _in_child(arguments: list[str], kind: str, folder: Path, environ: dict[str, str]) -> int:

@@ -1,11 +1,14 @@
 """The plan: which cells of the matrix to run here, and what documents claim of them.  The host writes it."""
 
 import json
+import os
+import stat
 
 from .. import devices
 
 SCHEMA = 2
 CONTROL = "none"
+MAX_BYTES = 1 << 24  # a plan has 100 KiB
 
 
 class PlanFormatError(Exception):
@@ -52,8 +55,7 @@ class Plan(object):
         # type: (str) -> Plan
         """Read a plan; PlanFormatError if the file is missing or is not a plan."""
         try:
-            with open(path) as source:
-                return cls(json.load(source))
+            return cls(json.loads(_read_regular(path).decode("utf-8")))
         except (PlanFormatError, IOError, OSError, ValueError, RecursionError) as error:
             raise PlanFormatError("{}: {}".format(path, error))
         except (KeyError, TypeError) as error:
@@ -86,3 +88,17 @@ class Plan(object):
         """The requested sources and solutions that the plan does not have, sorted."""
         known = {cell["source"] for cell in self._cells}, set(self.solutions)
         return sorted(set(sources or []) - known[0]) + sorted(set(solutions or []) - known[1])
+
+
+def _read_regular(path):
+    # type: (str) -> bytes
+    """Read a regular file of at most MAX_BYTES: reading a FIFO, a device or a sparse file might never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise PlanFormatError("not a regular file")
+    with os.fdopen(descriptor, "rb") as source:
+        content = source.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise PlanFormatError("longer than {} MiB, so no plan".format(MAX_BYTES >> 20))
+    return content

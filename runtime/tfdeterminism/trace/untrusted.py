@@ -9,6 +9,7 @@ import stat
 import unicodedata
 from typing import Any  # noqa: F401  (for a type comment)
 
+MAX_BYTES = 1 << 28  # of a file that is read at once
 MAX_DEPTH = 32  # of a recorder's JSON; deeper nesting overflows the stack of some later reader
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _ESCAPES = re.compile(r"\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})")
@@ -19,6 +20,15 @@ def open_regular(path, buffering=-1):
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
     return io.open(path, "rb", buffering)
+
+
+def read_regular(path):
+    """Return the bytes of a regular file. Raises OSError also for one of more than MAX_BYTES."""
+    with open_regular(path) as source:
+        content = source.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise OSError(errno.EFBIG, "larger than {} MiB".format(MAX_BYTES >> 20), path)
+    return content
 
 
 def parse_json(content):

@@ -5,8 +5,11 @@ TFDET_FUZZ: what takes long, too.
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -21,8 +24,12 @@ from library_builders import ELF, cubin, element, fatbin, library
 from site_builder import small_project
 from synthetic import write_trace
 
+from tfdet.base.errors import EXIT_CODES, ExitCode
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
+from tfdet_probe import __main__ as probe_program
+from tfdeterminism.trace import __main__ as trace_program
+from tfdeterminism.trace import command_line
 
 # Words that are no paths: names, patterns, numbers, addresses.
 WORDS = {"env", "environment", "framework", "verdict", "source", "solution", "case", "arch", "url", "repository",
@@ -58,6 +65,20 @@ CALLS: dict[tuple[str, str], list[str]] = {
     ("fleet status", "folder"): ["fleet", "status", "PATH"],
     ("fleet cancel", "folder"): ["fleet", "cancel", "PATH"],
 }  # fmt: skip
+TRACE, PROBE = ["-m", "tfdeterminism.trace"], ["-m", "tfdet_probe", "--device", "cpu"]
+# The same of the programs that run in environments: (name of the program, destination of the argument) in argparse.
+RUNTIME_CALLS: dict[tuple[str, str], list[str]] = {
+    ("trace run", "out"): [*TRACE, "run", "--out", "PATH", "--", "PROGRAM"],
+    ("trace run", "program"): [*TRACE, "run", "--out", "trace", "--", "PATH"],
+    ("trace run", "values"): [*TRACE, "run", "--out", "trace", "--record-values", "PATH", "--", "PROGRAM"],
+    ("trace diff", "trace"): [*TRACE, "diff", "--json", "PATH", "TRACE-A"],
+    ("trace locate", "keep_traces"): [*TRACE, "locate", "--keep-traces", "PATH", "--max-runs", "2", "--", "PROGRAM"],
+    ("trace locate", "program"): [*TRACE, "locate", "--max-runs", "2", "--", "PATH"],
+    ("trace replay", "file"): [*TRACE, "replay", "PATH"],
+    ("tfdet_probe", "plan"): [*PROBE, "--plan", "PATH", "--suite", ".", "--out", "records.jsonl"],
+    ("tfdet_probe", "suite"): [*PROBE, "--plan", "PLAN", "--suite", "PATH", "--out", "records.jsonl"],
+    ("tfdet_probe", "out"): [*PROBE, "--plan", "PLAN", "--suite", ".", "--out", "PATH"],
+}  # fmt: skip
 # And what the environment names.
 VARIABLES: dict[tuple[str, str], list[str]] = {
     ("key new", "TFDET_KEY"): ["key", "new"],
@@ -65,10 +86,23 @@ VARIABLES: dict[tuple[str, str], list[str]] = {
     ("evidence sign", "TFDET_KEY"): ["evidence", "sign", "RECORDS"],
     ("envs", "TFDET_ROOT"): ["envs"],
     ("audit", "XDG_CACHE_HOME"): ["audit", "--json", "WHEEL"],
+    ("tfdet_probe", "TFDET_PLAN"): [*PROBE, "--suite", ".", "--out", "records.jsonl"],
+    ("tfdet_probe", "TFDET_SUITE"): [*PROBE, "--plan", "PLAN", "--out", "records.jsonl"],
 }
-SLOW = {("locate", "words"): ["fifo"]}  # starts Pythons
+# Variables that hold no path, or are set by tfdet itself for its own children.
+OTHER_VARIABLES = {
+    *("TFDET_ENGINE", "TFDET_IMAGE", "TFDET_IMAGE_DIGEST", "TFDET_MACHINE", "TFDET_BUNDLE", "TFDET_RANK"),
+    *("TFDET_SUBMITTER_GPUS", "TFDET_INTERPOSE", "TFDET_PARENT_RANK", "TFDET_POSITION", "TFDET_TRACE"),
+    *("TFDET_TRACE_BACKENDS", "TFDET_TRACE_STOP_AFTER", "TFDET_VGPU", "TFDET_RELEASE"),
+    "TFDET_FRAMEWORKS",  # folders of Python packages: an import path
+    "TFDET_IMAGES",  # of an engine that needs containers: tests/e2e
+}
+# Words there, too; importlib: the folder of the pytest that calls the probe.
+RUNTIME_WORDS = {"arguments", "device", "source", "solution", "case", "schedule", "capture", "importlib"}
+# What starts Pythons.
+SLOW = {("locate", "words"): ["fifo"], ("trace locate", "program"): ["fifo"], ("trace locate", "keep_traces"): ["fifo"]}
 BESIDE = ("evidence add", "evidence sign", "status")  # read what lies beside the file, too
-CODES = {0, 1, 2, 3, 4}
+CODES = set(EXIT_CODES) - {ExitCode.INTERRUPTED, ExitCode.TERMINATED}
 
 
 def parameters() -> Iterator[tuple[str, str, str]]:
@@ -90,19 +124,61 @@ def parameters() -> Iterator[tuple[str, str, str]]:
 
 
 def test_every_parameter_that_may_be_a_path_is_called() -> None:
-    """A new parameter must be added to CALLS, or to WORDS if it is not a path."""
+    """A new parameter must be added to CALLS, or to WORDS if it is not a path; a `Path` is one whatever its name."""
     path_parameters = {
-        (name, parameter)
+        (name, parameter): "Path" in annotation
         for name, parameter, annotation in parameters()
         if "Path" in annotation or "str" in annotation.replace("Literal", "")
     }
     missing = {
         (name, parameter)
-        for name, parameter in path_parameters
-        if (name, parameter) not in CALLS and parameter not in WORDS
+        for (name, parameter), is_path in path_parameters.items()
+        if (name, parameter) not in CALLS and (is_path or parameter not in WORDS)
     }
     assert missing == NOT_PATHS
-    assert set(CALLS) - path_parameters == {("locate", "traces")}  # which says what its words are
+    assert CALLS.keys() - path_parameters.keys() == {("locate", "traces")}  # which says what its words are
+
+
+def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Yield the parsers of the programs that run in environments, as these build them."""
+    caught: list[argparse.ArgumentParser] = []
+
+    def catch(parser: argparse.ArgumentParser, *arguments: object, **options: object) -> argparse.Namespace:
+        caught.append(parser)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argparse.ArgumentParser, "parse_args", catch)
+        builders = [(f"trace {name}", getattr(command_line, name)) for name in sorted(trace_program._COMMANDS)]
+        for name, build in [*builders, ("tfdet_probe", probe_program._parse)]:
+            with contextlib.suppress(KeyboardInterrupt):
+                build([])
+            yield name, caught.pop()
+
+
+def test_every_argument_in_an_environment_that_may_be_a_path_is_called() -> None:
+    """An argument without a type and without choices is text: it must be in RUNTIME_CALLS, or in RUNTIME_WORDS."""
+    texts = {
+        (name, action.dest)
+        for name, parser in parsers()
+        for action in parser._actions
+        if action.type is None and action.choices is None and action.nargs != 0
+    }
+    assert len(texts) > len(RUNTIME_CALLS)
+    assert {key for key in texts if key not in RUNTIME_CALLS and key[1] not in RUNTIME_WORDS} == set()
+    assert RUNTIME_CALLS.keys() - texts == set()
+
+
+def test_every_variable_that_may_be_a_path_is_set(checkout: Project) -> None:
+    """A variable that the code names must be in VARIABLES, or in OTHER_VARIABLES if it is not a user's path."""
+    found = {
+        match
+        for folder in (checkout.root / "src", checkout.runtime)
+        for path in folder.rglob("*.py")
+        for match in re.findall(r"""["'](TFDET_[A-Z_]+)["']""", path.read_text("utf-8"))
+    }
+    assert "TFDET_KEY" in found
+    assert found == OTHER_VARIABLES | {name for _, name in VARIABLES if name.startswith("TFDET_")}
 
 
 def prepare(folder: Path) -> tuple[Project, dict[str, str]]:
@@ -117,14 +193,20 @@ def prepare(folder: Path) -> tuple[Project, dict[str, str]]:
     wheel = folder / "none-1-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("none/lib.so", library(fatbin(element(ELF, 70, cubin(70)))))
+    plan = {"schema": 2, "environment": "planted", "framework": "bare", "determinism_variables": [],
+            "solutions": [{"key": "none", "env": {}, "call": None, "seed": False, "threads": None}],
+            "cells": [{"device": "cpu", "source": "same", "solution": "none", "expect": None}]}  # fmt: skip
+    (folder / "plan.json").write_text(json.dumps(plan), "utf-8")
+    (folder / "program.py").write_text("x = 1\n", "utf-8")
     return project, {"RECORDS": str(good), "TRACE-A": str(folder / "a.tfdt"), "TRACE-B": str(folder / "b.tfdt"),
-                     "WHEEL": str(wheel)}  # fmt: skip
+                     "WHEEL": str(wheel), "PLAN": str(folder / "plan.json"),
+                     "PROGRAM": str(folder / "program.py")}  # fmt: skip
 
 
 def cases(sound: dict[str, str]) -> Iterator[tuple[str, list[str], str, dict[str, str]]]:
     """Yield all cases in the long form, else every eighth: three kinds for each call, three calls for each kind."""
     key, step = {"TFDET_KEY": sound["KEY"]}, 1 if "TFDET_FUZZ" in os.environ else 8
-    for number, ((command, name), words) in enumerate([*CALLS.items(), *VARIABLES.items()]):
+    for number, ((command, name), words) in enumerate([*CALLS.items(), *RUNTIME_CALLS.items(), *VARIABLES.items()]):
         arguments = [sound.get(word, word) for word in words]
         environ = {name: "PATH"} if (command, name) in VARIABLES else {}
         kinds = [kind for kind in KINDS if not kind.startswith("envelopes") or command in BESIDE]
@@ -142,11 +224,14 @@ def faults(kind: str, result: dict[str, Any]) -> Iterator[str]:
         yield f"ends with {result['code']}"
     if "Traceback" in text or "defect" in text:
         yield "traceback"
-    if result["code"] and NAME not in text and kind != "full disk":
+    names = (NAME, "nowhere") if kind == "link to nothing" else (NAME,)  # `tfdet fleet` names what a link leads to
+    if result["code"] and not any(name in text for name in names) and kind != "full disk":
         yield "does not name the path"
     if kind != "full disk" and "space" in result["err"].replace("namespace", ""):
         yield "speaks of space"
-    rests = [name for name in result["left"] if any(word in name for word in (".part", ".old", "thing.lock"))]
+    # What is refused begins nothing.
+    begun = [NAME] if result["code"] == ExitCode.USAGE else [".part", ".old", f"{NAME}.lock"]
+    rests = [name for name in result["left"] if any(word in name for word in begun)]
     if rests and result["code"]:
         yield f"leaves {rests}"
     if result["out"].startswith(("{", "[")):
@@ -157,12 +242,13 @@ def faults(kind: str, result: dict[str, Any]) -> Iterator[str]:
 def test_no_path_is_too_bad_to_be_told_of(tmp_path: Path) -> None:
     project, sound = prepare(tmp_path)
     environ = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_CACHE_HOME": str(tmp_path / "cache"),
-               "XDG_DATA_HOME": str(tmp_path / "data"), "TFDET_GOOD_RECORDS": sound["RECORDS"]}  # fmt: skip
+               "XDG_DATA_HOME": str(tmp_path / "data"), "TFDET_GOOD_RECORDS": sound["RECORDS"],
+               "TFDET_FRAMEWORKS": str(Path(__file__).parents[2] / "meta" / "frameworks")}  # fmt: skip
     key = {**environ, "TFDET_KEY": str(tmp_path / "key.pem")}
     subprocess.run([PYTHON, "-m", "tfdet", "key", "new"], env=key, check=True, capture_output=True)
     tried = list(cases({**sound, "KEY": key["TFDET_KEY"]}))
-    (tmp_path / "things").mkdir()
-    command = [PYTHON, str(Path(__file__).parents[1] / "bad_paths.py"), str(project.root), str(tmp_path / "things")]
+    (tmp_path / "cases").mkdir()
+    command = [PYTHON, str(Path(__file__).parents[1] / "bad_paths.py"), str(project.root), str(tmp_path / "cases")]
     done = subprocess.run(command, input=json.dumps(tried), env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     wrong = []

@@ -27,15 +27,14 @@ def parse(text):
     text: JSON with a list of outputs or the output of `diff --json`, or the name of a file with either.
     """
     try:
-        if os.path.exists(text):
-            with untrusted.open_regular(text) as source:
-                text = source.read().decode("utf-8")
-        outputs = untrusted.parse_json(text)
+        is_file = os.path.exists(text)
+        outputs = untrusted.parse_json(untrusted.read_regular(text) if is_file else text)
         if isinstance(outputs, dict):
             outputs = outputs["path"]
         return [_wanted_outputs(output, order) for order, output in enumerate(outputs)]
     except (IOError, OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError):
-        raise errors.UsageError("--record-values {}: no list of tensors".format(text[:80]),
+        shown = text[:80] if text[:1] in ("[", "{") else text  # the name of a file is never cut
+        raise errors.UsageError("--record-values {}: no list of tensors".format(shown),
                               "give what `diff --json` printed, or []: losses and weights alone")
 
 
