@@ -18,10 +18,11 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tfdet.matrix.devices import is_model
 from tfdet.matrix.field_types import StrictModel, Text
-from tfdet.matrix.lookalikes import confusable_skeletons, is_bidi_control
+from tfdet.matrix.lookalikes import confusable_skeletons, is_bidi_control, visible_characters
 from tfdet.matrix.models import Environment
 
 GITHUB: Final = "https://token.actions.githubusercontent.com"
+MAX_NAME: Final = 120  # characters of a signer's name, which tables and messages show
 _BEGIN, _END = "-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----"
 _ED25519: Final = bytes.fromhex("302a300506032b6570032100")  # DER prefix of the 32 bytes: RFC 8410, section 4
 _SIGN: Final = 1 << 255  # the sign bit of x; the bits below are y
@@ -65,10 +66,12 @@ def _check_ed25519(pem: str) -> str:
 
 
 def normalize_signer_name(text: str) -> str:
-    """Return the name with single blanks, in Unicode's form C; ValueError if it is empty or has hidden characters."""
+    """Return the name with single blanks, in form C; ValueError if it shows nothing or controls a terminal."""
     name = " ".join(unicodedata.normalize("NFC", text).split())
-    if not any(map(str.isprintable, name)):
+    if not visible_characters(name):
         raise ValueError("a signer has a name")
+    if len(name) > MAX_NAME:
+        raise ValueError(f"a name has at most {MAX_NAME} characters")
     for char in name:
         if unicodedata.category(char) in ("Cc", "Cs") or is_bidi_control(char):
             raise ValueError(f"U+{ord(char):04X} is not allowed in a name")

@@ -15,6 +15,7 @@ _INVISIBLE = (
     *((0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D159, 0x1D159)),
     *((0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
 )
+_LEFT_TO_RIGHT = "\u200e"
 _BIDI_CONTROLS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
@@ -25,9 +26,8 @@ def confusable_skeletons(name: str) -> tuple[str, str, str]:
     The first keeps the case. The others fold it before and after taking the skeleton, because letters may look alike
     in one case only.
     """
-    visible = _visible_characters(name)
-    cased = _skeleton(visible)
-    return cased, _skeleton(_visible_characters(visible.casefold())), _skeleton(_visible_characters(cased.casefold()))
+    cased = _skeleton(name)
+    return cased, _skeleton(unicodedata.normalize("NFKC", name).casefold()), _skeleton(cased.casefold())
 
 
 def is_bidi_control(char: str) -> bool:
@@ -35,12 +35,9 @@ def is_bidi_control(char: str) -> bool:
     return unicodedata.bidirectional(char) in _BIDI_CONTROLS
 
 
-def _visible_characters(name: str) -> str:
-    return "".join(
-        char
-        for char in unicodedata.normalize("NFKC", name)
-        if char.isprintable() and not char.isspace() and not _is_invisible(char)
-    )
+def visible_characters(text: str) -> str:
+    """Return the characters that are shown as something; blanks are left out."""
+    return "".join(char for char in text if char.isprintable() and not char.isspace() and not _is_invisible(char))
 
 
 def _is_invisible(char: str) -> bool:
@@ -48,8 +45,22 @@ def _is_invisible(char: str) -> bool:
 
 
 def _skeleton(text: str) -> str:
-    prototypes = "".join(_prototype(char) for char in unicodedata.normalize("NFD", text))
-    return unicodedata.normalize("NFD", prototypes)
+    """Replace lookalikes, before and after the compatibility decomposition: it hides some, and shows others."""
+    for form in ("NFC", "NFKD"):
+        visible = visible_characters(unicodedata.normalize(form, text))
+        text = unicodedata.normalize("NFD", "".join(map(_prototype, visible)))
+    return visible_characters(text)
+
+
+@cache
+def _lookalikes() -> dict[str, list[str]]:
+    """Return the library's data without the marks that it sets around text that is written from right to left."""
+    from confusable_homoglyphs.confusables import confusables_data  # reads a megabyte
+
+    return {
+        char.strip(_LEFT_TO_RIGHT): [other["c"].strip(_LEFT_TO_RIGHT) for other in others]
+        for char, others in confusables_data.items()
+    }
 
 
 @cache
@@ -58,11 +69,9 @@ def _prototype(char: str) -> str:
 
     The library lists all others for the representative, and only the representative for each of the others.
     """
-    from confusable_homoglyphs.confusables import confusables_data  # reads a megabyte
-
-    lookalikes = [other["c"] for other in confusables_data.get(char, ())]
+    lookalikes = _lookalikes().get(char, ())
     if len(lookalikes) != 1:
         return char
     (other,) = lookalikes
-    is_pair = len(other) == 1 and len(confusables_data.get(other, ())) == 1
-    return str(min(char, other) if is_pair else other)
+    is_pair = len(other) == 1 and len(_lookalikes().get(other, ())) == 1
+    return min(char, other) if is_pair else other

@@ -36,7 +36,7 @@ def test_the_file_that_key_show_writes_holds_any_name(
     assert (key.signer, [scope.device for scope in key.trusted_for]) == (name.replace("\t", " "), ["cpu"])
 
 
-@pytest.mark.parametrize("name", ["", "  ", "\u200b", "lab\x7f", "lab\x1b[31m", "lab\udcff"])
+@pytest.mark.parametrize("name", ["", "  ", "\u200b", "\u3164", "l" * 121, "lab\x7f", "lab\x1b[31m", "lab\udcff"])
 def test_what_is_no_name_is_refused(own_project: Path, checkout: Project, name: str) -> None:
     with pytest.raises(UsageError, match="--signer"):
         command.show(name, None)
@@ -75,6 +75,7 @@ def test_names_that_differ_in_blanks_or_form_are_one_signer(copy: Project, one: 
 
 
 ALIKE = ["LAB", "\uff4cab", "la\u200bb", "l\u0430b", "1ab", "l\u0251b", "\u0406\u0430b"]
+ALIKE += ["\u0627ab", "\u05c0ab"]  # from right to left
 ALIKE += ["lab\ufe0f", "l\u034fab", "lab\U000e0101", "\u3164lab", "lab\u2800", "L\u0410\u0412"]
 BLANK = ["Example\u2800Lab", "Example\u3164Lab", "Example\u200bLab", "ExampleLab", "Exa mple Lab"]
 WEAK = [bytes(32), b"\1" + bytes(31), b"\1" + bytes(30) + b"\x80", b"\xec" + b"\xff" * 30 + b"\x7f"]
