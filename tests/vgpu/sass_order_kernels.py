@@ -30,6 +30,8 @@ SHUFFLE = f"{OWN} shfl.sync.bfly.b32 %r1, %t, 1, 31, MASK; st.global.u32 [%l1], 
 EIGHT = f"{OWN} add.u32 %r1, %t, 1;" + "".join(
     f"shfl.sync.down.b32 %r2, %r1, {distance}, 31, -1; add.u32 %r1, %r1, %r2;" for distance in (4, 2, 1)
 )
+# ptxas branches around so many instructions, and lets lanes reconverge behind them.
+ARITHMETIC = "".join(f"mad.lo.u32 %r1, %r1, %r1, {2 * k + 1}; xor.b32 %r1, %r1, %i;" for k in range(12))
 LEADER = "setp.ne.u32 %p1, %t, 0; @%p1 exit; st.global.u32 [%l1], %r1;"
 # name: body, grid, block, the rule; beside the kernels of test_order.py
 INDEPENDENT = {
@@ -41,6 +43,8 @@ INDEPENDENT = {
     "a sum of eight lanes": (EIGHT + LEADER, 2, 8, None),
     "a sum of eight lanes under a guard": (
         f"{EIGHT} setp.eq.u32 %p1, %t, 0; @%p1 st.global.u32 [%l1], %r1;", 2, 8, None),
+    "an unspecified branch around arithmetic": (
+        f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra END; {ARITHMETIC} END: {LEADER}", 2, 8, None),
     "an unspecified value that is overwritten": (
         f"{EIGHT} setp.ne.u32 %p1, %t, 0; @%p1 mov.u32 %r1, %t; st.global.u32 [%l1], %r1;", 2, 8, None),
     "a sum of doubles of eight lanes": (
@@ -79,6 +83,20 @@ DEPENDENT = {
         f"{EIGHT} {OWN_SHARED} st.volatile.shared.u32 [%l3], %r1; {LEADER}", 2, 8, "inactive_lane"),
     "an unspecified branch": (
         f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra MORE; bra LESS; MORE: {LOOP.replace('NAME', 'A')} LESS: {LEADER}",
+        2, 8, "inactive_lane"),
+    "a result of an unspecified branch": (
+        f"{EIGHT} setp.gt.u32 %p2, %r1, 9; mov.u32 %r1, 5; @%p2 bra END; {ARITHMETIC} END: st.global.u32 [%l1], %r1;",
+        2, 8, "inactive_lane"),
+    "what an unspecified branch assigns": (
+        f"{EIGHT} setp.gt.u32 %p2, %r1, 1000; mov.u32 %r2, 5; @%p2 bra END; mad.lo.u32 %r2, %t, %t, 1;"
+        f"{ARITHMETIC.replace('%r1', '%r2')} END: st.global.u32 [%l1], %r2;", 2, 8, "inactive_lane"),
+    "an unspecified branch around a store": (
+        f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra END; {ARITHMETIC} st.volatile.global.u32 [%l1+512], %t;"
+        f"END: {LEADER}",
+        2, 8, "inactive_lane"),
+    "an unspecified branch around a shuffle": (
+        f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 bra END; {ARITHMETIC} shfl.sync.idx.b32 %r1, %t, 0, 31, 255;"
+        f"END: {LEADER}",
         2, 8, "inactive_lane"),
     "an unspecified guard": (
         f"{EIGHT} setp.gt.u32 %p2, %r1, 9; @%p2 st.global.u32 [%l1+512], %t; {LEADER}", 2, 8, "inactive_lane"),

@@ -25,6 +25,13 @@ def shuffle(draw, register):
     return f"shfl.sync.{mode}.b32 {register()}{predicate}, {register()}, {distance}, {bounds}, -1;"
 
 
+def branch(draw, comparison, register):
+    """Return a branch around so much arithmetic that ptxas does not replace it by selections."""
+    label = f"around{draw.randrange(10**9)}"
+    body = "".join(f"mad.lo.u32 {register}, {register}, {register}, {draw.randrange(99)};" for _ in range(12))
+    return f"{comparison} @%p bra {label}; {body} {label}:"
+
+
 def step(draw):
     """Return a statement that shuffles, computes or selects."""
 
@@ -36,6 +43,8 @@ def step(draw):
         return f"setp.{draw.choice(('lt', 'eq', 'ge'))}.u32 {predicate}, {operand}, {draw.randrange(24)};"
 
     kind = draw.random()
+    if kind < 0.1:
+        return branch(draw, comparison("%p"), register())
     if kind < 0.35:
         return shuffle(draw, register)
     if kind < 0.6:

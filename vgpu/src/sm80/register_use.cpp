@@ -16,10 +16,10 @@ bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-// Rows of arithmetic, and what has the layout of rows for other reasons but does the same.
+// Instructions that write uniform registers, which RegisterUse does not name, are Other.
 ValueFlow flow_of(const Decoded& d) {
   if (is_named(d, "SHFL")) return ValueFlow::Shuffle;
-  return d.row->layout != Layout::Plain || is_named(d, "PLOP3.LUT") ? ValueFlow::Lanewise : ValueFlow::Other;
+  return d.row->layout == Layout::Alu || is_named(d, "PLOP3.LUT") ? ValueFlow::Lanewise : ValueFlow::Other;
 }
 
 uint32_t registers_of_type(std::string_view type) { return ends_with(type, "64") ? 2 : 1; }

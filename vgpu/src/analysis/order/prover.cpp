@@ -74,7 +74,7 @@ void OrderProver::begin_operation(StreamOrder::Operation operation) {
 
 void OrderProver::on_launch_begin(const Launch& launch) {
   begin_operation(launch.operation);
-  blocks_.clear(), entered_.clear(), kernel_ = launch.program;
+  blocks_.clear(), entered_.clear(), regions_.clear(), kernel_ = launch.program;
   on_function_entry(*launch.program);
 }
 
@@ -97,7 +97,7 @@ void OrderProver::on_shuffle(const WarpContext& warp, const Instruction& i, cons
 }
 
 void OrderProver::on_instruction(const WarpContext& warp, const Instruction& i, uint32_t group) {
-  const auto* origin = blocks_.of(warp).unspecified[warp.warp].step(*kernel_, i, warp.active_mask, group);
+  const auto* origin = blocks_.of(warp).unspecified[warp.warp].step(*kernel_, i, warp.active_mask, group, regions_);
   if (!origin) return;
   const bool is_load = origin->kind == UnspecifiedRegisters::Origin::Load;
   findings_.add(is_load ? reason_name(Reason::Uninitialized) : source_name(ScheduleSource::InactiveLane), origin->line, i.line);

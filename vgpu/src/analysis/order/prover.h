@@ -99,6 +99,7 @@ class OrderProver : public Observer, public PhaseObserver, public LaunchVerdicts
   Findings findings_;  // of the current operation
   std::set<const DecodedFunction*> entered_;
   const DecodedFunction* kernel_ = nullptr;
+  BranchRegions regions_;  // of kernel_
   std::string verdict_;
 };
 

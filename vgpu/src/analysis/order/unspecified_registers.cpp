@@ -29,16 +29,34 @@ uint32_t UnspecifiedRegisters::lanes_reading(const RegisterFlows& flows, size_t 
   return lanes;
 }
 
+// Lanes of the group that have left the region of an unspecified branch: what the region writes is unspecified.
+void UnspecifiedRegisters::reconverge(uint32_t index, uint32_t group) {
+  for (UnspecifiedBranch& branch : branches_) {
+    if (branch.region->contains(index)) continue;
+    for (uint32_t offset : branch.region->writes) set_lanes(offset, lanes_of(offset) | (branch.lanes & group));
+    branch.lanes &= ~group;
+  }
+  branches_.erase(
+      std::remove_if(branches_.begin(), branches_.end(), [](const UnspecifiedBranch& branch) { return !branch.lanes; }),
+      branches_.end());
+}
+
 const UnspecifiedRegisters::Origin* UnspecifiedRegisters::step(const DecodedFunction& function, const Instruction& i,
-                                                               uint32_t active, uint32_t group) {
+                                                               uint32_t active, uint32_t group, BranchRegions& regions) {
   const RegisterFlows& flows = function.flows;
   const size_t index = static_cast<size_t>(&i - function.code.data());
+  if (!branches_.empty()) reconverge(static_cast<uint32_t>(index), group);
   // An unspecified guard: whether the lane executes the instruction is unspecified.
   const uint32_t maybe_active = i.guard < 0 ? 0 : lanes_of(static_cast<uint32_t>(i.guard)) & group;
   const uint32_t unspecified = (lanes_reading(flows, index) & active) | maybe_active;
   const ValueFlow flow = flows.flow(index);
   if (flow == ValueFlow::Shuffle) return maybe_active ? &origin_ : nullptr;
-  if (flow == ValueFlow::Other && unspecified) return &origin_;
+  if (flow == ValueFlow::Other && unspecified) {
+    const bool is_branch = i.kind == InstructionKind::Branch || i.kind == InstructionKind::ConditionalBranch;
+    const BranchRegion* region = is_branch ? regions.region_of(function, static_cast<uint32_t>(index)) : nullptr;
+    if (!region) return &origin_;
+    branches_.push_back({region, unspecified});
+  }
   flows.for_each_write(index, [&](uint32_t offset) { set_lanes(offset, (lanes_of(offset) & ~active) | unspecified); });
   return nullptr;
 }

@@ -1,7 +1,8 @@
 // The registers of a warp that hold unspecified values: those that a shuffle takes from a lane that takes no part, those that a
 // load takes from memory that nothing has written, and what is computed from them.
 //
-// Accepts: an unspecified value that is computed with, exchanged and overwritten, but reaches no address, memory, branch or vote.
+// Accepts: an unspecified value that is computed with, exchanged and overwritten, but reaches no address, memory or vote; and that
+// decides a branch, if both paths only compute until the lanes reconverge: what they write is then unspecified, too.
 // Sound: each instruction's reads and writes are known (core/register_flow.h), so a register that is not among these has the same
 // value whatever the unspecified values are; then so have all addresses, stored values and branches.
 // Example: a reduction by shuffles in a block of 8 threads.  Lane 7 adds what lane 11 would have; only lane 0 stores its sum.
@@ -9,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/instruction_set.h"
+#include "branch_region.h"
 
 namespace vgpu {
 
@@ -21,11 +22,12 @@ class UnspecifiedRegisters {
     uint32_t line = 0;
   };
 
-  bool empty() const { return registers_.empty(); }
+  bool empty() const { return registers_.empty() && branches_.empty(); }
 
   // Adds the effect of an instruction on the lanes `active` of a group that reaches it.  Returns the origin if an unspecified value
   // is used where it cannot be followed; nullptr: none is.
-  const Origin* step(const DecodedFunction& function, const Instruction& i, uint32_t active, uint32_t group);
+  const Origin* step(const DecodedFunction& function, const Instruction& i, uint32_t active, uint32_t group,
+                     BranchRegions& regions);
   void shuffle(const DecodedFunction& function, const Instruction& i, uint32_t active, const ShuffleSources& sources);
   // Adds that some of the bytes `offset` to `offset + bytes` of what a lane loads are unspecified.  Returns false, and does nothing,
   // if it is not known which register gets them.
@@ -35,12 +37,19 @@ class UnspecifiedRegisters {
   struct Register {
     uint32_t offset, lanes;  // lanes whose value is unspecified
   };
+  // A branch that an unspecified value decides, and the lanes that have not reconverged after it.
+  struct UnspecifiedBranch {
+    const BranchRegion* region;
+    uint32_t lanes;
+  };
+  void reconverge(uint32_t index, uint32_t group);
   uint32_t lanes_of(uint32_t offset) const;
   void set_lanes(uint32_t offset, uint32_t lanes);
   // Returns the lanes that read an unspecified value.
   uint32_t lanes_reading(const RegisterFlows& flows, size_t index) const;
 
   std::vector<Register> registers_;  // few, without order
+  std::vector<UnspecifiedBranch> branches_;
   Origin origin_;
 };
 

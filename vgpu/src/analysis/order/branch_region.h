@@ -1,0 +1,34 @@
+// The instructions between a branch and the point where its lanes reconverge, if they compute in registers alone.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "core/instruction_set.h"
+
+namespace vgpu {
+
+struct BranchRegion {
+  uint32_t end = 0;  // index of the instruction at which all paths meet, and where the lanes reconverge
+  std::vector<uint32_t> members;  // indices, in ascending order
+  std::vector<uint32_t> writes;   // registers that members write
+
+  bool contains(uint32_t index) const;
+};
+
+// The regions of a launch's branches, each found once.
+class BranchRegions {
+ public:
+  void clear() { regions_.clear(); }
+  // Returns nullptr if what follows the branch at `index` is more than arithmetic and branches forward, or does not reconverge.
+  const BranchRegion* region_of(const DecodedFunction& function, uint32_t index);
+
+ private:
+  struct Entry {
+    bool exists = false;
+    BranchRegion region;
+  };
+  std::map<const Instruction*, Entry> regions_;
+};
+
+}  // namespace vgpu
