@@ -105,13 +105,13 @@ def never_silent():
     from tensorflow.python.framework import ops
 
     from tfdeterminism import SavedGradientWarning
-    from tfdeterminism.patches.common import Scope, like_op, with_gradient
+    from tfdeterminism.patches.common import Scope, with_gradient, with_gradient_of_op
     registry = getattr(ops, "gradient_registry", None) or ops._gradient_registry
     faults = ["%s is registered" % name for name in registry.list() if str(name).startswith("tfdeterminism-")]
 
     def by_something_else(x):
         other = tf1.placeholder(tf.float32, x.shape)
-        return like_op("Square", lambda x: x * other, [x])
+        return with_gradient_of_op("Square", lambda x: x * other, [x])
 
     def by_whole_numbers(x):
         return with_gradient("Square", tf.round, [x], lambda inputs, outputs, grad: grad, by_its_ops=True)

@@ -12,6 +12,8 @@ _SIDE = 384  # rows and columns of the matrices: NumPy releases the interpreter 
 
 
 class Cpu(Device):
+    """The CPU; devices.base.Device says what each method does."""
+
     kind = cli_name = "cpu"
     placement = "CPU"
     is_shared_by_ranks = True

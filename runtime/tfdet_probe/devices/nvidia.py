@@ -19,6 +19,8 @@ _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: not ordered with the framework's st
 
 
 class Nvidia(Device):
+    """An NVIDIA GPU; devices.base.Device says what each method does."""
+
     kind, cli_name, placement = "nvidia", "gpu", "GPU"
     contention_by_default = launches_kernels = True
     unavailable_advice = ("Start the container with `--gpus all`, check the driver with `tfdet doctor`, or ask for "

@@ -31,6 +31,8 @@ _MAX_CALLS = 64  # of vendor libraries, that a record lists
 
 
 class Vgpu(Device):
+    """The virtual GPU; devices.base.Device says what each method does."""
+
     kind = cli_name = "vgpu"
     placement = "GPU"
     can_prove = True

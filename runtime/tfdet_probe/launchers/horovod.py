@@ -13,6 +13,8 @@ _RUN = ("import sys; from horovod.runner import launch; launch.gloo_built = lamb
 
 
 class Horovodrun(Launcher):
+    """`horovodrun`; launchers.base.Launcher says what each method does."""
+
     name, transport = "horovodrun", "gloo"
 
     def commands(self, number, command):

@@ -7,6 +7,8 @@ from .base import Launcher
 
 
 class Torchrun(Launcher):
+    """`torchrun`; launchers.base.Launcher says what each method does."""
+
     name, transport = "torchrun", "gloo"
 
     def commands(self, number, command):

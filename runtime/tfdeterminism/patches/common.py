@@ -199,7 +199,7 @@ class _Op(object):
         return self._attributes[name]
 
 
-def like_op(op_type, forward, inputs, attributes=None):
+def with_gradient_of_op(op_type, forward, inputs, attributes=None):
     """Compute forward(*inputs), with the gradient that TensorFlow registers for an op.
 
     Args:

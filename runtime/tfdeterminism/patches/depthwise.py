@@ -1,7 +1,7 @@
 """depthwise_conv2d's gradient to the filter: for each tap of the filter, the sum of input times gradient."""
 
 from tfdeterminism.patches import chunked
-from tfdeterminism.patches.common import Scope, dims, like_op, product, reshape, tensor, use_original_unless
+from tfdeterminism.patches.common import Scope, dims, product, reshape, tensor, use_original_unless, with_gradient_of_op
 
 
 def install(replacements):
@@ -33,7 +33,7 @@ def _backprop_filter(input, filter_sizes, out_backprop, strides, padding, explic
         attributes = {
             "strides": list(strides), "padding": padding.encode(), "explicit_paddings": list(explicit_paddings or ()),
             "data_format": data_format.encode(), "dilations": dilations, "T": image.dtype}
-        result = like_op(op_type, forward, [image, sizes, grad], attributes)
+        result = with_gradient_of_op(op_type, forward, [image, sizes, grad], attributes)
         result.set_shape(shape)
         return scope.named(result)
 

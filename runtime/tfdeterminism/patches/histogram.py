@@ -1,7 +1,7 @@
 """bincount with weights. Without weights, counting is independent of the order and stays TensorFlow's.
 
-use_original_unless(): a call that does not meet the condition is left to the original op. like_op(): a computation with
-the gradient of an op. exact_sum: sums without rounding, so that their order does not matter.
+use_original_unless(): a call that does not meet the condition is left to the original op. exact_sum: sums without
+rounding, so that their order does not matter.
 """
 
 from tfdeterminism.patches import chunked, exact_sum
@@ -10,12 +10,12 @@ from tfdeterminism.patches.common import (
     cast,
     constant,
     dims,
-    like_op,
     original,
     reshape,
     select,
     tensor,
     use_original_unless,
+    with_gradient_of_op,
 )
 
 
@@ -73,7 +73,7 @@ def _as_op(op_type, values, weights, size, batch, function="bincount"):
     def forward(values, weights):
         counts = _counts(function, values, size) if exact_sum.needed() else None
         return _bins(values, weights, size, batch, counts)
-    return like_op(op_type, forward, [values, weights])
+    return with_gradient_of_op(op_type, forward, [values, weights])
 
 
 def _counts(function, values, size):

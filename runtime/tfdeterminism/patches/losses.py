@@ -6,7 +6,15 @@ the fused op: the gradient to the logits is softmax - labels also where the labe
 
 import collections
 
-from tfdeterminism.patches.common import Scope, cast, check_at_run_time, like_op, select, tensor, use_original_unless
+from tfdeterminism.patches.common import (
+    Scope,
+    cast,
+    check_at_run_time,
+    select,
+    tensor,
+    use_original_unless,
+    with_gradient_of_op,
+)
 
 _Output = collections.namedtuple("SoftmaxCrossEntropyWithLogits", ["loss", "backprop"])  # type: ignore[name-match]  # TensorFlow's name
 
@@ -38,7 +46,7 @@ def _dense(features, labels, name=None):
         use_original_unless(features.dtype.is_floating and features.dtype == labels.dtype)
         use_original_unless(features.shape.ndims in (None, 2) and labels.shape.ndims in (None, 2))
         shape = _broadcast(features.shape, labels.shape)
-        loss, backprop = like_op(op_type, _dense_outputs, [features, labels])
+        loss, backprop = with_gradient_of_op(op_type, _dense_outputs, [features, labels])
         loss.set_shape(shape[:1])
         backprop.set_shape(shape)
         return _Output(*scope.named([loss, backprop]))
@@ -84,7 +92,7 @@ def _sparse(features, labels, name=None):
         if features.shape.ndims is not None and labels.shape.ndims is not None:
             use_original_unless(features.shape[:1].is_compatible_with(labels.shape))
         use_original_unless(features.shape.ndims is None or features.shape.as_list()[1] != 0)
-        loss, backprop = like_op(op_type, _sparse_outputs, [features, labels])
+        loss, backprop = with_gradient_of_op(op_type, _sparse_outputs, [features, labels])
         loss.set_shape(labels.shape)
         backprop.set_shape(features.shape)
         return _Output(*scope.named([loss, backprop]))

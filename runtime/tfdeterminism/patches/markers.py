@@ -1,4 +1,4 @@
-"""The marks of replaced ops in a graph, the names of gradient functions, which say what the ops become when saved."""
+"""The marks of replaced ops in a graph: the names of their gradient functions say what a saved graph has instead."""
 
 import os
 

@@ -13,13 +13,13 @@ from tfdeterminism.patches.common import (
     constant,
     dims,
     is_real_or_complex,
-    like_op,
     original,
     product,
     reshape,
     select,
     tensor,
     use_original_unless,
+    with_gradient_of_op,
 )
 
 
@@ -48,7 +48,7 @@ def _scatter_nd(indices, updates, shape, bad_indices_policy="", name=None):
 
         def forward(indices, updates, shape):
             return _sums(FlatIndices(indices, shape), updates)[0]
-        result = like_op("ScatterNd", forward, [indices, updates, shape])
+        result = with_gradient_of_op("ScatterNd", forward, [indices, updates, shape])
         result.set_shape(output)
         return scope.named(result)
 
@@ -73,7 +73,7 @@ def _tensor_scatter(op_type, combine):
                     return _apply_last_updates(flat, target, updates)
                 sums, present = _sums(flat, updates)
                 return _where_present(flat, present, combine(target, sums), target)
-            result = like_op(op_type, forward, [target, indices, updates])
+            result = with_gradient_of_op(op_type, forward, [target, indices, updates])
             result.set_shape(target.shape)
             return scope.named(result)
     return scatter

@@ -7,13 +7,13 @@ from tfdeterminism.patches.common import (
     cast,
     constant,
     is_real_or_complex,
-    like_op,
     original,
     product,
     reshape,
     select,
     tensor,
     use_original_unless,
+    with_gradient_of_op,
 )
 from tfdeterminism.patches.release import version
 
@@ -55,7 +55,7 @@ def unsorted(op_type, combine, empty, fewest=0):
 
             def forward(data, ids, count):
                 return _reduce_unsorted(data, ids, count, combine, empty)
-            result = like_op(op_type, forward, [data, ids, count])
+            result = with_gradient_of_op(op_type, forward, [data, ids, count])
             result.set_shape(_output_shape(static_count, data.shape, ids.shape))
             return scope.named(result)
     return unsorted_segment
@@ -133,7 +133,7 @@ def _sorted(op_type, combine, empty):
 
             def forward(data, ids):
                 return _reduce_sorted(data, ids, combine, empty)
-            result = like_op(op_type, forward, [data, ids])
+            result = with_gradient_of_op(op_type, forward, [data, ids])
             result.set_shape(_output_shape(None, data.shape, ids.shape.with_rank(1)))
             return scope.named(result)
     return segment

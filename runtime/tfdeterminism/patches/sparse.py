@@ -8,10 +8,10 @@ from tfdeterminism.patches.common import (
     dims,
     fill_like,
     is_real_or_complex,
-    like_op,
     select,
     tensor,
     use_original_unless,
+    with_gradient_of_op,
 )
 from tfdeterminism.patches.release import version
 
@@ -32,7 +32,7 @@ def _matmul(a_indices, a_values, a_shape, b, adjoint_a=False, adjoint_b=False, n
         def forward(indices, values, shape, b):
             return _product(indices, values, shape, b, adjoint_a, adjoint_b)
         attributes = {"adjoint_a": adjoint_a, "adjoint_b": adjoint_b, "T": values.dtype, "Tindices": indices.dtype}
-        result = like_op("SparseTensorDenseMatMul", forward, [indices, values, shape, b], attributes)
+        result = with_gradient_of_op("SparseTensorDenseMatMul", forward, [indices, values, shape, b], attributes)
         result.set_shape(_output_shape(shape, b.shape, adjoint_a, adjoint_b))
         return scope.named(result)
 

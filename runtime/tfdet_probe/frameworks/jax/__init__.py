@@ -1,4 +1,4 @@
-"""JAX, 0.10 to the newest.  Its own modules are imported on use: the host asks for the modes only."""
+"""JAX, 0.10 to the newest.  Its own modules are imported on use: `tfdet` on the host asks for the modes only."""
 
 import os
 
@@ -8,7 +8,10 @@ from . import errors
 
 
 class Adapter(Framework):
-    """JAX's solutions are flags of XLA, set by an environment variable; there is no call."""
+    """JAX in this process; frameworks.base.Framework says what each method does.
+
+    Its solutions are flags of XLA, set by an environment variable; there is no call.
+    """
 
     name, title = "jax", "JAX"
     modes = ("eager", "jit")

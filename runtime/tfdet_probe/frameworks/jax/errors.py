@@ -10,4 +10,4 @@ _NO_KERNEL = re.compile(r"UNIMPLEMENTED|is not (supported )?on the virtual GPU")
 
 
 def classify(error):
-    return classify_by_text(error, _DETERMINISM, _NO_KERNEL)
+    return classify_by_text(error, refusal=_DETERMINISM, no_kernel=_NO_KERNEL)

@@ -11,7 +11,7 @@ _OP = re.compile(r"\b(?:stablehlo|chlo)\.(\w+)")
 
 
 def prepare(computation, mode, device, settings):
-    """See frameworks.base.Framework.prepare."""
+    """Build the Runner of a computation, see frameworks.base.Framework.prepare; device: such as GPU:0."""
     kind, number = device.split(":")
     return _Runner(computation, mode == "jit", jax.devices(kind.lower())[int(number)], settings)
 

@@ -1,4 +1,4 @@
-"""TensorFlow, 1.13 to the newest.  Its own modules are imported on use: the host asks for the modes only."""
+"""TensorFlow, 1.13 to the newest.  Its own modules are imported on use: `tfdet` on the host asks for the modes only."""
 
 import os
 import sys
@@ -9,6 +9,8 @@ from . import errors, placement, solutions
 
 
 class Adapter(Framework):
+    """TensorFlow in this process; frameworks.base.Framework says what each method does."""
+
     name, title = "tensorflow", "TensorFlow"
     modes = ("eager", "function", "session")
 

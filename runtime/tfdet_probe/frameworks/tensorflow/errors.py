@@ -39,7 +39,7 @@ _GRADIENT_NODE = re.compile(r"\{?\{?node '?(?:gradients|gradient_tape)/(?:[\w.\-
 
 
 def refused_by_gradient(error, ops):
-    """See frameworks.base.Framework.refused_by_gradient.
+    """The op of `ops` that rejected arguments from TensorFlow's own gradient function, or None.
 
     The case did not write those arguments, so the kernel lacks this form, even if its message does not say so.
     """

@@ -9,7 +9,7 @@ from . import placement
 
 
 def prepare(computation, mode, device, settings):
-    """See frameworks.base.Framework.prepare; device: a TensorFlow device name, such as /device:GPU:0."""
+    """Build the Runner of a computation, see frameworks.base.Framework.prepare; device: such as /device:GPU:0."""
     tf1 = getattr(tf.compat, "v1", tf)
     runners = {"eager": _Eager, "function": _Function, "session": _Session}
     return runners[mode](tf, tf1, computation, device, settings)
@@ -27,7 +27,7 @@ class _TensorRunner(Runner):
         raise NotImplementedError
 
     def forward_succeeds(self):
-        """See frameworks.base.Runner.forward_succeeds."""
+        """Whether the outputs can be computed and only their gradient fails."""
         if self.computation.kind != "gradient":
             return False
         try:

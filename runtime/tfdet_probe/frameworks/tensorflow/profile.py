@@ -9,7 +9,7 @@ from tfdet_probe.frameworks.base import normalize_kernel_names
 
 
 def kernels(tf, run):
-    """See frameworks.base.Framework.kernels."""
+    """The sorted names of the GPU kernels that run() launches; None without a working profiler."""
     try:
         space = _xspace(tf, run)
     except Exception:  # without the profiler the case still counts

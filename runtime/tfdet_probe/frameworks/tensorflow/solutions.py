@@ -4,12 +4,12 @@ from tfdet_probe.base.errors import SolutionUnavailableError
 
 
 def apply(call):
-    """See frameworks.base."""
+    """Make a solution's call, before the first op; return the sources whose ops it replaced, or None."""
     return _CALLS[call]()
 
 
 def seed(call, number):
-    """See frameworks.base."""
+    """Set the seeds, in the way of the solution with this call (or None)."""
     _SEEDERS.get(call, _set_seeds)(number)
 
 

@@ -6,14 +6,14 @@ import tensorflow as tf
 
 
 def describe():
-    """See frameworks.base."""
+    """The versions {version, keras, cuda, cudnn}; None if not reported."""
     build = _build_info()
     return {"version": tf.__version__, "keras": _keras_version(), "cuda": build.get("cuda_version"),
             "cudnn": build.get("cudnn_version")}
 
 
 def visible(placement):
-    """See frameworks.base.  Starts TensorFlow's runtime."""
+    """The devices [{name, compute_capability}] of a type (CPU, GPU).  Starts TensorFlow's runtime."""
     from tensorflow.python.client import device_lib
     descriptions = [d.physical_device_desc for d in device_lib.list_local_devices() if d.device_type == placement]
     return [{"name": _match(r"name: ([^,]+)", text),

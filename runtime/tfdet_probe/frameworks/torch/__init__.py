@@ -1,4 +1,4 @@
-"""PyTorch, 2.0 to the newest.  Its own modules are imported on use: the host asks for the modes only."""
+"""PyTorch, 2.0 to the newest.  Its own modules are imported on use: `tfdet` on the host asks for the modes only."""
 
 import os
 
@@ -11,6 +11,8 @@ _NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "PYTORCH_NVML_BASED_CUDA_CHECK": "1", "NU
 
 
 class Adapter(Framework):
+    """PyTorch in this process; frameworks.base.Framework says what each method does."""
+
     name, title = "torch", "PyTorch"
     modes = ("eager", "compiled")
 

@@ -11,7 +11,7 @@ _NO_KERNEL = re.compile(r"not implemented for '|has no attribute '|[Nn]ot (curre
 
 
 def classify(error):
-    kind = classify_by_text(error, _DETERMINISM, _NO_KERNEL)
+    kind = classify_by_text(error, refusal=_DETERMINISM, no_kernel=_NO_KERNEL)
     return "unsupported" if kind == "crashed" and _is_compiler_error(error) else kind
 
 

@@ -15,7 +15,7 @@ _SEED = 20191024  # of samples
 
 
 def prepare(computation, mode, device, settings):
-    """See frameworks.base.Framework.prepare."""
+    """Build the Runner of a computation, see frameworks.base.Framework.prepare; device: such as GPU:0."""
     if settings.threads:
         torch.set_num_threads(settings.threads)
     device = torch.device({"CPU": "cpu", "GPU": "cuda"}[device.split(":")[0]])

@@ -6,7 +6,7 @@ from tfdet_probe.frameworks.base import normalize_kernel_names
 
 
 def kernels(run):
-    """See frameworks.base.Framework.kernels."""
+    """The sorted names of the GPU kernels that run() launches; None without a working profiler."""
     try:
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
             run()

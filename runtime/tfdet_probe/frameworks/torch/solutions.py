@@ -2,12 +2,12 @@
 
 
 def apply(call):
-    """See frameworks.base."""
+    """Make a solution's call, before the first op."""
     _CALLS[call]()
 
 
 def seed(number):
-    """See frameworks.base."""
+    """Seed Python, NumPy and PyTorch."""
     import random
 
     import numpy as np

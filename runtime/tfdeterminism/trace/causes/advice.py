@@ -16,6 +16,7 @@ from ..faults import Fault
 SCHEMA = 2
 THREADS = "cpu-threads"  # the matrix' source for CPU ops that have no source of their own
 _FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "advice.json")
+_FOR_WHOLE_PROGRAMS = ("CPU1", "KSEED")  # one thread; the seeds by Keras: a solution for one op comes before these
 _ALONE = ["# see what it reads that is not among its inputs: a state, a file, memory that others write meanwhile"]
 
 # The arguments of a backend's matrix_source(). definition: of the cause; forward: of the op whose gradient it is, or
@@ -25,13 +26,16 @@ Question = namedtuple("Question", "definition forward upstream seeded row_of")
 
 
 class Advice(object):
-    """The advice about one cause. source, solution: keys of the matrix or None; lines: of code; text: one sentence."""
+    """The advice about one cause.
 
-    def __init__(self, source=None, solution=None, lines=(), text=""):
+    source, solution: keys of the matrix or None; lines: of code; summary: one sentence.
+    """
+
+    def __init__(self, source=None, solution=None, lines=(), summary=""):
         self.source = source
         self.solution = solution
         self.lines = list(lines)
-        self.summary = text
+        self.summary = summary
 
 
 class AdviceTable(object):
@@ -60,7 +64,7 @@ class AdviceTable(object):
             return Advice(lines=self._backend.advice_lines(fault, op, on_gpu))
         row = self.sources.get(source)
         if row is None:
-            return Advice(lines=self._backend.advice_lines(fault, op, on_gpu), text="the matrix has no row for it")
+            return Advice(lines=self._backend.advice_lines(fault, op, on_gpu), summary="the matrix has no row for it")
         device_kind = "gpu" if on_gpu else "cpu"
         key = self._solution(row, device_kind)
         if key is not None:
@@ -82,8 +86,8 @@ class AdviceTable(object):
     def _solution(self, source, device_kind):
         """Return the key of the documented or measured solution, or None.
 
-        Of several, one that is not general comes first, then the framework's own, then the one that is last in the
-        matrix.
+        Of several, one that does not apply to all ops (`general`) comes first, then one that is not a patch of
+        this project (`own`), then the one that is last in the matrix.
         """
         keys = self._claimed(source, device_kind, "deterministic")
         version = ".".join(str(number) for number in self._version[:2])
@@ -91,7 +95,8 @@ class AdviceTable(object):
             keys |= {key for key, versions in source["measured"].get(device_kind, {}).items() if version in versions}
         candidates = [(solution["general"], not solution["own"], index, key)
                       for index, (key, solution) in enumerate(self.solutions.items()) if key in keys]
-        special = [candidate for candidate in candidates if not candidate[0] and candidate[-1] not in ("CPU1", "KSEED")]
+        special = [candidate for candidate in candidates
+                   if not candidate[0] and candidate[-1] not in _FOR_WHOLE_PROGRAMS]
         return max(special or candidates)[-1] if candidates else None
 
     def _claimed(self, source, device_kind, says):

@@ -1,4 +1,7 @@
-"""The graph of which records feed a record, in one step of the first run."""
+"""The graph of which records feed a record, in one step of the first run.
+
+A group holds the records of one definition, a slot the record of each run that correspond (align.table.AlignedPair).
+"""
 
 import collections
 
