@@ -46,7 +46,7 @@ def test_a_users_own_folder_gets_that_users_records(image: str, tmp_path: Path) 
     assert (out / "records.jsonl").stat().st_uid == out.stat().st_uid
 
 
-def test_records_that_could_not_be_kept_are_told_before_the_run(image: str, tmp_path: Path) -> None:
+def test_records_that_could_not_be_kept_are_reported_before_the_run(image: str, tmp_path: Path) -> None:
     process = docker_run("--user", "4321", "-v", f"{tmp_path}:/out", image, "--device", "cpu")
     assert process.returncode == 2
     assert "/out cannot be written" in process.stderr

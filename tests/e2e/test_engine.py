@@ -72,7 +72,7 @@ def test_runs_the_suite(
     assert sorted(p.name for p in request.journal.parent.iterdir()) == ["plan.json", "records.jsonl"]
 
 
-def test_no_gpu_for_containers_is_said_with_advice(
+def test_no_gpu_for_containers_is_reported_with_advice(
     docker: docker_sdk.DockerClient, image: str, project: Project, request_for: Make
 ) -> None:
     if "nvidia" in docker.info()["Runtimes"]:

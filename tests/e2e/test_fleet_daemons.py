@@ -110,5 +110,7 @@ def list_errors(path: Path) -> list[tuple[str, object]]:
 def verdicts(path: Path) -> dict[tuple[str, ...], str]:
     status = load_status(Project(ROOT), [path], store=False)
     return {
-        tuple(status_cell.key): str(status_cell.cell.verdict) for status_cell in status.cells if status_cell.cell.runs
+        tuple(status_cell.key): str(status_cell.inferred.verdict)
+        for status_cell in status.cells
+        if status_cell.inferred.runs
     }

@@ -14,7 +14,7 @@ def run(planted):
     return planted("clean", "--repeats", 4, "--processes", 2)
 
 
-def test_nothing_differs(run):
+def test_a_deterministic_case_does_not_differ(run):
     assert run.code == 0
     for record in run.records:
         fields = {

@@ -151,7 +151,7 @@ def test_a_child_that_stays_behind_holds_nothing(path):
     os.killpg(holder.pid, signal.SIGKILL)
 
 
-def test_who_looks_waits_for_no_pipe(path):
+def test_asking_for_a_lock_does_not_open_a_pipe(path):
     os.mkfifo(path)
     assert not is_locked_by_writer(path)
 

@@ -106,7 +106,7 @@ def test_other_forms_have_no_distance_and_other_digests(one, two):
         ([b"", b"a"], [b"a", b""]),
     ],
 )
-def test_objects_are_told_apart(one, two):
+def test_objects_are_distinguished(one, two):
     assert Snapshot.from_arrays([np.array(one, object)]).digest != Snapshot.from_arrays([np.array(two, object)]).digest
 
 

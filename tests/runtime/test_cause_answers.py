@@ -30,7 +30,7 @@ def test_the_true_cause_is_right() -> None:
     assert marks(ONE, named(ONE)) == [True, True, False]
 
 
-def test_another_place_is_wrong() -> None:
+def test_an_answer_with_another_line_is_wrong() -> None:
     wrong = {"file": "main.py", "line": 3, "text": ""}
     assert marks(ONE, named(ONE, places=[wrong])) == [True, False, False]
     assert marks(ONE, named(ONE, places=[*named(ONE)["places"], wrong])) == [True, False, False]

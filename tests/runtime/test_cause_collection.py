@@ -51,7 +51,7 @@ def test_of_two_causes_each_can_be_left_alone(program: CauseProgram, tmp_path: P
         assert texts[0] != texts[1]
 
 
-def test_the_wrong_line_of_a_file_is_told_from_the_right_one(program: CauseProgram) -> None:
+def test_the_wrong_line_of_a_file_is_distinguished_from_the_right_one(program: CauseProgram) -> None:
     for cause in program.causes:
         line = cause.place.line(program.folder)
         assert cause.place.is_at(program.folder, {"file": f"/copy/{cause.place.file}", "line": line})

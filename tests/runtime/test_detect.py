@@ -43,7 +43,7 @@ RELEASE = "v2.0.0-rc2-26-g64c3d38"
         ("1.15.5", "unknown", {}, ["nvidia_tensorflow-1.15.5+nv22.12.dist-info"], (1, 15), "ngc", None),
     ],
 )
-def test_a_build_is_told(
+def test_a_build_is_reported(
     text: str,
     git: str | bytes,
     environ: dict[str, str],

@@ -59,7 +59,7 @@ def helped(matrix: Matrix, key: str, source: Source) -> bool:
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", ("tf1.13.1", *ENVIRONMENTS) if weekly.ALL else ENVIRONMENTS)
-def test_the_same_mathematics(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
+def test_patched_ops_compute_what_tensorflows_do(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     cases = objects(checkout, tf_python(key), "math_checks.py")
     assert {case["case"]: case["faults"] for case in cases if case["faults"]} == {}
     # Every patch of this version was compared.

@@ -111,7 +111,7 @@ def read(path: str, digest: str | None, changed: float = 0, is_own: bool = False
             "own": is_own, "writes": None if digest else stack, "temporary": False}  # fmt: skip
 
 
-def test_a_first_run_that_leaves_a_cache_is_told_from_what_probes_hide(tmp_path: Path) -> None:
+def test_a_first_run_that_leaves_a_cache_is_distinguished_from_what_probes_hide(tmp_path: Path) -> None:
     result = Ended(tmp_path, lambda level, run: ("aa", [read("/w/cache.npy", None)]) if run == 1 else
                    ("bb", [read("/w/cache.npy", "11")])).search()  # fmt: skip
     assert (result.code, result.masked_by_tracing, result.culprits) == (1, False, [])
@@ -138,7 +138,7 @@ def test_a_rare_difference_is_not_said_to_be_hidden(tmp_path: Path) -> None:
     assert re.search(r"1 of \d+ untraced runs ended otherwise than most, 0 of \d+ traced ones did", diff.verdict())
 
 
-def test_that_probes_hide_it_is_said_with_a_bound(tmp_path: Path) -> None:
+def test_that_probes_hide_it_is_reported_with_a_bound(tmp_path: Path) -> None:
     diff = Ended(tmp_path, lambda level, run: (f"{run:02x}" if level == "none" else "bb", [])).search()
     assert diff.masked_by_tracing
     assert any("5 of 5 untraced runs" in line and "0.4%" in line for line in diff.findings)
@@ -170,7 +170,7 @@ def test_a_difference_that_shows_in_turns_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("distinct", "kind"), [(1, "unexplained"), (4, "kernel race")])
-def test_a_race_is_said_where_the_replay_differed(tmp_path: Path, distinct: int, kind: str) -> None:
+def test_a_race_is_reported_where_the_replay_differed(tmp_path: Path, distinct: int, kind: str) -> None:
     def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:
         builder.weights = f"{run:04x}"  # type: ignore[attr-defined]
         if level == "weights":

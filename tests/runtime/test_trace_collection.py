@@ -39,7 +39,7 @@ def test_the_collection_is_complete() -> None:
         assert len(program.lines) == len(program.expected), program.name
 
 
-def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "noise.py"
     path.write_text('"""Noise.\n\nform: eager\nexpect: op=PyFunc | class=Python feed\n"""\nnoise()  # <- culprit\n')
     program = Program(path)

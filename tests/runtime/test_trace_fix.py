@@ -102,7 +102,7 @@ def test_a_program_without_weights_is_compared_op_by_op() -> None:
     assert "2 of 3 runs end alike, op by op" in fix.lines()[1]
 
 
-def test_what_only_a_change_of_the_program_mends_is_said_with_its_line() -> None:
+def test_what_only_a_change_of_the_program_mends_is_reported_with_its_line() -> None:
     """Nothing is run if no advice can be applied."""
     fix = trial(lambda fixed, turn: pytest.fail("it ran"), [culprit("ONEWORKER")])
     assert fix.result == "by hand"

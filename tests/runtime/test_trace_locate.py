@@ -79,7 +79,7 @@ def test_a_clean_program_is_run_as_often_as_asked_and_once_untraced(tmp_path: Pa
     assert diff.findings == ["final weights: bit-identical to those of an untraced run"]
 
 
-def test_instrumenting_that_changes_the_program_is_said(tmp_path: Path) -> None:
+def test_instrumenting_that_changes_the_program_is_reported(tmp_path: Path) -> None:
     search = Scripted(tmp_path, program(lambda run, environment: 1 < run < 5), runs=3)
     assert "instrumenting changed the program" in search.search().findings[-1]
 
@@ -156,7 +156,7 @@ def test_where_recording_begins_too_late_all_steps_are_recorded(tmp_path: Path) 
     assert (diff.culprits[0]["op_name"], diff.culprits[0]["step"]) == ("noise", 1)
 
 
-def test_a_race_that_the_probes_hide_is_said(tmp_path: Path) -> None:
+def test_a_race_that_the_probes_hide_is_reported(tmp_path: Path) -> None:
     """Untraced runs differ and traced ones agree: the verdict lists the accesses that the graph leaves unordered."""
 
     def script(builder: TraceBuilder, level: str, run: int, environment: dict[str, str]) -> None:

@@ -126,7 +126,7 @@ def test_several_runs(make: Callable[..., Path]) -> None:
     assert "2 of 2 comparisons differ" in result.notes
 
 
-def test_a_program_that_was_changed_between_its_runs_is_told(make: Callable[..., Path]) -> None:
+def test_a_program_that_was_changed_between_its_runs_is_reported(make: Callable[..., Path]) -> None:
     """Ops at another line are missing in the other run, which is no fault of the program."""
 
     def build(builder: TraceBuilder, run: int) -> None:

@@ -18,7 +18,7 @@ from tfdeterminism.trace.search.schedules import Schedules
 from tfdeterminism.trace.search.search import Search
 
 
-def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:
+def test_runs_are_distinguished_by_what_varies(tmp_path: Path) -> None:
     """Each compared run, and each replay of an op, uses the next schedule."""
     schedules = Schedules("VGPU_SCHEDULE", ["serial", "reverse", "random:1"])
     assert [schedules.run_environment(turn, {"A": "b"}) for turn in (0, 4)] == [

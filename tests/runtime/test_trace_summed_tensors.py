@@ -47,5 +47,5 @@ def test_a_timeline_that_was_cut_off_tells_what_it_has() -> None:
         ([["a", "b"], ["c", "d", "e"]], "sum 2 is of c in one run, of 3 tensors (c to e) in another"),
     ],
 )
-def test_the_first_sum_that_differs_is_told(other: list[list[str]], expected: str | None) -> None:
+def test_the_first_sum_that_differs_is_reported(other: list[list[str]], expected: str | None) -> None:
     assert first_difference([["a", "b"], ["c"]], other) == expected

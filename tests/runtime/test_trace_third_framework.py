@@ -57,7 +57,7 @@ def test_without_its_entry_nothing_is_recorded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("label", ["Toyframe"])
-def test_its_users_are_told_about_it(tmp_path: Path, label: str) -> None:
+def test_a_run_without_it_names_the_framework(tmp_path: Path, label: str) -> None:
     (tmp_path / "train.py").write_text("print('no framework')\n")
     ran = trace(tmp_path, "run", "--out", "A", "--", "train.py")
     assert label in ran.stderr, ran.stderr

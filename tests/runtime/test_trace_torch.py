@@ -258,7 +258,9 @@ for _ in range(3):
 
 
 @pytest.mark.tensorflow
-def test_which_part_of_a_memory_is_read_is_told_though_it_was_cut_before(torch_forks: Forks, tmp_path: Path) -> None:
+def test_which_part_of_a_memory_is_read_is_reported_though_it_was_cut_before(
+    torch_forks: Forks, tmp_path: Path
+) -> None:
     """The slices have equal bytes, and the ops that sliced them were not recorded."""
     program = tmp_path / "program.py"
     program.write_text(PART)

@@ -179,7 +179,7 @@ def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., T
     assert [(culprit["op_type"], culprit["class"]) for culprit in diff.culprits] == expected
 
 
-def test_a_number_that_python_is_told_decides(compare: Callable[..., TraceDiff]) -> None:
+def test_noise_that_a_host_read_compares_is_the_cause(compare: Callable[..., TraceDiff]) -> None:
     """Noise is compared with a number: no effect in step 0, one more iteration in step 1."""
 
     def build(builder: TraceBuilder, run: int) -> None:

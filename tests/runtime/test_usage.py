@@ -50,7 +50,7 @@ def test_the_probe_helps_without_a_package(checkout: Project) -> None:
         (["tfdet_probe", "--device", "tpu"], 2, "invalid choice"),
     ],
 )
-def test_wrong_usage_is_told_without_a_package(
+def test_wrong_usage_is_reported_without_a_package(
     checkout: Project, arguments: list[str], code: int, message: str
 ) -> None:
     done = bare(checkout, *arguments)

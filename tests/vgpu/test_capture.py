@@ -314,7 +314,7 @@ def test_the_mode_says_what_is_forbidden(program, mode, thread, result):
 
 
 @pytest.mark.parametrize(("mode", "result", "end"), [(GLOBAL, UNSUPPORTED, 0), (THREAD_LOCAL, 0, 0), (RELAXED, 0, 0)])
-def test_another_thread(program, mode, result, end):
+def test_another_thread_during_a_capture(program, mode, result, end):
     """Another thread may not end a capture unless it is relaxed, nor make a call that a global capture forbids."""
     p, statuses = program, []
 

@@ -188,7 +188,7 @@ def test_a_trial_of_an_algorithm_gets_a_status(cuda, name, arguments):
     ("name", "value"),
     [("cudnnGetConvolutionMathType", 0), ("cudnnGetConvolutionGroupCount", 1), ("cudnnGetRNNMatrixMathType", 0)],
 )
-def test_a_setting_is_told_again(cuda, name, value):
+def test_a_getter_returns_the_default_setting(cuda, name, value):
     """TensorFlow 2.4 ends the process where it is not."""
     got = ctypes.c_int(7)
     assert getattr(cuda, name)(None, ctypes.byref(got)) == 0

@@ -14,7 +14,7 @@ STORE = kernel("ld.param.u64 %l0, [p0]; st.global.u32 [%l0], 7;", ["p0"]).replac
 
 
 @pytest.mark.parametrize(("chosen", "told"), [("sass", ["", "sass", "ptx sass"]), ("ptx", ["", "ptx", "ptx"])])
-def test_what_launches_ran_is_told(chosen, told):
+def test_the_codes_that_launches_ran_are_reported(chosen, told):
     """It is called before any launch, after one of a container with both, and after one of PTX alone."""
     environ = {**os.environ, "VGPU_CODE": chosen, "VGPU_COMPUTE_CAPABILITY": "80"}
     command = [sys.executable, __file__, build()]

@@ -319,7 +319,7 @@ def test_each_weight_is_of_one_parameter(library, cell, shape):
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("cell", CELLS)
-def test_other_types(library, cell, dtype):
+def test_half_and_single_precision(library, cell, dtype):
     network = Network(library, cell, dtype=dtype, layers=2)
     run = Run(network)
     assert run.forward() == 0

@@ -40,7 +40,7 @@ def test_flushed_and_held(device, op):
 
 
 @pytest.mark.parametrize("type", TYPES)
-def test_not_below_zero(device, type):
+def test_relu_of_fma(device, type):
     columns = operand_tuples(type, 3, 3000, seed=2)
     check(device, "fma.rn.relu", type, lambda *xs: result(type, "fma", "rn", xs, relu=True), columns)
 

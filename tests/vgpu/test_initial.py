@@ -85,7 +85,7 @@ def test_functions_in_tables(device):
     assert result.tolist() == (1 + x % 2).tolist()
 
 
-def test_what_is_refused(device):
+def test_invalid_initializers_are_refused(device):
     texts = REFUSED.replace("\n", "|").split("|")
     accepted = [text for text in texts if device.load(kernel("ret;", ["p0"], head=f"{HEAD}.global {text};"))[0] == 0]
     assert not accepted, accepted

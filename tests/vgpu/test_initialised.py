@@ -195,7 +195,7 @@ def test_checks_may_be_joined_and_must_exist(checks, code):
     assert ("VGPU_CHECK: unknown check" in process.stderr) == bool(code)
 
 
-def test_both_checks_at_once(device, monkeypatch):
+def test_racecheck_and_initcheck_at_once(device, monkeypatch):
     monkeypatch.setenv("VGPU_CHECK", "racecheck,initcheck")
     body = "ld.param.u64 %l0, [p0]; ld.shared.u32 %r1, [word]; st.global.u32 [%l0], %r1;"
     _, _, stderr = device.run_in_child(kernel(body, ["p0"], head=SHARED), [np.zeros(1, np.uint32)], grid=2, block=2)

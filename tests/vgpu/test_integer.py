@@ -183,7 +183,7 @@ def test_pairs(device, type):
 
 
 @pytest.mark.parametrize("op", ["min", "max"])
-def test_not_below_zero(device, op):
+def test_relu_of_min_and_max(device, op):
     check(device, f"{op}.relu.s32", "s32", lambda a, b: max(BINARY[op](a, b), 0))
     x, y = operand_tuples("b32", 2)
     pairs = zip(x.tolist(), y.tolist(), strict=True)

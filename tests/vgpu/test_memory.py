@@ -142,7 +142,7 @@ def checked(device):
 
 
 @pytest.mark.parametrize("access", ACCESSES)
-def test_one_shared_array_that_runs_into_another_is_told(checked, access):
+def test_one_shared_array_that_runs_into_another_is_reported(checked, access):
     report = checked(32, access)
     assert "memcheck" in report and f"the {access} of line" in report and "0 bytes behind the end of first" in report
     assert not checked(28, access)
@@ -151,7 +151,7 @@ def test_one_shared_array_that_runs_into_another_is_told(checked, access):
 @pytest.mark.parametrize(
     ("offset", "base", "told"), [(60, "first", True), (0, "second", False), (32, "second", True), (28, "own", False)]
 )
-def test_what_is_declared_is_not_told(checked, offset, base, told):
+def test_accesses_within_a_declared_variable_are_not_reported(checked, offset, base, told):
     assert bool(checked(offset, base=base)) == told
 
 

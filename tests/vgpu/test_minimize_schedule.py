@@ -106,7 +106,7 @@ def test_the_two_threads_of_a_sum(tmp_path):
     assert result(command, schedule) == result(command, schedule) != result(command, "serial")
 
 
-def test_two_blocks(tmp_path):
+def test_the_order_of_two_blocks_is_minimized(tmp_path):
     command = program(tmp_path, SUM, big_and_small(3, large=0, less=1, one=2), 3, 1)
     code, stdout, error = minimized(command)
     assert code == 0, error

@@ -35,12 +35,12 @@ def result(device, statement):
     return code or device.function(module)[0]
 
 
-def test_what_is_refused(device):
+def test_invalid_operands_are_refused(device):
     accepted = [statement for statement in statements(REFUSED) if result(device, statement) == 0]
     assert not accepted, accepted
 
 
-def test_what_is_taken(device):
+def test_valid_operands_are_accepted(device):
     refused = [statement for statement in statements(TAKEN) if result(device, statement)]
     assert not refused, refused
 

@@ -122,7 +122,7 @@ def judged(request):
 
 
 @pytest.mark.parametrize("name", INDEPENDENT)
-def test_the_same_in_every_order(judged, name):
+def test_schedule_independent_kernels_are_proved(judged, name):
     verdict, rule = judged[name], INDEPENDENT[name][3]
     assert verdict["proved"], verdict
     assert verdict["reasons"] == []

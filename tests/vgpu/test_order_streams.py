@@ -262,7 +262,7 @@ def test_ordered(program, tmp_path):
 
 
 @pytest.mark.parametrize("program", UNORDERED)
-def test_not_ordered(program, tmp_path):
+def test_unordered_streams_race(program, tmp_path):
     assert races(program, tmp_path)
 
 

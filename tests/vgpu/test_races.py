@@ -61,7 +61,7 @@ def test_lanes_that_meet_at_two_places(races, meet, raced):
 
 
 @pytest.mark.parametrize(("fence", "raced"), [("", True), ("membar.gl;", False), ("fence.sc.gpu;", False)])
-def test_what_a_flag_hands_on(races, fence, raced):
+def test_a_flag_orders_accesses_only_with_a_fence(races, fence, raced):
     lines, values = races(kernel(HANDED_ON.replace("FENCE", fence), ["p0"]), grid=2, block=1)
     assert values[1] == 7
     assert bool(lines) == raced

@@ -73,7 +73,7 @@ def test_shared_memory_is_each_block_s_own(device, tmp_path, monkeypatch):
     assert (finding["addresses"], finding["atomics"], finding["most"][0]["space"]) == (128, 256, "shared")
 
 
-def test_it_is_bounded(device, tmp_path, monkeypatch):
+def test_the_number_of_findings_is_bounded(device, tmp_path, monkeypatch):
     body = GLOBAL.replace("MASK", "63").replace("ATOMIC", "red.global.add.f32 [%l0], %r1;\n" * 40)
     launch = report(device, tmp_path, monkeypatch, kernel(body, ["p0"]))
     assert len(launch["order_dependent"]) == 16

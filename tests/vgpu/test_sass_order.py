@@ -24,7 +24,7 @@ def judged(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ALL_INDEPENDENT)
-def test_the_same_in_every_order(judged, name):
+def test_schedule_independent_kernels_are_proved(judged, name):
     verdict, rule = judged[name], ALL_INDEPENDENT[name][3]
     assert verdict["proved"], verdict
     assert rule is None or rule in verdict["rules"]

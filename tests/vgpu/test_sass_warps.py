@@ -134,7 +134,7 @@ def test_faults_name_the_offset(name, error, words_of_it):
 @pytest.mark.parametrize(
     ("file", "code"), [("warps.fatbin", "sass"), ("warps.fatbin", "ptx"), ("direct_calls.cubin", "sass")]
 )
-def test_a_kernel_prints_and_its_assertion_is_told(file, code):
+def test_a_kernel_prints_and_its_assertion_is_reported(file, code):
     """The functions are called by addresses in a constant bank, or, with relocations, in the code."""
     values = np.arange(64, dtype=np.uint32)
     image, out = (KERNELS / file).read_bytes(), np.zeros(64, np.uint32)

@@ -49,7 +49,7 @@ def start_program(device, name, value):
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
-def test_what_says_nothing_is_refused(device, name, value):
+def test_invalid_settings_are_refused(device, name, value):
     process = start_program(device, name, value)
     assert process.returncode == 2
     assert name in process.stderr
@@ -58,6 +58,6 @@ def test_what_says_nothing_is_refused(device, name, value):
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in RIGHT.items() for value in values])
-def test_what_says_something_is_taken(device, name, value):
+def test_valid_settings_are_accepted(device, name, value):
     process = start_program(device, name, value)
     assert (process.returncode, process.stderr) == (10, "")

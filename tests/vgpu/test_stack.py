@@ -47,7 +47,7 @@ def test_more_than_there_is(device, text):
 @pytest.mark.parametrize(
     "text", ["alloca.u64 %l1, 8, 3", "alloca.u32 %r1, 8", "alloca.u64 5, 8", "stacksave.u64 7", "alloca.u64 %l1"]
 )
-def test_what_is_refused(device, text):
+def test_invalid_stack_instructions_are_refused(device, text):
     code, module = device.load(kernel(f"{text};", ["p0"]))
     assert code or device.function(module)[0]
 

@@ -82,7 +82,7 @@ def test_a_host_function_runs_between_what_stands_around_it(streams, call):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_who_asks_does_not_wait(streams, call):
+def test_calls_return_before_the_host_function_ends(streams, call):
     """Calls return at once, as a card's do: the host function waits for what its caller does after them."""
     stream, event, waits = streams.stream(), threading.Event(), []
     streams.set(1)

@@ -59,7 +59,7 @@ def test_every_test_is_listed_by_the_name_that_its_class_has(command, env):
     assert suites.Worker(command, env, 20).run(names[-1]).how == "failed"
 
 
-def test_each_test_has_its_end(command, env):
+def test_each_test_has_its_outcome(command, env):
     worker = suites.Worker(command, env, 5)
     outcomes = {
         "passes": "passed",

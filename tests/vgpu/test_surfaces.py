@@ -229,7 +229,7 @@ def test_stores_of_two_threads_to_one_place_are_a_race(device):
     assert "race" not in run(device, code, disjoint_stores, VGPU_CHECK="racecheck")[1]
 
 
-def test_texels_that_nobody_wrote_are_told(device):
+def test_texels_that_nobody_wrote_are_reported(device):
     code = f"{CODE}place(4, 0)\nprint(launch(function, handle.value, at, out))"
     _, stderr = run(device, code, loads("2d", "trap"), VGPU_CHECK="initcheck")
     assert "never" in stderr or "nobody" in stderr or "initcheck" in stderr

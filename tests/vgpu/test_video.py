@@ -168,7 +168,7 @@ vadd.u32.u32.u32 5,%r2,%r3;vadd.f32.u32.u32 %r1,%r2,%r3;vadd.u32.u32.u32 %r1,-%r
 vadd2.u32.u32.u32.sat.add %r1,%r2,%r3,%r4"""
 
 
-def test_what_is_refused(device):
+def test_invalid_video_instructions_are_refused(device):
     accepted = []
     for text in REFUSED.replace("\n", ";").split(";"):
         code, module = device.load(kernel(f"{text};", ["p0"]))

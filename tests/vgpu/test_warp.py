@@ -156,7 +156,7 @@ def test_one_is_elected(device):
             }
 
 
-def test_who_is_active(device):
+def test_activemask_has_the_active_lanes(device):
     """In a branch, the lanes that took it are active; behind it, all lanes but the exited ones."""
     x, masks = rows(50)
     d = run(device, "activemask.b32 %d;", x, masks, out=1)

@@ -48,10 +48,15 @@ class Project:
     def costs(self) -> Path:
         return self.matrix / "costs"
 
+    @property
+    def is_installed(self) -> bool:
+        """Whether this tfdet was installed without a checkout."""
+        return self.user_data is not None
+
     @cached_property
     def runtime(self) -> Path:
         """Return the folder of the packages that environments import; it contains no other packages."""
-        if self.user_data is None:
+        if not self.is_installed:
             return self.root / "runtime"
         from tfdet.base import runtime_folder
 
@@ -99,7 +104,7 @@ class Project:
 
     def require_checkout(self, option: str) -> None:
         """Raise UsageError if there is no checkout to write into."""
-        if self.user_data is not None:
+        if self.is_installed:
             raise UsageError(
                 f"{option} requires a checkout of the project, and this tfdet is installed without one",
                 "Clone the repository and run tfdet there, or set TFDET_ROOT=PATH to the clone.",

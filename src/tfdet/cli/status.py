@@ -177,8 +177,7 @@ def show(
     _require_one_format(as_json, as_csv)
     project = find_project()
     loaded = load_status(project)
-    loaded.matrix.environment(env)
-    loaded.matrix.source(source)
+    loaded.matrix.environment(env), loaded.matrix.source(source)  # UsageError if there is none of that name
     records = [
         record
         for path in EvidenceStore.open(project).files()
@@ -214,8 +213,8 @@ def recipe(
     _require_one_format(as_json, as_csv)
     project = find_project()
     loaded = load_status(project)
-    loaded.matrix.environment(env)
-    text = recipe_text(loaded, env, installed=project.user_data is not None)
+    loaded.matrix.environment(env)  # UsageError if there is none of that name
+    text = recipe_text(loaded, env, installed=project.is_installed)
     if as_json:
         print_json({"environment": env, "recipe": text, "remaining": remaining_rows(loaded, env)})
     elif as_csv:

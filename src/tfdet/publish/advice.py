@@ -67,7 +67,7 @@ def _measured(status: Status) -> dict[str, dict[str, dict[str, list[str]]]]:
         device = status.matrix.devices.claim_device(cell.key.device)
         if (
             cell.backing == "measured"
-            and cell.cell.verdict is Verdict.DETERMINISTIC
+            and cell.inferred.verdict is Verdict.DETERMINISTIC
             and device
             and environment.line == "stock"
             and version

@@ -36,11 +36,11 @@ def _spreadsheet_safe(value: Any) -> Any:
 def cell_row(cell: StatusCell) -> dict[str, Any]:
     """Return the fields of `status --json`, with texts in place of the objects about audits and signers."""
     texts = {
-        "signers_agreeing": " and ".join(cell.cell.agreeing_signers),
+        "signers_agreeing": " and ".join(cell.inferred.agreeing_signers),
         "agreements": "; ".join(
-            f"{' and '.join(agreement.signers)}: {agreement.text}" for agreement in cell.cell.agreements
+            f"{' and '.join(agreement.signers)}: {agreement.text}" for agreement in cell.inferred.agreements
         ),
-        "disagreement": cell.signed_text if cell.cell.signers_conflict else "",
+        "disagreement": cell.signed_text if cell.inferred.signers_conflict else "",
     }
     return {**cell.as_json(), **texts, "audit": cell.finding.kind if cell.finding else None}
 
@@ -85,5 +85,5 @@ def _add_test(suite: ElementTree.Element, cell: StatusCell) -> None:
         ElementTree.SubElement(test, "failure", {"message": escape_hidden(cell.contradiction)})
     elif not cell.was_run:
         ElementTree.SubElement(test, "skipped", {"message": f"{cell.backing or 'nothing'}, not run"})
-    result = f"{cell.cell.verdict or 'never run'}, {cell.cell.differed} of {cell.cell.runs} runs differed"
+    result = f"{cell.inferred.verdict or 'never run'}, {cell.inferred.differed} of {cell.inferred.runs} runs differed"
     ElementTree.SubElement(test, "system-out").text = result

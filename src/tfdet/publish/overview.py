@@ -103,10 +103,12 @@ def _source_state(cells: Sequence[StatusCell], matrix: Matrix) -> SourceState:
         (cell.key.environment for cell in cells if cell.key.solution == NONE), key=natural_sort_key, default=""
     )
     newest_cells = [cell for cell in cells if cell.key.environment == newest]
-    control_verdicts = {cell.cell.verdict for cell in newest_cells if cell.key.solution == NONE}
+    control_verdicts = {cell.inferred.verdict for cell in newest_cells if cell.key.solution == NONE}
     if Verdict.NONDETERMINISTIC not in control_verdicts:
         return SourceState.PROVED if control_verdicts == {Verdict.SCHEDULE_INDEPENDENT} else SourceState.UNKNOWN
-    return SourceState.MENDED if any(cell.cell.is_shown_deterministic for cell in newest_cells) else SourceState.OPEN
+    return (
+        SourceState.MENDED if any(cell.inferred.is_shown_deterministic for cell in newest_cells) else SourceState.OPEN
+    )
 
 
 def render(status: Status, width: int) -> RenderableType:

@@ -91,7 +91,7 @@ def _remaining(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
     behaviors = {Verdict.NONDETERMINISTIC: "differs", Verdict.RAISES: "raises an error"}
     for source in status.matrix.for_framework(environment.framework).sources:
         cells = [status.cell(CellKey(key, device, source, solution)) for device in (*status.measured_models, GPU)]
-        measured = next((cell for cell in cells if cell.cell.verdict in behaviors), None)
+        measured = next((cell for cell in cells if cell.inferred.verdict in behaviors), None)
         # Claims are about a kind of device, whichever models measured other cells.
         refusing_devices = [
             device_kind
@@ -99,7 +99,7 @@ def _remaining(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
             if cell.claimed_outcome == "raises" and (device_kind := claim_device(cell.key.device))
         ]
         if measured:
-            behavior = behaviors[measured.cell.verdict] + variants.only_compiled(measured.cell)
+            behavior = behaviors[measured.inferred.verdict] + variants.only_compiled(measured.inferred)
             yield source, f"{behavior} (measured on {measured.key.device})", True
         elif refusing_devices:
             yield source, f"raises an error on a {refusing_devices[0].upper()} (documented, not measured)", False

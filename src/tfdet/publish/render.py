@@ -162,7 +162,7 @@ class _Blocks:
         return _BLOCK.sub(lambda match: match[1] + self._text(match["name"], comparisons) + match[4], text)
 
     def _text(self, name: str, comparisons: Sequence[op_comparison.OpComparison]) -> str:
-        return self._engine.get_template(f"{name}.md.j2").render(self._context, joins=comparisons)
+        return self._engine.get_template(f"{name}.md.j2").render(self._context, comparisons=comparisons)
 
 
 def _context(project: Project, status: Status) -> dict[str, object]:

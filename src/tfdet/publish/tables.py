@@ -265,7 +265,7 @@ def measured_table(status: Status, device: str, package: str | None = None) -> M
     package: that of the environments, see models.Environment.
     """
     among = {key for key, environment in status.matrix.environments.items() if environment.package == package}
-    cells = [cell for cell in status.cells if cell.key.device == device and cell.cell.verdict is not Verdict.BLANK]
+    cells = [cell for cell in status.cells if cell.key.device == device and cell.inferred.verdict is not Verdict.BLANK]
     cells = [cell for cell in cells if cell.key.environment in among]
     chosen = [key for key in status.matrix.environments if key in {cell.key.environment for cell in cells}]
     without_difference = {Verdict.SCHEDULE_INDEPENDENT, Verdict.NOT_SHOWN, Verdict.UNSUPPORTED}
@@ -276,7 +276,7 @@ def measured_table(status: Status, device: str, package: str | None = None) -> M
     equal_sources = [
         source
         for source, source_cells in by_source.items()
-        if {cell.cell.verdict for cell in source_cells} <= without_difference
+        if {cell.inferred.verdict for cell in source_cells} <= without_difference
     ]
     rows = {source: _rows(status, device, source, source_cells, chosen) for source, source_cells in by_source.items()}
     return MeasuredTable(

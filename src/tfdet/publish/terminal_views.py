@@ -66,8 +66,8 @@ def verdict_text(cell: InferredCell) -> Text:
 def cell_table(cells: Iterable[StatusCell]) -> FactTable:
     table = FactTable("source", "solution", "device", "verdict", "time", "backing", "claim")
     for cell in cells:
-        time_ratio = f"× {cell.cell.time_ratio:.2f}" if cell.cell.time_ratio else ""
-        table.add(cell.key.source, cell.key.solution, cell.key.device, verdict_text(cell.cell), time_ratio,
+        time_ratio = f"× {cell.inferred.time_ratio:.2f}" if cell.inferred.time_ratio else ""
+        table.add(cell.key.source, cell.key.solution, cell.key.device, verdict_text(cell.inferred), time_ratio,
                   cell.backing_text, cell.claimed_outcome or "")  # fmt: skip
     return table
 
@@ -83,7 +83,7 @@ def run_headline(cells: Sequence[StatusCell]) -> RenderableType:
     """Return a row for each source that differs or fails, with the solutions that make it deterministic."""
     by_source: dict[str, dict[Verdict, list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in cells:
-        by_source[cell.key.source][cell.cell.verdict].append(cell.key.solution)
+        by_source[cell.key.source][cell.inferred.verdict].append(cell.key.solution)
     listed = {source: solutions for source, solutions in by_source.items() if solutions.keys() & set(_HEADLINE)}
     headers = {
         verdict: header
@@ -112,9 +112,9 @@ def change_table(changes: Iterable[CellChange]) -> FactTable:
     """Return a table of the cells that records would change."""
     table = FactTable("environment", "device", "source", "solution", "now", "then", "backing")
     for change in changes:
-        key, before = change.after.key, verdict_text(change.before.cell)
+        key, before = change.after.key, verdict_text(change.before.inferred)
         table.add(key.environment, key.device, key.source, key.solution, before if before.plain else "never run",
-                  verdict_text(change.after.cell), change.after.backing_text)  # fmt: skip
+                  verdict_text(change.after.inferred), change.after.backing_text)  # fmt: skip
     return table
 
 
@@ -173,7 +173,7 @@ def _by_environment(status: Status, cells: Sequence[StatusCell]) -> FactTable:
     by_place = {(cell.key.source, cell.key.solution, cell.key.environment, cell.key.device): cell for cell in cells}
     for source, solution in dict.fromkeys((cell.key.source, cell.key.solution) for cell in cells):
         row = [by_place.get((source, solution, *column)) for column in columns]
-        table.add(source, solution, *(_mark(cell.cell.verdict) if cell else "" for cell in row))
+        table.add(source, solution, *(_mark(cell.inferred.verdict) if cell else "" for cell in row))
     return table
 
 
@@ -198,9 +198,9 @@ def _by_mark(status: Status, cells: Sequence[StatusCell]) -> FactTable:
             table.add_heading(source)
             previous_source = source
         text = Text()
-        for verdict in dict.fromkeys(cell.cell.verdict for cell in row_cells):
+        for verdict in dict.fromkeys(cell.inferred.verdict for cell in row_cells):
             showing_environments = [
-                environments[cell.key.environment] for cell in row_cells if cell.cell.verdict is verdict
+                environments[cell.key.environment] for cell in row_cells if cell.inferred.verdict is verdict
             ]
             where = version_ranges(showing_environments, among[device], status.matrix.frameworks)
             text += (

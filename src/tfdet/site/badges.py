@@ -23,13 +23,15 @@ def files(facts: SiteFacts) -> Iterator[tuple[str, str]]:
 
 def _source_state(cells: Sequence[StatusCell]) -> tuple[str, str]:
     """Return (text, color): the verdict without a solution, and the solutions that make it deterministic."""
-    differs = [cell for cell in cells if cell.cell.verdict is Verdict.NONDETERMINISTIC and cell.key.solution == "none"]
-    helping = {cell.key.solution for cell in cells if cell.cell.is_shown_deterministic}
+    differs = [
+        cell for cell in cells if cell.inferred.verdict is Verdict.NONDETERMINISTIC and cell.key.solution == "none"
+    ]
+    helping = {cell.key.solution for cell in cells if cell.inferred.is_shown_deterministic}
     if differs:
         text = f"differs; {' or '.join(sorted(helping))} helps" if helping else "differs"
         return text, "yellow" if helping else "red"
     ran = [cell for cell in cells if cell.was_run and cell.key.solution == "none"]
-    if ran and all(cell.cell.verdict is Verdict.SCHEDULE_INDEPENDENT for cell in ran):
+    if ran and all(cell.inferred.verdict is Verdict.SCHEDULE_INDEPENDENT for cell in ran):
         return "schedule-independent", "brightgreen"
     if any(cell.was_run for cell in cells):
         return "not shown to differ", "lightgrey"

@@ -105,7 +105,7 @@ def _cell(facts: SiteFacts, cell: StatusCell) -> dict[str, Any]:
     command = f"tfdet run {cell.key.environment} --device {kind.cli_name} --source {cell.key.source}" if kind else ""
     if command and cell.key.solution != "none":
         command += f" --solution {cell.key.solution}"
-    return {**cell_data(cell), "proof_note": proof_note(cell.cell), "backed": cell.backing_text,
+    return {**cell_data(cell), "proof_note": proof_note(cell.inferred), "backed": cell.backing_text,
             "run_again": f"{command} --out again.jsonl" if command else "", "address": cell_url(cell.key)}  # fmt: skip
 
 

@@ -28,7 +28,7 @@ def page(facts: SiteFacts, changes: Sequence[VerdictChange]) -> Page:
          "cells": [tables.claim_cell(facts.status, key, column) for column in columns]}
         for key in facts.sources if facts.matrix.sources[key].group == "gpu-confirmed"
     ]  # fmt: skip
-    verdicts = Counter(str(cell.cell.verdict) for cell in facts.cells if cell.was_run)
+    verdicts = Counter(str(cell.inferred.verdict) for cell in facts.cells if cell.was_run)
     data: dict[str, Any] = {
         "columns": [column.title for column in columns],
         "rows": rows,

@@ -184,9 +184,9 @@ def css_class(cell: StatusCell) -> str:
     audit_kind = None
     if cell.audited and cell.finding and not cell.claimed_outcome:
         audit_kind = "bad" if cell.finding.is_conclusive else "quiet"
-    return wording.css_class(str(cell.cell.verdict), cell.claimed_outcome, audit_kind)
+    return wording.css_class(str(cell.inferred.verdict), cell.claimed_outcome, audit_kind)
 
 
 def cell_text(cell: StatusCell) -> str:
     """Return a cell's verdict or, if it was not run, its claim, or `audited`."""
-    return str(cell.cell.verdict) or (f"claimed {cell.claimed_outcome}" if cell.claimed_outcome else "audited")
+    return str(cell.inferred.verdict) or (f"claimed {cell.claimed_outcome}" if cell.claimed_outcome else "audited")

@@ -17,7 +17,7 @@ def pages(facts: SiteFacts) -> Iterator[Page]:
     counts: dict[str, Counter[str]] = {key: Counter() for key in facts.solutions}
     for cell in facts.cells:
         if cell.was_run:
-            counts[cell.key.solution][str(cell.cell.verdict)] += 1
+            counts[cell.key.solution][str(cell.inferred.verdict)] += 1
     rows = [{"key": key, "name": facts.matrix.solutions[key].name,
              "description": facts.matrix.solutions[key].description, "seen": _sort_counts(counts[key])}
             for key in facts.solutions]  # fmt: skip

@@ -48,7 +48,7 @@ def verdict_counts(facts: SiteFacts, source: str) -> dict[str, int]:
     counts: dict[str, int] = defaultdict(int)
     for cell in facts.cells_by_source.get(source, []):
         if cell.was_run:
-            counts[str(cell.cell.verdict)] += 1
+            counts[str(cell.inferred.verdict)] += 1
     return dict(sorted(counts.items(), key=lambda item: list(VERDICTS).index(item[0])))
 
 
@@ -106,8 +106,10 @@ def _square(environment: str, cell: StatusCell | None) -> dict[str, Any]:
             "symbol": "",
             "address": "",
         }
-    verdict_text = str(cell.cell.verdict) or (f"claimed {cell.claimed_outcome}" if cell.claimed_outcome else "audited")
-    runs = f" {cell.cell.differed}/{cell.cell.runs}" if cell.cell.runs else ""
+    verdict_text = str(cell.inferred.verdict) or (
+        f"claimed {cell.claimed_outcome}" if cell.claimed_outcome else "audited"
+    )
+    runs = f" {cell.inferred.differed}/{cell.inferred.runs}" if cell.inferred.runs else ""
     return {"environment": environment, "version": version, "kind": css_class(cell),
             "says": f"{verdict_text}{runs}, {cell.backing}", "symbol": symbol(cell),
             "address": cell_url(cell.key)}  # fmt: skip
@@ -120,8 +122,8 @@ _VERDICT_SYMBOLS = {Verdict.RAISES: "!", Verdict.FAILED: "#", Verdict.STALE: "~"
 
 def symbol(cell: StatusCell) -> str:
     """Return one character for the verdict or claim, so that color is not the only sign."""
-    if cell.cell.verdict is not Verdict.BLANK:
-        return _VERDICT_SYMBOLS.get(cell.cell.verdict) or VERDICTS[str(cell.cell.verdict)].symbol
+    if cell.inferred.verdict is not Verdict.BLANK:
+        return _VERDICT_SYMBOLS.get(cell.inferred.verdict) or VERDICTS[str(cell.inferred.verdict)].symbol
     return _CLAIM_SYMBOLS[cell.claimed_outcome] if cell.claimed_outcome else "a"
 
 
@@ -130,7 +132,7 @@ def _images(facts: SiteFacts, cells: list[StatusCell]) -> Iterator[dict[str, Any
     groups: dict[tuple[str, str, str], list[StatusCell]] = defaultdict(list)
     for cell in cells:
         if facts.matrix.environments[cell.key.environment].line == "ngc":
-            verdict_text = str(cell.cell.verdict) or f"claimed {cell.claimed_outcome}"
+            verdict_text = str(cell.inferred.verdict) or f"claimed {cell.claimed_outcome}"
             groups[cell.key.device, cell.key.solution, verdict_text].append(cell)
     for (device, solution, verdict_text), group in groups.items():
         yield {"device": device, "solution": solution, "says": verdict_text, "kind": css_class(group[0]),
@@ -175,6 +177,6 @@ def _audit(facts: SiteFacts, key: str) -> dict[str, Any] | None:
 def _slowdowns(cells: list[StatusCell]) -> Iterator[Mapping[str, Any]]:
     """Yield the run time under each effective solution, relative to the control."""
     for cell in cells:
-        if cell.cell.time_ratio and cell.cell.is_shown_deterministic:
+        if cell.inferred.time_ratio and cell.inferred.is_shown_deterministic:
             yield {"environment": cell.key.environment, "device": cell.key.device, "solution": cell.key.solution,
-                   "time_ratio": cell.cell.time_ratio, "address": cell_url(cell.key)}  # fmt: skip
+                   "time_ratio": cell.inferred.time_ratio, "address": cell_url(cell.key)}  # fmt: skip

@@ -45,7 +45,7 @@ def data(facts: SiteFacts) -> Iterator[tuple[str, str]]:
 
 def _sort_key(facts: SiteFacts, cell: StatusCell) -> tuple[Any, ...]:
     """Return a sort key: cells that ran first, then by source in the order of the tables."""
-    has_no_result = cell.cell.verdict in (Verdict.BLANK, Verdict.UNSUPPORTED)
+    has_no_result = cell.inferred.verdict in (Verdict.BLANK, Verdict.UNSUPPORTED)
     return has_no_result, facts.matrix.sources[cell.key.source].sort_key
 
 
@@ -56,13 +56,14 @@ def _data_files(name: str, variable: str, value: dict[str, Any]) -> Iterator[tup
 
 
 def _row(cell: StatusCell) -> dict[str, Any]:
-    bound = cell.cell.bound95
+    bound = cell.inferred.bound95
     return {
-        **cell.key._asdict(), "verdict": str(cell.cell.verdict), "backing": cell.backing,
+        **cell.key._asdict(), "verdict": str(cell.inferred.verdict), "backing": cell.backing,
         "claim": cell.claimed_outcome or "", "audit": cell.finding.kind if cell.finding else "",
         "kind": css_class(cell),
-        "runs": cell.cell.runs, "differed": cell.cell.differed, "bound": None if bound is None else round(bound, 4),
-        "time": cell.cell.time_ratio, "machines": cell.cell.machines,
+        "runs": cell.inferred.runs, "differed": cell.inferred.differed,
+        "bound": None if bound is None else round(bound, 4),
+        "time": cell.inferred.time_ratio, "machines": cell.inferred.machines,
     }  # fmt: skip
 
 

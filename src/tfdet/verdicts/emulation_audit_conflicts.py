@@ -36,16 +36,18 @@ def find_conflicts(status: Status) -> Iterator[EmulationAuditConflict]:
 
 
 def _is_conflict(cell: StatusCell) -> bool:
+    # A finding is conclusive if the op reaches order-dependent kernels, unchecked if nobody knows whether it does.
     if cell.finding is None:
         return False
-    if cell.cell.verdict is Verdict.NONDETERMINISTIC:
+    if cell.inferred.verdict is Verdict.NONDETERMINISTIC:
         return not (cell.finding.is_conclusive or cell.finding.is_unchecked)
-    return cell.cell.verdict is Verdict.NOT_SHOWN and cell.finding.is_conclusive
+    return cell.inferred.verdict is Verdict.NOT_SHOWN and cell.finding.is_conclusive
 
 
 def _conflict(status: Status, cell: StatusCell) -> EmulationAuditConflict:
     finding, source = cell.finding, status.matrix.source(cell.key.source)
     assert finding is not None  # `_is_conflict` requires one
     version = status.matrix.environment(cell.key.environment).version
+    # Notes of the source's file on its emulation, each for a range of versions of stock builds.
     why = next((note.note for note in source.emulation if ranges.contains(note.stock, version)), "")
-    return EmulationAuditConflict(cell.key.source, cell.key.environment, str(cell.cell.verdict), finding.text, why)
+    return EmulationAuditConflict(cell.key.source, cell.key.environment, str(cell.inferred.verdict), finding.text, why)

@@ -209,7 +209,7 @@ def _finding(
     key: str, source: Source, cells: list[StatusCell], solutions: set[str], matches: Sequence[SourceMatch]
 ) -> Iterator[ProgramFinding]:
     control = [cell for cell in cells if cell.key.solution == NONE]
-    differs = next((cell for cell in control if cell.cell.verdict is Verdict.NONDETERMINISTIC), None)
+    differs = next((cell for cell in control if cell.inferred.verdict is Verdict.NONDETERMINISTIC), None)
     audited = next(
         (cell for cell in control if cell.audited and cell.finding and cell.finding.kind == "order-dependent"), None
     )
@@ -241,15 +241,14 @@ def _finding(
 
 def _reason(differs: StatusCell | None, audited: StatusCell | None) -> str:
     if differs:
-        return (
-            f"differs ({differs.backing} on {differs.key.device}, {differs.cell.differed} of {differs.cell.runs} runs)"
-        )
+        inferred = differs.inferred
+        return f"differs ({differs.backing} on {differs.key.device}, {inferred.differed} of {inferred.runs} runs)"
     return "its kernels depend on order (audited)" if audited else "differs (documented)"
 
 
 def _is_resolved_by(cell: StatusCell, cells: list[StatusCell]) -> bool:
     """Return whether a cell's solution is shown or claimed to resolve the source, and no run contradicts that."""
-    same_solution = [other.cell for other in cells if other.key.solution == cell.key.solution]
+    same_solution = [other.inferred for other in cells if other.key.solution == cell.key.solution]
     verdicts = {inferred.verdict for inferred in same_solution}
     is_resolved = (
         any(inferred.is_shown_deterministic for inferred in same_solution)

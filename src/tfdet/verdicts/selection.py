@@ -63,7 +63,7 @@ class Selection:
             and (_accepts(self.devices, key.device) or (kind is not None and kind.cli_name in self.devices))
             and _accepts(self.environments, key.environment)
             and _accepts(self.sources, key.source)
-            and _accepts(self.verdicts, str(cell.cell.verdict))
+            and _accepts(self.verdicts, str(cell.inferred.verdict))
         )
 
 

@@ -50,13 +50,13 @@ def _do_conflict(gpu: InferredCell, emulated: InferredCell) -> bool:
 class StatusCell:
     """A cell with the claims and the audit finding on it.
 
-    cell: the verdict of its records.  claimed_outcome: the combined outcome of the claims.
+    inferred: the verdict of its records alone.  claimed_outcome: the combined outcome of the claims.
     finding: the audit finding on the source in that environment.  audited: whether the finding backs this cell.
     evidence_kind: whether records of its device are measured or emulated.
     """
 
     key: CellKey
-    cell: InferredCell
+    inferred: InferredCell
     claims: tuple[Claim, ...]
     claimed_outcome: str | None
     finding: AuditFinding | None = None
@@ -66,7 +66,7 @@ class StatusCell:
     @property
     def backing(self) -> str:
         """The strongest evidence: measured or emulated, then audited, then documented; empty if there is none."""
-        if self.cell.verdict not in (Verdict.BLANK, Verdict.STALE):
+        if self.inferred.verdict not in (Verdict.BLANK, Verdict.STALE):
             return self.evidence_kind
         if self.audited:
             return "audited"
@@ -82,13 +82,13 @@ class StatusCell:
         """The backing, with the number of machines and the signers if it is measured."""
         if self.backing != "measured":
             return self.backing
-        number = self.cell.machines
+        number = self.inferred.machines
         return f"measured by {'a single machine' if number == 1 else f'{number} machines'}, {self.signed_text}"
 
     @property
     def signed_text(self) -> str:
         """The signers of the records, and whether they agree."""
-        cell = self.cell
+        cell = self.inferred
         if cell.signers_conflict:
             return "signers disagree: " + "; ".join(
                 f"{signer.signer} says {signer.verdict} ({signer.differed} of {signer.runs} runs differed)"
@@ -103,11 +103,11 @@ class StatusCell:
     @property
     def contradiction(self) -> str | None:
         """A text on how the evidence contradicts the claim; None if it does not."""
-        if self.claimed_outcome is None or self.cell.verdict not in _CONTRADICTING.get(self.claimed_outcome, ()):
+        if self.claimed_outcome is None or self.inferred.verdict not in _CONTRADICTING.get(self.claimed_outcome, ()):
             return None
-        if self.cell.verdict is not Verdict.NONDETERMINISTIC and any(claim.partly for claim in self.claims):
+        if self.inferred.verdict is not Verdict.NONDETERMINISTIC and any(claim.partly for claim in self.claims):
             return None
-        return self.contradiction_text(f"{self.backing} {self.cell.verdict}")
+        return self.contradiction_text(f"{self.backing} {self.inferred.verdict}")
 
     def contradiction_text(self, evidence: str) -> str:
         """Return the message that evidence, described by a text, contradicts the claim."""
@@ -116,30 +116,32 @@ class StatusCell:
         return f"{where}: claimed {self.claimed_outcome} ({cited}), {evidence}"
 
     def as_json(self) -> dict[str, Any]:
-        bound = self.cell.bound95
+        bound = self.inferred.bound95
         return {
             **self.key._asdict(),
-            "verdict": str(self.cell.verdict),
-            "runs": self.cell.runs,
-            "differed": self.cell.differed,
+            "verdict": str(self.inferred.verdict),
+            "runs": self.inferred.runs,
+            "differed": self.inferred.differed,
             "bound95": bound,
-            "time_ratio": self.cell.time_ratio,
+            "time_ratio": self.inferred.time_ratio,
             "backing": self.backing,
             "claim": self.claimed_outcome,
-            "proven": self.cell.controls_differed,
-            "cases": self.cell.cases,
-            "machines": self.cell.machines,
-            "machines_agreeing": self.cell.agreeing_machines,
-            "signed": self.cell.signed,
-            "signers_agreeing": self.cell.agreeing_signers,
-            "agreements": [agreement.as_json() for agreement in self.cell.agreements],
-            "verified": self.cell.verified,
+            "proven": self.inferred.controls_differed,
+            "cases": self.inferred.cases,
+            "machines": self.inferred.machines,
+            "machines_agreeing": self.inferred.agreeing_machines,
+            "signed": self.inferred.signed,
+            "signers_agreeing": self.inferred.agreeing_signers,
+            "agreements": [agreement.as_json() for agreement in self.inferred.agreements],
+            "verified": self.inferred.verified,
             "ways": {
                 variant: {"verdict": str(part.verdict), "runs": part.runs, "differed": part.differed}
-                for variant, part in self.cell.variants.items()
+                for variant, part in self.inferred.variants.items()
             },
-            "disagreement": [signer.as_json() for signer in self.cell.by_signer] if self.cell.signers_conflict else [],
-            "proof": self.cell.proof.as_json() if self.cell.proof else None,
+            "disagreement": [signer.as_json() for signer in self.inferred.by_signer]
+            if self.inferred.signers_conflict
+            else [],
+            "proof": self.inferred.proof.as_json() if self.inferred.proof else None,
             "audit": self.finding.as_json() if self.finding else None,
         }
 
@@ -248,7 +250,7 @@ class Status:
                 cell.key.source,
             ): f"{cell.backing} deterministic under {cell.key.solution}"
             for cell in self.cells
-            if cell.cell.is_shown_deterministic and _is_known_to_documents(self.matrix.solutions[cell.key.solution])
+            if cell.inferred.is_shown_deterministic and _is_known_to_documents(self.matrix.solutions[cell.key.solution])
         }
         for cell in self.cells:
             place = (cell.key.environment, claim_device(cell.key.device), cell.key.source)
@@ -259,9 +261,9 @@ class Status:
     def _false_proofs(self) -> Iterator[str]:
         """Yield messages about cases that are proved, but differed on the virtual GPU or on a GPU."""
         for cell in self.cells:
-            if cell.cell.proof is None:
+            if cell.inferred.proof is None:
                 continue
-            key, proof = cell.key, cell.cell.proof
+            key, proof = cell.key, cell.inferred.proof
             differing = dict.fromkeys(proof.contradicted, key.device)
             for gpu in self.gpus:
                 measured = self.verdict(key._replace(device=gpu))

@@ -169,7 +169,7 @@ def preview_changes(
             new_verdicts |= _infer_cells(hashes, attestation_store.index_of(model, environment), countable)
     after = replace(before, verdicts={**before.verdicts, **new_verdicts})
     pairs = [CellChange(before.cell(key), after.cell(key)) for key in sorted(new_verdicts, key=before.sort_key)]
-    return [pair for pair in pairs if pair.before.cell != pair.after.cell]
+    return [pair for pair in pairs if pair.before.inferred != pair.after.inferred]
 
 
 _UNSIGNED: Final = AttestationStore(Keyring(), {})

@@ -76,7 +76,7 @@ def test_a_version_of_a_package_is_brought_once_and_nothing_is_installed(
         ("fast-kernels=1.0", ExitCode.USAGE, "or package==version is called"),
     ],
 )
-def test_a_version_that_cannot_be_had_is_told(
+def test_a_version_that_cannot_be_had_is_reported(
     run: Run, published: Path, requirement: str, code: ExitCode, message: str
 ) -> None:
     done = run(requirement)
@@ -100,7 +100,7 @@ def test_the_constraints_of_pips_settings_hold_and_are_named(run: Run, published
     assert run("fast-kernels==2.0").returncode == ExitCode.OK
 
 
-def test_a_package_without_gpu_code_is_told(run: Run, tmp_path: Path) -> None:
+def test_a_package_without_gpu_code_is_reported(run: Run, tmp_path: Path) -> None:
     host = make.library(tmp_path / "host.so", None).read_bytes()
     make.wheel(tmp_path / "index", {"slow/host.so": host}, "1.0", "slow")
     make.wheel(tmp_path / "index", {"pure/__init__.py": b""}, "1.0", "pure", "py3-none-any")

@@ -95,7 +95,7 @@ def test_what_the_op_does_not_reach_is_not_audited(tables: AuditTables, source: 
         assert not cell.audited and not cell.finding.is_conclusive
 
 
-def test_an_op_without_a_gpu_kernel_is_told(tables: AuditTables) -> None:
+def test_an_op_without_a_gpu_kernel_is_reported(tables: AuditTables) -> None:
     for version in [*OLDER, "2.4"]:
         finding = tables.status.finding(f"tf{version}", "segment-prod")
         assert finding is not None and finding.reach.how == "no GPU kernel", version

@@ -143,7 +143,7 @@ def bad_libraries(tmp_path: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("fault", ["no elf", "empty", "truncated", "no gpu code", "another machine", "damaged fatbin",
                                    "damaged cubin", "unknown compression", "damaged lz4"])  # fmt: skip
-def test_a_bad_library_is_told_and_the_others_are_audited(run: Run, tmp_path: Path, fault: str) -> None:
+def test_a_bad_library_is_reported_and_the_others_are_audited(run: Run, tmp_path: Path, fault: str) -> None:
     done = run(*good_and(tmp_path, bad_libraries(tmp_path)[fault]), "--json")
     assert done.returncode == ExitCode.USAGE, done.stderr
     assert "Traceback" not in done.stderr
@@ -152,7 +152,9 @@ def test_a_bad_library_is_told_and_the_others_are_audited(run: Run, tmp_path: Pa
     assert [kernel["name"] for kernel in json.loads(done.stdout)["kernels"]] == [make.CROP]
 
 
-def test_a_truncated_wheel_is_told_and_the_others_are_audited(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
+def test_a_truncated_wheel_is_reported_and_the_others_are_audited(
+    run: Run, two: dict[str, bytes], tmp_path: Path
+) -> None:
     wheel = make.wheel(tmp_path, two)
     cut = tmp_path / "cut.whl"
     cut.write_bytes(wheel.read_bytes()[:-200])
@@ -163,7 +165,9 @@ def test_a_truncated_wheel_is_told_and_the_others_are_audited(run: Run, two: dic
     assert len(output["kernels"]) == 2
 
 
-def test_a_damaged_member_is_told_and_the_others_are_audited(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
+def test_a_damaged_member_is_reported_and_the_others_are_audited(
+    run: Run, two: dict[str, bytes], tmp_path: Path
+) -> None:
     path = make.wheel(tmp_path, {**two, "tensorflow/third.so": two["tensorflow/python/_gpu.so"]})
     with zipfile.ZipFile(path) as archive:
         member = archive.getinfo("tensorflow/third.so")
@@ -195,7 +199,7 @@ def test_a_member_that_leads_out_of_the_wheel_is_refused(run: Run, tmp_path: Pat
     assert not list(tmp_path.rglob("evil.so"))
 
 
-def test_a_cpu_build_is_told(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
+def test_a_cpu_build_is_reported(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
     done = run(make.wheel(tmp_path, {"tensorflow/libhost.so.2": two["tensorflow/libhost.so.2"]}))
     assert done.returncode == ExitCode.USAGE
     assert "a CPU build" in done.stderr
@@ -246,7 +250,7 @@ def test_the_package_that_holds_the_code_may_be_another(
     assert second.stdout == done.stdout, second.stderr
 
 
-def test_what_the_index_lacks_or_falsifies_is_told(run: Run, built: Project, tmp_path: Path) -> None:
+def test_what_the_index_lacks_or_falsifies_is_reported(run: Run, built: Project, tmp_path: Path) -> None:
     none = run("tf9.9", project=built, **offline(tmp_path, "nothing"))
     assert none.returncode == ExitCode.RUN_FAILED
     assert "tensorflow==9.9.9" in none.stderr
@@ -314,7 +318,7 @@ def test_a_real_tensorflow_tells_its_kernels(
     assert len(registrations_of_ops) > 1000
 
 
-def test_a_tensorflow_that_does_not_import_is_told(checkout: Project, tmp_path: Path) -> None:
+def test_a_tensorflow_that_does_not_import_is_reported(checkout: Project, tmp_path: Path) -> None:
     (tmp_path / "tensorflow.py").write_text("raise ImportError('libcublas.so.10.0: cannot open shared object file')\n")
     with pytest.raises(RunFailedError, match="libcublas") as caught:
         registrations._query_tensorflow(Path(sys.executable), tmp_path, checkout.runtime)

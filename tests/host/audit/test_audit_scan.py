@@ -151,7 +151,7 @@ def test_a_damaged_element_is_named_with_its_offset_and_the_others_are_read(audi
     ],
     ids=["huge", "beyond LZ4", "other size", "zstd bomb", "zstd", "compression", "kind", "no ELF", "host ELF"],
 )
-def test_what_cannot_be_read_is_said(audit, broken: bytes, message: str) -> None:
+def test_what_cannot_be_read_is_reported(audit, broken: bytes, message: str) -> None:
     result = audit(library(fatbin(broken) + fatbin(element(ELF, 70, cubin(70)))))
     assert len(result.faults) == 1 and message in result.faults[0].message, result.faults
     assert {kernel.arch for kernel in result.kernels} == {"sm_70"}

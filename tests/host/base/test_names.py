@@ -41,7 +41,7 @@ def test_an_audit_names_any_library(tmp_path: Path, checkout: Project) -> None:
 
 
 @pytest.mark.parametrize("how", ["closed", "circle"])
-def test_what_a_folder_hides_is_told(
+def test_what_a_folder_hides_is_reported(
     tmp_path: Path, checkout: Project, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An unreadable library is reported, not treated as absent."""
@@ -64,7 +64,7 @@ def test_what_a_folder_hides_is_told(
     assert any("inner" in fault for fault in target.faults), target.faults
 
 
-def test_a_folder_that_hides_all_is_told(tmp_path: Path, checkout: Project) -> None:
+def test_a_folder_that_hides_all_is_reported(tmp_path: Path, checkout: Project) -> None:
     (tmp_path / "b.so").symlink_to("b.so")
     _, failed = targets.resolve(checkout, load_matrix(checkout.matrix), [str(tmp_path)])
     assert isinstance(failed[0], DataError) and "b.so" in failed[0].cause

@@ -27,7 +27,7 @@ from tfdet.matrix.load import load_matrix
         ("", []),
     ],
 )
-def test_what_was_meant(checkout: Project, typed: str, expected: list[str]) -> None:
+def test_the_nearest_name_is_suggested(checkout: Project, typed: str, expected: list[str]) -> None:
     matrix = load_matrix(checkout.matrix)
     names = nearest(typed, [*matrix.environments, *matrix.sources])
     assert names[:1] == expected[:1] and (typed[:1] != "t" or names == expected)

@@ -48,7 +48,7 @@ def test_only_a_regular_file_is_read(tmp_path: Path, make: object, advice: str, 
 
 
 @pytest.mark.parametrize("read", [read_bytes, read_text, read_json, lambda path: list(read_lines(path))])
-def test_a_regular_file_that_would_block_is_told(monkeypatch: pytest.MonkeyPatch, read: object) -> None:
+def test_a_regular_file_that_would_block_is_reported(monkeypatch: pytest.MonkeyPatch, read: object) -> None:
     """As /proc/kmsg, which root alone may open."""
     start, end = os.pipe2(os.O_NONBLOCK)
     try:
@@ -73,7 +73,7 @@ def test_sizes_are_bounded(tmp_path: Path) -> None:
         next(lines)
 
 
-def test_what_is_wrong_is_told_with_its_line(tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "file"
     for content, message in ((b"{\n\xff", ":2: not JSON: byte 0xff"), (b"{\n1}", ":2: not JSON: Expecting"),
                              (b'{"a": 1, "a": 2}', "'a' occurs twice"), (b"[" * 100_000, "nested too deeply"),
@@ -116,7 +116,7 @@ def test_an_errno_has_its_exit_code_and_advice(number: int, code: ExitCode, advi
     assert advice in error.advice and (number in (errno.ENOSPC, errno.EDQUOT) or "space" not in error.advice)
 
 
-def test_a_file_is_written_whole_or_the_reason_is_told(tmp_path: Path) -> None:
+def test_a_file_is_written_whole_or_the_reason_is_reported(tmp_path: Path) -> None:
     """Root cannot create a file below a file either, and a device is not replaced."""
     write_atomic(tmp_path / "name", "a \udcff\n")
     assert (tmp_path / "name").read_text() == "a \\udcff\n"

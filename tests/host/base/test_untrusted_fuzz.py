@@ -162,7 +162,7 @@ def test_kept_inputs(folder: Path, data: st.DataObject) -> None:
 
 @fuzzed
 @given(text=documents([{"function": "", "trace": 0, "node": "a", "occurrence": 0, "rank": None}]))
-def test_what_trace_is_asked_for(text: bytes) -> None:
+def test_damaged_tensor_selections_are_usage_errors(text: bytes) -> None:
     for read in (value_recorder.parse, input_capture.parse):
         with contextlib.suppress(errors.UsageError):
             read(text.decode("utf-8", "replace"))

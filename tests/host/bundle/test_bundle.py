@@ -93,7 +93,7 @@ def test_members_are_cut_and_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pieces == [[(1, 0, 1000)], [(1, 1000, 1000)], [(1, 2000, 500)], [(0, 0, 400), (2, 0, 500)], [(3, 0, 200)]]
 
 
-def test_another_schema(tmp_path: Path) -> None:
+def test_a_bundle_of_another_schema_is_refused(tmp_path: Path) -> None:
     done = unbundle(make(tmp_path, schema=2), "doctor")
     assert done.returncode == 2
     assert "the bundle has schema 2, expected 1" in done.stderr
@@ -120,7 +120,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 5, 10)])
-def test_an_older_python_is_told(tmp_path: Path, version: tuple[int, int, int]) -> None:
+def test_an_older_python_is_reported(tmp_path: Path, version: tuple[int, int, int]) -> None:
     """vermin (scripts/test) checks that an old Python can parse the file at all."""
     script = str(write_script(tmp_path))
     start = f"import sys; sys.version_info = {version}; exec(compile(open({script!r}).read(), 'unbundle.py', 'exec'))"

@@ -73,7 +73,7 @@ def paths(entries: list[Entry]) -> set[str]:
     return {entry.path.removeprefix("site/") for entry in entries}
 
 
-def test_what_stays_behind_is_said(site: Path) -> None:
+def test_left_out_files_are_listed(site: Path) -> None:
     contents = site_contents(site, TrimOptions())
     assert paths(contents.entries) == {*KEPT, PLUGIN.replace(".so", ".py")}
     assert set(contents.left_out) == set(SITE.values())
@@ -118,7 +118,7 @@ def test_names_that_cannot_be() -> None:
         (["tf2.21", "--use-host-libraries", "cublast"], "cublas"),
     ],
 )
-def test_wrong_usage_is_told_before_anything_is_brought(
+def test_wrong_usage_is_reported_before_anything_is_brought(
     checkout: Project, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     done = subprocess.run(

@@ -116,7 +116,7 @@ def test_a_bundle_for_the_cpu_is_none_for_a_gpu(gpu_host: Any, tmp_path: Path) -
     assert fault(gpu_host, bundle, "cpu")[0] == 0
 
 
-def test_too_little_disk_is_told_before_anything_is_written(
+def test_too_little_disk_is_reported_before_anything_is_written(
     gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundle = make(tmp_path)

@@ -75,7 +75,7 @@ def test_the_audit_finds_what_is_kept_and_only_that(tmp_path: Path) -> None:
     assert list(after) == [kernel for kernel in before if kernel.arch == "sm_90"]
 
 
-def test_code_that_cannot_be_told_apart_is_not_guessed_at(tmp_path: Path) -> None:
+def test_code_that_cannot_be_distinguished_is_not_guessed_at(tmp_path: Path) -> None:
     path = tmp_path / "library.so"
     path.write_bytes(library(fatbin(element(SASS, 70, b"a" * 64)) + b"damage!!" * 8))
     with pytest.raises(DataError, match=r"library\.so: GPU code at offset \d+ cannot be read"):

@@ -239,7 +239,7 @@ def faults(kind: str, result: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.no_cover
-def test_no_path_is_too_bad_to_be_told_of(tmp_path: Path) -> None:
+def test_no_path_is_too_bad_to_be_reported(tmp_path: Path) -> None:
     project, sound = prepare(tmp_path)
     environ = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_CACHE_HOME": str(tmp_path / "cache"),
                "XDG_DATA_HOME": str(tmp_path / "data"), "TFDET_GOOD_RECORDS": sound["RECORDS"],

@@ -80,7 +80,7 @@ def test_closed_streams(checkout: Project, closed: str) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_full_disk_is_told(checkout: Project) -> None:
+def test_a_full_disk_is_reported(checkout: Project) -> None:
     done = shell(checkout, "tfdet envs > /dev/full")
     assert done.returncode == ExitCode.RUN_FAILED
     assert "No space left" in done.stderr
@@ -186,7 +186,7 @@ def test_options_of_status_that_do_not_go_together(copy: Project, arguments: lis
     assert "Traceback" not in done.stderr
 
 
-def test_contradictions_are_told_although_a_table_is_out_of_date(
+def test_contradictions_are_reported_although_a_table_is_out_of_date(
     copy: Project, record_line: Callable[..., bytes]
 ) -> None:
     code = min(current_hashes(copy)["bias-add-backprop"])
@@ -237,7 +237,7 @@ def test_quickstart_always_ends_with_what_is_next(
     assert done.returncode == 4
 
 
-def test_the_version_is_told(checkout: Project) -> None:
+def test_the_version_is_reported(checkout: Project) -> None:
     done = tfdet(checkout, "--version")
     assert (done.returncode, done.stdout) == (0, f"tfdet {metadata.version('tfdet')}\n")
 

@@ -86,7 +86,7 @@ def test_else_it_is_what_is_loaded_alone(folder: Path) -> None:
     assert framework(folder, "import os", "torch") == ["jax", "torch"]
 
 
-def test_two_are_told(folder: Path) -> None:
+def test_a_module_of_two_frameworks_has_to_name_one(folder: Path) -> None:
     (folder / "conftest.py").write_text("import sys\nsys.path.insert(0, 'site-packages')\n", "utf-8")
     (folder / "test_mine.py").write_text(
         "import jax, torch\nfrom tfdet_probe import case\n"

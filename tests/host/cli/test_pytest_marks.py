@@ -125,7 +125,7 @@ def test_what_cannot_be_run_is_refused_alone(tmp_path: Path) -> None:
         assert message in done.stdout
 
 
-def test_a_method_in_a_class_of_unittest_is_told(tmp_path: Path) -> None:
+def test_a_method_in_a_class_of_unittest_is_reported(tmp_path: Path) -> None:
     method = (
         '\nclass TestMine(unittest.TestCase):\n    @case("mine", modes=["host"])\n    def test_mine(self, make): pass\n'
     )

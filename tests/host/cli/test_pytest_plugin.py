@@ -94,7 +94,7 @@ def test_nobody_who_did_not_ask_waits_for_it(module: Path) -> None:
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
 
 
-def test_a_module_of_no_framework_is_told(module: Path) -> None:
+def test_a_module_of_no_framework_is_reported(module: Path) -> None:
     done = run_session(module.parent, "--tfdet", "-k", "steady")
     assert "test_mine.py imports no framework: name one by --tfdet-framework" in done.stdout
 
@@ -113,7 +113,7 @@ def test_options_of_the_virtual_gpu_are_checked(module: Path, words: list[str], 
     assert done.returncode == 4 and message in done.stderr
 
 
-def test_an_unknown_solution_is_told_with_advice(module: Path) -> None:
+def test_an_unknown_solution_is_reported_with_advice(module: Path) -> None:
     done = run_session(module.parent, *ARGUMENTS, "--tfdet-solution", "TEODD", "-k", "steady")
     assert "no solution is called 'TEODD'" in done.stdout and "Did you mean TEOD" in done.stdout
 

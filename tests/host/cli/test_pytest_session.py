@@ -89,7 +89,7 @@ def test_each_module_runs_once_and_keeps_its_own_records(two: Path, words: list[
     assert sorted(ran) == [str(two / "tests" / name / "test_x.py") for name in ("a", "b")]
 
 
-def test_what_does_not_run_is_tried_once_and_told_everywhere(two: Path) -> None:
+def test_what_does_not_run_is_tried_once_and_reported_everywhere(two: Path) -> None:
     for name in ("a", "b"):
         path = two / "tests" / name / "test_x.py"
         path.write_text(path.read_text("utf-8") + "\nif 'TFDET_ENGINE' in os.environ:\n    raise LookupError('no')\n")
@@ -110,7 +110,7 @@ def test_the_folder_is_of_where_pytest_was_called(two: Path) -> None:
     assert [*stored_sources(beside / "strange")] == [f"{two.relative_to('/')}/tests/a/test_x.jsonl"]
 
 
-def test_modules_are_imported_as_pytest_was_told(two: Path) -> None:
+def test_modules_are_imported_by_pytests_import_mode(two: Path) -> None:
     for name in ("a", "b"):
         folder = two / "tests" / name
         (folder / "__init__.py").unlink()
@@ -124,7 +124,7 @@ def test_modules_are_imported_as_pytest_was_told(two: Path) -> None:
 
 @pytest.mark.parametrize("words", [[], ["-n", "2"]], ids=" ".join)
 @pytest.mark.parametrize("out", ["pytest.ini", "pytest.ini/records", "/proc/records"])
-def test_a_folder_that_cannot_be_made_is_told_at_once(two: Path, out: str, words: list[str]) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_at_once(two: Path, out: str, words: list[str]) -> None:
     done = run_session(two, *ARGUMENTS, "--tfdet-out", out, *words)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout
     assert f"ERROR: --tfdet-out {out}: " in done.stderr and "Pass a folder that you may write to" in done.stderr

@@ -52,7 +52,7 @@ def test_what_uv_says_is_seen_while_it_works(tmp_path: Path, monkeypatch: pytest
     assert " + " not in watched.written, "the lock file says that"
 
 
-def test_who_waits_for_another_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_another_build_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = FileLock(f"{tmp_path / 'tf2.0-cpu-12'}.lock")
     other.acquire()
     is_waiting = threading.Event()

@@ -199,7 +199,7 @@ def test_examine_says_everything_of_an_environment(checkout: Project) -> None:
 
 
 @pytest.mark.parametrize("nvidia", [None, DriverInfo("580.1", ())])
-def test_what_is_not_known_is_not_told(tf20: Environment, nvidia: DriverInfo | None) -> None:
+def test_unknown_requirements_give_no_advice(tf20: Environment, nvidia: DriverInfo | None) -> None:
     unknown = tf20.model_copy(update={"cuda_arch": "unknown", "min_driver": "unknown"})
     assert doctor.check_architecture(unknown, nvidia).advice == ""
     assert doctor.check_architecture(tf20.model_copy(update={"cuda_arch": "sm_70"}), nvidia).advice.endswith(": sm_70.")

@@ -36,7 +36,7 @@ def test_a_gpu_build_also_has_what_reads_the_gpus_state(checkout: Project, build
     assert parse_pins(read_lock(checkout, "tf2.0", build)).keys() - pins.keys() == extra
 
 
-def test_all_faults_at_once(tmp_path: Path) -> None:
+def test_all_faults_of_a_lock_file_are_reported_at_once(tmp_path: Path) -> None:
     path = tmp_path / "tf2.0-cpu.txt"
     path.write_text(
         f"{PYTEST}# made by hand\nsix>=1.0\nnumpy==1.18.5 \\\n{HASH}\nabsl-py==2.1.0 \\\n    --hash=md5:00\n"

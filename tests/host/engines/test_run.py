@@ -55,7 +55,7 @@ def test_no_interpreter_is_one_line_of_cause_and_one_of_advice(copy: Project, tm
     assert not list((tmp_path / "tfdet" / "venvs").glob("*/"))
 
 
-def test_a_broken_lock_is_told_before_anything_is_installed(copy: Project, tmp_path: Path) -> None:
+def test_a_broken_lock_is_reported_before_anything_is_installed(copy: Project, tmp_path: Path) -> None:
     copy.lock("tf2.0", "cpu").write_text("tensorflow==2.0.0\n")
     done = run(copy, "tf2.0", "--device", "cpu", XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == ExitCode.USAGE

@@ -37,7 +37,7 @@ def test_a_program_finds_the_virtual_gpu() -> None:
     assert (done.returncode, done.stdout) == (0, "0 0 tfdet virtual GPU (CPU emulation)\n"), done.stderr
 
 
-def test_a_program_that_never_used_it_is_told() -> None:
+def test_a_program_that_never_used_it_is_reported() -> None:
     """A message says that its results are not those of a GPU."""
     done = tfdet("vgpu", "--", sys.executable, "-c", "print(1)")
     assert (done.returncode, done.stdout) == (ExitCode.NO_DEVICE, "1\n")
@@ -55,7 +55,7 @@ def test_a_programs_exit_code_is_handed_on() -> None:
         (["--", "no-such-program"], "no-such-program not found on PATH"),
     ],
 )
-def test_wrong_words_are_told(words: list[str], message: str) -> None:
+def test_wrong_arguments_are_usage_errors(words: list[str], message: str) -> None:
     done = tfdet("vgpu", *words)
     assert (done.returncode, message in done.stderr) == (ExitCode.USAGE, True), done.stderr
 
@@ -146,7 +146,7 @@ def test_what_a_caller_chooses_of_the_device_is_set_and_recorded(
         Cpu().choose(DeviceChoices((), False, "ptx"))
 
 
-def test_without_a_compiler_it_is_told_what_to_install(checkout: Project, tmp_path: Path) -> None:
+def test_without_a_compiler_the_error_says_what_to_install(checkout: Project, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path)], check=True)  # where no ziglang is
     command = [str(tmp_path / "bin" / "python"), str(checkout.vgpu / "build.py"), "--compiler"]
     done = subprocess.run(command, capture_output=True, text=True, env={"PATH": "/nowhere"})

@@ -95,7 +95,7 @@ def test_jobs_that_are_no_processes_are_none_of_this_host(folder: FleetFolder) -
     assert Local(folder).jobs_in_flight().all == set()
 
 
-def test_a_plan_that_was_cut_short_is_told(folder: FleetFolder) -> None:
+def test_a_plan_that_was_cut_short_is_reported(folder: FleetFolder) -> None:
     """The submitter was killed after it made the folders and before it wrote the plan."""
     plan = folder.fleet
     with pytest.raises(UsageError) as caught:

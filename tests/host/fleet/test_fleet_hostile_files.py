@@ -195,7 +195,7 @@ def test_what_is_sent_while_a_fleet_is_cancelled_is_ended(
     assert len(folder.submissions()) == 1, "it went on sending"
 
 
-def test_who_cancels_is_told_that_the_controller_is_silent(
+def test_cancelling_without_a_responding_controller_is_an_error(
     folder: FleetFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tfdet.fleet.clusters.shutil.which", lambda _: "there")

@@ -91,7 +91,7 @@ def test_a_silent_controller_is_asked_for_nothing(fake_slurm: Path, folder: Flee
     assert Slurm(folder).jobs_in_flight() is None
 
 
-def test_what_is_never_taken_is_told_at_once(fake_slurm: Path, folder: FleetFolder) -> None:
+def test_what_is_never_taken_is_reported_at_once(fake_slurm: Path, folder: FleetFolder) -> None:
     (fake_slurm / "refuses").touch()
     with pytest.raises(RunFailedError, match="no such partition"):
         watch(folder, Slurm(folder), lambda progress: None, 0.01)
@@ -139,7 +139,7 @@ def test_one_watches_at_a_time_and_a_cancelled_fleet_sends_nothing(fake_slurm: P
     assert not (fake_slurm / "scripts").exists()
 
 
-def test_why_tasks_wait_is_told_where_none_runs(fake_slurm: Path, folder: FleetFolder) -> None:
+def test_why_tasks_wait_is_reported_where_none_runs(fake_slurm: Path, folder: FleetFolder) -> None:
     """For example, a drained node waits for its operator."""
     folder.record_submission(folder.add_submission([0, 1]), ["7_0", "7_1"])
     drained = "7_0|tfdet-x-0000|0|PENDING|Nodes required for job are DOWN, DRAINED or reserved"

@@ -111,7 +111,7 @@ ON_CUDA = Meaning(callers=["an_op_cuda"], ops=["an-op"], apis=["torch.an_op"], d
         ([CALM], [], set(), []),
     ],
 )
-def test_what_does_not_fit(
+def test_disagreements_of_alerts_and_documentation(
     documented: list[DocumentedEntry], refuses: list[Meaning], ops_in_build: set[str], kinds: list[str]
 ) -> None:
     kinds_found = list(disagreements(documented, refuses, frozenset(ops_in_build)))

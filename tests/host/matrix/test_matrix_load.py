@@ -58,7 +58,7 @@ def test_all_faults_of_a_file_at_once_with_their_lines(tmp_path: Path) -> None:
     assert len(message.splitlines()) == 3
 
 
-def test_what_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:
+def test_what_is_no_toml_is_reported_with_its_line(tmp_path: Path) -> None:
     assert "FILE:2:" in faults(tmp_path, "a = 1\nb = = 2\n")
 
 
@@ -67,7 +67,7 @@ def test_a_claim_without_a_range_or_a_citation_is_a_fault(tmp_path: Path) -> Non
     assert "claims.0.cite" in faults(tmp_path, GOOD.replace('cite = ["there"]', "cite = []", 1))
 
 
-def test_a_solution_that_nothing_defines_is_told_where_it_stands(copy: Project) -> None:
+def test_a_solution_that_nothing_defines_is_reported_where_it_stands(copy: Project) -> None:
     path = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
     path.write_text(path.read_text("utf-8").replace('"TDP"', '"TPD"'), "utf-8")
     with pytest.raises(DataError, match=r"bias-add-backprop\.toml:\d+: no solution is called 'TPD'"):

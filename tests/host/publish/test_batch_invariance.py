@@ -66,7 +66,7 @@ def weary(batch: Any) -> Any:
     ],
     ids=["invariant", "from a size on", "in one size", "by its position", "by the others", "another one each time"],
 )
-def test_what_is_planted_is_found(run: Any, depends_on: list[str], first: int | None) -> None:
+def test_a_planted_dependence_on_the_batch_is_found(run: Any, depends_on: list[str], first: int | None) -> None:
     result = measure(Planted(run))
     assert result["depends_on"] == depends_on
     assert min(result["differs"], default=None) == first
@@ -79,7 +79,7 @@ def test_negative_zero_is_another_row() -> None:
     assert (result["differs"], result["max_absolute"]) == ([3], 0.0)
 
 
-def test_what_does_not_run_is_told_and_the_others_go_on() -> None:
+def test_what_does_not_run_is_reported_and_the_others_go_on() -> None:
     class Lacking:
         op, shape, dtype, control = "sum", "7", "float16", False
 

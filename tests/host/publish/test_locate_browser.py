@@ -110,7 +110,7 @@ def test_the_plot_is_drawn(open_page: Callable[..., Page], tmp_path: Path) -> No
     assert "a sample: 64 of 640 elements" in page.locator("#amounts .legend").inner_text()
 
 
-def test_the_values_are_told(open_page: Callable[..., Page], tmp_path: Path) -> None:
+def test_the_values_are_reported(open_page: Callable[..., Page], tmp_path: Path) -> None:
     page = open_page(located(tmp_path))
     rows = [row.locator("td").all_inner_texts() for row in page.locator("table.amounts tbody tr").all()]
     assert [row[0].split()[0] for row in rows] == ["CropAndResizeGradImage", "MatMul", "Mean"]
@@ -152,7 +152,9 @@ def pictures(page: Page) -> dict[str, bytes]:
         "locate.jpg": full_page, "locate-plot.jpg": page.screenshot(full_page=True, type="jpeg", quality=60, clip=plot)}  # type: ignore[arg-type]  # fmt: skip
 
 
-def test_it_looks_as_it_did(browser: Browser, open_page: Callable[..., Page], tmp_path: Path) -> None:
+def test_the_page_looks_like_the_stored_images(
+    browser: Browser, open_page: Callable[..., Page], tmp_path: Path
+) -> None:
     """TFDET_PICTURE=1 renews the stored images. The test detects missing parts, and ignores how fonts are drawn."""
     page = open_page(located(tmp_path))
     page.add_style_tag(content=NO_LETTERS)
@@ -188,7 +190,7 @@ def test_nothing_of_a_stranger_runs_or_loads(open_page: Callable[..., Page], tmp
     assert policy is not None and policy.startswith("default-src 'none'")
 
 
-def test_the_advice_that_was_tried_is_told(open_page: Callable[..., Page], tmp_path: Path) -> None:
+def test_the_advice_that_was_tried_is_reported(open_page: Callable[..., Page], tmp_path: Path) -> None:
     runs = {"runs": 5, "identical": 5, "distinct": 1, "seconds": [3.0] * 5}
     lines = ["applied from outside: enable_determinism()", "with it the program repeats itself: 5 of 5 runs end alike"]
     fix = {"result": "repeats", "applied": [{"solution": "ED", "words": "enable_determinism()"}], "ratio": 1.5,

@@ -63,7 +63,7 @@ EQUAL, DIFFERS, RAISES = Verdict.NOT_SHOWN, Verdict.NONDETERMINISTIC, Verdict.RA
         (row([CUDA, DETERMINISTIC.model_copy(update={"devices": ["cpu"]})], EQUAL, EQUAL, 1e-12), []),
     ],
 )
-def test_what_does_not_fit(row: OpRow, words: list[str]) -> None:
+def test_disagreements_on_a_cpu(row: OpRow, words: list[str]) -> None:
     texts = list(row.disagreements("UDA"))
     assert len(texts) == len(words)
     assert all(word in text for word, (_, text) in zip(words, texts, strict=True))
@@ -113,7 +113,7 @@ FORWARD_DETERMINISTIC = DETERMINISTIC.model_copy(update={"backward": False})
         ([CUDA], (Verdict.UNSUPPORTED, Verdict.UNSUPPORTED), None, ""),
     ],
 )
-def test_what_a_gpu_shows_is_held_against_what_the_lists_say_of_gpus(
+def test_disagreements_on_a_gpu(
     documented: list[DocumentedEntry], on_gpu: tuple[Verdict, Verdict], kind: str | None, words: str
 ) -> None:
     op_row = row(documented, EQUAL, EQUAL, 1e-12 if documented else 0.0, on_gpu)
@@ -122,12 +122,16 @@ def test_what_a_gpu_shows_is_held_against_what_the_lists_say_of_gpus(
 
 
 def test_every_op_has_its_row(checkout: Project, status: Status) -> None:
-    joins = {join.environment: join for join in compare_ops(checkout.matrix, status, "torch")}
-    assert {"torch2.0", "torch2.11", KEY, "torch2.15"} <= joins.keys()
-    join = joins[KEY]
-    assert (join.environment, len(join.rows), sum(number for _, number in join.coverage[CPU])) == (KEY, 702, 702)
-    assert join.columns == [MeasurementColumn(CPU, solution) for solution in ("none", "UDA", "ONETHREAD")]
-    rows = {row.op.key: row for row in join.notable_rows}
+    comparisons = {comparison.environment: comparison for comparison in compare_ops(checkout.matrix, status, "torch")}
+    assert {"torch2.0", "torch2.11", KEY, "torch2.15"} <= comparisons.keys()
+    comparison = comparisons[KEY]
+    assert (comparison.environment, len(comparison.rows), sum(number for _, number in comparison.coverage[CPU])) == (
+        KEY,
+        702,
+        702,
+    )
+    assert comparison.columns == [MeasurementColumn(CPU, solution) for solution in ("none", "UDA", "ONETHREAD")]
+    rows = {row.op.key: row for row in comparison.notable_rows}
     assert rows["cumsum"].documentation_text == "raises (CUDA)"
     assert rows["scatter-reduce-prod"].documentation_text == "raises (CUDA, reduce='prod')"
     assert rows["dunder-getitem"].documentation_text == "deterministic (CPU, backward)"
@@ -144,12 +148,12 @@ def test_each_environment_has_a_table_of_its_own(checkout: Project) -> None:
 
 def test_every_disagreement_was_looked_up_in_the_sources(checkout: Project, status: Status) -> None:
     """Disagreements on GPUs may be listed before their cause is known."""
-    for join in compare_ops(checkout.matrix, status, "torch"):
+    for comparison in compare_ops(checkout.matrix, status, "torch"):
         disagreements = [
-            disagreement for disagreement in join.disagreements if not disagreement.kind.startswith("gpu-")
+            disagreement for disagreement in comparison.disagreements if not disagreement.kind.startswith("gpu-")
         ]
         unread = [disagreement.row.op.key for disagreement in disagreements if not disagreement.read]
-        assert unread == [], f"{join.environment}: extend confirmed.toml, then run scripts/extract-op-lists"
+        assert unread == [], f"{comparison.environment}: extend confirmed.toml, then run scripts/extract-op-lists"
         assert all(disagreement.places and len(disagreement.read) > 40 for disagreement in disagreements)
 
 
@@ -169,7 +173,7 @@ def test_a_place_is_the_first_line_below_another(tmp_path: Path) -> None:
     assert list(find_faults(readings, ["other"])) == ["an-op: no such op"]
 
 
-def test_the_recipe_is_that_of_its_solutions(status: Status) -> None:
+def test_the_recipe_has_the_lines_of_its_solutions(status: Status) -> None:
     lines = recipe_text(status, KEY).splitlines()
     compile("\n".join(lines), "recipe", "exec")
     assert lines.index("torch.use_deterministic_algorithms(True)") < lines.index(
@@ -190,7 +194,7 @@ def test_uv_looks_where_pip_does() -> None:
 
 
 @pytest.mark.parametrize("name", ["update-locks", "extract-op-lists", "extract-determinism-alerts", "batch-invariance"])
-def test_a_chore_calls_itself_once(checkout: Project, tmp_path: Path, name: str) -> None:
+def test_a_maintenance_script_restarts_in_the_virtual_environment(checkout: Project, tmp_path: Path, name: str) -> None:
     """It is started by a Python without packages that is first on PATH, and continues in .venv's by its path."""
     (tmp_path / "python").symlink_to(Path(sys.executable).resolve())
     environ = {**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"}
@@ -209,21 +213,25 @@ def test_the_quickstart_of_another_framework_is_asked_for_by_name(checkout: Proj
     assert f"run {KEY} cpu" in text
 
 
-def test_code_that_no_build_carries_is_named_at_its_release(checkout: Project, status: Status) -> None:
-    (join,) = (join for join in compare_ops(checkout.matrix, status, "torch") if join.environment == KEY)
-    (disagreement,) = (item for item in join.disagreements if item.row.op.key == "nn-functional-adaptive-max-pool3d")
+def test_source_code_that_no_wheel_contains_is_linked_at_its_release(checkout: Project, status: Status) -> None:
+    (comparison,) = (
+        comparison for comparison in compare_ops(checkout.matrix, status, "torch") if comparison.environment == KEY
+    )
+    (disagreement,) = (
+        item for item in comparison.disagreements if item.row.op.key == "nn-functional-adaptive-max-pool3d"
+    )
     root = "https://github.com/pytorch/pytorch/blob"
-    assert disagreement.places[0][1].startswith(f"{root}/{join.ops.commit}/torch/testing/")
+    assert disagreement.places[0][1].startswith(f"{root}/{comparison.ops.commit}/torch/testing/")
     file = "aten/src/ATen/native/cuda/AdaptiveMaxPooling3d.cu"
     assert (f"{file}:273 (v2.6.0)", f"{root}/v2.6.0/{file}#L273") in disagreement.places
-    nowhere = join.readings.model_copy(update={"release": ""})
-    assert "addmm: code of no release" in list(find_faults(nowhere, {row.op.key for row in join.rows}))
+    nowhere = comparison.readings.model_copy(update={"release": ""})
+    assert "addmm: code of no release" in list(find_faults(nowhere, {row.op.key for row in comparison.rows}))
 
 
-def test_what_the_kernels_of_an_op_hold_stands_in_its_row(checkout: Project, status: Status) -> None:
+def test_a_row_counts_the_order_dependent_kernels_of_its_op(checkout: Project, status: Status) -> None:
     by_environment = {
-        join.environment: {row.op.key: row.binary for row in join.rows}
-        for join in compare_ops(checkout.matrix, status, "torch")
+        comparison.environment: {row.op.key: row.binary for row in comparison.rows}
+        for comparison in compare_ops(checkout.matrix, status, "torch")
     }
     cells_of_build = by_environment["torch2.14"]
     ops = ("nn-functional-adaptive-max-pool3d", "nn-functional-avg-pool1d", "cumsum", "abs")
@@ -233,14 +241,16 @@ def test_what_the_kernels_of_an_op_hold_stands_in_its_row(checkout: Project, sta
     assert attention == ["102°", "404°"]
 
 
-def test_an_op_that_no_list_names_has_a_row_where_its_kernels_add_in_the_order_of_threads(
-    checkout: Project, status: Status
-) -> None:
-    join = next(join for join in compare_ops(checkout.matrix, status, "torch") if join.environment == "torch2.8")
-    rows = {row.op.key: row for row in join.rows}
+def test_an_undocumented_op_is_notable_if_its_kernels_are_order_dependent(checkout: Project, status: Status) -> None:
+    comparison = next(
+        comparison
+        for comparison in compare_ops(checkout.matrix, status, "torch")
+        if comparison.environment == "torch2.8"
+    )
+    rows = {row.op.key: row for row in comparison.rows}
     attention = rows["nn-functional-scaled-dot-product-attention"]
     assert not attention.is_documented
-    assert attention in join.notable_rows
+    assert attention in comparison.notable_rows
     # The number of order-dependent kernels: ° attributed by names and sources, × out of reach of the op.
     cells_by_binary = {
         binary: replace(attention, binary=binary).is_notable for binary in ("380°", "8", "8×", "(8)", "0", "?", "–", "")

@@ -95,12 +95,14 @@ def data(page: Path) -> dict[str, Any]:
 
 
 def test_a_card_has_columns_where_signed_records_of_it_are(project: Project) -> None:
-    joins = {join.environment: join for join in compare_ops(project.matrix, load_status(project), "torch")}
+    comparisons = {
+        comparison.environment: comparison for comparison in compare_ops(project.matrix, load_status(project), "torch")
+    }
     on_cpu = [MeasurementColumn(CPU, solution) for solution in ("none", "UDA", "ONETHREAD")]
-    assert joins["torch2.13"].columns == on_cpu, "the card ran another build"
-    join = joins[KEY]
-    assert join.columns == [*on_cpu, MeasurementColumn(MODEL, "none"), MeasurementColumn(MODEL, "UDA")]
-    marks = {row.source: row.measured[len(on_cpu) :] for row in join.notable_rows}
+    assert comparisons["torch2.13"].columns == on_cpu, "the card ran another build"
+    comparison = comparisons[KEY]
+    assert comparison.columns == [*on_cpu, MeasurementColumn(MODEL, "none"), MeasurementColumn(MODEL, "UDA")]
+    marks = {row.source: row.measured[len(on_cpu) :] for row in comparison.notable_rows}
     assert {source: marks.get(source) for source in (*SIGNED, *UNSIGNED)} == {
         "torch-abs": ["✗ 20/20", "✓ 0/20 (≤ 14%)"],
         "torch-index-add": ["✗ 20/20", "✗ 20/20"],
@@ -108,11 +110,11 @@ def test_a_card_has_columns_where_signed_records_of_it_are(project: Project) -> 
         "torch-histc": ["≈", "≈"],
         "torch-eq": None,
     }
-    assert dict(join.coverage[MODEL])["ran"] == len(SIGNED)
-    assert "ran" not in dict(join.coverage[CPU])
+    assert dict(comparison.coverage[MODEL])["ran"] == len(SIGNED)
+    assert "ran" not in dict(comparison.coverage[CPU])
     unlike = [
         (disagreement.row.source, disagreement.text)
-        for disagreement in join.disagreements
+        for disagreement in comparison.disagreements
         if disagreement.kind.startswith("gpu-")
     ]
     assert sorted(unlike) == [
@@ -132,9 +134,13 @@ def test_without_its_signature_a_card_has_no_column(project: Project, tmp_path: 
     copy = Project(shutil.copytree(project.root, tmp_path / "copy", symlinks=True))
     (path,) = copy.matrix.glob("keys/lab.toml")
     path.unlink()
-    (join,) = (join for join in compare_ops(copy.matrix, load_status(copy), "torch") if join.environment == KEY)
-    assert {column.device for column in join.columns} == {CPU}
-    assert list(join.coverage) == [CPU]
+    (comparison,) = (
+        comparison
+        for comparison in compare_ops(copy.matrix, load_status(copy), "torch")
+        if comparison.environment == KEY
+    )
+    assert {column.device for column in comparison.columns} == {CPU}
+    assert list(comparison.coverage) == [CPU]
 
 
 def test_the_site_shows_a_card(site: Path) -> None:

@@ -62,9 +62,9 @@ def test_a_mended_source_has_both_verdicts_in_one_environment(status_of_checkout
             by_environment: dict[str, set[str]] = {}
             for cell in selection.cells(status_of_checkout):
                 verdicts = by_environment.setdefault(cell.key.environment, set())
-                if cell.key.solution == "none" and cell.cell.verdict is Verdict.NONDETERMINISTIC:
+                if cell.key.solution == "none" and cell.inferred.verdict is Verdict.NONDETERMINISTIC:
                     verdicts.add("differs")
-                elif cell.key.solution != "none" and cell.cell.is_shown_deterministic:
+                elif cell.key.solution != "none" and cell.inferred.is_shown_deterministic:
                     verdicts.add("helps")
             assert {"differs", "helps"} in by_environment.values(), source
 
@@ -77,7 +77,7 @@ def test_a_proved_source_is_proved_in_its_newest_environment(status_of_checkout:
                 cell for cell in selection.cells(status_of_checkout) if cell.key.solution == "none" and cell.was_run
             ]
             newest = max((cell.key.environment for cell in control), key=natural_sort_key)
-            verdicts = {cell.cell.verdict for cell in control if cell.key.environment == newest}
+            verdicts = {cell.inferred.verdict for cell in control if cell.key.environment == newest}
             assert verdicts == {Verdict.SCHEDULE_INDEPENDENT}, source
 
 

@@ -38,7 +38,7 @@ def test_the_row_of_the_table_that_holds_there(checkout: Project, key: str, solu
     assert recipe_of(matrix.environments[key]).solution == solution
 
 
-def test_what_is_not_covered_is_said(status: Status) -> None:
+def test_what_is_not_covered_is_reported(status: Status) -> None:
     old, new = recipe_text(status, "tf2.0"), recipe_text(status, "tf2.21")
     avoid, patched = old.split("# covered by the package's replaced ops")
     assert "os.environ['TF_CUDNN_DETERMINISTIC'] = '1'" in old
@@ -48,7 +48,7 @@ def test_what_is_not_covered_is_said(status: Status) -> None:
     assert "`tf.nn.max_pool_with_argmax` backprop: raises an error" in new
 
 
-def test_what_differs_on_a_gpus_emulation_is_said_where_documents_say_nothing(status: Status) -> None:
+def test_what_differs_on_a_gpus_emulation_is_reported_where_documents_say_nothing(status: Status) -> None:
     """Few documents speak of TensorFlow 1.13; their claims take precedence."""
     before = {row.source: row for row in remaining(Status(status.matrix, {}), "tf1.15")}
     differ = ("contrib-resampler", "dilation2d-backprop")

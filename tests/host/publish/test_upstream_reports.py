@@ -20,7 +20,7 @@ def comparisons(checkout: Project, status: Status) -> list[OpComparison]:
     return compare_ops(checkout.matrix, status, "torch")
 
 
-def test_each_has_what_a_maintainer_needs(checkout: Project, comparisons: list[OpComparison]) -> None:
+def test_each_report_is_complete(checkout: Project, comparisons: list[OpComparison]) -> None:
     upstream_reports = reports(checkout, "torch", comparisons)
     texts_by_path = texts(checkout, "torch", comparisons)
     assert len(upstream_reports) >= 12
@@ -43,12 +43,14 @@ def test_each_has_what_a_maintainer_needs(checkout: Project, comparisons: list[O
         assert bool(report.disagreements) == bool(report.finding.ops)
 
 
-def test_what_was_read_alone_is_not_called_run(checkout: Project, comparisons: list[OpComparison]) -> None:
+def test_a_report_says_if_the_code_was_read_and_not_run(checkout: Project, comparisons: list[OpComparison]) -> None:
     """The records of index_reduce on the virtual GPU are removed for this test."""
-    unrun = [replace(join, rows=[replace(row, verdicts={}) for row in join.rows]) for join in comparisons]
+    unrun = [
+        replace(comparison, rows=[replace(row, verdicts={}) for row in comparison.rows]) for comparison in comparisons
+    ]
     code_only = [
-        {report.finding.key: report.is_code_only for report in reports(checkout, "torch", joins)}
-        for joins in (comparisons, unrun)
+        {report.finding.key: report.is_code_only for report in reports(checkout, "torch", with_or_without)}
+        for with_or_without in (comparisons, unrun)
     ]
     assert [by_key["index-reduce"] for by_key in code_only] == [False, True]
     assert not any(by_key["lstsq-pivots"] for by_key in code_only)
@@ -59,7 +61,7 @@ def test_what_was_read_alone_is_not_called_run(checkout: Project, comparisons: l
     assert "| `take` | torch2.11 (2.11.0) | nvidia-h100-80gb-hbm3, UDA | raises ×2 |" in texts_by_path["take-backward"]
 
 
-def test_nothing_else_lies_there(checkout: Project, comparisons: list[OpComparison]) -> None:
+def test_the_folder_contains_only_the_reports(checkout: Project, comparisons: list[OpComparison]) -> None:
     folder = checkout.root / "docs" / "reference" / "upstream" / "torch"
     texts_by_path = texts(checkout, "torch", comparisons)
     assert set(folder.iterdir()) == set(texts_by_path)
@@ -92,7 +94,7 @@ def test_a_finding_without_a_program_is_refused(whole_copy: Project, comparisons
         reports(whole_copy, "torch", comparisons)
 
 
-def test_a_file_that_cannot_be_read_is_named(whole_copy: Project) -> None:
+def test_an_invalid_file_is_named_in_the_error(whole_copy: Project) -> None:
     path = write(whole_copy, 'kinds = ["differs"]', 'kinds = ["seems"]')
     with pytest.raises(DataError, match=str(path)):
         upstream.load(whole_copy.matrix, "torch")

@@ -145,7 +145,7 @@ def test_the_coverage_counts_the_ops_that_take_a_dtype() -> None:
     ]
 
 
-def test_a_terminal_is_told_what_a_verdict_speaks_of() -> None:
+def test_a_verdict_on_a_terminal_names_its_variants() -> None:
     observations = [(case, "none", "equal") for case in (FIRST, DOUBLE)]
     assert verdict_text(cell("none", *observations)).plain.endswith("; in its first dtype, in float64")
     none = cell("none", *observations, (COMPILED, "none", "differs"))

@@ -48,7 +48,7 @@ def test_one_that_was_measured_is_not_in_the_range_of_those_that_were_not(matrix
     assert version_ranges([e for e in old if e not in measured], old, matrix.frameworks) == "TF 1.14 to 1.15, TF 2.0.4"
 
 
-def test_images_of_one_month_with_two_tensorflows_are_told_apart(matrix: Matrix) -> None:
+def test_images_of_one_month_with_two_tensorflows_are_distinguished(matrix: Matrix) -> None:
     images = [matrix.environments[f"ngc{month}-tf{major}"] for month in ("22.03", "22.04") for major in (1, 2)]
     assert version_ranges(images, images, matrix.frameworks) == "NGC 22.03 to 22.04"
     assert version_ranges(images[1::2], images, matrix.frameworks) == "NGC TF2 22.03 to 22.04"

@@ -10,7 +10,9 @@ import weekly
     ("values", "days", "first"),
     [(["a", "b"], 0, 0), (["a", "b", "c"], 0, 2), (["a", "b", "c", "d"], 3, 0), (["a"], 6, 5)],
 )
-def test_each_has_its_day(values: list[str], days: int, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_value_is_tested_on_one_day(
+    values: list[str], days: int, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(weekly, "ALL", False)
     tried: list[str] = []
     for day in range(days or len(values)):

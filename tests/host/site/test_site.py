@@ -62,14 +62,14 @@ def test_every_page_has_a_twin_for_machines(site: Path) -> None:
         assert header == ("tfdet-site", VERSION, path.relative_to(site).as_posix())
 
 
-def test_what_there_is_has_a_page(small: Project, site: Path) -> None:
+def test_each_cell_source_environment_and_build_has_a_page(small: Project, site: Path) -> None:
     status = load_status(small)
     for cell in status.cells:
         page = site / "cells" / cell.key.environment / f"{cell.key.source}.html"
         assert page.is_file(), cell.key
     changes = {"tf2.0-to-tf2.1", "tf2.1-to-tf2.21"}
-    (join,) = compare_ops(small.matrix, status, "torch")
-    known = {cell.key.source for cell in status.cells} | {row.source for row in join.notable_rows}
+    (comparison,) = compare_ops(small.matrix, status, "torch")
+    known = {cell.key.source for cell in status.cells} | {row.source for row in comparison.notable_rows}
     sources = [key for key, source in status.matrix.sources.items() if source.group != "op" or key in known]
     folders = {"sources": sources, "lists": [OPS], "environments": status.matrix.environments, "builds": status.audits}
     for folder, keys in folders.items():
@@ -91,11 +91,11 @@ def test_every_record_stands_on_the_page_of_its_cell(small: Project, site: Path)
 
 def test_what_the_lists_say_of_an_op_stands_on_its_pages(small: Project, site: Path) -> None:
     """Both pages show the disagreements and where the sources were read, and name no TensorFlow."""
-    (join,) = compare_ops(small.matrix, load_status(small), "torch")
+    (comparison,) = compare_ops(small.matrix, load_status(small), "torch")
     data = twin(site / "lists" / f"{OPS}.html")["data"]
-    assert [row["source"] for row in data["rows"]] == [row.source for row in join.notable_rows]
+    assert [row["source"] for row in data["rows"]] == [row.source for row in comparison.notable_rows]
     assert [(disagreement["source"], disagreement["text"]) for disagreement in data["disagreements"]] == [
-        (disagreement.row.source, disagreement.text) for disagreement in join.disagreements
+        (disagreement.row.source, disagreement.text) for disagreement in comparison.disagreements
     ]
     op_page = twin(site / "sources" / "torch-index-put.html")["data"]
     assert [(entry["environment"], entry["documentation"]) for entry in op_page["lists"]] == [

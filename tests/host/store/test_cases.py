@@ -140,7 +140,7 @@ def test_a_comment_leaves_every_cell_as_it_was(copy: Project) -> None:
     assert not set(earlier_hashes(copy.evidence)) & current_hashes(copy)["bias-add-backprop"]
 
 
-def test_a_suite_file_that_is_no_python_is_told_with_its_line(copy: Project) -> None:
+def test_a_suite_file_that_is_no_python_is_reported_with_its_line(copy: Project) -> None:
     (copy.suite("tensorflow") / "test_broken.py").write_text("def f(:\n", "utf-8")
     with pytest.raises(DataError, match=r"test_broken\.py:1:"):
         current_hashes(copy)

@@ -50,7 +50,7 @@ def test_show_tells_what_replacing_costs(copy: Project, monkeypatch: pytest.Monk
     assert "× 25.0" in output and "× 60.0" in output
 
 
-def test_what_is_kept_is_read_whole(checkout: Project) -> None:
+def test_every_stored_cost_is_valid(checkout: Project) -> None:
     for path in checkout.costs.glob("*/*.jsonl"):
         costs = load(path)
         assert costs and {(cost.device, cost.environment) for cost in costs} == {(path.parent.name, path.stem)}

@@ -80,14 +80,14 @@ def test_every_fault_of_a_file_is_named_with_its_line(tmp_path: Path, record_lin
 @pytest.mark.parametrize(
     "content", [b"\x7fELF\xff\xfe\x00", '{"schema": 1}'.encode("utf-16"), b"hello", b"\n", b'"\xc3"']
 )
-def test_what_is_no_text_or_no_json_is_told_in_plain_words(tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_text_or_no_json_is_reported_in_plain_words(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"records\.jsonl:1: no (text|JSON object), so no record$"):
         list(read_records(path))
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="No such file"):
         list(read_records(tmp_path / "nowhere.jsonl"))
 
@@ -209,7 +209,7 @@ def test_an_old_record_of_an_older_case_never_drives_out_a_current_one(suite: Ev
         assert lines(suite) == [current]
 
 
-def test_a_record_twice_in_a_file_or_out_of_order_is_told(store: EvidenceStore, record_line: Line) -> None:
+def test_a_record_twice_in_a_file_or_out_of_order_is_reported(store: EvidenceStore, record_line: Line) -> None:
     store.ingest([parse(record_line(case=name)) for name in ("a", "b")])
     (path,) = store.files()
     first, two = path.read_bytes().splitlines(keepends=True)
@@ -325,7 +325,7 @@ def test_lines_are_sorted(store: EvidenceStore, record_line: Line) -> None:
     assert order == [("a", "TDO"), ("a", "none"), ("b", "TDO"), ("b", "none")]
 
 
-def test_a_record_in_the_wrong_file_is_told(store: EvidenceStore, record_line: Line) -> None:
+def test_a_record_in_the_wrong_file_is_reported(store: EvidenceStore, record_line: Line) -> None:
     path = store.path("cpu", "tf1.15")
     path.parent.mkdir(parents=True)
     path.write_bytes(record_line())
@@ -361,7 +361,7 @@ def test_a_full_disk_leaves_the_old_file(
     assert not list(store.folder.rglob("*.part"))
 
 
-def test_a_line_that_one_reader_alone_refuses_is_told_of(
+def test_a_line_that_one_reader_alone_refuses_is_reported(
     store: EvidenceStore, record_line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.ingest([parse(record_line(case=name)) for name in ("a", "b")])
@@ -379,7 +379,7 @@ def test_a_line_that_one_reader_alone_refuses_is_told_of(
 
 
 @pytest.mark.parametrize("folder", ["evidence", "signatures"])
-def test_a_file_in_place_of_a_devices_folder_is_told_of(copy: Project, folder: str) -> None:
+def test_a_file_in_place_of_a_devices_folder_is_reported(copy: Project, folder: str) -> None:
     device = sorted(path for path in (copy.matrix / folder).iterdir() if path.is_dir())[0]
     shutil.rmtree(device)
     device.write_text("")

@@ -79,7 +79,7 @@ def test_what_may_be_absent_or_null() -> None:
         (b'"max_absolute":1e-07', b'"max_absolute":1e-07,"max_absolute":1e-07'),
     ],
 )
-def test_another_way_to_write_the_same(old: bytes, new: bytes) -> None:
+def test_a_line_in_another_notation_is_refused(old: bytes, new: bytes) -> None:
     good = line("differs", max_absolute=1e-07)
     assert is_taken(good)
     assert old in good

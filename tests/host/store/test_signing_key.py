@@ -29,7 +29,7 @@ def test_a_full_disk_leaves_no_half_of_a_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"-----BEGIN PRIVATE KEY-----\n"])
-def test_a_damaged_key_is_told_with_the_way_out(
+def test_a_damaged_key_is_reported_with_the_way_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes
 ) -> None:
     path = tmp_path / "key.pem"

@@ -143,7 +143,7 @@ def test_the_file_that_key_show_writes_is_one_of_matrix_keys(project: Project) -
         ("since = 2026-01-01", "since = 2026-01-01\nuntil = 2025-01-01", "is before since"),
     ],
 )
-def test_a_key_that_is_none_is_told_with_its_file(project: Project, before: str, after: str, message: str) -> None:
+def test_a_key_that_is_none_is_reported_with_its_file(project: Project, before: str, after: str, message: str) -> None:
     path = Signer("lab").trust_in(project)
     path.write_text(path.read_text().replace(before, after))
     with pytest.raises(DataError, match=message) as caught:
@@ -190,9 +190,9 @@ def test_what_a_believed_key_signed_is_measured(project: Project, batch: Any) ->
     lab = Signer("lab")
     lab.trust_in(project)
     add_signed(project, batch(), lab)
-    inferred = load_status(project).cell(KEY)
-    assert (inferred.backing, inferred.cell.signed, inferred.cell.verified) == ("measured", True, False)
-    assert inferred.backing_text == "measured by a single machine, signed by lab"
+    found = load_status(project).cell(KEY)
+    assert (found.backing, found.inferred.signed, found.inferred.verified) == ("measured", True, False)
+    assert found.backing_text == "measured by a single machine, signed by lab"
     assert "signed by lab" in tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
     assert tfdet(project, "status", "--write").returncode == 0
     assert tfdet(project, "status", "--check").returncode == 0
@@ -313,10 +313,10 @@ def test_two_signers_with_machines_of_their_own_verify_a_cell(project: Project, 
     side(project, batch, "lab", "differs", "a")
     assert not cell(project).verified
     side(project, batch, "yard", "differs", "b")
-    inferred = load_status(project).cell(KEY)
-    assert (inferred.cell.verified, inferred.cell.machines, inferred.cell.agreeing_machines) == (True, 2, 2)
-    assert "verified: lab and yard say the same" in inferred.backing_text
-    assert inferred.as_json()["signers_agreeing"] == ["lab", "yard"]
+    found = load_status(project).cell(KEY)
+    assert (found.inferred.verified, found.inferred.machines, found.inferred.agreeing_machines) == (True, 2, 2)
+    assert "verified: lab and yard say the same" in found.backing_text
+    assert found.as_json()["signers_agreeing"] == ["lab", "yard"]
 
 
 def test_two_signers_of_one_machine_verify_nothing(project: Project, batch: Any) -> None:
@@ -347,12 +347,16 @@ def test_a_second_signature_under_the_same_records_is_no_second_measurement(proj
 def test_a_disagreement_is_shown_with_both_sides(project: Project, batch: Any) -> None:
     side(project, batch, "lab", "differs", "a")
     side(project, batch, "yard", "equal", "b")
-    inferred = load_status(project).cell(KEY)
-    assert (inferred.cell.signers_conflict, inferred.cell.verified, inferred.cell.agreeing_machines) == (True, False, 1)
-    assert "lab says nondeterministic (20 of 20 runs differed); yard says not shown to differ" in inferred.backing_text
+    found = load_status(project).cell(KEY)
+    assert (found.inferred.signers_conflict, found.inferred.verified, found.inferred.agreeing_machines) == (
+        True,
+        False,
+        1,
+    )
+    assert "lab says nondeterministic (20 of 20 runs differed); yard says not shown to differ" in found.backing_text
     output = " ".join(tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
     assert "signers disagree" in output
-    assert [signer["signer"] for signer in inferred.as_json()["disagreement"]] == ["lab", "yard"]
+    assert [signer["signer"] for signer in found.as_json()["disagreement"]] == ["lab", "yard"]
 
 
 def test_an_envelope_of_the_store_that_comes_again_is_kept_once(

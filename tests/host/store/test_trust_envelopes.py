@@ -250,7 +250,7 @@ def test_a_statement_gives_the_result_that_its_records_give(world: World) -> Non
         world.verified(signed(world.lab, content))
 
 
-def test_another_lock_is_taken_and_told(copy: Project, world: World) -> None:
+def test_another_lock_is_taken_and_reported(copy: Project, world: World) -> None:
     """The lock file may be an earlier one."""
     world.lab.trust_in(copy)
     content = statement(world)

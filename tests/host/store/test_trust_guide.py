@@ -42,7 +42,7 @@ def test_the_guide_is_followed_word_by_word(copy: Project, tmp_path: Path, recor
         )  # fmt: skip
         assert done.returncode == 0, (text, done.stderr)
         cell = load_status(copy).cell(KEY)
-        states.append((machine, cell.cell.verdict, cell.signed_text, done.stdout))
+        states.append((machine, cell.inferred.verdict, cell.signed_text, done.stdout))
     assert [(name, verdict) for name, verdict, _, _ in states] == [
         ("there", Verdict.BLANK), ("there", Verdict.BLANK), ("home", Verdict.NONDETERMINISTIC), ("home", Verdict.BLANK),
     ]  # fmt: skip

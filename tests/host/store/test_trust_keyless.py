@@ -160,9 +160,9 @@ def test_records_of_a_believed_workflow_count(
     EvidenceStore.open(project).ingest(
         records, [verify_for_records(AttestationStore.open(project, matrix), records, own_bundle)]
     )
-    assert load_status(project).cell(KEY).cell.runs
+    assert load_status(project).cell(KEY).inferred.runs
     monkeypatch.setattr(keyless, "_verifier", lambda: Verifier.staging(offline=True))
-    assert not load_status(project).cell(KEY).cell.runs  # the true verifier sees that the payload was changed
+    assert not load_status(project).cell(KEY).inferred.runs  # the true verifier sees that the payload was changed
 
 
 def test_a_forged_bundle_changes_no_cell(project: Project, batch: Callable[..., list[Record]]) -> None:
@@ -174,7 +174,7 @@ def test_a_forged_bundle_changes_no_cell(project: Project, batch: Callable[..., 
     )
     done = tfdet(project, "evidence", "add", "--yes", str(path))
     assert done.returncode == ExitCode.USAGE and "not that of conformance" in done.stderr
-    assert not load_status(project).cell(KEY).cell.runs
+    assert not load_status(project).cell(KEY).inferred.runs
 
 
 def test_outside_of_ci_nothing_proves_who_signs(project: Project, batch: Callable[..., list[Record]]) -> None:

@@ -43,7 +43,7 @@ def test_what_is_no_name_is_refused(own_project: Path, checkout: Project, name: 
     assert tfdet(checkout, "key", "show", "--signer", name).returncode == ExitCode.USAGE
 
 
-def test_a_kind_of_device_that_is_none_is_told_with_the_nearest(own_project: Path) -> None:
+def test_a_kind_of_device_that_is_none_is_reported_with_the_nearest(own_project: Path) -> None:
     with pytest.raises(UsageError, match="no device kind is called 'nvidai'") as caught:
         command.show("lab", ["nvidai"])
     assert caught.value.advice == "Did you mean nvidia?"

@@ -63,7 +63,7 @@ def rebuild(*arguments: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_what_comes_out_the_same_agrees(runs: list[Selection]) -> None:
+def test_a_cell_with_equal_results_agrees(runs: list[Selection]) -> None:
     code, output, _ = rebuild("--sample", "5%", "--seed", "7", "--json")
     cells = json.loads(output)["cells"]
     assert (code, len(cells) > 5) == (ExitCode.OK, True)

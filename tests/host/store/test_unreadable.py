@@ -24,19 +24,19 @@ from tfdet.store.signatures import AttestationStore
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def loop(path: Path) -> None:
+def link_to_itself(path: Path) -> None:
     path.symlink_to(path.name)
 
 
-def nowhere(path: Path) -> None:
+def dangling_link(path: Path) -> None:
     path.symlink_to("no such thing")
 
 
-def file(path: Path) -> None:
+def empty_file(path: Path) -> None:
     path.write_text("")
 
 
-# A folder of the project, and who reads it.
+# A folder of matrix/, and a call that reads it.
 READERS: dict[str, Callable[[Project], object]] = {
     "evidence": lambda project: EvidenceStore.open(project).files(),
     "evidence/cpu": lambda project: EvidenceStore.open(project).files(),
@@ -56,15 +56,15 @@ READERS: dict[str, Callable[[Project], object]] = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_folder_that_cannot_be_read_is_told_of(copy: Project, tmp_path: Path, name: str) -> None:
+def test_a_folder_that_cannot_be_read_is_an_error(copy: Project, tmp_path: Path, name: str) -> None:
     folder = Path(os.path.normpath(copy.matrix / name))
     READERS[name](copy)
     if folder.exists():
         folder.rename(tmp_path / "away")
     folder.parent.mkdir(exist_ok=True)
-    for harm in (loop, nowhere, file):
-        harm(folder)
-        if harm is file and "/" in name and name.count("/") == 1 and not name.startswith(".."):
+    for replacement in (link_to_itself, dangling_link, empty_file):
+        replacement(folder)
+        if replacement is empty_file and "/" in name and name.count("/") == 1 and not name.startswith(".."):
             folder.unlink()  # beside folders of devices may lie files
             continue
         with pytest.raises(DataError, match=folder.name):
@@ -76,7 +76,7 @@ def test_no_table_is_written_of_evidence_that_cannot_be_read(copy: Project) -> N
     """Regression: 26 files were skipped without a message."""
     before = {path: path.read_bytes() for path in walk_files(copy.root / "docs")}
     copy.evidence.rename(copy.root / "away")
-    loop(copy.evidence)
+    link_to_itself(copy.evidence)
     done = tfdet(copy, "status", "--write")
     assert (done.returncode, str(copy.evidence) in done.stderr.replace("\n", "")) == (ExitCode.USAGE, True)
     assert {path: path.read_bytes() for path in walk_files(copy.root / "docs")} == before
@@ -118,7 +118,7 @@ def test_a_folder_without_permission_is_not_empty() -> None:
     ], done.stderr
 
 
-def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist_is_empty(tmp_path: Path) -> None:
     assert (
         list_entries(tmp_path / "none", "*/*"),
         list(walk_files(tmp_path / "none")),
@@ -135,11 +135,11 @@ ALLOWED = {"base/folders.py", "base/runtime_folder.py", "cli/options.py", "publi
            "site/page.py", "site/build.py", "site/feed.py"}  # fmt: skip
 
 
-def test_no_room_of_the_store_lists_a_folder_in_another_way() -> None:
+def test_folders_are_listed_only_by_the_functions_of_base_folders() -> None:
     """`Path.glob` does not report folders that it cannot read."""
     functions = set()
-    for room in ("base", "matrix", "store", "verdicts", "publish", "site", "fleet", "cli"):
-        for path in sorted((ROOT / "src" / "tfdet" / room).rglob("*.py")):
+    for package in ("base", "matrix", "store", "verdicts", "publish", "site", "fleet", "cli"):
+        for path in sorted((ROOT / "src" / "tfdet" / package).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
                 if isinstance(node, ast.Attribute) and node.attr in ("glob", "rglob", "iterdir"):
                     functions.add(str(path.relative_to(ROOT / "src" / "tfdet")))

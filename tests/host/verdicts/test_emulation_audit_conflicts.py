@@ -43,7 +43,9 @@ def _of_segment_sum(status: Status, verdict: Verdict) -> list[str]:
         (Verdict.UNSUPPORTED, True, []),
     ],
 )
-def test_what_is_apart(status: Status, verdict: Verdict, counts: bool, expected: list[str]) -> None:
+def test_emulation_and_audit_conflict_if_exactly_one_finds_it(
+    status: Status, verdict: Verdict, counts: bool, expected: list[str]
+) -> None:
     """Versions 2.0 and 2.4: bincount reaches its kernels' atomics from 2.3 on."""
     key = CellKey("tf2.4" if counts else "tf2.0", "vgpu-sm70", "bincount", NONE)
     conflicts = list(find_conflicts(replace(status, verdicts={key: InferredCell(verdict, runs=20)})))

@@ -92,7 +92,7 @@ def findings_of(tmp_path: Path, text: str) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule, texts in FOUND.items() for text in texts])
-def test_found_once_where_it_stands(tmp_path: Path, rule: str, text: str) -> None:
+def test_each_example_has_one_finding_at_its_line(tmp_path: Path, rule: str, text: str) -> None:
     assert findings_of(tmp_path, text) == [(rule, len(text.splitlines()))]
 
 
@@ -101,5 +101,5 @@ def test_nothing_is_said_of_what_does_not_depend_on_it(tmp_path: Path, text: str
     assert findings_of(tmp_path, text) == []
 
 
-def test_each_rule_is_tried() -> None:
+def test_each_rule_has_examples() -> None:
     assert FOUND.keys() == {rule.id for rule in RULES}

@@ -110,7 +110,7 @@ def test_a_record_that_differs_outweighs_an_equal_one_of_the_same_case() -> None
         ("timed-out", Verdict.FAILED),
     ],
 )
-def test_what_gave_no_result(observation: str, expected: Verdict) -> None:
+def test_the_verdict_of_runs_without_a_result(observation: str, expected: Verdict) -> None:
     assert verdict(evidence(("c", "none", "differs"), ("c", "TDO", observation))) is expected
 
 

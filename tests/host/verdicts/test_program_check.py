@@ -103,7 +103,7 @@ def test_an_environment_variable_settles_only_where_it_helps(status: Status, tmp
     )
 
 
-def test_kernels_that_no_source_lists_are_told_of_an_installation(status: Status) -> None:
+def test_kernels_that_no_source_lists_are_reported_of_an_installation(status: Status) -> None:
     sources = {key: source for key, source in status.matrix.sources.items() if key != "bincount"}
     unlisted = program_check._unlisted(status, "tf2.21", sources.values())
     assert any("Bincount" in finding.text for finding in unlisted) and {finding.level for finding in unlisted} == {
@@ -116,7 +116,7 @@ def test_kernels_that_no_source_lists_are_told_of_an_installation(status: Status
     assert {finding.source for finding in findings if finding.level == "error"} > {"bias-add-backprop", "bincount"}
 
 
-def test_they_are_told_of_an_installation_for_gpus_alone(
+def test_unlisted_kernels_are_reported_only_for_gpus_and_without_a_program(
     status: Status, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finding = ProgramFinding("warning", "", "unlisted: 3 kernels of Some")
@@ -135,7 +135,7 @@ def test_nothing_is_settled_by_what_was_seen_to_differ(status: Status) -> None:
                 for c in program_check._cells_by_source(status, "tf2.21", "gpu")[finding.source]
                 if c.key.solution == solution
             ]
-            assert "nondeterministic" not in {str(cell.cell.verdict) for cell in cells}
+            assert "nondeterministic" not in {str(cell.inferred.verdict) for cell in cells}
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ def test_sarif_is_what_its_schema_wants(status: Status, tmp_path: Path, sarif: j
     assert (uri.fragment, uri.query) == ("", "") and unquote(uri.path) == str(folder / "train.py")
 
 
-def test_junit_is_told_of_what_is_hard_to_write_in_xml() -> None:
+def test_junit_escapes_untrusted_text() -> None:
     """Untrusted text appears in an attribute and in an element."""
     hostile = ProgramFinding(
         "error", 'a"<&>', "\x00\x1b[31m]]>\ud800 \uffff</failure>", ("TDO",), (Call("tf.x", "<&.py", 1),)
@@ -273,7 +273,7 @@ def tfdet(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @weekly.on_day(5)
-def test_exit_codes_and_what_machines_are_told(python: Path, tmp_path: Path) -> None:
+def test_exit_codes_and_json(python: Path, tmp_path: Path) -> None:
     train = program(tmp_path)
     done = tfdet("--python", python, train, "--json")
     assert done.returncode == 1, done.stderr

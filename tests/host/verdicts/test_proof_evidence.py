@@ -56,7 +56,7 @@ def test_runs_differ_although_all_is_proved_only_where_no_kernel_decides(of_gpus
 
 def test_the_status_names_no_false_proof(checkout: Project) -> None:
     status = load_status(checkout)
-    assert [cell.key for cell in status.cells if cell.cell.proof and cell.cell.proof.contradicted] == []
-    proved = [cell for cell in status.cells if cell.cell.verdict is Verdict.SCHEDULE_INDEPENDENT]
+    assert [cell.key for cell in status.cells if cell.inferred.proof and cell.inferred.proof.contradicted] == []
+    proved = [cell for cell in status.cells if cell.inferred.verdict is Verdict.SCHEDULE_INDEPENDENT]
     assert proved
     assert {cell.backing for cell in proved} == {"emulated"}

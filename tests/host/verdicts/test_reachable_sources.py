@@ -140,7 +140,7 @@ def test_tensorflow_ops_are_known_by_every_name(status: Status, tmp_path: Path, 
         "tf.keras.layers.UpSampling2D(interpolation='bicubic')",
     ],
 )
-def test_what_is_none_is_not_told(status: Status, tmp_path: Path, line: str) -> None:
+def test_calls_that_do_not_reach_a_source_are_not_reported(status: Status, tmp_path: Path, line: str) -> None:
     assert matched_sources(status.matrix, "tensorflow", program(tmp_path, TENSORFLOW + line)) == []
 
 
@@ -166,7 +166,7 @@ def test_arguments_tell(status: Status, tmp_path: Path, line: str, certain: str,
     assert possible_sources(status.matrix, "tensorflow", parsed) == open_to
 
 
-def test_what_is_not_sure_is_no_error(status: Status, tmp_path: Path) -> None:
+def test_a_call_with_an_unknown_argument_is_a_warning(status: Status, tmp_path: Path) -> None:
     build = InstalledBuild("tensorflow", "2.21.0", "tf2.21", True)
     lines = "tf.image.resize(x, [8, 8])\ntf.image.resize(x, [8, 8], method=m)\n"
     findings = check_program(status, build, "gpu", program(tmp_path, TENSORFLOW + lines), set())
@@ -179,7 +179,7 @@ def test_what_is_not_sure_is_no_error(status: Status, tmp_path: Path) -> None:
     assert {finding.level for finding in settled} == {"note"}
 
 
-def test_names_of_which_nothing_is_known_are_told(status: Status, tmp_path: Path) -> None:
+def test_names_of_which_nothing_is_known_are_reported(status: Status, tmp_path: Path) -> None:
     build = InstalledBuild("jax", "0.11.2", "jax0.11", True)
     (finding,) = check_program(status, build, "gpu", program(tmp_path, "import jax\njax.jit(f)\njax.grad(f)"), set())
     assert finding.level == "warning" and "2 of 2 called names" in finding.text and "jax.jit, jax.grad" in finding.text

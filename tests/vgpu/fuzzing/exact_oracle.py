@@ -7,7 +7,7 @@ import numpy as np
 from virtual_device import HEAD, Device
 
 from fuzzing.forms import CANONICAL, AnyNan
-from fuzzing.programs import FILES, LANES, REGISTERS, Program, evaluate
+from fuzzing.programs import LANES, REGISTER_FILES, REGISTERS, Program, evaluate
 from fuzzing.reals import Format
 
 SLOTS = len(REGISTERS)  # registers of a lane, in words of 64 bits
@@ -41,7 +41,8 @@ class Disagreement:
 
 def declarations() -> str:
     return "".join(
-        f".reg .{'pred' if width == 1 else f'b{width}'} {name}<{count}>;\n" for width, (name, count) in FILES.items()
+        f".reg .{'pred' if width == 1 else f'b{width}'} {name}<{count}>;\n"
+        for width, (name, count) in REGISTER_FILES.items()
     )
 
 
@@ -86,21 +87,21 @@ def results(device: Device, programs: list[Program]) -> np.ndarray:
     result, loaded_module = device.load(module(programs))
     if result:
         raise Refused("the module")
-    cuda, start, end = device.cuda, device.allocate(inputs.nbytes), device.allocate(outputs.nbytes)
-    cuda.cuMemcpyHtoD_v2(start, inputs.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(inputs.nbytes))
-    cuda.cuMemsetD8_v2(end, 0, ctypes.c_size_t(outputs.nbytes))
+    cuda, device_inputs, device_outputs = device.cuda, device.allocate(inputs.nbytes), device.allocate(outputs.nbytes)
+    cuda.cuMemcpyHtoD_v2(device_inputs, inputs.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(inputs.nbytes))
+    cuda.cuMemsetD8_v2(device_outputs, 0, ctypes.c_size_t(outputs.nbytes))
     for number, program in enumerate(programs):
         result, function = device.function(loaded_module, f"k{number}")
         if result:
             raise Refused(program.options + "\n" + "\n".join(line.text() for line in program.lines))
         offset = number * SLOTS * LANES * 8
-        values = [ctypes.c_uint64(start.value + offset), ctypes.c_uint64(end.value + offset)]
+        values = [ctypes.c_uint64(device_inputs.value + offset), ctypes.c_uint64(device_outputs.value + offset)]
         pointers = (ctypes.c_void_p * 2)(*[ctypes.addressof(value) for value in values])
         result = cuda.cuLaunchKernel(function, 1, 1, 1, program.lanes, 1, 1, 0, None, pointers, None)
         assert result == 0, f"CUDA's error {result}: {program.options}"
     assert cuda.cuCtxSynchronize() == 0
-    cuda.cuMemcpyDtoH_v2(outputs.ctypes.data_as(ctypes.c_void_p), end, ctypes.c_size_t(outputs.nbytes))
-    cuda.cuMemFree_v2(start), cuda.cuMemFree_v2(end), cuda.cuModuleUnload(loaded_module)
+    cuda.cuMemcpyDtoH_v2(outputs.ctypes.data_as(ctypes.c_void_p), device_outputs, ctypes.c_size_t(outputs.nbytes))
+    cuda.cuMemFree_v2(device_inputs), cuda.cuMemFree_v2(device_outputs), cuda.cuModuleUnload(loaded_module)
     return outputs
 
 

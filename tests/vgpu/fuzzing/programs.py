@@ -8,8 +8,8 @@ from operands import FORMATS, float_corners, integer_corners
 
 from fuzzing.forms import Form, bits_of, plain_type, register_width, to_signed, wrap
 
-FILES = {1: ("%p", 4), 16: ("%h", 6), 32: ("%r", 10), 64: ("%l", 6)}  # by width: prefix of the names, and their number
-REGISTERS = {f"{name}{k}": width for width, (name, count) in FILES.items() for k in range(count)}
+REGISTER_FILES = {1: ("%p", 4), 16: ("%h", 6), 32: ("%r", 10), 64: ("%l", 6)}  # by width: (prefix, number) of the names
+REGISTERS = {f"{name}{k}": width for width, (name, count) in REGISTER_FILES.items() for k in range(count)}
 FORMATS_OF = {16: ("f16", "bf16"), 32: ("f32",), 64: ("f64",)}
 LANES = 32
 
@@ -59,7 +59,7 @@ def list_corners(width: int) -> np.ndarray:
     return np.array(values, np.uint64)
 
 
-POOLS = {width: list_corners(width) for width in FILES}
+POOLS = {width: list_corners(width) for width in REGISTER_FILES}
 
 
 def draw_bits(draw: np.random.Generator, width: int, count: int) -> np.ndarray:
@@ -156,7 +156,7 @@ def may_be_literal(operand_type: str) -> bool:
 
 
 def draw_line(random_numbers: random.Random, form: Form) -> Line:
-    names = {width: [f"{name}{k}" for k in range(count)] for width, (name, count) in FILES.items()}
+    names = {width: [f"{name}{k}" for k in range(count)] for width, (name, count) in REGISTER_FILES.items()}
     outs: list[str] = []
     for operand_type in form.outs:
         outs.append(random_numbers.choice([name for name in names[register_width(operand_type)] if name not in outs]))
@@ -190,7 +190,7 @@ def draw_program(seed: int, number: int, families: dict[str, list[Form]], length
         lines.append(line)
     draw = np.random.default_rng([seed, number])
     inputs = {}
-    for width, (name, count) in FILES.items():
+    for width, (name, count) in REGISTER_FILES.items():
         rows = draw_registers(draw, width, count).tolist()
         inputs.update({f"{name}{k}": row for k, row in enumerate(rows)})
     lanes = LANES if random_numbers.random() < 0.7 else random_numbers.randint(1, LANES)
