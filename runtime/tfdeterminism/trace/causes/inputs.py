@@ -24,10 +24,16 @@ class InputGraph(object):
         self._ranges, self._sources = {}, {}
 
     def definition(self, slot, group):
-        """Return (side, definition) of a group at the time of this record."""
+        """Return the definition of a group at the time of this record."""
+        _, definition = self.side_and_definition(slot, group)
+        return definition
+
+    def side_and_definition(self, slot, group):
+        """Return (index of the run that has the definition, definition of the group at the time of this record)."""
         return self._pair.definition(group, self.order(slot))
 
     def order(self, slot):
+        """Return the place of this record in the first run's file."""
         return int(self._pair.order[0][slot])
 
     def in_step(self, slot):

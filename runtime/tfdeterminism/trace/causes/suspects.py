@@ -62,7 +62,7 @@ class Suspects(object):
 
     def _cause(self, slot, group):
         """Return the Cause that a differing record is, or None if it is a consequence."""
-        _, definition = self._feeds.definition(slot, group)
+        definition = self._feeds.definition(slot, group)
         if definition["kind"] == "write":
             return None
         if self._has_other_inputs(slot, group):
@@ -120,7 +120,7 @@ class Suspects(object):
         for feeding in self._feeds.input_slots(slot, group, definition):
             if self._differs[feeding]:
                 feeder = int(self._pair.groups_of(feeding))
-                is_reordered = self._reordered(feeder, self._feeds.definition(feeding, feeder)[1])
+                is_reordered = self._reordered(feeder, self._feeds.definition(feeding, feeder))
                 explanations.add("order" if is_reordered else "values")
         latest = self._feeds.order(slot) if calls_python(definition) else MISSING  # it may be called again in this step
         if any(self._bodies.get(body, MISSING) < latest for body in self._feeds.sources(definition).bodies):
@@ -192,14 +192,14 @@ class Suspects(object):
         """Return {(function, trace): earliest order} of the function bodies in which a record differs."""
         bodies = {}
         for slot, group in zip(self._slots.tolist(), self._groups.tolist()):
-            _, definition = self._feeds.definition(slot, group)
+            definition = self._feeds.definition(slot, group)
             body = (definition["function"], definition["trace"])
             bodies[body] = min(bodies.get(body, MISSING), self._feeds.order(slot))
         return bodies
 
     def _root(self, kind, slot, group, open_by=None):
         """Return the Cause of a kind at a slot. open_by: why the op's order is undefined, in words."""
-        side, definition = self._feeds.definition(slot, group)
+        side, definition = self._feeds.side_and_definition(slot, group)
         if open_by:
             definition = dict(definition, attrs=dict(definition["attrs"], unordered=open_by))
         step = int(self._pair.step[0][slot])

@@ -1,11 +1,14 @@
-"""The writes into a variable that may come before a read of it."""
+"""The writes into a variable that may come before a read of it.
+
+A group holds the records of one definition, a slot the record of each run that correspond (align.table.AlignedPair).
+"""
 
 import collections
 
 from ..schema import traits
 from .cause import in_graph
 
-Write = collections.namedtuple("Write", "order group slot")
+Write = collections.namedtuple("Write", "order group slot")  # order: place of the record in the first run's file
 
 
 def is_unordered_write(definition):
@@ -60,7 +63,7 @@ class VariableWrites(object):
         writes = [] if latest is None else [latest]
         for group in self._writing_groups(definition):
             slots = range(*self._feeds.slot_range(group))
-            if slots and in_graph(definition) != in_graph(self._feeds.definition(slots[0], group)[1]):
+            if slots and in_graph(definition) != in_graph(self._feeds.definition(slots[0], group)):
                 writes += [Write(self._feeds.order(slot), group, slot) for slot in slots]
         return writes
 
@@ -72,7 +75,7 @@ class VariableWrites(object):
         writes, body = [], (definition["function"], definition["trace"])
         for group in self._writing_groups(definition) if in_graph(definition) else ():
             slots = range(*self._feeds.slot_range(group))
-            write_definition = self._feeds.definition(slots[0], group)[1] if slots else None
+            write_definition = self._feeds.definition(slots[0], group) if slots else None
             if write_definition and is_unordered_write(write_definition):
                 write = Write(self._feeds.order(slots[0]), group, slots[0])
                 is_inner = (write_definition["function"], write_definition["trace"]) != body
@@ -82,7 +85,7 @@ class VariableWrites(object):
 
     def is_plain_assignment(self, write, definition):
         """Return whether a write only assigns the variable eagerly, and is its only recorded write."""
-        _, assignment = self._feeds.definition(write.slot, write.group)
+        assignment = self._feeds.definition(write.slot, write.group)
         return traits.OVERWRITES in assignment["traits"] and not in_graph(assignment) \
             and len(self._writing_groups(definition)) == 1 and bool(self._feeds.sources(assignment).recorded)
 
@@ -111,7 +114,7 @@ class VariableWrites(object):
         return self._tainted[write]
 
     def _is_tainted(self, write):
-        _, definition = self._feeds.definition(write.slot, write.group)
+        definition = self._feeds.definition(write.slot, write.group)
         if any(self._differs[slot] for slot in self._feeds.input_slots(write.slot, write.group, definition)):
             return True
         if any(self._differs[slot] for slot in self._state_before(definition)):
