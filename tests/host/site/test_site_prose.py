@@ -18,7 +18,7 @@ def test_the_cells_of_a_myth_have_the_verdict_it_names(status: Status) -> None:
     for myth in prose.myths():
         assert myth.cells or myth.tests, myth.key
         for cell in myth.cells:
-            assert str(status.cell(cell.key).cell.verdict) == cell.verdict, cell
+            assert str(status.cell(cell.key).inferred.verdict) == cell.verdict, cell
     assert len([myth for myth in prose.myths() if myth.framework is None]) == 5, "the talk's list"
     assert len({myth.key for myth in prose.myths()}) == len(prose.myths())
 
