@@ -171,6 +171,37 @@ def test_threads_that_share_a_queue(text: str, runner: Any) -> None:
     assert len(program.printed(2, pins={"completion": None, "pid": None, "clock": None})) == 1
 
 
+PROCESSES = f"""
+import multiprocessing, os, time
+def work(tasks, results):
+    for number in iter(tasks.get, None):
+        {SLEEP.replace("0.03", "0.001")}
+        results.put(number)
+if __name__ == "__main__":
+    tasks, results = MAKER.QUEUE(), MAKER.QUEUE()
+    workers = [multiprocessing.Process(target=work, args=(tasks, results)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for number in [*range(16), None, None, None]:
+        tasks.put(number)
+    print([results.get() for _ in range(16)])
+    for worker in workers:
+        worker.join()
+"""
+
+
+@pytest.mark.parametrize(
+    "queue",
+    ["multiprocessing.Queue", "multiprocessing.SimpleQueue", "multiprocessing.JoinableQueue",
+     "multiprocessing.Manager().Queue"],
+)  # fmt: skip
+def test_processes_that_share_a_queue(queue: str, runner: Any) -> None:
+    program = runner(PROCESSES.replace("MAKER.QUEUE", queue))
+    assert len(program.printed(3)) > 1
+    assert len(program.printed(3, pins={"completion": None})) == 1
+    assert len(program.printed(2, pins={"completion": None, "pid": None, "clock": None})) == 1
+
+
 SPAWNING = """
 import multiprocessing
 

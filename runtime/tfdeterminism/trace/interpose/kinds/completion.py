@@ -2,9 +2,9 @@
 
 Pinned: results come in the order of submission, and a thread or process that is started runs to its end before its
 starter continues, unless it waits itself. The main thread puts into a queue, and gets from one, when all other threads
-wait. Varied: threads, processes and tasks begin later at random, and threads
-switch often. Cannot be pinned: threads of C++ code, which worker of a pool runs which task. Example: ``for future in
-as_completed(futures)``.
+wait, or all processes that it started, if these share the queue. Varied: threads, processes and tasks begin later at
+random, and threads switch often. Cannot be pinned: threads of C++ code, which worker runs which task, pipes. Example:
+``for future in as_completed(futures)``.
 """
 
 import functools
@@ -22,7 +22,9 @@ _NANOSLEEP = ("230", "35")  # numbers of system calls on x86-64: a child that sl
 _PATIENCE = 0.3  # seconds without work after which a thread counts as one that waits
 _QUEUE_PATIENCE = 0.05  # the same at each call of a queue, of which a program makes many
 _LONGEST = 600.0  # seconds that one start is waited for
+_QUEUE_CALLS = ("put", "get", "put_nowait", "get_nowait")
 _POOL_WAIT = 10  # seconds that a pool's task is waited for
+_PROXY_FRAMES = 2  # a manager's proxy calls by a function of its own
 _TASK_WAIT = 2.0  # seconds that an asyncio task is waited for: it may wait for a later one
 _DELAYS = (0.0, 0.0, 0.02, 0.06)  # seconds, of varied starts
 _SHORT_INTERVAL = 1e-5  # seconds that a thread of a varied run computes at a stretch
@@ -57,6 +59,8 @@ class Completion(Kind):
                 "concurrent.futures.thread": self._hook_submit,
                 "queue": self._hook_queues,
                 "multiprocessing.process": self._hook_processes,
+                "multiprocessing.queues": self._hook_shared_queues,
+                "multiprocessing.managers": self._hook_managers,
                 "multiprocessing.pool": self._hook_pool,
                 "asyncio.tasks": self._hook_asyncio,
                 "asyncio.base_events": lambda module: self._hook_task_maker(module.BaseEventLoop, "create_task"),
@@ -91,11 +95,11 @@ class Completion(Kind):
 
     # Starts: the caller waits until the started thread or process has ended, or waits itself
 
-    def _settle(self, has_ended, work, pid="self", patience=_PATIENCE):
+    def _settle(self, has_ended, work, pids=("self",), patience=_PATIENCE):
         """Wait until a started thread, process or task has ended, or waits itself.
 
-        has_ended(): returns whether it has ended; work(): returns a number that rises while it works; pid: its process;
-        patience: the seconds without work after which it counts as one that waits.
+        has_ended(): returns whether it has ended; work(): returns a number that rises while it works; pids: processes
+        that it may be in; patience: the seconds without work after which it counts as one that waits.
         """
         begin = idle_since = _clock()
         previous = work()
@@ -104,7 +108,7 @@ class Completion(Kind):
             now, current = _clock(), work()
             if current != previous or self._sleepers:
                 previous, idle_since = current, now
-            if now - idle_since > patience and not _has_running_thread(pid) or now - begin > _LONGEST:
+            if now - idle_since > patience and not any(map(_has_running_thread, pids)) or now - begin > _LONGEST:
                 break
 
     def _own_work(self):
@@ -134,7 +138,7 @@ class Completion(Kind):
             return original(*args, **kwargs)
 
         module.Queue.__init__ = __init__
-        for name in ("put", "get", "put_nowait", "get_nowait"):
+        for name in _QUEUE_CALLS:
             self.replace(module.Queue, name, after_the_others, nothing, unless=self._is_called_elsewhere)
 
     def _is_called_elsewhere(self, *args):
@@ -144,11 +148,45 @@ class Completion(Kind):
     def _hook_processes(self, module):
         def start(place, original, process):
             original(process)
-            self._settle(lambda: not process.is_alive(), lambda: _work_of(process.pid), process.pid)
+            self._settle(lambda: not process.is_alive(), lambda: _work_of(process.pid), [process.pid])
 
         self.replace(
             module.BaseProcess, "start", start, unless=self.is_called_by_library, varied=self._delayed
         )
+
+    def _hook_shared_queues(self, module):
+        """Let a process use a queue when the processes that it started wait; these use it at once."""
+        for owner in (module.Queue, module.JoinableQueue, module.SimpleQueue):
+            for name in _QUEUE_CALLS:
+                if name in vars(owner):
+                    self.replace(owner, name, self._after_the_processes, nothing, unless=self._has_no_children)
+
+    def _hook_managers(self, module):
+        """Do the same with queues of a manager, whose proxies send the name of the method."""
+
+        def is_other_call(proxy, method, *args, **kwargs):
+            return (
+                method not in _QUEUE_CALLS
+                or proxy._token.typeid not in ("Queue", "JoinableQueue")
+                or self._has_no_children(depth=_PROXY_FRAMES)
+            )
+
+        self.replace(module.BaseProxy, "_callmethod", self._after_the_processes, nothing, unless=is_other_call)
+
+    def _after_the_processes(self, place, original, *args, **kwargs):
+        children = _children()
+        pids = [child.pid for child in children] + ["self"]  # the thread that feeds a queue is in this process
+        self._settle(
+            lambda: not any(child.is_alive() for child in children),
+            lambda: [self._own_work()] + [_work_of(child.pid) for child in children],
+            pids,
+            _QUEUE_PATIENCE,
+        )
+        return original(*args, **kwargs)
+
+    def _has_no_children(self, *args, depth=1):
+        """Return whether this process started none, or the caller is a library."""
+        return not _children() or not self.interposer.is_called_by_user(depth)
 
     def _hook_submit(self, module):
         def submit(place, original, *args, **kwargs):
@@ -264,6 +302,12 @@ def _after(seconds, function):
     return call
 
 
+def _children():
+    """Return the processes that this one started by multiprocessing and that were not joined yet."""
+    module = sys.modules.get("multiprocessing.process")
+    return [] if module is None else list(module._children)
+
+
 def _others_wait_for(references):
     """Return whether all other Python threads wait for one of some queues. references: weak ones to the queues."""
     queues = [queue for queue in (reference() for reference in list(references)) if queue is not None]
@@ -277,7 +321,11 @@ def _has_running_thread(pid):
     On a busy machine a thread that gets no CPU time does not necessarily wait.
     """
     own_id = str(_own_thread())
-    for thread in _listdir("/proc/{}/task".format(pid)):
+    try:
+        threads = _listdir("/proc/{}/task".format(pid))
+    except OSError:  # the process has ended
+        return False
+    for thread in threads:
         try:
             with open("/proc/{}/task/{}/stat".format(pid, thread)) as lines:
                 state = lines.read().rpartition(")")[2].split()[0]
